@@ -1,0 +1,71 @@
+"""Errors that the user can mend, each with what, where and how to mend."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+class CoreboundError(Exception):
+    """Something the user can mend; `cli` prints it without a traceback."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, *, what: str, where: str, mend: str) -> None:
+        super().__init__(f"{where}: {what}\n  {mend}")
+        self.what = what
+        self.where = where
+        self.mend = mend
+
+
+class InputError(CoreboundError):
+    """What the user gave cannot be understood."""
+
+    exit_code: ClassVar[int] = 2
+
+
+class HostError(CoreboundError):
+    """This host cannot do what was asked."""
+
+    exit_code: ClassVar[int] = 3
+
+
+class PlacementError(HostError):
+    """The host cannot hold the cell."""
+
+
+class LaunchError(CoreboundError):
+    """Launches failed, or could not be started or supervised."""
+
+    exit_code: ClassVar[int] = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """One thing wrong with a file.
+
+    `line` counts from 1 and is None where the file has no line to show, as
+    when it cannot be read at all.
+    """
+
+    file: str
+    line: int | None
+    what: str
+    mend: str
+
+    def __str__(self) -> str:
+        where = self.file if self.line is None else f"{self.file}:{self.line}"
+        return f"{where}: {self.what} {self.mend}"
+
+
+class ScenarioFaults(InputError):
+    """Everything that is wrong with one or more scenario files, at once."""
+
+    def __init__(self, faults: tuple[Fault, ...]) -> None:
+        first = faults[0]
+        where = first.file if first.line is None else f"{first.file}:{first.line}"
+        super().__init__(what=first.what, where=where, mend=first.mend)
+        self.faults = faults
+
+    def __str__(self) -> str:
+        return "\n".join(str(fault) for fault in self.faults)

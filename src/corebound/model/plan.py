@@ -1,0 +1,161 @@
+"""What is to be launched: cells, their placements, their commands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from corebound.model.topology import CpuId, NodeId
+
+Scalar = str | int | float | bool
+
+BindingMode = Literal[
+    "none",
+    "one-cpu",
+    "cpus",
+    "physical-cores",
+    "logical-cpus",
+    "smt-siblings",
+    "cache",
+    "node",
+    "socket",
+    "per-worker",
+    "compact",
+    "scatter",
+    "launcher",
+]
+Framework = Literal["none", "numpy", "pytorch", "tensorflow", "mindspore"]
+ThreadRule = Literal["default", "per-core", "per-cpu", "host-cores"]
+MemoryPolicy = Literal["default", "local", "bind", "preferred", "interleave", "remote"]
+Backend = Literal["auto", "taskset", "numactl", "openmp"]
+BindMoment = Literal["before-start", "after-start"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Threads:
+    """How many threads a cell asks for, before the host is known.
+
+    `rule` is a count or a rule that a placement resolves to one; the rest
+    override it singly and are None where the cell says nothing.
+    """
+
+    rule: ThreadRule | int = "default"
+    omp: int | None = None
+    mkl: int | None = None
+    intra_op: int | None = None
+    inter_op: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binding:
+    """Where a cell asks to run, before the host is known.
+
+    `cpus` is set for the mode `cpus` only. `smt` False keeps to one CPU of
+    each core, True takes all, None leaves it to the mode.
+    """
+
+    mode: BindingMode = "none"
+    cpus: tuple[CpuId, ...] = ()
+    smt: bool | None = None
+    avoid_cpu0: bool = False
+    core_kind: CoreKindWanted = None
+    memory: MemoryPolicy = "default"
+    backend: Backend = "auto"
+    moment: BindMoment = "before-start"
+
+
+CoreKindWanted = Literal["performance", "efficiency"] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One point of a scenario's matrix.
+
+    Attributes:
+        scenario: The scenario's name.
+        axes: The matrix axes and this cell's value on each, as text, in the
+            order of the file: what tells this cell from its neighbours.
+        binding, threads, workers: What is asked of the host.
+        framework, environment: What it runs in.
+        parameters: Given to the workload, by name.
+        env: Environment variables the scenario adds, by name.
+        where: `file:line` of the scenario, so any later stage can name it.
+    """
+
+    scenario: str
+    axes: tuple[tuple[str, str], ...]
+    binding: Binding
+    threads: Threads
+    workers: int
+    framework: Framework
+    environment: str
+    parameters: tuple[tuple[str, Scalar], ...]
+    env: tuple[tuple[str, str], ...]
+    where: str
+
+    @property
+    def key(self) -> str:
+        """This cell within its scenario: `binding=none,threads=2`; `default` without axes."""
+        return ",".join(f"{axis}={value}" for axis, value in self.axes) or "default"
+
+    @property
+    def label(self) -> str:
+        """The same for the eye, where the axes are named beside it: `none, 2`."""
+        return ", ".join(value for _, value in self.axes) or "default"
+
+    @property
+    def id(self) -> str:
+        """This cell within a suite: `resnet50-inference[binding=none,threads=2]`."""
+        return f"{self.scenario}[{self.key}]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """The CPUs and memory nodes one worker gets, by number.
+
+    `memory_nodes` is empty where the cell leaves memory to the kernel.
+    """
+
+    cpus: tuple[CpuId, ...]
+    memory_nodes: tuple[NodeId, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.cpus:
+            raise ValueError("a slot has at least one CPU")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Where a cell's workers run, one slot each, and with how many threads.
+
+    Attributes:
+        slots: One per worker. Unbound cells hold every allowed CPU.
+        threads: Threads for each worker; None sets nothing.
+        backend: What binds: `none` for unbound cells and for launchers.
+        memory: The policy that `memory_nodes` are used under.
+        moment: Whether workers are bound before they start or once ready.
+        bound: Whether a thread found off its slot proves the launch invalid.
+    """
+
+    slots: tuple[Slot, ...]
+    threads: int | None
+    backend: Literal["none", "taskset", "numactl", "openmp"]
+    memory: MemoryPolicy
+    moment: BindMoment
+    bound: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """What starts one worker: the words and what is added to its environment."""
+
+    argv: tuple[str, ...]
+    env: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unfit:
+    """Why the host cannot hold a cell, and what the user may do about it."""
+
+    what: str
+    mend: str

@@ -1,0 +1,192 @@
+"""What runner and worker say to one another: JSON lines over two pipes.
+
+Standard library only: this module is imported under every environment's Python.
+
+The runner writes one `Request`, then `GO`, then closes the pipe. The worker
+answers with one message a line: `phase` as each part of its set-up ends,
+`ready` once the first iteration is through (pools exist and are sized),
+`samples` in pieces, and `end`; or `failure` in place of the rest. It stays
+alive until its request pipe closes, so that the runner can look at it last.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeVar
+
+GO = b"go\n"
+
+# Where a worker finds its pipes, whatever bound it on the way.
+REQUEST_FD = 3
+REPLY_FD = 4
+
+# The variables that steer thread pools and memory: that they reached the worker
+# is part of the proof of binding.
+STEERING = (
+    "OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "BLIS_", "NUMEXPR_", "TF_NUM_", "LD_PRELOAD",
+    "MALLOC_", "DNNL_", "ONEDNN_",
+)  # fmt: skip
+
+# One message stays well under what a reader should have to buffer.
+SAMPLES_A_MESSAGE = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What one worker is to do.
+
+    Attributes:
+        target: `module:function` that returns the step, or None for `command`.
+        command: The words of a command timed whole, or None.
+        parameters: Keyword arguments of the function.
+        framework: Whose adapter seeds it, sets its threads and describes it.
+        intra_op, inter_op: Threads the framework is told to use; None: not told.
+        iterations: How many to time, the first included.
+        seed: For every generator of random numbers the framework has.
+        path: Directories that `target` may be imported from, before others.
+    """
+
+    target: str | None
+    command: list[str] | None
+    parameters: dict[str, str | int | float | bool]
+    framework: str
+    intra_op: int | None
+    inter_op: int | None
+    iterations: int
+    seed: int
+    path: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phase:
+    """One part of a worker's life ended: `import`, `setup` or `first`."""
+
+    kind: Literal["phase"] = "phase"
+    name: str
+    duration_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """The first iteration is through; the worker waits for `GO`.
+
+    Attributes:
+        threads_used: What the framework says its intra-op pool has; None
+            where it has no such figure.
+        inter_op_used: Likewise between operators.
+        python: Version of the interpreter.
+        versions: The framework's and its libraries' versions, by name.
+        blas: The BLAS that is in use, with its version, where there is one.
+        environment: The environment variables that steer threads, as the
+            worker itself sees them.
+    """
+
+    kind: Literal["ready"] = "ready"
+    threads_used: int | None
+    inter_op_used: int | None
+    python: str
+    versions: dict[str, str]
+    blas: str | None
+    environment: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Samples:
+    """Durations and CPU time of consecutive iterations, in nanoseconds.
+
+    `cpu_ns` is the CPU time of the worker's process (of the command, where
+    one is timed) over the same iterations, one for one.
+    """
+
+    kind: Literal["samples"] = "samples"
+    wall_ns: list[int]
+    cpu_ns: list[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """All iterations are through and the step was torn down.
+
+    Attributes:
+        loop_began_ns: CLOCK_MONOTONIC when the loop after `GO` began.
+        loop_ended_ns: The same when it ended.
+        allowed: For a command, every different set of CPUs that its process
+            was allowed as it ended; None otherwise.
+    """
+
+    kind: Literal["end"] = "end"
+    loop_began_ns: int
+    loop_ended_ns: int
+    allowed: list[list[int]] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """The worker could not go on; `mend` is None where it cannot know.
+
+    The traceback, if there is one, went to the worker's standard error.
+    """
+
+    kind: Literal["failure"] = "failure"
+    during: str
+    what: str
+    mend: str | None
+
+
+Message = Phase | Ready | Samples | End | Failure
+
+_KINDS: dict[str, type[Message]] = {
+    "phase": Phase,
+    "ready": Ready,
+    "samples": Samples,
+    "end": End,
+    "failure": Failure,
+}
+
+
+class WireError(ValueError):
+    """A line that is not of this protocol."""
+
+
+def encode(message: Request | Message) -> bytes:
+    """Write a message as one line."""
+    return json.dumps(asdict(message), separators=(",", ":")).encode() + b"\n"
+
+
+T = TypeVar("T")
+
+
+def _build(kind: type[T], document: Any) -> T:
+    try:
+        return kind(**document)
+    except TypeError as error:
+        raise WireError(f"not a {kind.__name__}: {error}") from None
+
+
+def decode_request(line: bytes) -> Request:
+    """Read the runner's request.
+
+    Raises:
+        WireError: the line is not a request.
+    """
+    try:
+        return _build(Request, json.loads(line))
+    except json.JSONDecodeError as error:
+        raise WireError(f"not JSON: {error}") from None
+
+
+def decode_message(line: bytes) -> Message:
+    """Read one of the worker's messages.
+
+    Raises:
+        WireError: the line is no message of this protocol.
+    """
+    try:
+        document = json.loads(line)
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise WireError(f"not JSON: {error}") from None
+    kind = _KINDS.get(str(document.get("kind"))) if isinstance(document, dict) else None
+    if kind is None:
+        raise WireError(f"not a message of a worker: {line[:80]!r}")
+    return _build(kind, document)

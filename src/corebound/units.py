@@ -1,0 +1,69 @@
+"""Conversions for the eye; figures are kept in the units of their names."""
+
+from __future__ import annotations
+
+_TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+
+
+def time_unit(value_ns: float) -> tuple[float, str]:
+    """The unit a duration reads best in: its length in nanoseconds and its symbol."""
+    for length_ns, symbol in _TIMES:
+        if abs(value_ns) >= length_ns:
+            return length_ns, symbol
+    return _TIMES[-1]
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """Write a number with so many significant digits, never in powers of ten.
+
+    >>> significant(1234.5), significant(0.9876), significant(42.04)
+    ('1,234', '0.988', '42.0')
+    """
+    if value == 0:
+        return "0"
+    # 9.999 is written 10.0: what counts is the magnitude after rounding.
+    rounded = abs(float(f"{value:.{digits - 1}e}"))
+    magnitude = len(str(int(rounded))) if rounded >= 1 else 0
+    decimals = max(0, digits - magnitude)
+    return f"{value:,.{decimals}f}"
+
+
+def duration(value_ns: float) -> str:
+    """Write a duration for people.
+
+    >>> duration(42_300_000), duration(850), duration(3_210_000_000)
+    ('42.3 ms', '850 ns', '3.21 s')
+    """
+    length_ns, symbol = time_unit(value_ns)
+    return f"{significant(value_ns / length_ns)} {symbol}"
+
+
+def size(value_bytes: float) -> str:
+    """Write a size in binary units.
+
+    >>> size(33_554_432)
+    '32 MiB'
+    """
+    for power, symbol in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
+        if value_bytes >= 1024**power:
+            value = value_bytes / 1024**power
+            return f"{value:.0f} {symbol}" if value >= 10 else f"{value:.1f} {symbol}"
+    return f"{value_bytes:.0f} B"
+
+
+def ratio(value: float) -> str:
+    """Write a ratio with its sign of multiplication.
+
+    >>> ratio(1.4234)
+    '1.42×'
+    """
+    return f"{value:,.2f}×" if value < 100 else f"{value:,.0f}×"
+
+
+def percent(share: float, digits: int = 1) -> str:
+    """Write a share in per cent, with a narrow space as typographers do.
+
+    >>> percent(0.0213)
+    '2.1 %'
+    """
+    return f"{share * 100:.{digits}f} %"

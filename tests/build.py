@@ -1,0 +1,263 @@
+"""Builders: each defaults all that a test is not about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from corebound.model.plan import Binding, Cell, Command, Placement, Slot, Threads
+from corebound.model.record import (
+    SCHEMA,
+    Commit,
+    EnvironmentLock,
+    Host,
+    Launch,
+    Run,
+    ScenarioSource,
+    Status,
+    Stay,
+    ThreadEvidence,
+    Worker,
+)
+from corebound.model.scenario import Scenario
+from corebound.model.topology import Cache, CoreKey, Cpu, CpuId, Node, NodeId, Topology
+
+
+def a_host(
+    *,
+    nodes: int = 1,
+    cores_per_node: int = 2,
+    cpus_per_core: int = 1,
+    adjacent_siblings: bool = False,
+    allowed: frozenset[int] | None = None,
+) -> Topology:
+    """A regular machine: one package and one cache a node.
+
+    Siblings are far apart (0 and 2 of a 2-core machine) unless `adjacent_siblings`.
+    """
+    cores = nodes * cores_per_node
+    cpus = []
+    for core in range(cores):
+        for thread in range(cpus_per_core):
+            number = core * cpus_per_core + thread if adjacent_siblings else thread * cores + core
+            node = core // cores_per_node
+            cpus.append(
+                Cpu(
+                    id=CpuId(number),
+                    core=CoreKey(package=node, die=0, core=core % cores_per_node),
+                    node=NodeId(node),
+                    cache=node,
+                    kind=None,
+                    allowed=allowed is None or number in allowed,
+                )
+            )
+    cpus.sort(key=lambda cpu: cpu.id)
+    on = [tuple(cpu.id for cpu in cpus if cpu.node == node) for node in range(nodes)]
+    return Topology(
+        cpus=tuple(cpus),
+        offline=(),
+        nodes=tuple(
+            Node(
+                id=NodeId(node),
+                cpus=on[node],
+                memory_bytes=8 << 30,
+                distances=tuple((NodeId(to), 10 if to == node else 21) for to in range(nodes)),
+                allowed=True,
+            )
+            for node in range(nodes)
+        ),
+        caches=tuple(Cache(level=3, size_bytes=32 << 20, cpus=cpus_) for cpus_ in on),
+    )
+
+
+def a_cell(
+    *,
+    scenario: str = "a-scenario",
+    axes: tuple[tuple[str, str], ...] = (),
+    binding: Binding | None = None,
+    threads: Threads | None = None,
+    workers: int = 1,
+) -> Cell:
+    """A cell of plain Python, unbound, default threads."""
+    return Cell(
+        scenario=scenario,
+        axes=axes,
+        binding=binding or Binding(),
+        threads=threads or Threads(),
+        workers=workers,
+        framework="none",
+        environment="host",
+        parameters=(),
+        env=(),
+        where="a-scenario.yaml:1",
+    )
+
+
+def a_scenario(**document: Any) -> Scenario:
+    """A scenario of two bindings of a command; whatever is given replaces that."""
+    return Scenario.model_validate(
+        {
+            "schema": 1,
+            "name": "a-scenario",
+            "title": "A scenario",
+            "question": "Does binding pay?",
+            "workload": {"command": ["true"]},
+            "matrix": {"binding": ["none", "one-cpu"]},
+            **document,
+        }
+    )
+
+
+def a_machine(*, topology: Topology | None = None, name: str = "a-host") -> Host:
+    """A host as the records know it, of two cores."""
+    return Host(
+        id=f"{name}-0123456789ab",
+        name=name,
+        cpu_model="A CPU of 2 GHz",
+        kernel="6.1.0",
+        os="Debian GNU/Linux 12",
+        memory_bytes=8 << 30,
+        topology=topology or a_host(),
+    )
+
+
+def a_run(
+    *,
+    scenarios: tuple[Scenario, ...] | None = None,
+    run_id: str = "r1",
+    started_at: str = "2026-01-02T03:04:05Z",
+    host: Host | None = None,
+    seed: int = 1,
+    commit: Commit | None = None,
+    environments: tuple[EnvironmentLock, ...] = (),
+) -> Run:
+    """A run of scenarios with no profile, in no repository."""
+    return Run(
+        schema=SCHEMA,
+        id=run_id,
+        started_at=started_at,
+        corebound="0.1.0",
+        argv=("corebound", "run", "scenarios/a-scenario.yaml"),
+        seed=seed,
+        profile=None,
+        only=(),
+        host=host or a_machine(),
+        commit=commit,
+        scenarios=tuple(
+            ScenarioSource(
+                path=f"scenarios/{scenario.name}.yaml",
+                sha256="0" * 64,
+                document=scenario.document(),
+            )
+            for scenario in (scenarios if scenarios is not None else (a_scenario(),))
+        ),
+        environments=environments,
+    )
+
+
+def a_thread(
+    *,
+    tid: int = 100,
+    allowed: tuple[int, ...] = (0, 1),
+    stays: tuple[tuple[int, int, int], ...] = ((0, 0, 1000),),
+    migrations: int | None = 0,
+    run_ns: int | None = 1_000_000_000,
+    wait_ns: int | None = 0,
+    involuntary: int | None = 0,
+    name: str = "worker",
+) -> ThreadEvidence:
+    """A thread that stayed on CPU 0 for a second; stays are (cpu, from_ms, to_ms)."""
+    return ThreadEvidence(
+        tid=tid,
+        pid=100,
+        name=name,
+        allowed=(tuple(CpuId(cpu) for cpu in allowed),),
+        stays=tuple(Stay(cpu=CpuId(cpu), from_ms=begin, to_ms=end) for cpu, begin, end in stays),
+        run_ns=run_ns,
+        wait_ns=wait_ns,
+        migrations=migrations,
+        voluntary=0,
+        involuntary=involuntary,
+    )
+
+
+def a_worker(
+    *,
+    slot: int = 0,
+    wall_ns: tuple[int, ...] = (1_000_000,) * 30,
+    cpu_ns: tuple[int, ...] | None = None,
+    threads: tuple[ThreadEvidence, ...] | None = None,
+    threads_asked: int | None = None,
+    threads_used: int | None = None,
+) -> Worker:
+    """A worker of thirty iterations of a millisecond, with one thread."""
+    return Worker(
+        slot=slot,
+        wall_ns=wall_ns,
+        cpu_ns=wall_ns if cpu_ns is None else cpu_ns,
+        phases={"import": 1_000_000, "setup": 1_000_000, "first": 1_000_000},
+        threads_asked=threads_asked,
+        threads_used=threads_used,
+        inter_op_used=None,
+        python="3.11.2",
+        versions={},
+        blas=None,
+        environment={},
+        threads=(a_thread(),) if threads is None else threads,
+        peak_rss_bytes=64 << 20,
+    )
+
+
+def a_placement(
+    *, cpus: tuple[int, ...] = (0, 1), bound: bool = True, threads: int | None = None
+) -> Placement:
+    """A placement of one worker on CPUs, by taskset where it is bound."""
+    return Placement(
+        slots=(Slot(cpus=tuple(CpuId(cpu) for cpu in cpus)),),
+        threads=threads,
+        backend="taskset" if bound else "none",
+        memory="default",
+        moment="before-start",
+        bound=bound,
+    )
+
+
+def a_launch(
+    *,
+    cell: Cell | None = None,
+    run: str = "r1",
+    block: int = 0,
+    position: int = 0,
+    status: Status = "ok",
+    reason: str | None = None,
+    mend: str | None = None,
+    evidence: tuple[str, ...] = (),
+    placement: Placement | None = None,
+    workers: tuple[Worker, ...] | None = None,
+    strays: tuple[str, ...] = (),
+    log: str = "",
+) -> Launch:
+    """A launch that went well, of one worker; skipped ones have no worker."""
+    skipped = status == "skipped"
+    if workers is None:
+        workers = () if skipped else (a_worker(),)
+    return Launch(
+        id=f"{block}-{position}",
+        run=run,
+        block=block,
+        position=position,
+        cell=cell or a_cell(),
+        status=status,
+        reason=reason,
+        mend=mend,
+        evidence=evidence,
+        placement=placement or (None if skipped else a_placement()),
+        commands=() if skipped else (Command(argv=("true",), env=()),),
+        started_at="2026-01-02T03:04:06Z",
+        duration_ns=1_000_000_000,
+        overhead_ns=10_000_000,
+        looks=10,
+        look_ns=500_000,
+        workers=workers,
+        strays=strays,
+        log=log,
+    )
