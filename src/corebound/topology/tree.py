@@ -1,0 +1,99 @@
+"""What a machine's own description looks like to us: small texts under path names.
+
+The files come in as an argument, so everything that reads a `Tree` is pure:
+a live machine, a saved directory and a test's dictionary are the same to it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Protocol
+
+from corebound.model.topology import MOST_CPUS, CpuId, parse_cpu_list
+
+_NUMBER = re.compile(r"-?[0-9]{1,18}")
+_SIZE = re.compile(r"([0-9]{1,15})([KMG]?)")
+_SIZE_SHIFT = {"": 0, "K": 10, "M": 20, "G": 30}
+_HEX_GROUP = re.compile(r"[0-9a-fA-F]{1,8}")
+
+
+class Tree(Protocol):
+    """Files below one root, by paths such as `sys/devices/system/cpu/online`."""
+
+    def read(self, path: str) -> str | None:
+        """The text of a file, or None where it is absent or cannot be read."""
+        ...
+
+    def names(self, path: str) -> tuple[str, ...]:
+        """What a directory holds, in any order; empty where there is none."""
+        ...
+
+
+def parse_cpu_mask(text: str) -> tuple[CpuId, ...]:
+    """Read the kernel's hexadecimal mask: groups of 32 bits, the highest first.
+
+    Raises:
+        ValueError: `text` is not a mask.
+
+    >>> parse_cpu_mask("3,80000001")
+    (0, 31, 32, 33)
+    """
+    groups = text.strip().split(",")
+    if len(groups) > MOST_CPUS // 32 or not all(map(_HEX_GROUP.fullmatch, groups)):
+        raise ValueError(f"`{text[:80]}` is not a mask of CPUs")
+    # Only the leading group may leave its zeros out.
+    bits = int("".join(group.zfill(8) for group in groups), 16)
+    return tuple(CpuId(cpu) for cpu in range(bits.bit_length()) if bits >> cpu & 1)
+
+
+def content(tree: Tree, path: str) -> str | None:
+    """What a file says, without the NUL that some kernels end it with."""
+    text = tree.read(path)
+    return None if text is None else text.partition("\0")[0].strip()
+
+
+def number(tree: Tree, path: str) -> int | None:
+    """The integer a file holds; None where it holds none, or -1, the kernel's "not known"."""
+    text = content(tree, path) or ""
+    if not _NUMBER.fullmatch(text):
+        return None
+    value = int(text)
+    return value if value >= 0 else None
+
+
+def size_bytes(tree: Tree, path: str) -> int | None:
+    """The size a file holds, such as `32K`, in bytes."""
+    match = _SIZE.fullmatch(content(tree, path) or "")
+    return int(match[1]) << _SIZE_SHIFT[match[2]] if match else None
+
+
+def listed(tree: Tree, path: str) -> frozenset[CpuId] | None:
+    """The CPUs (or nodes) a file lists; None where it is absent or malformed."""
+    text = content(tree, path)
+    if text is None:
+        return None
+    try:
+        return frozenset(parse_cpu_list(text))
+    except ValueError:
+        return None
+
+
+def masked(tree: Tree, path: str) -> frozenset[CpuId] | None:
+    """The CPUs a mask file names; None where it is absent or malformed."""
+    text = content(tree, path)
+    if text is None:
+        return None
+    try:
+        return frozenset(parse_cpu_mask(text))
+    except ValueError:
+        return None
+
+
+def numbered(tree: Tree, path: str, prefix: str) -> frozenset[int]:
+    """The numbers of a directory's `cpu0`, `cpu1`, … or `node0`, …"""
+    tails = (name.removeprefix(prefix) for name in tree.names(path) if name.startswith(prefix))
+    return frozenset(
+        int(tail)
+        for tail in tails
+        if re.fullmatch(r"0|[1-9][0-9]{0,5}", tail) and int(tail) < MOST_CPUS
+    )
