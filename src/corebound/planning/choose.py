@@ -1,0 +1,261 @@
+"""Which CPUs a binding mode takes: one function a mode, all pure, none raises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from corebound.model.plan import Binding, BindingMode, Cell, Unfit
+from corebound.model.topology import CpuId, Topology, cpu_list
+from corebound.planning.order import (
+    Core,
+    Level,
+    alone,
+    capacity,
+    core_by_core,
+    cores_of,
+    dealt,
+    groups,
+    packed,
+    siblings_last,
+)
+
+Chosen = tuple[tuple[CpuId, ...], ...]  # for each worker its CPUs, by number
+
+# These bind nothing: the system, or the framework's own launcher, places.
+UNBOUND: frozenset[BindingMode] = frozenset({"none", "launcher"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ask:
+    """What one cell asks of one host.
+
+    `cores` are those its options leave; `wanted` is its number of threads
+    where it names one.
+    """
+
+    binding: Binding
+    host: Topology
+    cores: tuple[Core, ...]
+    wanted: int | None
+    workers: int
+
+
+def choose(cell: Cell, host: Topology) -> Chosen | Unfit:
+    """Choose the CPUs of every worker of a cell.
+
+    A number of threads narrows the choice to as many CPUs, except under
+    `one-cpu`, `cpus` and `per-worker`, which say themselves how many. All
+    workers share the same CPUs, except under `per-worker`.
+
+    The options `smt`, `avoid_cpu0` and `core_kind` steer the modes that look
+    for CPUs: not `cpus`, which names them, nor those that bind nothing.
+    """
+    binding, workers = cell.binding, cell.workers
+    rule = cell.threads.rule
+    wanted = rule if isinstance(rule, int) else None
+    if not host.allowed or workers < 1 or (wanted is not None and wanted < 1):
+        return _NOTHING_ASKED if host.allowed else _NOTHING_ALLOWED
+    if binding.mode in UNBOUND:
+        return (tuple(cpu.id for cpu in host.allowed),) * workers
+    if binding.mode == "cpus":
+        named = _named(binding, host)
+        return named if isinstance(named, Unfit) else (named,) * workers
+    cores = _usable(binding, host)
+    if isinstance(cores, Unfit):
+        return cores
+    ask = _Ask(binding=binding, host=host, cores=cores, wanted=wanted, workers=workers)
+    return _per_worker(ask) if binding.mode == "per-worker" else _shared(ask)
+
+
+_NOTHING_ASKED = Unfit(
+    what="a cell needs at least one worker and one thread.",
+    mend="Set `workers` and `threads` to 1 or more.",
+)
+_NOTHING_ALLOWED = Unfit(
+    what="no CPU of this host is both online and allowed to us.",
+    mend="Widen the affinity or the cpuset that corebound runs in.",
+)
+
+
+def _shared(ask: _Ask) -> Chosen | Unfit:
+    cpus = _MODES[ask.binding.mode](ask)
+    return cpus if isinstance(cpus, Unfit) else (tuple(sorted(cpus)),) * ask.workers
+
+
+def _named(binding: Binding, host: Topology) -> tuple[CpuId, ...] | Unfit:
+    wanted = frozenset(binding.cpus)
+    missing = wanted - {cpu.id for cpu in host.allowed}
+    mend = f"Choose among CPUs {cpu_list(cpu.id for cpu in host.allowed)}."
+    if not wanted:
+        return Unfit(what="`cpus` names no CPU.", mend=mend)
+    if not missing:
+        return tuple(sorted(wanted))
+    offline = missing & frozenset(host.offline)
+    barred = missing & {cpu.id for cpu in host.cpus}
+    reasons = (
+        (missing - offline - barred, "which this host does not have"),
+        (offline, "offline here"),
+        (barred, "not allowed to us"),
+    )
+    why = "; ".join(f"{cpu_list(cpus)}, {reason}" for cpus, reason in reasons if cpus)
+    return Unfit(what=f"`cpus: {cpu_list(wanted)}` asks for {why}.", mend=mend)
+
+
+def _usable(binding: Binding, host: Topology) -> tuple[Core, ...] | Unfit:
+    """The cores the options leave, each with its allowed CPUs."""
+    cpus = host.allowed
+    if binding.core_kind:
+        cpus = tuple(cpu for cpu in cpus if cpu.kind == binding.core_kind)
+        if not cpus:
+            return Unfit(
+                what=f"`core_kind: {binding.core_kind}` matches no CPU we may use here.",
+                mend="Leave `core_kind` out: it is for hybrid processors.",
+            )
+    if binding.avoid_cpu0:
+        # The kernel sends most interrupts, and its own housekeeping, to CPU 0.
+        first = {cpu.core for cpu in host.cpus if cpu.id == 0}
+        cpus = tuple(cpu for cpu in cpus if cpu.core not in first)
+        if not cpus:
+            return Unfit(
+                what="`avoid_cpu0` leaves no core: all we may use is the core of CPU 0.",
+                mend="Leave `avoid_cpu0` out on this host.",
+            )
+    return cores_of(cpus)
+
+
+def _one_cpu(ask: _Ask) -> tuple[CpuId, ...] | Unfit:
+    return core_by_core(packed(alone(ask.cores), 1, ask.host))[:1]
+
+
+def _physical_cores(ask: _Ask) -> tuple[CpuId, ...] | Unfit:
+    cores = ask.cores if ask.binding.smt else alone(ask.cores)
+    cpus = siblings_last(packed(cores, ask.wanted, ask.host))
+    return _narrowed(ask, cpus, f"{_counted(ask.cores)} we may use here, with")
+
+
+def _logical_cpus(ask: _Ask) -> tuple[CpuId, ...] | Unfit:
+    cpus = core_by_core(packed(_smt(ask), ask.wanted, ask.host))
+    return _narrowed(ask, cpus, "what we may use of this host, which has")
+
+
+def _scatter(ask: _Ask) -> tuple[CpuId, ...] | Unfit:
+    return _narrowed(
+        ask, siblings_last(dealt(_smt(ask))), "what we may use of this host, which has"
+    )
+
+
+def _smt_siblings(ask: _Ask) -> tuple[CpuId, ...] | Unfit:
+    if ask.binding.smt is False:
+        return Unfit(
+            what="`binding: smt-siblings` and `smt: false` exclude one another.",
+            mend="Leave `smt` out for this binding.",
+        )
+    cores = tuple(core for core in ask.cores if len(core.cpus) > 1)
+    if not cores:
+        return Unfit(
+            what="this host shows one CPU per core, as far as we may use it: no SMT siblings.",
+            mend="Turn SMT on in firmware and kernel, or leave `smt-siblings` out here.",
+        )
+    # The fewest cores: those with the most siblings first, near ones first among equals.
+    near = packed(cores, ask.wanted, ask.host)
+    most = core_by_core(sorted(near, key=lambda core: -len(core.cpus)))
+    return _narrowed(ask, most, f"{_counted(cores)} that show siblings, with")
+
+
+def _cache(ask: _Ask) -> tuple[CpuId, ...] | Unfit:
+    known = [each for each in groups(_smt(ask), "cache") if each[0] is not None]
+    if not known:
+        return Unfit(
+            what="the kernel of this host shows no data cache and who shares it.",
+            mend="Set `binding: node` or `binding: socket` instead.",
+        )
+    return _one_of(ask, known, "cache")
+
+
+def _one_node(ask: _Ask) -> tuple[CpuId, ...] | Unfit:
+    # A kernel without NUMA is one node; CPUs without a node beside nodes are none.
+    found = groups(_smt(ask), "node")
+    numbered = [each for each in found if each[0] is not None]
+    if ask.binding.memory != "remote":
+        stocked = {node.id for node in ask.host.nodes if node.allowed and node.memory_bytes != 0}
+        numbered.sort(key=lambda each: each[0] not in stocked)
+    return _one_of(ask, numbered or found, "node")
+
+
+def _socket(ask: _Ask) -> tuple[CpuId, ...] | Unfit:
+    return _one_of(ask, groups(_smt(ask), "socket"), "socket")
+
+
+def _one_of(
+    ask: _Ask, domains: list[tuple[int | None, tuple[Core, ...]]], level: Level
+) -> tuple[CpuId, ...] | Unfit:
+    """The first domain that has as many CPUs as wanted, else the first of all."""
+    fits = (each for each in domains if capacity(each[1]) >= (ask.wanted or 1))
+    number, cores = next(fits, domains[0])
+    name = f"one {level}" if number is None or level == "cache" else f"{level} {number}"
+    return _narrowed(ask, siblings_last(packed(cores, ask.wanted, ask.host)), f"{name}, which has")
+
+
+def _per_worker(ask: _Ask) -> Chosen | Unfit:
+    """Split the cores evenly; what does not divide stays idle.
+
+    Every worker lies within one node as long as a node has cores left for a
+    whole worker; only the remainders of nodes are put together.
+    """
+    each = len(ask.cores) // ask.workers
+    if each == 0:
+        return Unfit(
+            what=f"`workers: {ask.workers}` does not fit {_counted(ask.cores)} we may use here:"
+            " some would have none.",
+            mend="Lower `workers`, or set another binding: only `per-worker` shares no core.",
+        )
+    cores = packed(ask.cores if ask.binding.smt else alone(ask.cores), None, ask.host)
+    shares: list[tuple[Core, ...]] = []
+    remainders: list[Core] = []
+    for _, local in groups(cores, "node"):
+        whole = len(local) - len(local) % each
+        shares += [local[start : start + each] for start in range(0, whole, each)]
+        remainders += local[whole:]
+    shares += [tuple(remainders[start : start + each]) for start in range(0, len(remainders), each)]
+    chosen = tuple(tuple(sorted(core_by_core(share))) for share in shares[: ask.workers])
+    fewest = min(len(cpus) for cpus in chosen)
+    if ask.wanted is not None and ask.wanted > fewest:
+        return _too_many(ask, fewest, "one worker's share, which has")
+    return chosen
+
+
+def _smt(ask: _Ask) -> tuple[Core, ...]:
+    return alone(ask.cores) if ask.binding.smt is False else ask.cores
+
+
+def _narrowed(ask: _Ask, cpus: tuple[CpuId, ...], what: str) -> tuple[CpuId, ...] | Unfit:
+    if ask.wanted is None:
+        return cpus
+    return _too_many(ask, len(cpus), what) if ask.wanted > len(cpus) else cpus[: ask.wanted]
+
+
+def _too_many(ask: _Ask, count: int, what: str) -> Unfit:
+    every = len(ask.host.allowed)
+    wider = f", or set `binding: logical-cpus`, which has {every}" if every > count else ""
+    return Unfit(
+        what=f"`threads: {ask.wanted}` does not fit {what} {count} CPU{'' if count == 1 else 's'}.",
+        mend=f"Lower `threads` to {count}{wider}.",
+    )
+
+
+def _counted(cores: tuple[Core, ...]) -> str:
+    return f"the {len(cores)} physical core{'' if len(cores) == 1 else 's'}"
+
+
+_MODES: Mapping[BindingMode, Callable[[_Ask], tuple[CpuId, ...] | Unfit]] = {
+    "one-cpu": _one_cpu,
+    "physical-cores": _physical_cores,
+    "logical-cpus": _logical_cpus,
+    "compact": _logical_cpus,
+    "scatter": _scatter,
+    "smt-siblings": _smt_siblings,
+    "cache": _cache,
+    "node": _one_node,
+    "socket": _socket,
+}

@@ -1,0 +1,83 @@
+"""The exact command and environment that start one worker."""
+
+from __future__ import annotations
+
+from corebound.model.plan import Cell, Command, Placement, Slot
+from corebound.model.topology import cpu_list
+
+WORKER = ("-m", "corebound.worker")
+
+
+def command(
+    cell: Cell, placement: Placement, slot: int, python: str, worker: tuple[str, ...] = WORKER
+) -> Command:
+    """Write the command that starts one worker, bound as its placement says.
+
+    Args:
+        cell: What is launched.
+        placement: Where; its CPUs are left out where nothing binds, or where
+            the runner binds once the worker is ready.
+        slot: Which worker, counted from 0.
+        python: The interpreter of the cell's environment.
+        worker: What the interpreter is given.
+
+    Returns:
+        An argument list, never for a shell, and the variables to add to the
+        environment, by name; the cell's own come last and win.
+    """
+    return Command(
+        argv=(*_binder(placement, placement.slots[slot]), python, *worker),
+        env=_environment(cell, placement, placement.slots[slot]),
+    )
+
+
+def intra_op(cell: Cell, placement: Placement) -> int | None:
+    """Threads within an operator that the framework is told to use; None: not told."""
+    return placement.threads if cell.threads.intra_op is None else cell.threads.intra_op
+
+
+def inter_op(cell: Cell) -> int | None:
+    """Threads between operators that the framework is told to use; None: not told."""
+    return cell.threads.inter_op
+
+
+def _binder(placement: Placement, slot: Slot) -> tuple[str, ...]:
+    cpus = cpu_list(slot.cpus)
+    binds = placement.bound and placement.moment == "before-start"
+    if placement.memory == "default":
+        if not binds or placement.backend == "none":
+            return ()
+        if placement.backend == "numactl":
+            return ("numactl", f"--physcpubind={cpus}")
+        return ("taskset", "-c", cpus)
+    here = (f"--physcpubind={cpus}",) if binds else ()
+    return ("numactl", *here, _memory(placement, slot))
+
+
+def _memory(placement: Placement, slot: Slot) -> str:
+    nodes = cpu_list(slot.memory_nodes)
+    if placement.memory == "local":
+        return "--localalloc"
+    if placement.memory == "preferred":
+        return f"--preferred={nodes}"
+    if placement.memory == "interleave":
+        return f"--interleave={nodes}"
+    return f"--membind={nodes}"  # bind and remote
+
+
+def _environment(cell: Cell, placement: Placement, slot: Slot) -> tuple[tuple[str, str], ...]:
+    threads, asked = placement.threads, cell.threads
+    counts = {
+        "OMP_NUM_THREADS": threads if asked.omp is None else asked.omp,
+        "MKL_NUM_THREADS": threads if asked.mkl is None else asked.mkl,
+        "OPENBLAS_NUM_THREADS": threads,
+    }
+    if cell.framework == "tensorflow":
+        counts["TF_NUM_INTRAOP_THREADS"] = intra_op(cell, placement)
+        counts["TF_NUM_INTEROP_THREADS"] = inter_op(cell)
+    env = {name: str(count) for name, count in counts.items() if count is not None}
+    if placement.backend == "openmp":
+        env["OMP_PLACES"] = ",".join(f"{{{cpu}}}" for cpu in slot.cpus)
+        env["OMP_PROC_BIND"] = "spread" if cell.binding.mode == "scatter" else "close"
+    env.update(cell.env)
+    return tuple(env.items())

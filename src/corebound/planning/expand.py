@@ -1,0 +1,214 @@
+"""From a scenario to its cells, and from cells to those that are meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import Any, get_args
+
+from corebound.errors import InputError
+from corebound.model.plan import Binding, Cell, Framework, Threads
+from corebound.model.scenario import Claim, ExplicitCpus, Scenario
+from corebound.model.topology import parse_cpu_list
+from corebound.planning.cell_values import ALLOCATORS, key_of, matching, value_of
+from corebound.planning.points import AXES, Key, Point, entry, labels, parameters, points
+from corebound.planning.points import setting as setting_of
+
+HOST = "host"
+FRAMEWORKS: tuple[Framework, ...] = get_args(Framework)
+
+
+def framework_of(environment: str) -> Framework | None:
+    """The framework that an environment's leading word names; None where it names none.
+
+    >>> framework_of("pytorch-2.12"), framework_of("host"), framework_of("mine")
+    ('pytorch', 'none', None)
+    """
+    if environment == HOST:
+        return "none"
+    word = environment.partition("-")[0]
+    return next((known for known in FRAMEWORKS if known == word != "none"), None)
+
+
+def expand(scenario: Scenario, path: str) -> tuple[Cell, ...]:
+    """Multiply a scenario's matrix out.
+
+    Args:
+        scenario: A sound one, as `load` or `load_document` gives it.
+        path: Where it was read from; with the line of its matrix, where known,
+            each cell's `where`.
+
+    Returns:
+        Its cells, in the order of the file, the last axis varying fastest, then
+        those that `include` adds.
+    """
+    where = path if scenario.line is None else f"{path}:{scenario.line}"
+    return tuple(_cell(point, scenario, where) for point in points(scenario))
+
+
+def _cell(point: Point, scenario: Scenario, where: str) -> Cell:
+    values = {name: setting_of(point, (name,), scenario).value for name in AXES}
+    environment = values["environment"] or HOST
+    return Cell(
+        scenario=scenario.name,
+        axes=labels(point, scenario),
+        binding=_binding(values),
+        threads=Threads(
+            rule=values["threads"],
+            omp=values["omp"],
+            mkl=values["mkl"],
+            intra_op=values["intra_op"],
+            inter_op=values["inter_op"],
+        ),
+        workers=values["workers"],
+        framework=values["framework"] or framework_of(environment) or "none",
+        environment=environment,
+        parameters=tuple(
+            (name, found.value) for name, found in parameters(point, scenario).items()
+        ),
+        env=_env(scenario, values),
+        where=where,
+    )
+
+
+def _binding(values: dict[str, Any]) -> Binding:
+    wanted = values["binding"]
+    explicit = isinstance(wanted, ExplicitCpus)
+    return Binding(
+        mode="cpus" if explicit else wanted,
+        cpus=parse_cpu_list(str(wanted.cpus)) if explicit else (),
+        smt=values["smt"],
+        avoid_cpu0=values["avoid_cpu0"],
+        core_kind=values["core_kind"],
+        memory=values["memory"],
+        backend=values["backend"],
+        moment=values["bind"],
+    )
+
+
+def _env(scenario: Scenario, values: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    env = dict(scenario.env)
+    if values["wait_policy"] is not None:
+        env["OMP_WAIT_POLICY"] = values["wait_policy"].upper()
+    if values["allocator"] is not None:
+        env["LD_PRELOAD"] = ALLOCATORS[values["allocator"]]
+    return tuple(env.items())
+
+
+def baseline_of(cell: Cell, cells: Iterable[Cell], scenario: Scenario) -> Cell | None:
+    """The cell that `cell` is compared with.
+
+    It has the values that the scenario's `baseline` names, and is equal to
+    `cell` on every axis that it does not name. Without a `baseline` it is the
+    first cell. The baseline's own is itself.
+
+    Returns:
+        None where there is no such cell.
+    """
+    if scenario.baseline is None:
+        return next(iter(cells), None)
+    every = tuple(cells)
+    shared = {key_of(axis) for each in every for axis, _ in each.axes}
+    shared -= entry(scenario.baseline, ()).keys()
+    here = _values(cell, shared)
+    candidates = matching(scenario.baseline, every)
+    return next((other for other in candidates if _values(other, shared) == here), None)
+
+
+def claim_pairs(claim: Claim, cells: Iterable[Cell]) -> tuple[tuple[Cell, Cell], ...]:
+    """Each cell that a claim says is faster, with the cell that it beats.
+
+    Two cells make a pair if they are equal on every axis that neither side names.
+    """
+    every = tuple(cells)
+    named = {*entry(claim.faster, ()), *entry(claim.than, ())}
+    shared = {key_of(axis) for cell in every for axis, _ in cell.axes} - named
+    slower: dict[tuple[str, ...], list[Cell]] = {}
+    for other in matching(claim.than, every):
+        slower.setdefault(_values(other, shared), []).append(other)
+    return tuple(
+        (one, other)
+        for one in matching(claim.faster, every)
+        for other in slower.get(_values(one, shared), ())
+        if one.key != other.key
+    )
+
+
+def _values(cell: Cell, keys: Iterable[Key]) -> tuple[str, ...]:
+    return tuple(value_of(cell, key) for key in keys)
+
+
+# A comma parts two terms only where another term follows: CPU lists hold commas too.
+_BETWEEN = re.compile(r",(?=[A-Za-z_][\w.-]*!?=)")
+_TERM = re.compile(r"([A-Za-z_][\w.-]*)(!?=)(.*)", re.DOTALL)
+
+
+def select(cells: Sequence[Cell], only: Sequence[str]) -> tuple[Cell, ...]:
+    """The cells that `--only` asks for, in their own order.
+
+    Args:
+        cells: Cells of any number of scenarios.
+        only: Alternatives; none asks for every cell. Each is a list of terms
+            that all must hold, `axis=value`, `axis!=value` or `scenario=GLOB`,
+            parted by commas; or a cell's key or id as reports show it.
+
+    Raises:
+        InputError: a term names no axis, or a value that no cell has, or no
+            cell fits an alternative.
+    """
+    if not only:
+        return tuple(cells)
+    chosen = {cell for expression in only for cell in _fitting(cells, expression)}
+    return tuple(cell for cell in cells if cell in chosen)
+
+
+def _fitting(cells: Sequence[Cell], expression: str) -> tuple[Cell, ...]:
+    if exact := tuple(cell for cell in cells if expression in {cell.id, cell.key}):
+        return exact
+    tests = [_test(cells, expression, term) for term in _BETWEEN.split(expression)]
+    fitting = tuple(cell for cell in cells if all(test(cell) for test in tests))
+    if not fitting:
+        raise _refused(expression, "no cell fits it.", "Ask for less at once.")
+    return fitting
+
+
+def _test(cells: Sequence[Cell], expression: str, term: str) -> Callable[[Cell], bool]:
+    parts = _TERM.fullmatch(term)
+    if parts is None:
+        raise _refused(
+            expression,
+            f"`{term}` is no term.",
+            "Write axis=value, axis!=value or scenario=NAME, parted by commas.",
+        )
+    axis, operator, value = parts.groups()
+    if axis == "scenario":
+        known = {cell.scenario for cell in cells}
+        found = {name for name in known if fnmatchcase(name, value)}
+    else:
+        known = {here for cell in cells for name, here in cell.axes if name == axis}
+        found = known & {value}
+    if not known:
+        names = dict.fromkeys(name for cell in cells for name, _ in cell.axes)
+        raise _refused(
+            expression, f"no cell has an axis `{axis}`.", _offer(axis, [*names, "scenario"])
+        )
+    if not found:
+        raise _refused(expression, f"no cell has {axis}={value}.", _offer(value, sorted(known)))
+
+    def holds(cell: Cell) -> bool:
+        here = cell.scenario if axis == "scenario" else dict(cell.axes).get(axis)
+        return (here in found) == (operator == "=")
+
+    return holds
+
+
+def _offer(written: str, known: Sequence[str]) -> str:
+    close = get_close_matches(written, known, n=1)
+    listed = ", ".join(known[:12]) + (", …" if len(known) > 12 else "")
+    return f"Did you mean {close[0]}?" if close else f"There are: {listed}."
+
+
+def _refused(expression: str, what: str, mend: str) -> InputError:
+    return InputError(what=what, where=f"--only {expression}", mend=mend)

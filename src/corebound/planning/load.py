@@ -1,0 +1,85 @@
+"""A scenario file to a scenario, or to everything that is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from corebound.errors import Fault, ScenarioFaults
+from corebound.model.scenario import Scenario
+from corebound.planning import checks, checks_matrix
+from corebound.planning.checks import Finding
+from corebound.planning.expand import expand
+from corebound.planning.points import points
+from corebound.planning.shape import Shaped, shape
+from corebound.planning.tree import tree
+from corebound.planning.yaml_lines import read
+
+
+def load(data: bytes, file: str) -> Scenario:
+    """Read a scenario file.
+
+    Args:
+        data: The file's bytes, whatever they are.
+        file: Its name, for the faults.
+
+    Raises:
+        ScenarioFaults: all that is wrong with it: syntax, keys, values, and
+            what they mean together; each with its line.
+    """
+    root, flaws = read(data, file)
+    if root is None:
+        raise ScenarioFaults(flaws)
+    shaped = shape(root)
+    faults = [*flaws, *_shape_faults(shaped, file)]
+    if shaped.scenario is not None:
+        faults += [
+            Fault(file=file, line=shaped.root.nearest(path).line, what=what, mend=mend)
+            for path, what, mend in _meaning(shaped.scenario, shaped)
+        ]
+    if faults or shaped.scenario is None:
+        raise ScenarioFaults(_sorted(faults))
+    return shaped.scenario
+
+
+def load_document(document: dict[str, Any], path: str) -> Scenario:
+    """Read a scenario as a record holds it, which is `Scenario.document()`.
+
+    Only its shape is judged: what it names was sound when it was recorded.
+
+    Raises:
+        ScenarioFaults: this version cannot read it; no fault has a line.
+    """
+    shaped = shape(tree(document))
+    if shaped.problems or shaped.scenario is None:
+        raise ScenarioFaults(tuple(_shape_faults(shaped, path)))
+    return shaped.scenario
+
+
+def _shape_faults(shaped: Shaped, file: str) -> Iterator[Fault]:
+    for one in shaped.problems:
+        yield Fault(file=file, line=one.line, what=one.what, mend=one.mend)
+
+
+def _sorted(faults: Iterable[Fault]) -> tuple[Fault, ...]:
+    """By line, each once: what is wrong at one place may be seen in many cells."""
+    return tuple(sorted(dict.fromkeys(faults), key=lambda fault: fault.line or 0))
+
+
+def _meaning(scenario: Scenario, shaped: Shaped) -> Iterator[Finding]:
+    """What is wrong with what could be understood, as far as it can be told."""
+    doubtful = frozenset(part for path in shaped.lost for part in path if isinstance(part, str))
+    yield from checks.whole(scenario, doubtful)
+    on_axes = tuple(checks_matrix.axes_alone(scenario))
+    yield from on_axes
+    if any(path == ("matrix",) for path, _, _ in on_axes):
+        return
+    made = points(scenario)
+    for point in made:
+        yield from checks.at_point(point, scenario, doubtful)
+    yield from checks_matrix.excludes(scenario, doubtful)
+    if not on_axes and not any(path[:1] == ("matrix",) for path in shaped.lost):
+        yield from checks_matrix.includes(scenario, made)
+    # A cell that a baseline names may be one that a broken include would have made.
+    if not any(path == ("matrix",) or path[:2] == ("matrix", "include") for path in shaped.lost):
+        yield from checks_matrix.named_cells(scenario, expand(scenario, ""), doubtful)
