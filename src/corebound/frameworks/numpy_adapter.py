@@ -1,0 +1,37 @@
+"""NumPy: its threads are its BLAS's."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController().select(user_api="blas")
+
+
+def prepare(*, seed: int, intra_op: int | None, inter_op: int | None) -> None:
+    """Seed NumPy's generators and size the BLAS's pool, where asked."""
+    del inter_op
+    random.seed(seed)
+    np.random.seed(seed)
+    if intra_op is not None:
+        _blas().limit(limits=intra_op)
+
+
+def describe() -> dict[str, Any]:
+    """What is in use: versions, the BLAS by name and version, the size of its pool."""
+    pools = _blas().info()
+    return {
+        "threads_used": max((pool["num_threads"] for pool in pools), default=None),
+        "inter_op_used": None,
+        "versions": {"numpy": np.__version__},
+        "blas": ", ".join(
+            f"{pool['internal_api']} {pool['version']}".replace("openblas", "OpenBLAS")
+            for pool in pools
+        )
+        or None,
+    }

@@ -1,0 +1,17 @@
+"""Plain Python: no framework, so nothing to set but the seed."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+
+def prepare(*, seed: int, intra_op: int | None, inter_op: int | None) -> None:
+    """Seed the standard library's generator; there are no pools to size."""
+    del intra_op, inter_op
+    random.seed(seed)
+
+
+def describe() -> dict[str, Any]:
+    """What is in use: nothing beyond the interpreter."""
+    return {"threads_used": None, "inter_op_used": None, "versions": {}, "blas": None}

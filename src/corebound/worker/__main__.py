@@ -1,0 +1,167 @@
+"""The worker: one launch's work, inside the framework's own environment.
+
+Started as `python -m corebound.worker` with the request on descriptor 3 and the
+reply on 4. Imports nothing heavy before it is told what to import, and times
+that as a phase.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import platform
+import sys
+import time
+import traceback
+from array import array
+from types import ModuleType
+from typing import BinaryIO
+
+from corebound.model import wire
+from corebound.worker.loop import measure
+from corebound.worker.workload import Workload, WorkloadError, find, make
+
+ADAPTERS = {
+    "none": "corebound.frameworks.python_adapter",
+    "numpy": "corebound.frameworks.numpy_adapter",
+    "pytorch": "corebound.frameworks.pytorch_adapter",
+}
+
+
+class Reply:
+    """Sends messages; remembers which part of the work is under way."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self.during = "start"
+
+    def send(self, message: wire.Message) -> None:
+        """Write one message at once: the runner waits for it."""
+        self._stream.write(wire.encode(message))
+        self._stream.flush()
+
+
+class Phase:
+    """Times one part of the set-up and reports it."""
+
+    def __init__(self, reply: Reply, name: str) -> None:
+        self._reply = reply
+        self._name = name
+
+    def __enter__(self) -> None:
+        self._reply.during = self._name
+        self._began_ns = time.perf_counter_ns()
+
+    def __exit__(self, kind: object, _error: object, _trace: object) -> None:
+        if kind is None:
+            duration_ns = time.perf_counter_ns() - self._began_ns
+            self._reply.send(wire.Phase(name=self._name, duration_ns=duration_ns))
+
+
+def steering_environment() -> dict[str, str]:
+    """The environment variables that steer threads and memory, as this process sees them."""
+    return {name: value for name, value in os.environ.items() if name.startswith(wire.STEERING)}
+
+
+def _iterate(workload: Workload, iterations: int) -> tuple[array[int], array[int]]:
+    return measure(
+        workload.step,
+        iterations=iterations,
+        wall_ns=time.perf_counter_ns,
+        cpu_ns=workload.cpu_ns,
+    )
+
+
+def _first(workload: Workload) -> tuple[int, int]:
+    """Time the first iteration, then check what it made, before any other timing counts."""
+    kept: list[object] = []
+    walls, cpus = measure(
+        lambda: kept.append(workload.step()),
+        iterations=1,
+        wall_ns=time.perf_counter_ns,
+        cpu_ns=workload.cpu_ns,
+    )
+    workload.check(kept[0])
+    return walls[0], cpus[0]
+
+
+def _ready(adapter: ModuleType, environment: dict[str, str]) -> wire.Ready:
+    described = adapter.describe()
+    return wire.Ready(
+        threads_used=described["threads_used"],
+        inter_op_used=described["inter_op_used"],
+        python=platform.python_version(),
+        versions=described["versions"],
+        blas=described["blas"],
+        environment=environment,
+    )
+
+
+def _send_samples(reply: Reply, walls: array[int], cpus: array[int]) -> None:
+    for start in range(0, len(walls), wire.SAMPLES_A_MESSAGE):
+        stop = start + wire.SAMPLES_A_MESSAGE
+        wall_ns, cpu_ns = walls[start:stop].tolist(), cpus[start:stop].tolist()
+        reply.send(wire.Samples(wall_ns=wall_ns, cpu_ns=cpu_ns))
+
+
+def work(request: wire.Request, orders: BinaryIO, reply: Reply) -> None:
+    """Carry out one request, up to the last message.
+
+    Raises:
+        WorkloadError: the workload cannot be run or gave a wrong result.
+        Exception: whatever the workload itself raised.
+    """
+    environment = steering_environment()
+    sys.path[:0] = request.path
+    with Phase(reply, "import"):
+        adapter = importlib.import_module(ADAPTERS[request.framework])
+        adapter.prepare(seed=request.seed, intra_op=request.intra_op, inter_op=request.inter_op)
+        if request.target is not None:
+            find(request.target)
+    with Phase(reply, "setup"):
+        workload = make(request)
+    with Phase(reply, "first"):
+        wall_ns, cpu_ns = _first(workload)
+    # What set-up left behind is not to be collected on a step's time.
+    gc.collect()
+    gc.freeze()
+    reply.send(_ready(adapter, environment))
+    if orders.readline() != wire.GO:
+        return  # the runner has given the launch up
+    reply.during = "loop"
+    began_ns = time.perf_counter_ns()
+    walls, cpus = _iterate(workload, request.iterations - 1)
+    ended_ns = time.perf_counter_ns()
+    reply.send(wire.Samples(wall_ns=[wall_ns], cpu_ns=[cpu_ns]))
+    _send_samples(reply, walls, cpus)
+    reply.during = "teardown"
+    allowed = workload.allowed()
+    workload.teardown()
+    reply.send(wire.End(loop_began_ns=began_ns, loop_ended_ns=ended_ns, allowed=allowed))
+
+
+def main() -> int:
+    """Answer one request; 0 if it was carried out, 1 if it failed and the runner knows why."""
+    for descriptor in (wire.REQUEST_FD, wire.REPLY_FD):
+        os.set_inheritable(descriptor, False)  # noqa: FBT003  # it takes no keywords
+    orders = os.fdopen(wire.REQUEST_FD, "rb")
+    reply = Reply(os.fdopen(wire.REPLY_FD, "wb"))
+    try:
+        work(wire.decode_request(orders.readline()), orders, reply)
+    # The worker's edge: whatever a workload raises becomes a record.
+    except BaseException as error:  # noqa: BLE001
+        mend = error.mend if isinstance(error, WorkloadError) else None
+        what = str(error) or type(error).__name__
+        if not isinstance(error, WorkloadError):
+            what = f"{type(error).__name__}: {what}"
+            traceback.print_exc()
+        reply.send(wire.Failure(during=reply.during, what=what, mend=mend))
+        return 1
+    # Stay until the runner has had its last look.
+    orders.read()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

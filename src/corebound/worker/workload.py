@@ -1,0 +1,177 @@
+"""From a request to something with a step: a function's, or a whole command."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from corebound.model.wire import Request
+
+
+class WorkloadError(Exception):
+    """The workload cannot be run, for a reason its author can mend."""
+
+    def __init__(self, *, what: str, mend: str) -> None:
+        super().__init__(what)
+        self.what = what
+        self.mend = mend
+
+
+class Workload(Protocol):
+    """What the loop needs: a step, the CPU time it has used, a check, an end."""
+
+    def step(self) -> object:
+        """Do the work once."""
+
+    def cpu_ns(self) -> int:
+        """CPU time used for steps so far."""
+
+    def check(self, result: object) -> None:
+        """Raise WorkloadError if a step's result is wrong."""
+
+    def teardown(self) -> None:
+        """Release what set-up took."""
+
+    def allowed(self) -> list[list[int]] | None:
+        """Every set of CPUs a command's process was allowed, or None."""
+
+
+class FunctionWorkload:
+    """A step that a user's or a built-in function set up in this process."""
+
+    def __init__(self, made: object, target: str) -> None:
+        step = getattr(made, "step", made)
+        if not callable(step):
+            raise WorkloadError(
+                what=f"`{target}` returned {type(made).__name__}, which cannot be called.",
+                mend="Return the step as a function, or an object with a `step` method.",
+            )
+        self.step: Callable[[], object] = step
+        self.check: Callable[[object], None] = getattr(made, "check", lambda _result: None)
+        self.teardown: Callable[[], None] = getattr(made, "teardown", lambda: None)
+        self.cpu_ns = time.process_time_ns
+
+    def allowed(self) -> None:
+        """Nothing: threads of this process are watched from outside."""
+
+
+class CommandWorkload:
+    """A command timed from start to exit.
+
+    Its standard output is thrown away, its standard error is the launch's log.
+    Its process is left unreaped until `cpu_ns`, which the loop calls after the
+    wall clock has stopped: only then is it looked at, so the look costs nothing
+    that is measured.
+    """
+
+    def __init__(self, words: list[str]) -> None:
+        program = shutil.which(words[0])
+        if program is None:
+            raise WorkloadError(
+                what=f"the command `{words[0]}` was not found.",
+                mend="Install it, or name it by its path; PATH is the one corebound was given.",
+            )
+        self._program = program
+        self._words = words
+        self._devnull = os.open(os.devnull, os.O_RDWR)
+        self._pid: int | None = None
+        self._cpu_ns = 0
+        self._seen: set[frozenset[int]] = set()
+
+    def step(self) -> None:
+        """Start the command and wait until it has ended, without reaping it."""
+        self._pid = os.posix_spawn(
+            self._program,
+            self._words,
+            os.environ,
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, self._devnull, 0),
+                (os.POSIX_SPAWN_DUP2, self._devnull, 1),
+            ],
+        )
+        os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOWAIT)
+
+    def cpu_ns(self) -> int:
+        """Reap the command just ended; add its CPU time, its waited-for children's too.
+
+        Raises:
+            WorkloadError: it did not exit with 0.
+        """
+        if self._pid is not None:
+            self._seen.add(frozenset(os.sched_getaffinity(self._pid)))
+            _pid, status, usage = os.wait4(self._pid, 0)
+            self._pid = None
+            self._cpu_ns += round((usage.ru_utime + usage.ru_stime) * 1e9)
+            _require_success(self._words, os.waitstatus_to_exitcode(status))
+        return self._cpu_ns
+
+    def check(self, _result: object) -> None:
+        """Nothing: a command says by its exit code whether it did its work."""
+
+    def teardown(self) -> None:
+        """Close what was opened."""
+        os.close(self._devnull)
+
+    def allowed(self) -> list[list[int]]:
+        """Every set of CPUs that the command's process was allowed as it ended."""
+        return sorted(sorted(cpus) for cpus in self._seen)
+
+
+def _require_success(words: list[str], code: int) -> None:
+    if code == 0:
+        return
+    if code > 0:
+        how = f"exited with {code}"
+    else:
+        how = f"was ended by signal {-code} ({signal.strsignal(-code)})"
+    raise WorkloadError(
+        what=f"the command `{' '.join(words)}` {how}.",
+        mend="Its own words stand in the launch's log; a workload must exit with 0.",
+    )
+
+
+def find(target: str) -> Callable[..., object]:
+    """Import `module:function`.
+
+    Raises:
+        WorkloadError: there is no such module or function.
+    """
+    module_name, _, function_name = target.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name and not module_name.startswith(error.name):
+            raise WorkloadError(
+                what=f"`{module_name}` needs `{error.name}`, which this environment lacks.",
+                mend=f"Add it to the environment's requirements file: {error.name}==VERSION.",
+            ) from error
+        raise WorkloadError(
+            what=f"no module `{module_name}` was found.",
+            mend="Put it beside the scenario file, or add its package to the environment.",
+        ) from error
+    function = getattr(module, function_name, None)
+    if not callable(function):
+        raise WorkloadError(
+            what=f"`{module_name}` has no function `{function_name}`.",
+            mend="Name a function of that module that returns the step.",
+        )
+    return function  # type: ignore[no-any-return]  # a name found at run time has no other type
+
+
+def make(request: Request) -> Workload:
+    """Set the workload up.
+
+    Raises:
+        WorkloadError: it cannot be, and its author can mend it.
+    """
+    if request.command is not None:
+        return CommandWorkload(request.command)
+    if request.target is None:
+        raise ValueError("a request names a target or a command")
+    function = find(request.target)
+    return FunctionWorkload(function(**request.parameters), request.target)

@@ -1,0 +1,44 @@
+"""A square matrix product in NumPy: as close to the BLAS as Python comes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corebound.worker.workload import WorkloadError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Product:
+    """`left @ right` into memory that is already there."""
+
+    left: NDArray[Any]
+    right: NDArray[Any]
+    out: NDArray[Any]
+
+    def step(self) -> NDArray[Any]:
+        """Multiply once: 2·size³ floating-point operations."""
+        return np.matmul(self.left, self.right, out=self.out)
+
+    def check(self, result: NDArray[Any]) -> None:
+        """Three rows against the same product in float64.
+
+        Raises:
+            WorkloadError: they differ by more than rounding.
+        """
+        exact = self.left[:3].astype(np.float64) @ self.right.astype(np.float64)
+        if not np.allclose(result[:3], exact, rtol=1e-3, atol=1e-2):
+            raise WorkloadError(
+                what="the matrix product is wrong.",
+                mend="Timings of a wrong result mean nothing: check the BLAS.",
+            )
+
+
+def product(*, size: int = 1024, dtype: str = "float32") -> Product:
+    """Set up one size×size product of standard normal numbers."""
+    numbers = np.random.default_rng(np.random.randint(2**31))
+    left, right = (numbers.standard_normal((size, size)).astype(dtype) for _ in range(2))
+    return Product(left=left, right=right, out=np.empty((size, size), dtype=dtype))
