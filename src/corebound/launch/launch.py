@@ -1,0 +1,290 @@
+"""One launch of a cell: start its workers, watch them, collect what they say."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from corebound.errors import LaunchError
+from corebound.launch import proof
+from corebound.launch.supervise import Supervision
+from corebound.launch.talk import Talk
+from corebound.launch.telemetry import Watch
+from corebound.model import wire
+from corebound.model.plan import Command, Placement
+from corebound.model.record import Status, Worker
+
+# What a process may inherit. Anything else of the user's shell, a stray
+# OMP_NUM_THREADS above all, would make a cell depend on who ran it.
+INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH")
+
+# How long a worker may take to leave after its work: atexit handlers, pools.
+LEAVE_S = 10.0
+# What is ending by itself, such as a helper whose parent has just gone, may do so.
+GRACE_S = 0.2
+
+LOG_TAIL_BYTES = 8_192
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """Everything one launch needs, resolved: nothing is looked up after this.
+
+    Attributes:
+        placement: Slots, one a worker.
+        commands: What starts each worker.
+        requests: What each is asked.
+        threads_asked: What the framework's pool has to have; None: anything.
+        timeout_s: Deadline for all of it, from the start.
+        library: A folder that holds the package `corebound` and nothing else.
+        scratch: An empty folder, which the caller removes.
+    """
+
+    placement: Placement
+    commands: tuple[Command, ...]
+    requests: tuple[wire.Request, ...]
+    threads_asked: int | None
+    timeout_s: float
+    library: Path
+    scratch: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of a launch; the fields are those of `record.Launch`."""
+
+    status: Status
+    reason: str | None
+    mend: str | None
+    evidence: tuple[str, ...]
+    duration_ns: int
+    overhead_ns: int
+    looks: int
+    look_ns: int
+    workers: tuple[Worker, ...]
+    strays: tuple[str, ...]
+    log: str
+
+
+def launch(order: Order, supervision: Supervision, tick: Callable[[], None]) -> Outcome:
+    """Run one launch to its end, whatever that is.
+
+    Args:
+        order: What to launch.
+        supervision: Starts the workers, and ends what is left of them.
+        tick: Called now and then while workers work, to show that time passes.
+
+    Raises:
+        LaunchError: the supervisor is gone; nothing can be said of the launch.
+    """
+    return _Session(order, supervision, tick).run()
+
+
+class _LateError(Exception):
+    """The launch's time is over."""
+
+
+class _BrokenError(Exception):
+    """A worker failed; its talk says how."""
+
+
+class _Session:
+    def __init__(self, order: Order, supervision: Supervision, tick: Callable[[], None]) -> None:
+        self._order = order
+        self._supervision = supervision
+        self._tick = tick
+        self._talks: list[Talk] = []
+        self._watches: list[Watch] = []
+        self._began_ns = time.monotonic_ns()
+        self._deadline_s = time.monotonic() + order.timeout_s
+        self._log = order.scratch / "log"
+
+    def run(self) -> Outcome:
+        status: Status = "ok"
+        reason: tuple[str | None, str | None] = (None, None)
+        try:
+            self._start()
+            self._measure()
+            self._part()
+        except _LateError:
+            status, reason = "timed-out", self._late()
+        except _BrokenError:
+            status, reason = "failed", self._failure()
+        except LaunchError as error:
+            status, reason = "failed", (error.what, error.mend)
+        finally:
+            strays = self._clear_up()
+        ended_ns = time.monotonic_ns()
+        workers = self._workers()
+        evidence = self._evidence(workers) if status == "ok" else ()
+        if evidence:
+            status = "invalid"
+            reason = (
+                "it did not run as it was asked to: " + "; ".join(evidence) + ".",
+                "Find what re-binds its threads or sets their number, or ask for what it does.",
+            )
+        return Outcome(
+            status=status,
+            reason=reason[0],
+            mend=reason[1],
+            evidence=evidence,
+            duration_ns=ended_ns - self._began_ns,
+            overhead_ns=ended_ns - self._began_ns - self._alive_ns(),
+            looks=sum(watch.looks for watch in self._watches),
+            look_ns=sum(watch.look_ns for watch in self._watches),
+            workers=workers,
+            strays=strays,
+            log=_tail(self._log),
+        )
+
+    def _start(self) -> None:
+        work = self._order.scratch / "work"
+        work.mkdir()
+        with self._log.open("ab") as log:
+            for command, request in zip(self._order.commands, self._order.requests, strict=True):
+                env = worker_environment(command, self._order.library, self._order.scratch)
+                talk = Talk(request)
+                self._talks.append(talk)
+                talk.started(
+                    self._supervision.spawn(
+                        command.argv,
+                        env=env,
+                        cwd=work,
+                        descriptors=(log.fileno(), *talk.theirs),
+                    )
+                )
+
+    def _measure(self) -> None:
+        self._until(lambda: all(talk.ready is not None for talk in self._talks))
+        self._watches = [Watch(talk.pid) for talk in self._talks]
+        for watch, slot in zip(self._watches, self._order.placement.slots, strict=True):
+            watch.look(search=True)
+            if self._order.placement.moment == "after-start":
+                watch.bind(slot.cpus)
+        for watch in self._watches:
+            watch.mark()
+        for talk in self._talks:
+            talk.go()
+        self._until(lambda: all(talk.end is not None for talk in self._talks))
+        for watch in self._watches:
+            watch.look(search=True)
+
+    def _part(self) -> None:
+        """Let the workers go, and wait until they have."""
+        for talk in self._talks:
+            talk.part()
+        leave_by_s = min(self._deadline_s, time.monotonic() + LEAVE_S)
+        while any(self._supervision.exit_code(talk.pid) is None for talk in self._talks):
+            if time.monotonic() > leave_by_s:
+                raise _LateError
+            self._wait(leave_by_s - time.monotonic(), heard=False)
+        for talk in self._talks:
+            talk.left()
+
+    def _until(self, done: Callable[[], bool]) -> None:
+        """Listen, and look from time to time, until `done` or the deadline."""
+        while not done():
+            left_s = self._deadline_s - time.monotonic()
+            if left_s <= 0:
+                raise _LateError
+            pause_s = max((watch.pause_s for watch in self._watches), default=1.0)
+            if not self._wait(min(left_s, pause_s), heard=True):
+                for watch in self._watches:
+                    watch.look()
+                self._tick()
+            if any(talk.failure is not None for talk in self._talks):
+                raise _BrokenError
+            self._require_alive(done)
+
+    def _require_alive(self, done: Callable[[], bool]) -> None:
+        for talk in self._talks:
+            code = self._supervision.exit_code(talk.pid)
+            if code is None:
+                continue
+            talk.hear_out()
+            if talk.failure is None and not done():
+                talk.died(code)
+            if talk.failure is not None:
+                raise _BrokenError
+
+    def _wait(self, timeout_s: float, *, heard: bool) -> bool:
+        """Wait for words or an exit; True if there were any."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._supervision, selectors.EVENT_READ)
+            for talk in self._talks:
+                if heard and talk.open:
+                    selector.register(talk, selectors.EVENT_READ)
+            ready = selector.select(max(timeout_s, 0.0))
+            for key, _ in ready:
+                if isinstance(key.fileobj, Talk):
+                    key.fileobj.hear()
+        return bool(ready)
+
+    def _clear_up(self) -> tuple[str, ...]:
+        for talk in self._talks:
+            talk.close()
+        strays = self._supervision.end(grace_s=GRACE_S)
+        for talk in self._talks:
+            talk.left()
+        return strays
+
+    def _late(self) -> tuple[str, str]:
+        doing = next((talk.doing for talk in self._talks if talk.end is None), "leaving")
+        return (
+            f"it was still in `{doing}` after {self._order.timeout_s:g} s.",
+            "Raise `measure.timeout_s`, or ask for fewer iterations.",
+        )
+
+    def _failure(self) -> tuple[str, str]:
+        failure = next(talk.failure for talk in self._talks if talk.failure is not None)
+        mend = failure.mend or "The launch's log holds what it wrote, and its traceback."
+        return f"in `{failure.during}`: {failure.what}", mend
+
+    def _workers(self) -> tuple[Worker, ...]:
+        evidence = [watch.close() for watch in self._watches]
+        return tuple(
+            talk.worker(
+                slot=slot,
+                threads_asked=self._order.threads_asked,
+                threads=evidence[slot] if evidence else (),
+                peak_rss_bytes=self._watches[slot].peak_rss_bytes if evidence else None,
+            )
+            for slot, talk in enumerate(self._talks)
+        )
+
+    def _evidence(self, workers: Sequence[Worker]) -> tuple[str, ...]:
+        allowed = [talk.allowed for talk in self._talks]
+        return proof.against(self._order.placement, self._order.commands, workers, allowed)
+
+    def _alive_ns(self) -> int:
+        """How long any worker was alive, as far as is known."""
+        spans = [talk.span_ns for talk in self._talks if talk.span_ns is not None]
+        if not spans:
+            return 0
+        return max(ended for _, ended in spans) - min(began for began, _ in spans)
+
+
+def worker_environment(command: Command, library: Path, scratch: Path) -> Mapping[str, str]:
+    """A worker's whole environment: a few inherited names, ours, then the cell's."""
+    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    ours = {
+        "PYTHONPATH": str(library),
+        "PYTHONNOUSERSITE": "1",
+        "PYTHONUNBUFFERED": "1",
+        "TMPDIR": str(scratch),
+    }
+    return {**inherited, **ours, **dict(command.env)}
+
+
+def _tail(file: Path) -> str:
+    try:
+        with file.open("rb") as stream:
+            size = stream.seek(0, os.SEEK_END)
+            stream.seek(max(0, size - LOG_TAIL_BYTES))
+            return stream.read().decode("utf-8", errors="replace")
+    except FileNotFoundError:
+        return ""

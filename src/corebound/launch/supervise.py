@@ -1,0 +1,138 @@
+"""The runner's end of the supervisor: start it, give it workers, hear of their ends."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import select
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from corebound.errors import LaunchError
+from corebound.launch import supervisor
+
+# How long the supervisor may take to answer. It only waits for processes that it
+# has killed, and those stay only while a device driver holds them.
+PATIENCE_S = 30.0
+
+
+class Supervision:
+    """A running supervisor, for as many launches as wanted, one after the other."""
+
+    def __init__(self, scratch: Path) -> None:
+        """Start the supervisor, which removes `scratch` when it ends."""
+        # Should the supervisor be killed, what is below it falls to us.
+        supervisor.become_subreaper()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        program = (sys.executable, "-I", "-S", supervisor.__file__)
+        with theirs:
+            self._process = subprocess.Popen(
+                (*program, str(theirs.fileno()), str(scratch)),
+                stdin=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(),),
+            )
+        self._channel = ours
+        self._exits: dict[int, int] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self._channel.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(PATIENCE_S)
+
+    def fileno(self) -> int:
+        """Readable when a worker has ended."""
+        return self._channel.fileno()
+
+    def spawn(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: Path,
+        descriptors: tuple[int, int, int],
+    ) -> int:
+        """Start a worker in a session of its own.
+
+        Args:
+            argv: Its words; the first is searched for on the PATH of `env`.
+            env: Its whole environment.
+            cwd: Where it starts.
+            descriptors: For its log (stdout and stderr), request and reply.
+
+        Returns:
+            Its process id.
+
+        Raises:
+            LaunchError: it could not be started.
+        """
+        order = {"do": "spawn", "argv": list(argv), "env": dict(env), "cwd": str(cwd)}
+        try:
+            socket.send_fds(self._channel, [json.dumps(order).encode()], descriptors)
+        except OSError as error:
+            raise self._gone() from error
+        answer = self._await("pid", "error")
+        if "error" in answer:
+            raise LaunchError(
+                what=f"the worker could not be started: {answer['error']}.",
+                where=argv[0],
+                mend="Check that the program exists and may be executed.",
+            )
+        return int(answer["pid"])
+
+    def exit_code(self, pid: int) -> int | None:
+        """How a worker ended (negative: the signal), or None while it runs."""
+        while self._readable(0.0):
+            self._note(self._receive())
+        return self._exits.get(pid)
+
+    def end(self, *, grace_s: float) -> tuple[str, ...]:
+        """Leave nothing of the launch, after waiting `grace_s` for what is ending by itself.
+
+        Returns:
+            The names of the processes that had to be killed.
+
+        Raises:
+            LaunchError: the supervisor is gone or does not answer.
+        """
+        try:
+            self._channel.send(json.dumps({"do": "end", "grace_s": grace_s}).encode())
+        except OSError as error:
+            raise self._gone() from error
+        names = self._await("ended")["ended"]
+        self._exits.clear()
+        return tuple(names)
+
+    def _readable(self, timeout_s: float) -> bool:
+        return bool(select.select([self._channel], [], [], timeout_s)[0])
+
+    def _receive(self) -> dict[str, Any]:
+        data = self._channel.recv(supervisor.MOST_BYTES)
+        if not data:
+            raise self._gone()
+        message: dict[str, Any] = json.loads(data)
+        return message
+
+    def _note(self, message: dict[str, Any]) -> None:
+        self._exits[message["exited"]] = message["code"]
+
+    def _await(self, *keys: str) -> dict[str, Any]:
+        while self._readable(PATIENCE_S):
+            message = self._receive()
+            if any(key in message for key in keys):
+                return message
+            self._note(message)
+        raise self._gone()
+
+    def _gone(self) -> LaunchError:
+        return LaunchError(
+            what="the supervisor of the launches has ended or does not answer.",
+            where="corebound",
+            mend="Continue the run with `corebound run --resume`.",
+        )

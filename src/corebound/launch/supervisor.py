@@ -1,0 +1,209 @@
+"""The supervisor: starts workers, and lets nothing of a launch outlive it.
+
+A process of its own, run by file name with the standard library alone. It is a
+child subreaper, so that whatever a launch leaves orphaned becomes its child: once
+it has no children, nothing of the launch is left. When the runner goes, however it
+goes, the socket between them closes, and the supervisor ends everything below
+itself, removes the scratch directory, and exits.
+
+Protocol, JSON over a sequenced-packet socket: `{"do": "spawn", argv, env, cwd}`
+with the descriptors for log, request and reply is answered with `{"pid"}` or
+`{"error"}`; `{"do": "end", "grace_s"}` with `{"ended": [names]}`; a worker's exit
+is told unasked as `{"exited": pid, "code"}`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+
+# A message holds the worker's whole argv and environment.
+MOST_BYTES = 1 << 20
+
+# How long to wait between two looks for processes that were just told to end.
+PATIENCE_S = 0.005
+
+
+def become_subreaper() -> None:
+    """Make this process the parent of every orphan below it."""
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def processes_below(root: int) -> dict[int, str]:
+    """Every process descended from `root`, itself not included: its name by number."""
+    parents: dict[int, int] = {}
+    names: dict[int, str] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdecimal() and (found := _parent_and_name(int(entry))) is not None:
+            parents[int(entry)], names[int(entry)] = found
+    below: dict[int, str] = {}
+    fresh = {root}
+    while fresh:
+        fresh = {pid for pid, parent in parents.items() if parent in fresh}
+        below.update({pid: names[pid] for pid in fresh})
+    return below
+
+
+def _parent_and_name(pid: int) -> tuple[int, str] | None:
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stream:
+            line = stream.read()
+    except OSError:
+        return None  # it ended between the listing and the look
+    name, _, rest = line.partition("(")[2].rpartition(")")
+    state, parent = rest.split(maxsplit=2)[:2]
+    return None if state in "ZX" else (int(parent), name)
+
+
+class Supervisor:
+    """The loop of the process."""
+
+    def __init__(self, channel: socket.socket, scratch: str) -> None:
+        self._channel = channel
+        self._scratch = scratch
+        self._workers: set[int] = set()
+
+    def serve(self) -> None:
+        """Answer the runner until it is gone."""
+        wake_read, wake_write = os.pipe()
+        os.set_blocking(wake_write, False)
+        signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda _signal, _frame: None)
+        # A terminal's Ctrl-C is the runner's to handle.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            while True:
+                readable, _, _ = select.select([self._channel.fileno(), wake_read], [], [])
+                if wake_read in readable:
+                    os.read(wake_read, 4096)
+                    self._reap()
+                if self._channel.fileno() in readable and not self._answer():
+                    return
+        finally:
+            self._end(grace_s=0.0)
+            shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def _answer(self) -> bool:
+        try:
+            data, descriptors, _, _ = socket.recv_fds(self._channel, MOST_BYTES, 8)
+        except OSError:
+            return False
+        if not data:
+            return False
+        order = json.loads(data)
+        if order["do"] == "spawn":
+            self._tell(self._spawn(order, descriptors))
+        else:
+            self._tell({"ended": self._end(grace_s=order["grace_s"])})
+        return True
+
+    def _tell(self, message: dict[str, Any]) -> None:
+        with contextlib.suppress(OSError):  # the runner is gone, which the loop will see
+            self._channel.send(json.dumps(message).encode())
+
+    def _spawn(self, order: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
+        failed_read, failed_write = os.pipe()  # both close on exec
+        pid = os.fork()
+        if pid == 0:
+            _become(order, descriptors, failed_write)
+        os.close(failed_write)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        with os.fdopen(failed_read, "rb") as stream:
+            failed = stream.read()
+        if failed:
+            os.waitpid(pid, 0)
+            return {"error": failed.decode(errors="replace")}
+        self._workers.add(pid)
+        return {"pid": pid}
+
+    def _reap(self) -> bool:
+        """Collect every child that has ended; False once there are none at all."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return False
+            if pid == 0:
+                return True
+            if pid in self._workers:
+                self._workers.discard(pid)
+                self._tell({"exited": pid, "code": os.waitstatus_to_exitcode(status)})
+
+    def _end(self, *, grace_s: float) -> list[str]:
+        """Leave nothing below: wait a little for what is ending, then kill what is not.
+
+        Returns:
+            The names of the processes that had to be killed.
+        """
+        for _ in _until(time.monotonic() + grace_s):
+            if not self._reap():
+                return []
+        killed: dict[int, str] = {}
+        while self._reap():
+            alive = processes_below(os.getpid())
+            # Stopped first, a process that keeps forking cannot outrun the killing.
+            for blow in (signal.SIGSTOP, signal.SIGKILL):
+                for pid in alive:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, blow)
+            killed.update(alive)
+            time.sleep(PATIENCE_S)
+        return sorted(killed.values())
+
+
+def _until(deadline_s: float) -> Iterator[None]:
+    yield
+    while time.monotonic() < deadline_s:
+        time.sleep(PATIENCE_S)
+        yield
+
+
+def _become(order: dict[str, Any], descriptors: list[int], failed: int) -> None:
+    """Turn this fresh child into the worker; never returns."""
+    try:
+        os.setsid()
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_DFL)
+        # Clear of the numbers 0 to 4, which the descriptors are about to be given.
+        failed, log, request, reply = (
+            fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 10)
+            for descriptor in (failed, *descriptors)
+        )
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        for target, source in enumerate((nothing, log, log, request, reply)):
+            os.dup2(source, target, inheritable=True)
+        os.chdir(order["cwd"])
+        os.execvpe(order["argv"][0], order["argv"], order["env"])
+    except OSError as error:
+        os.write(failed, f"{order['argv'][0]}: {error.strerror}".encode())
+    finally:
+        os._exit(127)
+
+
+def main() -> None:
+    """Serve the runner on the socket whose descriptor is the first argument."""
+    become_subreaper()
+    os.setsid()
+    channel = socket.socket(fileno=int(sys.argv[1]))
+    Supervisor(channel, scratch=sys.argv[2]).serve()
+
+
+if __name__ == "__main__":
+    main()

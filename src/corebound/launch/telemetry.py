@@ -1,0 +1,225 @@
+"""Looks at the threads of a launch from outside: where they are, where they may be."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from corebound.launch.supervisor import processes_below
+from corebound.model.record import Stay, ThreadEvidence
+from corebound.model.topology import CpuId
+
+# A look may cost this share of one CPU at most; the next is put off accordingly.
+MOST_SHARE = 0.005
+SHORTEST_S, LONGEST_S = 0.010, 0.100
+# Finding new processes means reading all of /proc, so it is done less often.
+SEARCH_EVERY_S = 0.5
+
+
+@dataclass(slots=True, kw_only=True)
+class _Thread:
+    """What has been seen of one thread so far."""
+
+    tid: int
+    pid: int
+    name: str
+    stat: int
+    schedstat: int | None
+    allowed: list[tuple[CpuId, ...]] = field(default_factory=list)
+    stays: list[Stay] = field(default_factory=list)
+    base: dict[str, int] = field(default_factory=dict)
+    last: dict[str, int] = field(default_factory=dict)
+    active_ns: int | None = None
+
+    def close(self) -> None:
+        os.close(self.stat)
+        if self.schedstat is not None:
+            os.close(self.schedstat)
+
+
+class Watch:
+    """The threads of one worker's process tree, look by look.
+
+    Figures count from `mark`, which the runner calls as it tells the workers to
+    go; a thread that is new afterwards counts from its start.
+    """
+
+    def __init__(self, root: int) -> None:
+        self._root = root
+        self._threads: dict[int, _Thread] = {}
+        self._processes: set[int] = {root}
+        self._searched_s = float("-inf")
+        self._marked_ns: int | None = None
+        self._looked_ms = 0
+        self.looks = 0
+        self.look_ns = 0
+        self.peak_rss_bytes: int | None = None
+
+    def look(self, *, search: bool = False) -> None:
+        """See every thread once: its CPU, its affinity, whether it has run since.
+
+        Args:
+            search: Look for new processes first, and read what costs more to
+                read. Such a look is taken before the workers are told to go and
+                after they are through, so it disturbs no sample and its cost
+                does not count.
+        """
+        began_ns = time.thread_time_ns()
+        now_s = time.monotonic()
+        if search or now_s - self._searched_s >= SEARCH_EVERY_S:
+            self._processes = {self._root, *processes_below(self._root)}
+            self._searched_s = now_s
+        now_ms = self._now_ms()
+        for pid in self._processes:
+            for tid in _threads_of(pid):
+                self._see(pid, tid, now_ms, thorough=search)
+        if search:
+            self.peak_rss_bytes = _peak_rss_bytes(self._processes) or self.peak_rss_bytes
+        self._looked_ms = now_ms
+        if not search:
+            self.looks += 1
+            self.look_ns += time.thread_time_ns() - began_ns
+
+    @property
+    def pause_s(self) -> float:
+        """How long to leave the launch alone, so that looking stays cheap."""
+        cost_s = self.look_ns / max(self.looks, 1) / 1e9
+        return min(LONGEST_S, max(SHORTEST_S, cost_s / MOST_SHARE))
+
+    def mark(self) -> None:
+        """Count from here: what was used and counted before is set-up."""
+        self._marked_ns = time.monotonic_ns()
+        self._looked_ms = 0
+        for thread in self._threads.values():
+            thread.base = dict(thread.last)
+
+    def bind(self, cpus: tuple[CpuId, ...]) -> None:
+        """Move every thread there is onto `cpus`, as `taskset -ap` does."""
+        for pid in self._processes:
+            for tid in _threads_of(pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.sched_setaffinity(tid, cpus)
+        for thread in self._threads.values():
+            thread.allowed.clear()
+
+    def close(self) -> tuple[ThreadEvidence, ...]:
+        """All that was seen, by thread; no more looks."""
+        for thread in self._threads.values():
+            thread.close()
+        return tuple(_evidence(thread) for _, thread in sorted(self._threads.items()))
+
+    def _now_ms(self) -> int:
+        if self._marked_ns is None:
+            return 0
+        return (time.monotonic_ns() - self._marked_ns) // 1_000_000
+
+    def _see(self, pid: int, tid: int, now_ms: int, *, thorough: bool) -> None:
+        try:
+            thread = self._threads.get(tid)
+            if thread is None:
+                thread = self._threads[tid] = _open(pid, tid)
+            allowed = tuple(CpuId(cpu) for cpu in sorted(os.sched_getaffinity(tid)))
+            if allowed not in thread.allowed:
+                thread.allowed.append(allowed)
+            cpu = _cpu_of(thread.stat)
+            if thread.schedstat is not None:
+                run, wait = os.pread(thread.schedstat, 128, 0).split()[:2]
+                thread.last["run_ns"], thread.last["wait_ns"] = int(run), int(wait)
+            if thorough:
+                thread.last.update(_counted(pid, tid))
+        except (OSError, ValueError):
+            return  # it ended under our eyes
+        if self._marked_ns is not None:
+            _stay(thread, cpu, self._looked_ms, now_ms)
+        thread.active_ns = thread.last.get("run_ns")
+
+
+def _stay(thread: _Thread, cpu: CpuId, before_ms: int, now_ms: int) -> None:
+    run_ns = thread.last.get("run_ns")
+    if run_ns is not None and run_ns == (thread.active_ns or 0):
+        return  # idle since the last look: it was nowhere
+    latest = thread.stays[-1] if thread.stays else None
+    if latest is not None and latest.cpu == cpu and latest.to_ms >= before_ms:
+        thread.stays[-1] = Stay(cpu=cpu, from_ms=latest.from_ms, to_ms=now_ms)
+    else:
+        thread.stays.append(Stay(cpu=cpu, from_ms=before_ms, to_ms=now_ms))
+
+
+def _threads_of(pid: int) -> Iterator[int]:
+    try:
+        return map(int, os.listdir(f"/proc/{pid}/task"))
+    except OSError:
+        return iter(())
+
+
+def _open(pid: int, tid: int) -> _Thread:
+    place = f"/proc/{pid}/task/{tid}"
+    stat = os.open(f"{place}/stat", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        schedstat: int | None = os.open(f"{place}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        schedstat = None  # a kernel built without it
+    name = os.pread(stat, 1024, 0).partition(b"(")[2].rpartition(b")")[0]
+    return _Thread(
+        tid=tid, pid=pid, name=name.decode(errors="replace"), stat=stat, schedstat=schedstat
+    )
+
+
+def _cpu_of(stat: int) -> CpuId:
+    # Field 39 of proc(5)'s stat; the 37th after the name, which may hold anything.
+    return CpuId(int(os.pread(stat, 1024, 0).rpartition(b")")[2].split()[36]))
+
+
+_STATUS = {"voluntary_ctxt_switches": "voluntary", "nonvoluntary_ctxt_switches": "involuntary"}
+
+
+def _counted(pid: int, tid: int) -> dict[str, int]:
+    """Counts that cost more to read: context switches, and migrations where shown."""
+    counts = {}
+    for name, value in _fields(f"/proc/{pid}/task/{tid}/status"):
+        if name in _STATUS:
+            counts[_STATUS[name]] = int(value)
+    for name, value in _fields(f"/proc/{pid}/task/{tid}/sched"):
+        if name == "se.nr_migrations":
+            counts["migrations"] = int(value)
+    return counts
+
+
+def _fields(path: str) -> Iterator[tuple[str, str]]:
+    with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="replace") as stream:
+        for line in stream:
+            name, colon, value = line.partition(":")
+            if colon:
+                yield name.strip(), value.strip()
+
+
+def _peak_rss_bytes(processes: set[int]) -> int | None:
+    """The sum of the processes' peaks: no less than the tree's own peak."""
+    peaks = [
+        int(value.split()[0]) * 1024
+        for pid in processes
+        for name, value in _fields(f"/proc/{pid}/status")
+        if name == "VmHWM"
+    ]
+    return sum(peaks) if peaks else None
+
+
+def _evidence(thread: _Thread) -> ThreadEvidence:
+    def since_mark(name: str) -> int | None:
+        return thread.last[name] - thread.base.get(name, 0) if name in thread.last else None
+
+    return ThreadEvidence(
+        tid=thread.tid,
+        pid=thread.pid,
+        name=thread.name,
+        allowed=tuple(thread.allowed),
+        stays=tuple(thread.stays),
+        run_ns=since_mark("run_ns"),
+        wait_ns=since_mark("wait_ns"),
+        migrations=since_mark("migrations"),
+        voluntary=since_mark("voluntary"),
+        involuntary=since_mark("involuntary"),
+    )

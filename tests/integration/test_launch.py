@@ -1,0 +1,282 @@
+"""Launches with real processes: what is kept, what is refused, what is ended."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import corebound
+from corebound.launch.launch import Order, Outcome, launch
+from corebound.launch.supervise import Supervision
+from corebound.launch.supervisor import processes_below
+from corebound.model.plan import BindMoment, Command, Placement, Scalar, Slot
+from corebound.model.topology import CpuId
+from corebound.model.wire import Request
+
+WORKLOADS = Path(__file__).parent.parent / "data" / "workloads"
+CPUS = sorted(os.sched_getaffinity(0))
+two_cpus = pytest.mark.skipif(len(CPUS) < 2, reason="needs two CPUs to move between")
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Path:
+    library = tmp_path / "run" / "library"
+    library.mkdir(parents=True)
+    (library / "corebound").symlink_to(Path(corebound.__file__).parent)
+    return tmp_path / "run"
+
+
+@pytest.fixture
+def supervision(scratch: Path) -> Iterator[Supervision]:
+    with Supervision(scratch) as supervision:
+        yield supervision
+
+
+Launcher = Callable[..., Outcome]
+
+
+@pytest.fixture
+def run(scratch: Path, supervision: Supervision) -> Launcher:
+    def run(
+        function: str | None,
+        *,
+        command: list[str] | None = None,
+        parameters: dict[str, Scalar] | None = None,
+        cpus: tuple[int, ...] | None = (CPUS[0],),
+        iterations: int = 20,
+        timeout_s: float = 20.0,
+        moment: BindMoment = "before-start",
+        workers: int = 1,
+        env: tuple[tuple[str, str], ...] = (),
+        strip: tuple[str, ...] = (),
+    ) -> Outcome:
+        bound = cpus is not None
+        slot = Slot(cpus=tuple(CpuId(cpu) for cpu in cpus or CPUS))
+        prefix = (
+            ("taskset", "-c", ",".join(map(str, slot.cpus)))
+            if bound and moment == "before-start"
+            else ()
+        )
+        request = Request(
+            target=None if function is None else f"steps:{function}",
+            command=command,
+            parameters=parameters or {},
+            framework="none",
+            intra_op=None,
+            inter_op=None,
+            iterations=iterations,
+            seed=1,
+            path=[str(WORKLOADS)],
+        )
+        folder = scratch / "launch"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        argv = (*prefix, *strip, sys.executable, "-m", "corebound.worker")
+        return launch(
+            Order(
+                placement=Placement(
+                    slots=(slot,) * workers,
+                    threads=None,
+                    backend="taskset" if bound else "none",
+                    memory="default",
+                    moment=moment,
+                    bound=bound,
+                ),
+                commands=(Command(argv=argv, env=env),) * workers,
+                requests=(request,) * workers,
+                threads_asked=None,
+                timeout_s=timeout_s,
+                library=scratch / "library",
+                scratch=folder,
+            ),
+            supervision,
+            lambda: None,
+        )
+
+    return run
+
+
+def test_every_iteration_is_kept_with_wall_and_cpu_time(run: Launcher) -> None:
+    outcome = run("short", iterations=20)
+
+    assert outcome.status == "ok", outcome.reason
+    (worker,) = outcome.workers
+    assert len(worker.wall_ns) == len(worker.cpu_ns) == 20
+    assert all(sample > 0 for sample in (*worker.wall_ns, *worker.cpu_ns))
+    assert set(worker.phases) == {"import", "setup", "first"}
+
+
+def test_a_launch_shows_which_cpus_its_threads_were_allowed(run: Launcher) -> None:
+    outcome = run("short", cpus=(CPUS[-1],), iterations=20_000)
+
+    (worker,) = outcome.workers
+    assert {thread.allowed for thread in worker.threads} == {((CPUS[-1],),)}
+    assert {stay.cpu for thread in worker.threads for stay in thread.stays} <= {CPUS[-1]}
+
+
+def test_parameters_reach_the_workload(run: Launcher) -> None:
+    assert run("parametrised", parameters={"factor": 3}).status == "ok"
+    wrong = run("parametrised", parameters={"fcator": 3})
+    assert wrong.status == "failed"
+    assert "fcator" in str(wrong.reason)
+
+
+@two_cpus
+@pytest.mark.parametrize("function", ["moves_itself", "moves_a_thread"])
+def test_a_worker_that_leaves_its_slot_is_invalid(run: Launcher, function: str) -> None:
+    outcome = run(function, parameters={"to": CPUS[1]})
+
+    assert outcome.status == "invalid"
+    assert f"its slot is {CPUS[0]}" in outcome.evidence[0]
+
+
+@two_cpus
+def test_a_worker_that_narrows_its_own_slot_is_invalid_too(run: Launcher) -> None:
+    outcome = run("moves_itself", cpus=tuple(CPUS), parameters={"to": CPUS[1]})
+
+    assert outcome.status == "invalid"
+
+
+@two_cpus
+def test_an_unbound_worker_may_bind_itself(run: Launcher) -> None:
+    assert run("moves_itself", cpus=None, parameters={"to": CPUS[1]}).status == "ok"
+
+
+@two_cpus
+def test_a_worker_bound_after_start_is_bound_when_it_is_timed(run: Launcher) -> None:
+    outcome = run("short", cpus=(CPUS[1],), moment="after-start", iterations=20_000)
+
+    assert outcome.status == "ok", outcome.reason
+    assert {thread.allowed for thread in outcome.workers[0].threads} == {((CPUS[1],),)}
+
+
+def test_a_variable_that_does_not_reach_the_worker_makes_it_invalid(run: Launcher) -> None:
+    env = (("OMP_NUM_THREADS", "3"),)
+    assert run("short", env=env).status == "ok"
+
+    lost = run("short", env=env, strip=("env", "-u", "OMP_NUM_THREADS"))
+
+    assert lost.status == "invalid"
+    assert lost.evidence == ("OMP_NUM_THREADS=3 was set, the worker got none",)
+
+
+def test_the_users_own_thread_variables_do_not_leak_in(
+    run: Launcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+
+    assert run("short").workers[0].environment == {}
+
+
+def test_what_outlives_its_worker_is_named_and_ended(run: Launcher) -> None:
+    outcome = run("leaves_strays")
+
+    assert outcome.status == "ok"
+    assert outcome.strays == ("sh", "sleep", "sleep")
+    assert "sleep" not in processes_below(os.getpid()).values()
+
+
+@pytest.mark.parametrize(
+    ("function", "where"), [("never_ends", "loop"), ("never_sets_up", "setup")]
+)
+def test_a_launch_past_its_deadline_is_ended(run: Launcher, function: str, where: str) -> None:
+    began_s = time.monotonic()
+
+    outcome = run(function, timeout_s=1.0)
+
+    assert outcome.status == "timed-out"
+    assert f"`{where}`" in str(outcome.reason)
+    assert time.monotonic() - began_s < 10
+    assert len(processes_below(os.getpid())) == 1  # the supervisor
+
+
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        ("raises", "in `first`: RuntimeError: the <b>oven</b> is cold"),
+        ("raises_later", "in `loop`: ZeroDivisionError"),
+        ("kills_itself", "the worker ended with signal 9 (Killed)"),
+        ("not_a_step", "returned int, which cannot be called"),
+        ("nothing_of_that_name", "has no function `nothing_of_that_name`"),
+    ],
+)
+def test_a_failure_is_a_record_with_its_reason(run: Launcher, function: str, told: str) -> None:
+    outcome = run(function)
+
+    assert outcome.status == "failed"
+    assert told in str(outcome.reason)
+    assert outcome.mend
+
+
+def test_a_failure_keeps_its_traceback_in_the_log(run: Launcher) -> None:
+    assert "RuntimeError" in run("raises").log
+
+
+def test_a_wrong_result_fails_before_any_timing_counts(run: Launcher) -> None:
+    wrong = run("counted", parameters={"good": False})
+
+    assert wrong.status == "failed"
+    assert "41 is not the answer" in str(wrong.reason)
+    assert wrong.workers[0].wall_ns == ()
+
+
+def test_a_workload_is_torn_down_and_its_words_are_kept(run: Launcher) -> None:
+    assert "torn down" in run("counted").log
+
+
+def test_several_workers_start_together(run: Launcher) -> None:
+    outcome = run("short", workers=3, iterations=2000)
+
+    assert outcome.status == "ok", outcome.reason
+    assert [worker.slot for worker in outcome.workers] == [0, 1, 2]
+    assert all(len(worker.wall_ns) == 2000 for worker in outcome.workers)
+
+
+def test_a_command_is_timed_whole(run: Launcher) -> None:
+    outcome = run(None, command=["sleep", "0.02"], iterations=3)
+
+    assert outcome.status == "ok", outcome.reason
+    assert all(sample >= 20_000_000 for sample in outcome.workers[0].wall_ns)
+    assert all(sample < 20_000_000 for sample in outcome.workers[0].cpu_ns)
+
+
+@two_cpus
+def test_a_command_that_moves_itself_is_invalid_however_short(run: Launcher) -> None:
+    outcome = run(None, command=["taskset", "-c", str(CPUS[1]), "true"], iterations=3)
+
+    assert outcome.status == "invalid"
+    assert f"the command was allowed CPUs {CPUS[1]}" in str(outcome.reason)
+
+
+def test_a_command_that_fails_is_a_failure(run: Launcher) -> None:
+    outcome = run(None, command=["false"])
+
+    assert outcome.status == "failed"
+    assert "`false` exited with 1" in str(outcome.reason)
+
+
+def test_a_command_that_does_not_exist_is_a_failure(run: Launcher) -> None:
+    assert "was not found" in str(run(None, command=["no-such-program"]).reason)
+
+
+def test_an_interpreter_that_does_not_exist_is_a_failure(run: Launcher) -> None:
+    outcome = run("short", cpus=None, strip=("/no/such/python",))
+
+    assert outcome.status == "failed"
+    assert "No such file" in str(outcome.reason)
+
+
+def test_the_scratch_folder_goes_with_the_supervisor(tmp_path: Path) -> None:
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+
+    with Supervision(folder):
+        assert folder.exists()
+
+    assert not folder.exists()
