@@ -1,0 +1,96 @@
+"""Who measured, on what, at which commit: what makes a figure comparable."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import subprocess
+from pathlib import Path
+
+from corebound.model.record import Commit, Host
+from corebound.model.topology import Topology
+
+
+def host(topology: Topology) -> Host:
+    """This machine, with an identity that outlives a change of its name.
+
+    What we happen to be allowed, which differs between shells and containers of
+    one machine, is no part of the identity.
+    """
+    cpu_model = _cpu_model()
+    shape = [
+        [cpu.id, cpu.core.package, cpu.core.die, cpu.core.core, cpu.node, cpu.kind]
+        for cpu in topology.cpus
+    ]
+    identity = json.dumps([_machine_id(), cpu_model, shape]).encode()
+    return Host(
+        id=hashlib.sha256(identity).hexdigest()[:12],
+        name=platform.node() or "unnamed",
+        cpu_model=cpu_model,
+        kernel=f"{platform.system()} {platform.release()}",
+        os=_os_name(),
+        memory_bytes=_memory_bytes(),
+        topology=topology,
+    )
+
+
+def commit(folder: Path) -> Commit | None:
+    """The commit checked out in `folder`, or None where there is none to speak of."""
+    shown = _git(folder, "log", "-1", "--format=%H%x00%s%x00%cI")
+    if shown is None:
+        return None
+    sha, subject, committed_at = shown.split("\0")
+    changed = _git(folder, "status", "--porcelain", "--untracked-files=no")
+    return Commit(sha=sha, subject=subject, committed_at=committed_at, dirty=bool(changed))
+
+
+def _git(folder: Path, *words: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ("git", "-C", str(folder), *words),
+            check=True,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None  # no git, no repository, or no commit yet
+    return done.stdout.decode("utf-8", errors="replace").strip()
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _machine_id() -> str:
+    return _read("/etc/machine-id").strip() or _read("/var/lib/dbus/machine-id").strip()
+
+
+def _cpu_model() -> str:
+    named: dict[str, str] = {}
+    for line in _read("/proc/cpuinfo").splitlines():
+        name, _, value = line.partition(":")
+        named.setdefault(name.strip(), value.strip())
+    model = named.get("model name") or named.get("Model") or platform.machine()
+    # Where a hypervisor hides the model's name, its numbers still tell processors apart.
+    parts = ("cpu family", "model", "CPU implementer", "CPU part")
+    numbers = ", ".join(f"{part} {named[part]}" for part in parts if part in named)
+    return f"{model} ({numbers})" if numbers else model
+
+
+def _os_name() -> str:
+    try:
+        return platform.freedesktop_os_release()["PRETTY_NAME"]
+    except (OSError, KeyError):
+        return platform.platform()
+
+
+def _memory_bytes() -> int | None:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError):
+        return None

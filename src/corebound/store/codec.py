@@ -1,0 +1,77 @@
+"""Records as lines: typed JSON, one record a line, read back whole or refused."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from corebound.model.record import SCHEMA, Launch, Run
+
+
+class UnreadableError(ValueError):
+    """A line that is no record, or one of a newer corebound."""
+
+
+class _Line(msgspec.Struct, frozen=True):
+    kind: Literal["run", "launch"]
+    record: msgspec.Raw
+
+
+class _Version(msgspec.Struct, frozen=True):
+    schema: int
+
+
+_encoder = msgspec.json.Encoder()
+_line = msgspec.json.Decoder(_Line)
+_version = msgspec.json.Decoder(_Version)
+_run = msgspec.json.Decoder(Run)
+_launch = msgspec.json.Decoder(Launch)
+
+
+def encode(record: Run | Launch) -> bytes:
+    """Write a record as one line, its newline included."""
+    kind = "run" if isinstance(record, Run) else "launch"
+    return _encoder.encode({"kind": kind, "record": record}) + b"\n"
+
+
+def decode_run(line: bytes) -> Run:
+    """Read the first line of a file back.
+
+    Raises:
+        UnreadableError: it is no run, damaged, or of a newer corebound.
+    """
+    try:
+        raw = _record_of(line, "run")
+        schema = _version.decode(raw).schema
+        if schema <= SCHEMA:
+            return _run.decode(raw)
+    except (msgspec.DecodeError, ValueError) as error:
+        raise UnreadableError(str(error)) from None
+    raise UnreadableError(
+        f"it was written by a newer corebound (schema {schema}, this one knows {SCHEMA})"
+    )
+
+
+def decode_launch(line: bytes) -> Launch:
+    """Read any other line back.
+
+    Raises:
+        UnreadableError: it is no launch, or damaged.
+    """
+    try:
+        return _launch.decode(_record_of(line, "launch"))
+    except (msgspec.DecodeError, ValueError) as error:
+        raise UnreadableError(str(error)) from None
+
+
+def _record_of(line: bytes, kind: str) -> msgspec.Raw:
+    found = _line.decode(line)
+    if found.kind != kind:
+        raise UnreadableError(f"a {kind} was expected, this is a {found.kind}")
+    return found.record
+
+
+def canonical(document: Any) -> bytes:
+    """JSON in one spelling only, sorted and compact: what hashes are taken of."""
+    return msgspec.json.Encoder(order="sorted").encode(document)

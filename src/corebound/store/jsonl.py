@@ -1,0 +1,144 @@
+"""Record files: one run, one file, one line a record; only ever appended to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from corebound.errors import Fault, InputError
+from corebound.model.record import Launch, Run
+from corebound.store import codec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """One run as it was read.
+
+    `faults` are the lines that could not be: the rest is not lost for them.
+    """
+
+    file: Path
+    run: Run
+    launches: tuple[Launch, ...]
+    faults: tuple[Fault, ...]
+
+
+def file_of(run: Run, folder: Path) -> Path:
+    """Where a run is kept: by host, so that two hosts' records merge by copying."""
+    started = run.started_at.replace(":", "").replace("-", "")
+    return folder / run.host.id / f"{started}-{run.id}.jsonl"
+
+
+class Appender:
+    """Writes records to a file; each is on the disk when `append` returns."""
+
+    def __init__(self, file: Path) -> None:
+        """Open the file, made if need be; a torn last line of a killed run is cut off.
+
+        Raises:
+            InputError: it cannot be written.
+        """
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            self._descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise InputError(
+                what=f"records cannot be written here: {error.strerror}.",
+                where=str(file),
+                mend="Choose another folder with --records, or make this one writable.",
+            ) from error
+        os.ftruncate(self._descriptor, _whole(self._descriptor))
+        os.lseek(self._descriptor, 0, os.SEEK_END)
+        _sync(file.parent)
+        self._file = file
+
+    def append(self, record: Run | Launch) -> None:
+        """Write one record and wait until the disk has it.
+
+        Raises:
+            InputError: the disk is full or gone; what was there before still is.
+        """
+        data = codec.encode(record)
+        try:
+            while data:
+                data = data[os.write(self._descriptor, data) :]
+            os.fsync(self._descriptor)
+        except OSError as error:
+            raise InputError(
+                what=f"a record could not be written: {error.strerror}.",
+                where=str(self._file),
+                mend="Make room, then continue with `corebound run --resume`.",
+            ) from error
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._descriptor)
+
+
+def _whole(descriptor: int) -> int:
+    """The length of the part that ends with a newline, in bytes."""
+    end = os.fstat(descriptor).st_size
+    while end > 0:
+        start = max(0, end - (1 << 16))
+        newline = os.pread(descriptor, end - start, start).rfind(b"\n")
+        if newline >= 0:
+            return start + newline + 1
+        end = start
+    return 0
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read(file: Path) -> Stored:
+    """Read one run; damaged lines are named and passed over.
+
+    A last line without its newline was being written when its run was killed,
+    which is no fault: that launch is not finished.
+
+    Raises:
+        InputError: the file cannot be read, or does not start with a run.
+    """
+    try:
+        lines = file.read_bytes().split(b"\n")[:-1]
+    except OSError as error:
+        raise InputError(
+            what=f"the records cannot be read: {error.strerror}.",
+            where=str(file),
+            mend="Name a file that `corebound run` wrote.",
+        ) from error
+    try:
+        run = codec.decode_run(lines[0] if lines else b"")
+    except codec.UnreadableError as error:
+        raise InputError(
+            what=f"not a file of records: {error}.",
+            where=f"{file}:1",
+            mend="Move it out of the folder of records, or read it with the corebound it is of.",
+        ) from None
+    launches: list[Launch] = []
+    faults: list[Fault] = []
+    for number, line in enumerate(lines[1:], start=2):
+        try:
+            launches.append(codec.decode_launch(line))
+        except codec.UnreadableError as error:
+            faults.append(
+                Fault(
+                    file=str(file),
+                    line=number,
+                    what=f"this record is damaged and was passed over: {error}.",
+                    mend="Delete the line, or fetch the file again from where it was copied.",
+                )
+            )
+    return Stored(file=file, run=run, launches=tuple(launches), faults=tuple(faults))
+
+
+def files(folder: Path) -> Iterator[Path]:
+    """Every file of records below a folder, oldest run first within each host."""
+    return iter(sorted(folder.glob("*/*.jsonl")))
