@@ -1,0 +1,331 @@
+"""How often the verdicts are right, by simulation: `python -m benchmarks.simulation`.
+
+Each table is made by the very functions that judge real launches, on launches
+whose truth is known. Beside them stand the two comparisons that take every
+iteration for a measurement of its own, as many tools do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from corebound.model.plan import Binding, Cell, Threads
+from corebound.model.scenario import Launches
+from corebound.stats.compare import Comparison, compare
+from corebound.stats.interval import geometric_mean, geometric_mean_interval
+from corebound.stats.steady_state import SteadyState, steady_state
+from corebound.stats.stopping import unfinished
+from corebound.stats.summary import CellSummary, LaunchSummary
+
+ITERATIONS = 50
+MARGIN = 0.02
+STEP = 0.03
+TYPICAL_NS = 10e6
+STEADY = SteadyState(kind="steady", start=0)
+
+Array = NDArray[np.float64]
+# (generator, trials, blocks) -> logarithms of samples, (trials, blocks, 2 cells, iterations)
+Draw = Callable[[np.random.Generator, int, int], Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """A way in which launches vary."""
+
+    name: str
+    draw: Draw
+
+
+def _independent(rng: np.random.Generator, trials: int, blocks: int) -> Array:
+    samples: Array = rng.normal(0, 0.01, (trials, blocks, 2, ITERATIONS))
+    return samples
+
+
+def _heavy_tail(rng: np.random.Generator, trials: int, blocks: int) -> Array:
+    samples: Array = 0.01 * rng.standard_t(3, (trials, blocks, 2, ITERATIONS))
+    return samples
+
+
+def _correlated(rng: np.random.Generator, trials: int, blocks: int) -> Array:
+    steps = rng.normal(0, 0.02 * np.sqrt(1 - 0.8**2), (trials, blocks, 2, ITERATIONS))
+    series = np.empty_like(steps)
+    series[..., 0] = rng.normal(0, 0.02, (trials, blocks, 2))
+    for index in range(1, ITERATIONS):
+        series[..., index] = 0.8 * series[..., index - 1] + steps[..., index]
+    return series
+
+
+def _between(rng: np.random.Generator, trials: int, blocks: int) -> Array:
+    return _independent(rng, trials, blocks) + rng.normal(0, 0.015, (trials, blocks, 2, 1))
+
+
+def _bimodal(rng: np.random.Generator, trials: int, blocks: int) -> Array:
+    slow: Array = np.log(1.06) * rng.integers(0, 2, (trials, blocks, 2, 1)).astype(np.float64)
+    return _independent(rng, trials, blocks) + slow
+
+
+def _drift(rng: np.random.Generator, trials: int, blocks: int) -> Array:
+    walk = np.cumsum(rng.normal(0, 0.02, (trials, blocks, 1, 1)), axis=1)
+    process = rng.normal(0, 0.005, (trials, blocks, 2, 1))
+    return _independent(rng, trials, blocks) + walk + process
+
+
+NOISES = (
+    Noise("independent iterations, 1 %", _independent),
+    Noise("heavy tail, Student t3", _heavy_tail),
+    Noise("correlated iterations, AR(0.8)", _correlated),
+    Noise("processes differ by 1.5 %", _between),
+    Noise("processes of two kinds, 6 % apart", _bimodal),
+    Noise("the session drifts", _drift),
+)
+
+
+def _cell(name: str) -> Cell:
+    return Cell(
+        scenario="simulation",
+        axes=(("cell", name),),
+        binding=Binding(),
+        threads=Threads(),
+        workers=1,
+        framework="none",
+        environment="host",
+        parameters=(),
+        env=(),
+        where="benchmarks/simulation.py:1",
+    )
+
+
+CELL, BASELINE = _cell("cell"), _cell("baseline")
+
+
+def _summary(cell: Cell, medians_ns: Sequence[float], *, first_block: int = 0) -> CellSummary:
+    """A summary of launches whose medians are known."""
+    return CellSummary(
+        cell=cell,
+        launches=tuple(
+            LaunchSummary(
+                launch=f"{block}-0",
+                block=block,
+                median_ns=median_ns,
+                p99_ns=None,
+                cpu_median_ns=None,
+                used=ITERATIONS,
+                steady=STEADY,
+            )
+            for block, median_ns in enumerate(medians_ns, start=first_block)
+        ),
+        counts=(("ok", len(medians_ns)),) if medians_ns else (),
+        median_ns=geometric_mean(medians_ns) if medians_ns else None,
+        interval=geometric_mean_interval(medians_ns),
+        p99_ns=None,
+        cpu_median_ns=None,
+        spread_ratio=None,
+        unsettled=0,
+    )
+
+
+def _judge(medians_ns: Array, *, adaptive: bool = False) -> Comparison:
+    """Compare one trial's launches, (blocks, 2) medians."""
+    judged = compare(
+        _summary(CELL, [float(value) for value in medians_ns[:, 0]]),
+        _summary(BASELINE, [float(value) for value in medians_ns[:, 1]]),
+        margin=MARGIN,
+        adaptive=adaptive,
+    )
+    assert judged is not None
+    return judged
+
+
+def _medians_ns(samples: Array, slowdown: float) -> Array:
+    """Launch medians in nanoseconds; the cell's (first of the pair) made slower."""
+    medians = TYPICAL_NS * np.exp(np.median(samples, axis=-1))
+    medians[..., 0] *= 1 + slowdown
+    return medians
+
+
+def _alarms(p_values: Iterable[float]) -> float:
+    return float(np.mean([p < 0.05 for p in p_values]))
+
+
+def compared(rng: np.random.Generator, trials: int) -> None:
+    """Coverage, false alarms and steps found; beside them the pooled comparisons."""
+    print(
+        f"Two cells, {ITERATIONS} iterations a launch, {trials} trials. In each row of an A/A pair:"
+    )
+    print(
+        "the 95 % interval covers the truth; a verdict says faster or slower; the same by pooling"
+    )
+    print(
+        f"iterations (t test, Mann-Whitney). Last, a {STEP:.0%} slowdown that is called slower.\n"
+    )
+    print(
+        f"{'noise':<36}{'launches':>9}{'covers':>8}{'alarms':>8}"
+        f"{'pooled t':>10}{'MWU':>7}{'found':>7}"
+    )
+    for noise in NOISES:
+        for blocks in (6, 10, 20, 30):
+            samples = noise.draw(rng, trials, blocks)
+            null = [_judge(trial) for trial in _medians_ns(samples, 0.0)]
+            found = [_judge(trial) for trial in _medians_ns(samples, STEP)]
+            covers = np.mean([c.interval is not None and c.interval.contains(1.0) for c in null])
+            alarms = np.mean([c.verdict in {"faster", "slower"} for c in null])
+            power = np.mean([c.verdict == "slower" for c in found])
+            few = samples[:200]
+            pooled = few.transpose(0, 2, 1, 3).reshape(len(few), 2, -1)
+            t_test = _alarms(stats.ttest_ind(a, b).pvalue for a, b in pooled)
+            ranks = _alarms(stats.mannwhitneyu(a, b).pvalue for a, b in pooled)
+            print(
+                f"{noise.name:<36}{blocks:>9}{covers:>8.1%}{alarms:>8.1%}"
+                f"{t_test:>10.1%}{ranks:>7.1%}{power:>7.1%}"
+            )
+    print()
+
+
+def ordered(rng: np.random.Generator, trials: int) -> None:
+    """What it is worth to launch the cells by turns."""
+    print(f"The session drifts, {trials} A/A trials: verdicts that say faster or slower.\n")
+    print(f"{'launches':>9}{'in blocks':>11}{'one cell after the other':>26}")
+    for blocks in (6, 10, 20, 30):
+        medians = _medians_ns(_drift(rng, trials, 2 * blocks), 0.0)
+        paired = [_judge(trial[:blocks]) for trial in medians]
+        sequential = [
+            compare(
+                _summary(CELL, [float(value) for value in trial[:blocks, 0]]),
+                _summary(BASELINE, [float(v) for v in trial[blocks:, 1]], first_block=blocks),
+                margin=MARGIN,
+            )
+            for trial in medians
+        ]
+        shares = [
+            np.mean([c is not None and c.verdict in {"faster", "slower"} for c in comparisons])
+            for comparisons in (paired, sequential)
+        ]
+        print(f"{blocks:>9}{shares[0]:>11.1%}{shares[1]:>26.1%}")
+    print()
+
+
+def stopped(rng: np.random.Generator, trials: int) -> None:
+    """What stopping at the width asked for does to coverage, and what it costs."""
+    rule = Launches()
+    print(f"Launching until the interval is within {rule.until_relative_ci:.0%}, {trials} trials:")
+    print(f"{rule.min} to {rule.max} launches of each cell.\n")
+    print(f"{'noise':<36}{'launches, mean':>15}{'covers':>8}{'alarms':>8}{'found':>7}")
+    for noise in NOISES:
+        samples = noise.draw(rng, trials, rule.max)
+        taken, covers, alarms, found = [], [], [], []
+        for trial, slower in zip(
+            _medians_ns(samples, 0.0), _medians_ns(samples, STEP), strict=True
+        ):
+            blocks = _blocks_taken(trial, rule)
+            null = _judge(trial[:blocks], adaptive=True)
+            taken.append(blocks)
+            covers.append(null.interval is not None and null.interval.contains(1.0))
+            alarms.append(null.verdict in {"faster", "slower"})
+            # The rule knows widths only, and a shift does not change them.
+            found.append(_judge(slower[:blocks], adaptive=True).verdict == "slower")
+        print(
+            f"{noise.name:<36}{np.mean(taken):>15.1f}{np.mean(covers):>8.1%}"
+            f"{np.mean(alarms):>8.1%}{np.mean(found):>7.1%}"
+        )
+    print()
+
+
+def _blocks_taken(medians_ns: Array, rule: Launches) -> int:
+    for blocks in range(rule.min, rule.max + 1):
+        summaries = [
+            _summary(CELL, [float(value) for value in medians_ns[:blocks, 0]]),
+            _summary(BASELINE, [float(value) for value in medians_ns[:blocks, 1]]),
+        ]
+        if not unfinished(summaries, {CELL.key: BASELINE.key}, rule):
+            return blocks
+    return rule.max
+
+
+def settled(rng: np.random.Generator, trials: int) -> None:
+    """Whether launches that are steady, or warm up, are told apart."""
+    print(f"Steady state, {trials} launches each: share of each class, median start.\n")
+    print(f"{'launch':<44}{'iterations':>11}{'steady':>8}{'warm-up':>9}{'other':>7}{'start':>7}")
+    for name, iterations, make in _shapes(rng):
+        found = [steady_state(make()) for _ in range(trials)]
+        kinds = [state.kind for state in found]
+        steady = kinds.count("steady") / trials
+        warm = kinds.count("warm-up then steady") / trials
+        start = float(np.median([state.start for state in found]))
+        print(
+            f"{name:<44}{iterations:>11}{steady:>8.1%}{warm:>9.1%}"
+            f"{1 - steady - warm:>7.1%}{start:>7.0f}"
+        )
+
+
+def _shapes(rng: np.random.Generator) -> Iterable[tuple[str, int, Callable[[], list[int]]]]:
+    """Launches by name and length, each with what makes one."""
+
+    def maker(
+        iterations: int, *, noise: float = 0.01, warm: float = 0.0, first: float = 1.0
+    ) -> Callable[[], list[int]]:
+        def make() -> list[int]:
+            samples = TYPICAL_NS * np.exp(noise * rng.standard_t(3, iterations))
+            samples[: int(warm * iterations)] *= 1.2
+            samples[0] *= first
+            return [int(sample) for sample in samples]
+
+        return make
+
+    for n in (12, 20, 100, 1000):
+        yield "steady, t3 noise of 1 %", n, maker(n)
+        yield "steady, t3 noise of 5 %", n, maker(n, noise=0.05)
+        yield "first iteration 20 times as long", n, maker(n, first=20.0)
+        yield "first 30 % of iterations 20 % longer", n, maker(n, warm=0.3)
+
+
+def labelled(path: Path) -> None:
+    """Agreement with published labels of real launches.
+
+    `path` is a gzipped JSON list of benchmarks with `forks` (labels), `starts`
+    (-1 where there is none) and `series` (seconds).
+    """
+    agree, never, errors = [], [], []
+    for benchmark in json.loads(gzip.decompress(path.read_bytes())):
+        for label, start, series_s in zip(
+            benchmark["forks"], benchmark["starts"], benchmark["series"], strict=True
+        ):
+            # In picoseconds, for some of these iterations take less than a microsecond.
+            found = steady_state([round(sample_s * 1e12) for sample_s in series_s])
+            steady = found.kind != "never steady"
+            agree.append(steady == (label == "steady state"))
+            if label != "steady state":
+                never.append(not steady)
+            elif steady:
+                errors.append(abs(found.start - start) / len(series_s))
+    print(f"\n{len(agree)} labelled launches: the class agrees on {np.mean(agree):.1%};")
+    print(f"of {len(never)} that are never steady {sum(never)} are found;")
+    print(f"the start is off by a median of {np.median(errors):.2%} of the series,")
+    print(f"and by less than 5 % of it in {np.mean(np.array(errors) < 0.05):.0%}.")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--trials", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--labelled", type=Path, help="check against labelled launches too")
+    chosen = parser.parse_args()
+    rng = np.random.default_rng(chosen.seed)
+    compared(rng, chosen.trials)
+    ordered(rng, chosen.trials)
+    stopped(rng, max(chosen.trials // 4, 1))
+    settled(rng, max(chosen.trials // 20, 1))
+    if chosen.labelled:
+        labelled(chosen.labelled)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Decisions from samples: what a launch, a cell and a pair of cells really say."""

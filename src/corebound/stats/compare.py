@@ -1,0 +1,231 @@
+"""Is a cell faster than its baseline, and can one be sure?"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from scipy import special  # scipy.stats would take half a second to import
+
+from corebound.stats.interval import Interval, log_interval
+from corebound.stats.summary import CellSummary
+
+Verdict = Literal["faster", "slower", "equivalent", "undecided"]
+
+CONFIDENCE = 0.95
+# Stopping as soon as the interval is narrow favours samples whose spread is small by
+# chance: up to 8 % of A/A pairs alarmed without this factor, at most 5 % with it.
+# Found by simulation; docs/statistics.md has the figures.
+_PRICE_OF_STOPPING = 1.1
+# Beyond what anyone would wait for, a forecast from the spread of a few launches is idle.
+_MOST_LAUNCHES = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """A cell's speed as a multiple of its baseline's.
+
+    Attributes:
+        speedup_ratio: Baseline time over cell time; above 1 the cell is faster.
+        interval: Where that ratio lies, 95 %; None where the launches cannot
+            tell, as with one of each.
+        verdict: What the interval says; `undecided` without one.
+        pairs: How many blocks had an `ok` launch of both and were paired; 0
+            where fewer than two had and the launches were compared unpaired.
+        per_block: Each paired block and the ratio within it.
+        launches_needed: Where undecided, about how many launches of each it
+            takes to decide at the spread seen; None where decided or where the
+            data cannot tell.
+    """
+
+    speedup_ratio: float
+    interval: Interval | None
+    verdict: Verdict
+    pairs: int
+    per_block: tuple[tuple[int, float], ...]
+    launches_needed: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Estimate:
+    """The logarithm of a ratio.
+
+    `blocks` are the logarithms it is the mean of, empty where unpaired;
+    `error` is its standard error and `freedom` that error's degrees of
+    freedom, or both None; `launches` is how many of each side it took.
+    """
+
+    blocks: tuple[tuple[int, float], ...]
+    middle: float
+    error: float | None
+    freedom: float | None
+    launches: int
+
+
+def compare(
+    cell: CellSummary, baseline: CellSummary, *, margin: float, adaptive: bool = False
+) -> Comparison | None:
+    """Compare a cell with its baseline, paired by block.
+
+    The launches of one block ran close in time, so what the host did to all of
+    them cancels in the ratio. With fewer than two shared blocks, the launches
+    are compared unpaired (Welch). Either way on logarithms, so that swapping
+    the two gives exactly the reciprocal.
+
+    Args:
+        cell: The cell.
+        baseline: What it is compared with, of the same run.
+        margin: How far either way still counts as equal, above 0; a ratio of
+            1 / (1 + margin) to 1 + margin.
+        adaptive: Whether the number of launches followed from their spread, as
+            `stopping.unfinished` has it where `Launches.max` exceeds `min`.
+            The interval is then a tenth wider, for stopping when it happens to
+            be narrow costs that much.
+
+    Returns:
+        The comparison, or None where one of the two has no `ok` launch, or a
+        launch's median is 0 and so no ratio exists.
+
+    Raises:
+        ValueError: `margin` is not above 0.
+
+    Source: pairing, Kalibera & Jones, "Rigorous benchmarking in reasonable time"
+    (2013); equivalence by inclusion of the interval, Schuirmann (1987), here at
+    the stricter 95 %; Welch, Biometrika 34 (1947).
+    """
+    if margin <= 0:
+        raise ValueError("a margin is above 0")
+    estimate = _estimate(cell, baseline, adaptive=adaptive)
+    if estimate is None:
+        return None
+    interval = _interval(estimate)
+    verdict = _verdict(interval, margin)
+    return Comparison(
+        speedup_ratio=math.exp(estimate.middle),
+        interval=interval,
+        verdict=verdict,
+        pairs=len(estimate.blocks),
+        per_block=tuple((block, math.exp(log)) for block, log in estimate.blocks),
+        launches_needed=_launches_needed(estimate, margin) if verdict == "undecided" else None,
+    )
+
+
+def speedup_interval(
+    cell: CellSummary, baseline: CellSummary, *, adaptive: bool = False
+) -> Interval | None:
+    """The interval of `compare`, for who need not judge; None where that has none."""
+    estimate = _estimate(cell, baseline, adaptive=adaptive)
+    return _interval(estimate) if estimate else None
+
+
+def _estimate(cell: CellSummary, baseline: CellSummary, *, adaptive: bool) -> _Estimate | None:
+    """Pair by block where two blocks can be; None where there is no ratio."""
+    logs = _logs_by_block(cell)
+    baseline_logs = _logs_by_block(baseline)
+    if logs is None or baseline_logs is None:
+        return None
+    blocks = tuple(
+        (block, statistics.fmean(baseline_logs[block]) - statistics.fmean(logs[block]))
+        for block in sorted(logs.keys() & baseline_logs.keys())
+    )
+    estimate = _paired(blocks) if len(blocks) >= 2 else _unpaired(_flat(logs), _flat(baseline_logs))
+    if adaptive and estimate.error is not None:
+        return replace(estimate, error=estimate.error * _PRICE_OF_STOPPING)
+    return estimate
+
+
+def _logs_by_block(summary: CellSummary) -> dict[int, list[float]] | None:
+    """The logarithms of the launches' medians; None without any, or where one is 0."""
+    logs = defaultdict(list)
+    for launch in summary.launches:
+        if launch.median_ns <= 0:
+            return None
+        logs[launch.block].append(math.log(launch.median_ns))
+    return logs or None
+
+
+def _flat(logs: dict[int, list[float]]) -> list[float]:
+    return [log for block in sorted(logs) for log in logs[block]]
+
+
+def _paired(blocks: tuple[tuple[int, float], ...]) -> _Estimate:
+    """Student's t over the blocks' log ratios, at least two."""
+    differences = [log for _, log in blocks]
+    n = len(blocks)
+    return _Estimate(
+        blocks=blocks,
+        middle=statistics.fmean(differences),
+        error=statistics.stdev(differences) / math.sqrt(n),
+        freedom=n - 1,
+        launches=n,
+    )
+
+
+def _unpaired(logs: Sequence[float], baseline_logs: Sequence[float]) -> _Estimate:
+    """Welch's t: each side with a spread of its own."""
+    middle = statistics.fmean(baseline_logs) - statistics.fmean(logs)
+    sides = (logs, baseline_logs)
+    fewest = min(map(len, sides))
+    if fewest < 2:
+        return _Estimate(blocks=(), middle=middle, error=None, freedom=None, launches=fewest)
+    shares = [statistics.variance(side) / len(side) for side in sides]
+    error = math.sqrt(sum(shares))
+    freedom = (
+        sum(shares) ** 2
+        / sum(share**2 / (len(side) - 1) for share, side in zip(shares, sides, strict=True))
+        if error > 0
+        else fewest - 1
+    )
+    return _Estimate(blocks=(), middle=middle, error=error, freedom=freedom, launches=fewest)
+
+
+def _interval(estimate: _Estimate) -> Interval | None:
+    if estimate.error is None or estimate.freedom is None:
+        return None
+    return log_interval(
+        estimate.middle,
+        standard_error=estimate.error,
+        freedom=estimate.freedom,
+        confidence=CONFIDENCE,
+    )
+
+
+def _verdict(interval: Interval | None, margin: float) -> Verdict:
+    """What an interval says about a ratio; too small a difference is none."""
+    if interval is None:
+        return "undecided"
+    if 1 / (1 + margin) <= interval.low and interval.high <= 1 + margin:
+        return "equivalent"
+    if interval.low > 1:
+        return "faster"
+    return "slower" if interval.high < 1 else "undecided"
+
+
+def _launches_needed(estimate: _Estimate, margin: float) -> int | None:
+    """How many launches of each decide, if ratio and spread stay as they are.
+
+    Decided is an interval that excludes 1 or fits the margin, whichever takes
+    fewer; the two ask for a half width below `|middle|` and below what the
+    middle leaves of the margin. The least n with
+    t(0.975, n - 1) * spread / sqrt(n) below the wider of the two is found by
+    bisection, for the left side falls with n.
+    """
+    if estimate.error is None:
+        return None
+    spread = estimate.error * math.sqrt(estimate.launches)
+    room = max(abs(estimate.middle), math.log1p(margin) - abs(estimate.middle))
+
+    def decides(n: int) -> bool:
+        return float(special.stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * spread / math.sqrt(n) < room
+
+    low, high = estimate.launches, _MOST_LAUNCHES
+    if not decides(high):
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if decides(middle) else (middle, high)
+    return high

@@ -1,0 +1,178 @@
+"""When a launch has warmed up, or that it never does."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from corebound.stats.pelt import change_points
+
+SteadyKind = Literal["steady", "warm-up then steady", "slowdown", "never steady"]
+
+# The worse kind last, for a launch of several workers is as its worst.
+_KINDS: tuple[SteadyKind, ...] = ("steady", "warm-up then steady", "slowdown", "never steady")
+
+# What a cut must gain, in multiples of ln n. The 15 of Barrett et al. (2017) cuts the
+# noise of real launches; 30 agrees best with labelled ones (docs/statistics.md).
+_PENALTY = 30.0
+_MIN_SEGMENT = 10
+# With so few samples that penalty would let every step pass.
+_SHORT = 50
+_SHORT_PENALTY = 10.0
+_SHORT_MIN_SEGMENT = 5
+# Noise below 0.1 % of an iteration is no reason to cut: no verdict hangs on it.
+_VARIANCE_FLOOR = 0.001**2
+# Segments whose means differ by less than this are the same: Traini et al. (2022).
+_MARGIN = 0.05
+_Z = 1.96
+# What must be steady at the end: 500 of 3,000 iterations in Traini et al. (2022).
+_LEAST_STEADY = 1 / 6
+# Shorter spells of speed are luck, not a slowdown to warn of.
+_LEAST_SLOWED = 1 / 20
+_OUTLIER_WINDOW = 200
+# Longer series are looked at in so many groups: the cost of cutting grows with the
+# square, and a start need not be known to the iteration among thousands.
+_MOST_POINTS = 3000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SteadyState:
+    """How a launch behaved, and from which iteration on its samples count.
+
+    Attributes:
+        kind: `steady` from its first iteration; `warm-up then steady`;
+            `slowdown`, steady in the end but slower than before; or
+            `never steady`.
+        start: Index of the first steady iteration. Where there is none, that
+            after the first fifth: the samples still have to be counted somehow.
+    """
+
+    kind: SteadyKind
+    start: int
+
+
+def steady_state(samples_ns: Sequence[int]) -> SteadyState:
+    """Find where a launch's iterations become, and stay, as long as at its end.
+
+    The first iterations that stand out singly (imports, compilation, caches)
+    are taken off; the rest, less its outliers, is cut where its mean or its
+    variance changes; then, from the end backwards, segments count as steady as
+    long as their mean is not clearly more than 5 % off that of the last.
+
+    Args:
+        samples_ns: n durations in time order, warm-ups included.
+
+    Returns:
+        The kind and the start; `steady` from 0 where n < 2. Beyond 3,000 samples
+        the start is known to a 3,000th of them.
+
+    Source: Barrett et al., "Virtual machine warmup blows hot and cold" (2017),
+    doi:10.1145/3133876; equivalence and the least steady share as in Traini et
+    al., "Towards effective assessment of steady state performance in Java
+    software" (2022), doi:10.1007/s10664-022-10247-x.
+
+    >>> steady_state([900, 60, 45, 44, 45, 46, 45, 44, 46, 45, 45, 44])
+    SteadyState(kind='warm-up then steady', start=2)
+    """
+    group = -(-len(samples_ns) // _MOST_POINTS)
+    if group > 1:
+        whole = len(samples_ns) // group * group
+        medians_ns = np.median(np.reshape(samples_ns[:whole], (-1, group)), axis=1)
+        found = _find(medians_ns)
+        return SteadyState(kind=found.kind, start=found.start * group)
+    return _find(np.asarray(samples_ns, dtype=np.float64))
+
+
+def unsettled_start(n: int) -> int:
+    """From where on to count n samples of which none are known to be steady."""
+    return n // 5
+
+
+def worst(found: Iterable[SteadyState]) -> SteadyState:
+    """How several workers' launch behaved: as the one that settled worst, and last."""
+    return max(found, key=lambda state: (_KINDS.index(state.kind), state.start))
+
+
+def _find(series_ns: NDArray[np.float64]) -> SteadyState:
+    n = series_ns.size
+    if n < 2:
+        return SteadyState(kind="steady", start=0)
+    # A clock that saw no time pass saw less than its own step: a logarithm needs some.
+    series_ns = np.maximum(series_ns, 1.0)
+    logs = np.log(series_ns)
+    head = _head(logs)
+    # Where in the whole series the samples are that are no outliers.
+    at = head + np.flatnonzero(~_outliers(logs[head:]))
+    segments = np.split(series_ns[at], _cuts(logs[at]))
+    first = _first_steady(segments)
+    start = int(at[sum(map(len, segments[:first]))]) if first else head
+    if start > n * (1 - _LEAST_STEADY):
+        return SteadyState(kind="never steady", start=unsettled_start(n))
+    faster = sum(len(part) for part in segments[:first] if _shift(part, segments[-1]) < 0)
+    if faster > n * _LEAST_SLOWED:
+        return SteadyState(kind="slowdown", start=start)
+    return SteadyState(kind="warm-up then steady" if start else "steady", start=start)
+
+
+def _head(logs: NDArray[np.float64]) -> int:
+    """How many of the first samples stand out from what comes after, at most half.
+
+    These are too few to be a segment: they are told by being longer than nine
+    in ten of the second half, and by more than a wider margin.
+    """
+    half = logs.size // 2
+    longest = np.quantile(logs[half:], 0.9) + math.log1p(2 * _MARGIN)
+    ordinary = np.flatnonzero(logs[:half] <= longest)
+    return int(ordinary[0]) if ordinary.size else half
+
+
+def _outliers(logs: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Samples further from their neighbours' median than 3 times what 98 % spread."""
+    size = min(_OUTLIER_WINDOW, logs.size)
+    middle = ndimage.median_filter(logs, size, mode="nearest")
+    low = ndimage.percentile_filter(logs, 1, size, mode="nearest")
+    high = ndimage.percentile_filter(logs, 99, size, mode="nearest")
+    return np.abs(logs - middle) > 3 * (high - low)
+
+
+def _cuts(logs: NDArray[np.float64]) -> tuple[int, ...]:
+    """Where mean or variance change, by factors: on logarithms a slow phase is no noisier."""
+    short = logs.size < _SHORT
+    return change_points(
+        logs,
+        penalty=(_SHORT_PENALTY if short else _PENALTY) * math.log(logs.size),
+        min_segment=_SHORT_MIN_SEGMENT if short else _MIN_SEGMENT,
+        variance_floor=_VARIANCE_FLOOR,
+    )
+
+
+def _first_steady(segments: Sequence[NDArray[np.float64]]) -> int:
+    """The first segment from which on all are as long as the last."""
+    for index in range(len(segments) - 2, -1, -1):
+        if _shift(segments[index], segments[-1]):
+            return index + 1
+    return 0
+
+
+def _shift(segment_ns: NDArray[np.float64], last_ns: NDArray[np.float64]) -> int:
+    """1 where a segment's samples are clearly longer than the last one's, -1 where shorter.
+
+    Clearly: the 95 % interval of the ratio of their means, by the delta method,
+    lies beyond the margin.
+    """
+    ratio = float(segment_ns.mean() / last_ns.mean())
+    error = ratio * math.sqrt(_relative_variance(segment_ns) + _relative_variance(last_ns))
+    if ratio - _Z * error >= 1 + _MARGIN:
+        return 1
+    return -1 if ratio + _Z * error <= 1 - _MARGIN else 0
+
+
+def _relative_variance(samples_ns: NDArray[np.float64]) -> float:
+    """Of the mean, as a share of its square."""
+    return float(samples_ns.var() / samples_ns.size / samples_ns.mean() ** 2)

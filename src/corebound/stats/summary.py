@@ -1,0 +1,222 @@
+"""From launches to what a cell measures: a launch gives one figure, a cell an interval."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from corebound.model.plan import Cell
+from corebound.model.record import Launch, Status, Worker
+from corebound.model.scenario import WarmupIterations, WarmupSeconds
+from corebound.stats.interval import Interval, geometric_mean, geometric_mean_interval
+from corebound.stats.steady_state import SteadyState, steady_state, unsettled_start, worst
+
+Warmup = Literal["auto"] | WarmupIterations | WarmupSeconds
+
+# One iteration in a hundred takes longer than p99: with fewer, none may.
+_LEAST_FOR_P99 = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchSummary:
+    """One launch, its warm-up left out.
+
+    Attributes:
+        launch: The launch's id.
+        block: The block it ran in, which pairs it with the other cells' launches.
+        median_ns: Median wall time of an iteration, over all its workers.
+        p99_ns: Wall time that 99 of 100 iterations did not exceed; None below
+            100 iterations.
+        cpu_median_ns: Median CPU time of an iteration, or None where unknown.
+        used: Iterations that entered, over all workers.
+        steady: How the launch behaved; of several workers, the worst.
+        settled: Whether all the iterations that entered are steady ones.
+    """
+
+    launch: str
+    block: int
+    median_ns: float
+    p99_ns: float | None
+    cpu_median_ns: float | None
+    used: int
+    steady: SteadyState
+    settled: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellSummary:
+    """What the launches of one cell say together.
+
+    Attributes:
+        cell: The cell.
+        launches: Its `ok` launches, by block.
+        counts: How many launches came to each status; absent ones are 0.
+        median_ns: Geometric mean of the launches' medians: the middle of
+            `interval`. None without an `ok` launch.
+        interval: Where a typical launch's median lies, in nanoseconds, 95 %;
+            None with fewer than two `ok` launches.
+        p99_ns, cpu_median_ns: Median over the launches that have one.
+        spread_ratio: Standard deviation of the launches' medians as a share of
+            their mean; None with fewer than two.
+        unsettled: How many of `launches` used iterations that are not steady.
+    """
+
+    cell: Cell
+    launches: tuple[LaunchSummary, ...]
+    counts: tuple[tuple[Status, int], ...]
+    median_ns: float | None
+    interval: Interval | None
+    p99_ns: float | None
+    cpu_median_ns: float | None
+    spread_ratio: float | None
+    unsettled: int
+
+    def count(self, status: Status) -> int:
+        """How many launches came to this status."""
+        return dict(self.counts).get(status, 0)
+
+    @property
+    def attempts(self) -> int:
+        """How many launches there were, whatever became of them."""
+        return sum(number for _, number in self.counts)
+
+
+def summarise_launch(launch: Launch, warmup: Warmup) -> LaunchSummary:
+    """Reduce a launch to its figures.
+
+    Every worker's warm-up is found by itself, for processes settle apart; then
+    the iterations of all are taken together.
+
+    Args:
+        launch: An `ok` launch.
+        warmup: `Measure.warmup`. A fixed one that leaves no iteration is
+            answered like a launch that never settles.
+
+    Raises:
+        ValueError: No worker has a sample.
+    """
+    kept = [_kept(worker, warmup) for worker in launch.workers if worker.wall_ns]
+    if not kept:
+        raise ValueError(f"launch {launch.id} has no samples")
+    wall_ns = [sample for part in kept for sample in part.wall_ns]
+    cpu_ns = [sample for part in kept for sample in part.cpu_ns]
+    return LaunchSummary(
+        launch=launch.id,
+        block=launch.block,
+        median_ns=float(np.median(wall_ns)),
+        p99_ns=_p99_ns(wall_ns),
+        cpu_median_ns=float(np.median(cpu_ns)) if cpu_ns else None,
+        used=len(wall_ns),
+        steady=worst(part.steady for part in kept),
+        settled=all(part.settled for part in kept),
+    )
+
+
+def summarise(cell: Cell, launches: Iterable[Launch], warmup: Warmup) -> CellSummary:
+    """Take the launches of one cell together; only `ok` ones enter a statistic.
+
+    Args:
+        cell: The cell.
+        launches: Its launches, of one run, in any order and of any status.
+        warmup: `Measure.warmup`.
+    """
+    attempted = tuple(launches)
+    summaries = [
+        summarise_launch(launch, warmup)
+        for launch in attempted
+        if launch.status == "ok" and any(worker.wall_ns for worker in launch.workers)
+    ]
+    return gather(cell, summaries, [launch.status for launch in attempted])
+
+
+def gather(
+    cell: Cell, summaries: Iterable[LaunchSummary], statuses: Iterable[Status]
+) -> CellSummary:
+    """Take launches together that have been summarised already.
+
+    Launches that never settle enter too, flagged and counted in `unsettled`:
+    leaving them out would choose the well-behaved ones and flatter the cell.
+
+    Args:
+        cell: The cell.
+        summaries: Its `ok` launches, in any order.
+        statuses: Those of all its launches.
+    """
+    by_block = sorted(summaries, key=lambda summary: (summary.block, summary.launch))
+    medians_ns = [summary.median_ns for summary in by_block]
+    return CellSummary(
+        cell=cell,
+        launches=tuple(by_block),
+        counts=tuple(sorted(Counter(statuses).items())),
+        median_ns=geometric_mean(medians_ns) if medians_ns else None,
+        interval=geometric_mean_interval(medians_ns),
+        p99_ns=_median(summary.p99_ns for summary in by_block),
+        cpu_median_ns=_median(summary.cpu_median_ns for summary in by_block),
+        spread_ratio=_spread_ratio(medians_ns),
+        unsettled=sum(not summary.settled for summary in by_block),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kept:
+    """What is left of one worker's samples."""
+
+    wall_ns: Sequence[int]
+    cpu_ns: Sequence[int]
+    steady: SteadyState
+    settled: bool
+
+
+def _kept(worker: Worker, warmup: Warmup) -> _Kept:
+    """Drop a worker's warm-up."""
+    wall_ns = worker.wall_ns
+    found = steady_state(wall_ns)
+    start = found.start
+    if isinstance(warmup, WarmupIterations):
+        start = warmup.iterations
+    elif isinstance(warmup, WarmupSeconds):
+        start = _started_within(wall_ns, math.ceil(warmup.seconds * 1e9))
+    settled = found.kind in {"steady", "warm-up then steady"} and found.start <= start
+    if start >= len(wall_ns):
+        start, settled = unsettled_start(len(wall_ns)), False
+    return _Kept(
+        wall_ns=wall_ns[start:],
+        cpu_ns=worker.cpu_ns[start:] if len(worker.cpu_ns) == len(wall_ns) else (),
+        steady=found,
+        settled=settled,
+    )
+
+
+def _started_within(wall_ns: Sequence[int], limit_ns: int) -> int:
+    """How many iterations start before so much time has gone by."""
+    started_ns = 0
+    for index, sample in enumerate(wall_ns):
+        if started_ns >= limit_ns:
+            return index
+        started_ns += sample
+    return len(wall_ns)
+
+
+def _p99_ns(wall_ns: Sequence[int]) -> float | None:
+    """The least sample that 99 % do not exceed: one that was seen, none made up."""
+    if len(wall_ns) < _LEAST_FOR_P99:
+        return None
+    return float(np.quantile(wall_ns, 0.99, method="inverted_cdf"))
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(statistics.median(known)) if known else None
+
+
+def _spread_ratio(medians_ns: Sequence[float]) -> float | None:
+    if len(medians_ns) < 2:
+        return None
+    mean_ns = statistics.fmean(medians_ns)
+    return statistics.stdev(medians_ns) / mean_ns if mean_ns > 0 else 0.0

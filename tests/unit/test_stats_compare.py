@@ -1,0 +1,180 @@
+"""Is a cell faster than its baseline, and can one be sure?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from build import a_cell, a_launch, a_worker
+from corebound.stats.compare import Comparison, compare, speedup_interval
+from corebound.stats.summary import CellSummary, summarise
+
+MARGIN = 0.02
+SWAPPED = {"faster": "slower", "slower": "faster"}
+
+medians = st.lists(st.integers(10**6, 10**9), min_size=2, max_size=12)
+
+
+def a_summary(*medians_ns: float, first_block: int = 0) -> CellSummary:
+    """A cell with one launch a block, of these medians."""
+    launches = [
+        a_launch(block=block, workers=(a_worker(wall_ns=(round(median_ns),)),))
+        for block, median_ns in enumerate(medians_ns, start=first_block)
+    ]
+    return summarise(a_cell(), launches, "auto")
+
+
+def compared(cell: CellSummary, baseline: CellSummary) -> Comparison:
+    comparison = compare(cell, baseline, margin=MARGIN)
+    assert comparison is not None
+    return comparison
+
+
+def around(level: float, *percent: float) -> list[float]:
+    return [level * (1 + share / 100) for share in percent]
+
+
+def test_half_the_time_is_twice_the_speed() -> None:
+    comparison = compared(a_summary(*[5e8] * 6), a_summary(*[1e9] * 6))
+
+    assert comparison.speedup_ratio == pytest.approx(2.0)
+    assert (comparison.verdict, comparison.pairs) == ("faster", 6)
+
+
+def test_what_slows_a_whole_block_cancels() -> None:
+    blocks = np.array([1.0, 3.0, 1.2, 2.0, 5.0, 1.1])
+
+    comparison = compared(a_summary(*(1.10e8 * blocks)), a_summary(*(1e8 * blocks)))
+
+    assert comparison.verdict == "slower"
+    assert comparison.interval is not None
+    assert comparison.interval.relative_half_width < 1e-6
+
+
+def test_a_difference_within_the_margin_is_none_however_certain() -> None:
+    comparison = compared(a_summary(*[1.00e9] * 6), a_summary(*[1.01e9] * 6))
+
+    assert comparison.verdict == "equivalent"
+
+
+def test_an_interval_across_1_is_undecided_and_says_what_it_takes() -> None:
+    cell = a_summary(*around(1e9, -4, 3, 5, -3, 4, 1))
+
+    comparison = compared(cell, a_summary(*around(1e9, 3, -2, -4, 4, -1, 2)))
+
+    assert comparison.verdict == "undecided"
+    assert comparison.launches_needed is not None
+    assert comparison.launches_needed > 6
+
+
+def test_so_many_launches_as_forecast_decide_if_the_spread_stays() -> None:
+    pattern = (-3.0, 4.0, -1.0, 2.5)
+    first = compared(a_summary(*around(1e9, *pattern)), a_summary(*[1e9] * 4))
+    assert first.verdict == "undecided"
+    assert first.launches_needed is not None
+
+    # Whole patterns, so that the mean stays as it is; and a few for the standard
+    # deviation, which n - 1 makes a little smaller in a longer series.
+    rounds = first.launches_needed // 4 + 1
+    longer = compared(a_summary(*around(1e9, *pattern * rounds)), a_summary(*[1e9] * 4 * rounds))
+
+    assert longer.verdict != "undecided"
+
+
+def test_only_blocks_with_both_are_paired() -> None:
+    comparison = compared(a_summary(1e9, 2e9, 3e9), a_summary(2e9, 3e9, 4e9, first_block=1))
+
+    assert [block for block, _ in comparison.per_block] == [1, 2]
+    assert [ratio for _, ratio in comparison.per_block] == pytest.approx([1.0, 1.0])
+    assert comparison.pairs == 2
+
+
+def test_launches_that_share_no_block_are_compared_unpaired() -> None:
+    cell, baseline = a_summary(*around(5e8, 0, 1, 2)), a_summary(*[1e9] * 3, first_block=7)
+
+    comparison = compared(cell, baseline)
+
+    assert (comparison.pairs, comparison.per_block) == (0, ())
+    assert comparison.verdict == "faster"
+
+
+def test_one_launch_of_each_gives_a_ratio_and_no_verdict() -> None:
+    comparison = compared(a_summary(5e8), a_summary(1e9))
+
+    assert comparison.speedup_ratio == pytest.approx(2.0)
+    assert comparison.interval is None
+    assert comparison.verdict == "undecided"
+    assert comparison.launches_needed is None
+
+
+def test_without_launches_or_with_times_of_nothing_there_is_no_ratio() -> None:
+    assert compare(a_summary(), a_summary(1e9, 1e9), margin=MARGIN) is None
+    assert compare(a_summary(0, 0), a_summary(1e9, 1e9), margin=MARGIN) is None
+    assert speedup_interval(a_summary(), a_summary(1e9)) is None
+
+
+@settings(deadline=None)
+@given(ours=medians, theirs=medians)
+def test_swapping_the_two_gives_the_reciprocal(ours: list[int], theirs: list[int]) -> None:
+    one, other = a_summary(*ours), a_summary(*theirs)
+
+    there, back = compared(one, other), compared(other, one)
+
+    assert there.speedup_ratio * back.speedup_ratio == pytest.approx(1.0)
+    assert back.verdict == SWAPPED.get(there.verdict, there.verdict)
+    assert there.launches_needed == back.launches_needed
+    assert there.interval is not None
+    assert back.interval is not None
+    assert there.interval.low > 0
+    if there.interval.low > 1e-300:
+        assert there.interval.low * back.interval.high == pytest.approx(1.0)
+
+
+@settings(deadline=None)
+@given(ours=medians, factor=st.integers(2, 50))
+def test_another_unit_changes_no_verdict(ours: list[int], factor: int) -> None:
+    theirs = [10**7] * len(ours)
+
+    one = compared(a_summary(*ours), a_summary(*theirs))
+    scaled = compared(
+        a_summary(*[m * factor for m in ours]), a_summary(*[m * factor for m in theirs])
+    )
+
+    assert scaled.speedup_ratio == pytest.approx(one.speedup_ratio)
+    assert scaled.verdict == one.verdict
+
+
+@pytest.mark.parametrize("blocks", [4, 6, 12])
+def test_equal_cells_on_a_noisy_host_raise_no_more_alarms_than_promised(blocks: int) -> None:
+    rng = np.random.default_rng(blocks)
+    covered = alarms = 0
+    for _ in range(300):
+        session = 1e8 * np.exp(np.cumsum(rng.normal(0, 0.05, blocks)))
+        pair = session * np.exp(rng.normal(0, 0.015, (2, blocks)))
+        comparison = compared(a_summary(*pair[0]), a_summary(*pair[1]))
+        assert comparison.interval is not None
+        covered += comparison.interval.contains(1.0)
+        alarms += comparison.verdict in {"faster", "slower"}
+
+    # 300 draws at 5 %: 15 expected, standard deviation 3.8.
+    assert alarms <= 15 + 3 * 3.8
+    assert 300 - covered == pytest.approx(15, abs=3 * 3.8)
+
+
+def test_an_interval_that_decided_when_to_stop_is_a_tenth_wider() -> None:
+    cell, baseline = a_summary(*around(1e9, -1, 1, 0, 2)), a_summary(*[1e9] * 4)
+
+    fixed = speedup_interval(cell, baseline)
+    adaptive = speedup_interval(cell, baseline, adaptive=True)
+
+    assert fixed is not None
+    assert adaptive is not None
+    widths = [np.log(i.high / i.low) for i in (fixed, adaptive)]
+    assert widths[1] == pytest.approx(1.1 * widths[0])
+
+
+def test_a_margin_is_above_0() -> None:
+    with pytest.raises(ValueError, match="margin"):
+        compare(a_summary(1e9), a_summary(1e9), margin=0.0)

@@ -1,0 +1,166 @@
+"""From launches to what a cell measures."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from build import a_cell, a_launch, a_worker
+from corebound.model.record import Launch
+from corebound.model.scenario import WarmupIterations, WarmupSeconds
+from corebound.stats.summary import summarise, summarise_launch
+
+MS = 1_000_000
+
+
+def a_launch_of(*wall_ns: int, block: int = 0) -> Launch:
+    return a_launch(block=block, workers=(a_worker(wall_ns=wall_ns),))
+
+
+def test_the_warm_up_found_is_left_out() -> None:
+    launch = a_launch_of(900, 60, 45, 44, 45, 46, 45, 44, 46, 45, 45, 44)
+
+    summary = summarise_launch(launch, "auto")
+
+    assert (summary.median_ns, summary.used) == (45.0, 10)
+    assert summary.steady.start == 2
+    assert summary.settled
+
+
+def test_every_worker_is_warmed_up_by_itself_and_the_worst_is_told() -> None:
+    quick = a_worker(slot=0, wall_ns=(10,) * 20)
+    slow = a_worker(slot=1, wall_ns=(90,) * 5 + (20,) * 15)
+
+    summary = summarise_launch(a_launch(workers=(quick, slow)), "auto")
+
+    # 20 samples of 10 and 15 of 20 are left.
+    assert (summary.used, summary.median_ns) == (35, 10.0)
+    assert summary.steady.kind == "warm-up then steady"
+    assert summary.steady.start == 5
+
+
+def test_so_many_iterations_are_dropped_as_the_scenario_fixes() -> None:
+    launch = a_launch_of(*[50] * 4, *[40] * 16)
+
+    summary = summarise_launch(launch, WarmupIterations(iterations=10))
+
+    assert (summary.used, summary.median_ns, summary.settled) == (10, 40.0, True)
+
+
+def test_iterations_that_start_within_the_first_seconds_are_dropped() -> None:
+    launch = a_launch_of(*[400 * MS] * 10)
+
+    summary = summarise_launch(launch, WarmupSeconds(seconds=1.0))
+
+    # They start at 0, 0.4, 0.8 s: three within the first second.
+    assert summary.used == 7
+
+
+def test_a_fixed_warm_up_that_is_too_short_is_honoured_and_flagged() -> None:
+    launch = a_launch_of(*[90] * 20, *[40] * 80)
+
+    summary = summarise_launch(launch, WarmupIterations(iterations=5))
+
+    assert (summary.used, summary.steady.start, summary.settled) == (95, 20, False)
+
+
+def test_a_fixed_warm_up_that_leaves_nothing_is_flagged() -> None:
+    summary = summarise_launch(a_launch_of(*[40] * 20), WarmupIterations(iterations=50))
+
+    # The first fifth is left out instead.
+    assert (summary.used, summary.settled) == (16, False)
+
+
+@pytest.mark.parametrize(("n", "known"), [(99, False), (100, True)])
+def test_a_99th_percentile_takes_a_hundred_iterations(n: int, known: bool) -> None:
+    summary = summarise_launch(a_launch_of(*[40] * n), "auto")
+
+    assert (summary.p99_ns is not None) == known
+
+
+def test_the_99th_percentile_is_a_sample_that_99_in_100_do_not_exceed() -> None:
+    launch = a_launch_of(*range(1001, 1101))
+
+    assert summarise_launch(launch, WarmupIterations(iterations=0)).p99_ns == 1099.0
+
+
+def test_cpu_time_that_does_not_match_the_samples_is_unknown() -> None:
+    worker = a_worker(wall_ns=(40,) * 20, cpu_ns=())
+
+    assert summarise_launch(a_launch(workers=(worker,)), "auto").cpu_median_ns is None
+
+
+def test_only_ok_launches_enter_and_every_attempt_is_counted() -> None:
+    launches = [
+        a_launch_of(*[40] * 20, block=0),
+        a_launch(block=1, status="invalid", workers=(a_worker(wall_ns=(9_000,) * 20),)),
+        a_launch(block=2, status="skipped"),
+        a_launch_of(*[10] * 20, block=3),
+    ]
+
+    summary = summarise(a_cell(), launches, "auto")
+
+    # The geometric mean of 40 and 10.
+    assert summary.median_ns == pytest.approx(20.0)
+    assert [launch.block for launch in summary.launches] == [0, 3]
+    assert dict(summary.counts) == {"ok": 2, "invalid": 1, "skipped": 1}
+    assert summary.attempts == 4
+
+
+def test_a_cell_without_an_ok_launch_has_no_figures() -> None:
+    summary = summarise(a_cell(), [a_launch(status="failed", workers=())], "auto")
+
+    assert summary.launches == ()
+    assert summary.median_ns is None
+    assert summary.interval is None
+    assert summary.spread_ratio is None
+
+
+def test_one_launch_has_a_figure_and_no_interval() -> None:
+    summary = summarise(a_cell(), [a_launch_of(*[40] * 20)], "auto")
+
+    assert summary.median_ns == pytest.approx(40.0)
+    assert summary.interval is None
+
+
+def test_launches_that_never_settle_enter_and_are_counted() -> None:
+    launches = [
+        a_launch_of(*[40] * 100, block=0),
+        a_launch_of(*[40] * 60, *[80] * 40, block=1),
+    ]
+
+    summary = summarise(a_cell(), launches, "auto")
+
+    assert summary.launches[1].steady.kind == "slowdown"
+    assert (len(summary.launches), summary.unsettled) == (2, 1)
+
+
+def test_times_of_nothing_have_no_interval_and_do_no_harm() -> None:
+    summary = summarise(a_cell(), [a_launch_of(*[0] * 20, block=b) for b in range(3)], "auto")
+
+    assert (summary.median_ns, summary.interval, summary.spread_ratio) == (0.0, None, 0.0)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    medians_ns=st.lists(st.integers(1_000, 10**9), min_size=2, max_size=10),
+    factor=st.integers(2, 1000),
+)
+def test_another_unit_scales_every_figure(medians_ns: list[int], factor: int) -> None:
+    one = summarise(a_cell(), [a_launch_of(m, block=b) for b, m in enumerate(medians_ns)], "auto")
+    other = summarise(
+        a_cell(), [a_launch_of(m * factor, block=b) for b, m in enumerate(medians_ns)], "auto"
+    )
+
+    assert one.median_ns is not None
+    assert one.interval is not None
+    assert other.interval is not None
+    assert other.median_ns == pytest.approx(one.median_ns * factor)
+    assert other.interval.low == pytest.approx(one.interval.low * factor, rel=1e-9)
+    assert other.spread_ratio == pytest.approx(one.spread_ratio)
+
+
+def test_a_launch_without_samples_is_our_mistake() -> None:
+    with pytest.raises(ValueError, match="no samples"):
+        summarise_launch(a_launch(workers=()), "auto")
