@@ -1,0 +1,204 @@
+"""The run: blocks in seeded order, nothing lost, nothing twice; with launches that are made up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from build import a_host, a_run, a_scenario, a_worker
+from corebound.launch.launch import Outcome
+from corebound.model.plan import Binding, Cell
+from corebound.model.record import Launch, Status
+from corebound.planning.assemble import Means, Planned, assemble
+from corebound.planning.expand import expand
+from corebound.runner import Clock, Ending, Runner, Task
+
+
+class Silent:
+    """Watches nothing."""
+
+    def started(self, cell: Cell, *, block: int, left: int) -> None: ...
+    def ended(self, launch: Launch) -> None: ...
+    def tick(self) -> None: ...
+
+
+class Stopped(Exception):
+    """Stands for a kill -9 of the runner."""
+
+
+def an_outcome(status: Status = "ok", *, median_ns: int = 1_000_000) -> Outcome:
+    return Outcome(
+        status=status,
+        reason=None if status == "ok" else "it was so",
+        mend=None,
+        evidence=(),
+        duration_ns=1,
+        overhead_ns=0,
+        looks=0,
+        look_ns=0,
+        workers=(a_worker(wall_ns=(median_ns,) * 20),) if status == "ok" else (),
+        strays=(),
+        log="",
+    )
+
+
+def a_task(
+    *,
+    name: str = "a-scenario",
+    bindings: Sequence[str] = ("none", "one-cpu"),
+    least: int = 3,
+    most: int = 3,
+) -> Task:
+    scenario = a_scenario(
+        name=name,
+        environment="host",
+        matrix={"binding": list(bindings)},
+        measure={"launches": {"min": least, "max": most}},
+    )
+    means = Means(
+        topology=a_host(),
+        tools=frozenset({"taskset", "numactl"}),
+        pythons={"host": "/usr/bin/python3"},
+    )
+    cells = expand(scenario, "a.yaml")
+    return Task(
+        scenario=scenario,
+        planned=assemble(scenario, cells, means, folder="/suite", profile=None, seed=1),
+    )
+
+
+def a_runner(
+    kept: list[Launch],
+    *tasks: Task,
+    launch: Callable[[Planned], Outcome] = lambda _planned: an_outcome(),
+    seed: int = 1,
+    budget_s: float | None = None,
+    clock: Callable[[], float] = lambda: 0.0,
+) -> Runner:
+    return Runner(
+        a_run(seed=seed),
+        tasks,
+        done=tuple(kept),
+        append=kept.append,
+        launch=launch,
+        observer=Silent(),
+        clock=Clock(monotonic_s=clock, now=lambda: "2026-01-02T03:04:05Z"),
+        budget_s=budget_s,
+    )
+
+
+def launched(kept: Sequence[Launch]) -> list[tuple[int, str]]:
+    return [(launch.block, launch.cell.key) for launch in kept if launch.status != "skipped"]
+
+
+def test_every_block_launches_every_cell_once() -> None:
+    kept: list[Launch] = []
+
+    ending = a_runner(kept, a_task()).run()
+
+    assert ending == "complete"
+    assert sorted(launched(kept)) == [
+        (block, f"binding={mode}") for block in range(3) for mode in ("none", "one-cpu")
+    ]
+    assert [launch.block for launch in kept] == sorted(launch.block for launch in kept)
+
+
+def test_the_order_within_blocks_is_the_seeds() -> None:
+    def order(seed: int) -> list[tuple[int, str]]:
+        kept: list[Launch] = []
+        a_runner(kept, a_task(bindings=MODES), seed=seed).run()
+        return launched(kept)
+
+    assert order(1) == order(1)
+    assert order(1) != order(2)
+
+
+MODES = ("none", "one-cpu", "physical-cores", "logical-cpus", "node")
+
+
+def test_a_cell_the_host_cannot_hold_is_recorded_once_with_its_reason() -> None:
+    kept: list[Launch] = []
+
+    a_runner(kept, a_task(bindings=("none", "smt-siblings"))).run()
+
+    skipped = [launch for launch in kept if launch.status == "skipped"]
+    assert [launch.cell.key for launch in skipped] == ["binding=smt-siblings"]
+    assert skipped[0].reason
+    assert skipped[0].mend
+
+
+def test_a_cell_that_keeps_failing_is_given_up() -> None:
+    kept: list[Launch] = []
+
+    def launch(planned: Planned) -> Outcome:
+        bad = planned.cell.binding == Binding(mode="one-cpu")
+        return an_outcome("failed" if bad else "ok")
+
+    a_runner(kept, a_task(least=6, most=6), launch=launch).run()
+
+    assert launched(kept).count((0, "binding=one-cpu")) == 1
+    assert sum(key == "binding=one-cpu" for _, key in launched(kept)) == 2
+    assert sum(key == "binding=none" for _, key in launched(kept)) == 6
+
+
+def test_no_launch_starts_after_the_budget() -> None:
+    kept: list[Launch] = []
+    seconds = iter(range(1000))
+
+    ending = a_runner(kept, a_task(), budget_s=4.5, clock=lambda: float(next(seconds))).run()
+
+    assert ending == "out of time"
+    assert 0 < len(kept) < 6
+
+
+def test_cells_whose_ratio_is_wide_get_more_launches_up_to_the_most() -> None:
+    kept: list[Launch] = []
+    medians_ns = iter(range(1_000_000, 100_000_000, 700_000))
+
+    a_runner(
+        kept,
+        a_task(least=3, most=7),
+        launch=lambda _planned: an_outcome(median_ns=next(medians_ns)),
+    ).run()
+
+    assert max(block for block, _ in launched(kept)) == 6
+
+
+@given(stop=st.integers(0, 14), again=st.integers(0, 14), seed=st.integers(0, 50))
+def test_a_killed_run_goes_on_as_if_it_had_not_been(stop: int, again: int, seed: int) -> None:
+    whole: list[Launch] = []
+    a_runner(whole, a_task(bindings=MODES), seed=seed).run()
+
+    kept: list[Launch] = []
+    for limit in (stop, again):
+        _run_until(kept, limit, seed=seed)
+    a_runner(kept, a_task(bindings=MODES), seed=seed).run()
+
+    assert launched(kept) == launched(whole)
+
+
+def _run_until(kept: list[Launch], limit: int, *, seed: int) -> Ending | None:
+    budget = iter(range(limit))
+
+    def launch(_planned: Planned) -> Outcome:
+        if next(budget, None) is None:
+            raise Stopped
+        return an_outcome()
+
+    try:
+        return a_runner(kept, a_task(bindings=MODES), seed=seed, launch=launch).run()
+    except Stopped:
+        return None
+
+
+def test_scenarios_take_turns_block_by_block() -> None:
+    kept: list[Launch] = []
+
+    a_runner(kept, a_task(), a_task(name="other")).run()
+
+    turns = [(launch.block, launch.cell.scenario) for launch in kept]
+    assert list(dict.fromkeys(turns)) == [
+        (block, name) for block in range(3) for name in ("a-scenario", "other")
+    ]
