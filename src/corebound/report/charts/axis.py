@@ -1,0 +1,131 @@
+"""Axes: from numbers to per cent of a width, with ticks at round values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from corebound.units import significant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """A scale from `low` to `high`, both above 0 where it is logarithmic."""
+
+    low: float
+    high: float
+    scale: Literal["linear", "log"]
+    ticks: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not self.low < self.high:
+            raise ValueError("an axis has a length")
+        if self.scale == "log" and self.low <= 0:
+            raise ValueError("a logarithmic axis starts above 0")
+
+    def share(self, value: float) -> float:
+        """How far along the axis a value lies: 0 at its start, 1 at its end.
+
+        Values beyond either end lie outside 0 to 1; infinity lies there too.
+        """
+        if self.scale == "linear":
+            return (value - self.low) / (self.high - self.low)
+        if value <= 0:
+            return -math.inf
+        return math.log(value / self.low) / math.log(self.high / self.low)
+
+    def clipped(self, value: float) -> float:
+        """The share, held between 0 and 1."""
+        return min(1.0, max(0.0, self.share(value)))
+
+
+def linear_axis(low: float, high: float, *, most_ticks: int = 7) -> Axis:
+    """An axis over exactly these values, with ticks at multiples of 1, 2 or 5.
+
+    >>> linear_axis(0.85, 1.5).ticks
+    (0.9, 1.0, 1.1, 1.2, 1.3, 1.4, 1.5)
+    """
+    power = 10.0 ** math.floor(math.log10((high - low) / most_ticks))
+    step = next(s * power for s in (1, 2, 5, 10, 20) if (high - low) / (s * power) <= most_ticks)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    ticks = tuple(float(f"{index * step:.12g}") for index in range(first, last + 1))
+    return Axis(low=low, high=high, scale="linear", ticks=ticks)
+
+
+def log_axis(low: float, high: float, *, most_ticks: int = 8) -> Axis:
+    """A logarithmic axis over exactly these values, with as many round ticks as fit.
+
+    >>> log_axis(0.02, 2).ticks
+    (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
+    """
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    ticks: tuple[float, ...] = ()
+    for digits in ((1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1,)):
+        rounds = (float(f"{digit * 10.0**power:.12g}") for power in powers for digit in digits)
+        ticks = tuple(tick for tick in rounds if low * (1 - 1e-9) <= tick <= high * (1 + 1e-9))
+        if len(ticks) <= most_ticks:
+            break
+    return Axis(low=low, high=high, scale="log", ticks=ticks[:: -(-len(ticks) // most_ticks) or 1])
+
+
+# Beyond this a linear axis squeezes everything that is below 1 into a corner.
+_LINEAR_SPAN = 3.0
+# Ratios this far from 1 are drawn as arrows at the edge, so long as most rows are not.
+_FAR_RATIO = 4.0
+_MOST_FAR = 1 / 3
+# An interval is drawn whole if it reaches no further than this beyond all estimates.
+_LEAST_REACH = 1.5
+
+
+def ratio_axis(
+    estimates: Sequence[float], intervals: Sequence[tuple[float, float]], *, margin: float
+) -> Axis:
+    """An axis for ratios about 1 on which the rows that matter can be told apart.
+
+    A few ratios far from 1 do not press the others together: they fall off the
+    axis and are for the caller to mark at its edge. The same holds for the
+    ends of intervals much wider than all estimates lie apart.
+
+    Args:
+        estimates: Ratios above 0.
+        intervals: Low and high ends; a high end may be infinite.
+        margin: The share either way of 1 that must be on the axis.
+    """
+    near = [ratio for ratio in estimates if 1 / _FAR_RATIO <= ratio <= _FAR_RATIO]
+    if len(estimates) - len(near) > len(estimates) * _MOST_FAR:
+        near = list(estimates)
+    low, high = min([1 - margin, *near]), max([1 + margin, *near])
+    reach = max(_LEAST_REACH, high / low)
+    ends = [
+        min(max(end, low / reach), high * reach)
+        for pair in intervals
+        if pair[0] <= high and pair[1] >= low
+        for end in pair
+    ]
+    low, high = min([low, *ends]), max([high, *ends])
+    if high / low > _LINEAR_SPAN:
+        pad = (high / low) ** 0.04
+        return log_axis(low / pad, high * pad)
+    pad = (high - low) * 0.06
+    return linear_axis(max(low - pad, 0.0), high + pad)
+
+
+def ratio_tick(value: float) -> str:
+    """Write a tick of a ratio axis: `1.0×`, `0.02×`.
+
+    >>> ratio_tick(1.0), ratio_tick(0.05), ratio_tick(1.25)
+    ('1.0×', '0.05×', '1.25×')
+    """
+    text = f"{value:.4g}"
+    return f"{text if '.' in text or value >= 10 else text + '.0'}×"
+
+
+def plain_tick(value: float) -> str:
+    """Write a tick of any other axis.
+
+    >>> plain_tick(0.5), plain_tick(1500)
+    ('0.5', '1,500')
+    """
+    return f"{value:,.4g}" if abs(value) < 1000 else significant(value, 1)

@@ -1,0 +1,105 @@
+"""One row of an interval table: estimate, interval, the pairs behind it as dots."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from corebound.report.charts.axis import Axis
+
+_WIDTH = 1000
+_HEIGHT = 40
+# The estimate is drawn above, the dots below, in five rows that repeat so
+# that neighbours do not hide one another.
+_ESTIMATE_Y = 15
+_DOT_YS = (27, 34, 32, 30, 28, 35, 33, 31, 29)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntervalPlot:
+    """What one row draws.
+
+    Attributes:
+        mode: Class of the colour, `m-` and a binding mode.
+        estimate: The ratio, or None where there is none to draw.
+        low, high: Ends of its interval, or None where there is no interval.
+        dots: The ratios behind the estimate, one a block.
+        margin: Half-width of the grey band about 1.
+    """
+
+    mode: str
+    estimate: float | None
+    low: float | None
+    high: float | None
+    dots: tuple[float, ...]
+    margin: float
+
+
+def interval_svg(plot: IntervalPlot, axis: Axis) -> str:
+    """Draw one row; what lies beyond the axis ends in an arrow at its edge."""
+    parts = [_ground(axis, plot.margin), _dots(plot, axis)]
+    if plot.low is not None and plot.high is not None:
+        parts.append(_interval(plot.low, plot.high, axis, plot.mode))
+    if plot.estimate is not None:
+        parts.append(_estimate(plot.estimate, axis, plot.mode))
+    return (
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" aria-hidden="true">'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def spark_svg(plot: IntervalPlot, axis: Axis) -> str:
+    """Draw the interval alone against 1, small enough for a line of a table."""
+    parts = [f'<path class="one" d="M{_x(axis, 1)} 0V20"/>']
+    if plot.low is not None and plot.high is not None:
+        parts.append(_interval(plot.low, plot.high, axis, plot.mode, y=10))
+    if plot.estimate is not None:
+        parts.append(_estimate(plot.estimate, axis, plot.mode, y=10))
+    return (
+        f'<svg class="spark" viewBox="0 0 {_WIDTH} 20" preserveAspectRatio="none"'
+        f' aria-hidden="true">{"".join(parts)}</svg>'
+    )
+
+
+def _ground(axis: Axis, margin: float) -> str:
+    left, right = _x(axis, 1 - margin), _x(axis, 1 + margin)
+    grid = "".join(f"M{_x(axis, tick)} 0V{_HEIGHT}" for tick in axis.ticks if tick != 1)
+    return (
+        f'<path class="noise" d="M{left} 0H{right}V{_HEIGHT}H{left}z"/>'
+        f'<path class="grid" d="{grid}"/>'
+        f'<path class="one" d="M{_x(axis, 1)} 0V{_HEIGHT}"/>'
+    )
+
+
+def _dots(plot: IntervalPlot, axis: Axis) -> str:
+    inside = sorted(dot for dot in plot.dots if 0 <= axis.share(dot) <= 1)
+    if not inside:
+        return ""
+    path = "".join(
+        f"M{_x(axis, dot)} {_DOT_YS[index % len(_DOT_YS)]}h0" for index, dot in enumerate(inside)
+    )
+    return f'<path class="run {plot.mode}" d="{path}"/>'
+
+
+def _interval(low: float, high: float, axis: Axis, mode: str, *, y: int = _ESTIMATE_Y) -> str:
+    if axis.share(high) < 0 or axis.share(low) > 1:
+        return ""
+    ends = ""
+    if axis.share(low) < 0:
+        ends += f"M8 {y - 5}L0 {y}L8 {y + 5}"
+    if axis.share(high) > 1:
+        ends += f"M{_WIDTH - 8} {y - 5}L{_WIDTH} {y}L{_WIDTH - 8} {y + 5}"
+    return f'<path class="ci {mode}" d="M{_x(axis, low)} {y}H{_x(axis, high)}{ends}"/>'
+
+
+def _estimate(estimate: float, axis: Axis, mode: str, *, y: int = _ESTIMATE_Y) -> str:
+    share = axis.share(estimate)
+    if share < 0:
+        return f'<path class="ci {mode}" d="M0 {y}H24M8 {y - 6}L0 {y}L8 {y + 6}"/>'
+    if share > 1:
+        edge = f"M{_WIDTH} {y}h-24M{_WIDTH - 8} {y - 6}L{_WIDTH} {y}L{_WIDTH - 8} {y + 6}"
+        return f'<path class="ci {mode}" d="{edge}"/>'
+    return f'<path class="est {mode}" d="M{_x(axis, estimate)} {y}h0"/>'
+
+
+def _x(axis: Axis, value: float) -> str:
+    return f"{axis.clipped(value) * _WIDTH:.1f}"

@@ -1,0 +1,116 @@
+"""CPU by time: a row a CPU, a colour a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+_SIZE = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """A thread on a row, from one time to a later one, both in [0, 1] of the width."""
+
+    row: int
+    begin: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadTrack:
+    """Where one thread was: `colour` numbers its class, `name` is its title."""
+
+    colour: int
+    name: str
+    stretches: tuple[Stretch, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strip:
+    """What a CPU × time strip draws.
+
+    Attributes:
+        rows: Number of CPUs, each one row, from the top.
+        tracks: One a thread.
+        cores, nodes: Rows that begin another core, another node.
+        says: What the drawing shows, for those who do not see it.
+    """
+
+    rows: int
+    tracks: tuple[ThreadTrack, ...]
+    cores: tuple[int, ...]
+    nodes: tuple[int, ...]
+    says: str
+
+
+def strip_svg(strip: Strip) -> str:
+    """Draw a strip; threads on one CPU at one time share the height of its row."""
+    height = _SIZE / strip.rows
+    paths: dict[int, list[str]] = {index: [] for index in range(len(strip.tracks))}
+    for row in range(strip.rows):
+        runs = [
+            (round(stretch.begin * _SIZE), round(stretch.end * _SIZE), index)
+            for index, track in enumerate(strip.tracks)
+            for stretch in track.stretches
+            if stretch.row == row
+        ]
+        for begin, end, index, lane, lanes in _lanes(_joined(runs)):
+            top = row * height + lane * height / lanes
+            paths[index].append(f"M{begin} {top:.1f}h{end - begin}v{height / lanes:.1f}H{begin}z")
+    drawn = "".join(
+        f'<path class="h{track.colour}" d="{"".join(paths[index])}">'
+        f"<title>{escape(track.name)}</title></path>"
+        for index, track in enumerate(strip.tracks)
+        if paths[index]
+    )
+    return (
+        f'<svg viewBox="0 0 {_SIZE} {_SIZE}" preserveAspectRatio="none" role="img"'
+        f' aria-label="{escape(strip.says)}">{drawn}'
+        f"{_rules('core', strip.cores, height)}{_rules('node', strip.nodes, height)}</svg>"
+    )
+
+
+def _joined(runs: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """Runs in order of time; those of one thread that touch, or are seen as one, joined.
+
+    Runs narrower than a thousandth keep that width, so that nothing vanishes
+    and no strip has more than a thousand runs a row and thread.
+    """
+    joined: list[tuple[int, int, int]] = []
+    last: dict[int, int] = {}
+    for begin, seen_until, index in sorted(runs):
+        end = max(seen_until, begin + 1)
+        at = last.get(index)
+        if at is not None and joined[at][1] >= begin:
+            joined[at] = (joined[at][0], max(end, joined[at][1]), index)
+        else:
+            last[index] = len(joined)
+            joined.append((begin, end, index))
+    return joined
+
+
+def _lanes(runs: Sequence[tuple[int, int, int]]) -> Iterable[tuple[int, int, int, int, int]]:
+    """Give runs that overlap a lane each: (begin, end, thread, lane, lanes)."""
+    cluster: list[tuple[int, int, int, int]] = []
+    lane_ends: list[int] = []
+    for begin, end, index in runs:
+        if lane_ends and begin >= max(lane_ends):
+            yield from ((*run, len(lane_ends)) for run in cluster)
+            cluster, lane_ends = [], []
+        free = next((lane for lane, until in enumerate(lane_ends) if until <= begin), None)
+        if free is None:
+            free = len(lane_ends)
+            lane_ends.append(end)
+        else:
+            lane_ends[free] = end
+        cluster.append((begin, end, index, free))
+    yield from ((*run, len(lane_ends)) for run in cluster)
+
+
+def _rules(kind: str, rows: Sequence[int], height: float) -> str:
+    if not rows:
+        return ""
+    path = "".join(f"M0 {row * height:.1f}H{_SIZE}" for row in rows)
+    return f'<path class="{kind}" d="{path}"/>'

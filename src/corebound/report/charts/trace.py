@@ -1,0 +1,78 @@
+"""Every iteration of a launch as one line, or as its envelope where there are many."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from corebound.report.charts.axis import Axis
+
+_SIZE = 1000
+# More points than this are finer than a screen shows; the extremes of each
+# column keep every peak.
+MOST_POINTS = 1_600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """What a trace draws.
+
+    Attributes:
+        mode: Class of the colour.
+        values: One a iteration, in the unit of `axis`, the vertical one.
+        cut: Iterations from the start that no statistic uses.
+        axis: Vertical; values beyond its top are drawn at the top.
+        says: What the drawing shows, for those who do not see it.
+    """
+
+    mode: str
+    values: tuple[float, ...]
+    cut: int
+    axis: Axis
+    says: str
+
+
+def trace_svg(trace: Trace) -> str:
+    """Draw a trace with its cut; the horizontal axis runs over all iterations."""
+    points = envelope(trace.values, most=MOST_POINTS)
+    last = max(len(trace.values) - 1, 1)
+    line = "L".join(
+        f"{index / last * _SIZE:.1f} {_y(trace.axis, value)}" for index, value in points
+    )
+    grid = "".join(f"M0 {_y(trace.axis, tick)}H{_SIZE}" for tick in trace.axis.ticks)
+    # The cut lies between the last iteration dropped and the first one used.
+    edge = min(max(trace.cut - 0.5, 0) / last, 1) * _SIZE if trace.cut else 0
+    wash = f'<path class="wash" d="M0 0H{edge:.1f}V{_SIZE}H0z"/>' if edge else ""
+    rule = f'<path class="rule" d="M{edge:.1f} 0V{_SIZE}"/>' if 0 < edge < _SIZE else ""
+    return (
+        f'<svg viewBox="0 0 {_SIZE} {_SIZE}" preserveAspectRatio="none" role="img"'
+        f' aria-label="{escape(trace.says)}">{wash}<path class="grid" d="{grid}"/>{rule}'
+        f'<path class="ln {trace.mode}" d="M{line}"/></svg>'
+    )
+
+
+def envelope(values: Sequence[float], *, most: int) -> tuple[tuple[int, float], ...]:
+    """Thin a series to its extremes: each point is (index, value), in order.
+
+    All points are kept where there are at most `most`; otherwise the least and
+    the greatest of each of `most / 2` equal stretches.
+
+    >>> envelope([1, 5, 2, 9, 3, 4], most=4)
+    ((0, 1), (1, 5), (3, 9), (4, 3))
+    """
+    if len(values) <= most:
+        return tuple(enumerate(values))
+    columns = most // 2
+    kept: list[tuple[int, float]] = []
+    for column in range(columns):
+        begin = column * len(values) // columns
+        stretch = range(begin, (column + 1) * len(values) // columns)
+        least = min(stretch, key=values.__getitem__)
+        greatest = max(stretch, key=values.__getitem__)
+        kept.extend((index, values[index]) for index in sorted({least, greatest}))
+    return tuple(kept)
+
+
+def _y(axis: Axis, value: float) -> str:
+    return f"{(1 - axis.clipped(value)) * _SIZE:.1f}"

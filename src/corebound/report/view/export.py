@@ -1,0 +1,82 @@
+"""The figures of a page for machines: the same cells, unrounded, units in the names."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+from corebound.report.view.command import reproduce_command
+from corebound.report.view.study import CellStudy, Study
+from corebound.report.view.why import median_migrations
+
+
+def cells_json(study: Study) -> str:
+    """A scenario's cells as JSON; absent figures are null."""
+    run = study.run
+    document = {
+        "scenario": study.scenario.name,
+        "run": run.id,
+        "started_at": run.started_at,
+        "host": {"id": run.host.id, "name": run.host.name, "cpu_model": run.host.cpu_model},
+        "commit": run.commit.sha if run.commit else None,
+        "corebound": run.corebound,
+        "seed": run.seed,
+        "margin": study.measure.margin,
+        "cells": [{"axes": dict(cell.cell.axes), **_figures(study, cell)} for cell in study.cells],
+    }
+    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def cells_csv(study: Study) -> str:
+    """A scenario's cells as CSV, one line each; absent figures are empty."""
+    axes = tuple(dict.fromkeys(axis for cell in study.cells for axis, _ in cell.cell.axes))
+    names = (*axes, *(_figures(study, study.cells[0]) if study.cells else ()))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    for cell in study.cells:
+        values = dict(cell.cell.axes)
+        axis_values = {axis: values.get(axis, "") for axis in axes}
+        row: dict[str, Any] = {**axis_values, **_figures(study, cell)}
+        writer.writerow({name: _inert(value) for name, value in row.items()})
+    return text.getvalue()
+
+
+def _inert(value: Any) -> Any:
+    """Text that a spreadsheet would take for a formula gets an apostrophe."""
+    if isinstance(value, str) and value[:1] in {"=", "+", "-", "@", "\t", "\r"}:
+        return f"'{value}"
+    return value
+
+
+def _figures(study: Study, cell: CellStudy) -> dict[str, Any]:
+    summary, comparison = cell.summary, cell.comparison
+    interval = summary.interval
+    ratio = comparison.interval if comparison else None
+    return {
+        "median_ns": summary.median_ns,
+        "median_low_ns": interval.low if interval else None,
+        "median_high_ns": _finite(interval.high) if interval else None,
+        "p99_ns": summary.p99_ns,
+        "cpu_median_ns": summary.cpu_median_ns,
+        "spread_ratio": summary.spread_ratio,
+        "launches_ok": summary.count("ok"),
+        "launches_invalid": summary.count("invalid"),
+        "launches_failed": summary.count("failed") + summary.count("timed-out"),
+        "launches_skipped": summary.count("skipped"),
+        "launches_unsettled": summary.unsettled,
+        "migrations": median_migrations(cell),
+        "baseline": cell.baseline.key if cell.baseline else None,
+        "speedup_ratio": comparison.speedup_ratio if comparison else None,
+        "speedup_low_ratio": ratio.low if ratio else None,
+        "speedup_high_ratio": _finite(ratio.high) if ratio else None,
+        "verdict": comparison.verdict if comparison else None,
+        "command": reproduce_command(study, (cell.cell,)),
+    }
+
+
+def _finite(value: float) -> float | None:
+    """JSON knows no infinity: an end that is not known is absent."""
+    return value if value < float("inf") else None

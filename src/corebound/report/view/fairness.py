@@ -1,0 +1,157 @@
+"""Fairness checks, each evaluated from the records: nothing here is taken on trust."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from corebound.model.record import Launch
+from corebound.report.view.page import Check
+from corebound.report.view.study import Study
+from corebound.report.view.words import count
+from corebound.units import percent
+
+# Looking at threads costs CPU time; above this share it could be seen in the figures.
+_MOST_LOOKING = 0.005
+
+
+def checks(study: Study) -> tuple[Check, ...]:
+    """All checks of a scenario; without a launch there is nothing to check."""
+    tried = [launch for launch in study.launches if launch.status != "skipped"]
+    if not tried:
+        return ()
+    return (
+        _binding(tried),
+        _threads(tried),
+        _order(tried, study),
+        _steady(study),
+        _strays(tried),
+        _environment(tried),
+        _looking(tried),
+    )
+
+
+def _binding(launches: Sequence[Launch]) -> Check:
+    bound = [launch for launch in launches if launch.placement and launch.placement.bound]
+    says = "Every thread kept to its placement"
+    if not bound:
+        return Check(passed=None, says=says, evidence="no cell binds its threads")
+    judged = [launch for launch in bound if launch.status in {"ok", "invalid"}]
+    proven = [launch for launch in judged if launch.status == "ok" and _kept(launch)]
+    return Check(
+        passed=len(proven) == len(judged),
+        says=says,
+        evidence=f"binding proven in {len(proven)} of {count(len(judged), 'launch', 'launches')}"
+        " that bind; the others are invalid and in no figure"
+        if len(proven) < len(judged)
+        else f"binding proven in {len(proven)} of {count(len(judged), 'launch', 'launches')}",
+    )
+
+
+def _kept(launch: Launch) -> bool:
+    """Whether every thread that was seen at all was seen on its slot only."""
+    placement = launch.placement
+    if placement is None:
+        return False
+    seen = False
+    for worker in launch.workers:
+        slot = set(placement.slots[worker.slot].cpus)
+        for thread in worker.threads:
+            seen = seen or bool(thread.stays) or bool(thread.allowed)
+            stays = (stay for stay in thread.stays if _counts(launch, stay.from_ms))
+            if any(stay.cpu not in slot for stay in stays):
+                return False
+    return seen
+
+
+def _counts(launch: Launch, from_ms: int) -> bool:
+    """Workers bound after they start may be anywhere until they are told to go."""
+    return from_ms >= 0 or not (launch.placement and launch.placement.moment == "after-start")
+
+
+def _threads(launches: Sequence[Launch]) -> Check:
+    says = "The framework used as many threads as it was asked to"
+    told = [
+        worker
+        for launch in launches
+        for worker in launch.workers
+        if worker.threads_asked is not None and worker.threads_used is not None
+    ]
+    if not told:
+        evidence = "no cell asks for a number, or the framework does not say"
+        return Check(passed=None, says=says, evidence=evidence)
+    same = sum(worker.threads_asked == worker.threads_used for worker in told)
+    workers = count(len(told), "worker")
+    return Check(
+        passed=same == len(told), says=says, evidence=f"asked and used agree in {same} of {workers}"
+    )
+
+
+def _order(launches: Sequence[Launch], study: Study) -> Check:
+    says = "Cells ran in random order, block by block"
+    blocks: dict[int, list[Launch]] = {}
+    for launch in launches:
+        blocks.setdefault(launch.block, []).append(launch)
+    orders = {
+        tuple(one.cell.key for one in sorted(block, key=lambda one: one.position))
+        for block in blocks.values()
+    }
+    cells = {launch.cell.key for launch in launches}
+    seed = f"seed {study.run.seed}"
+    if len(blocks) < 2 or len(cells) < 2:
+        return Check(passed=None, says=says, evidence=f"one block or one cell has no order; {seed}")
+    return Check(
+        passed=len(orders) > 1,
+        says=says,
+        evidence=f"{len(orders)} different orders in {count(len(blocks), 'block')}; {seed}",
+    )
+
+
+def _steady(study: Study) -> Check:
+    launches = sum(len(cell.summary.launches) for cell in study.cells)
+    unsettled = sum(cell.summary.unsettled for cell in study.cells)
+    return Check(
+        passed=unsettled == 0 if launches else None,
+        says="Every launch became steady",
+        evidence=f"{launches - unsettled} of {count(launches, 'launch', 'launches')}",
+    )
+
+
+def _strays(launches: Sequence[Launch]) -> Check:
+    strays = [launch for launch in launches if launch.strays]
+    if not strays:
+        evidence = f"no stray process in {count(len(launches), 'launch', 'launches')}"
+    else:
+        names = ", ".join(dict.fromkeys(name for launch in strays for name in launch.strays))
+        evidence = f"ended after {count(len(strays), 'launch', 'launches')}: {names}"
+    return Check(passed=not strays, says="Nothing outlived its launch", evidence=evidence)
+
+
+def _environment(launches: Sequence[Launch]) -> Check:
+    says = "Every launch of an environment ran the same versions"
+    seen: dict[str, set[tuple[object, ...]]] = {}
+    for launch in launches:
+        for worker in launch.workers:
+            if worker.python is not None:
+                held = (worker.python, worker.blas, *sorted(worker.versions.items()))
+                seen.setdefault(launch.cell.environment, set()).add(held)
+    if not seen:
+        return Check(passed=None, says=says, evidence="no worker said what it ran")
+    differing = sorted(name for name, held in seen.items() if len(held) > 1)
+    names = ", ".join(sorted(seen))
+    return Check(
+        passed=not differing,
+        says=says,
+        evidence=f"versions differ in {', '.join(differing)}" if differing else names,
+    )
+
+
+def _looking(launches: Sequence[Launch]) -> Check:
+    spent_ns = sum(launch.look_ns for launch in launches)
+    wall_ns = sum(launch.duration_ns for launch in launches)
+    share = spent_ns / wall_ns if wall_ns else 0.0
+    looks = sum(launch.looks for launch in launches)
+    return Check(
+        passed=share <= _MOST_LOOKING,
+        says=f"Looking at threads cost under {percent(_MOST_LOOKING)} of a CPU",
+        evidence=f"{percent(share, 2)} over {count(looks, 'look')}",
+    )

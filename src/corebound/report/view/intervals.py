@@ -1,0 +1,167 @@
+"""The interval table: each setting against its baseline, the row being the chart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from corebound.report.charts.axis import Axis, ratio_axis, ratio_tick
+from corebound.report.charts.interval import IntervalPlot
+from corebound.report.view.page import IntervalRow, IntervalTable, Label, Tick, Unmeasured
+from corebound.report.view.study import CellStudy, Study
+from corebound.report.view.verdict import baseline_name
+from corebound.report.view.words import (
+    NOT_COMPARED,
+    REFERENCE,
+    binding_name,
+    bounds,
+    compared_with,
+    count,
+    label,
+    mode_class,
+    speedup,
+    verdict_word,
+)
+from corebound.stats.compare import Comparison
+from corebound.units import percent
+
+
+def interval_table(study: Study) -> IntervalTable | None:
+    """The table of a scenario's comparisons, fastest first; None where nothing was measured."""
+    measured = [cell for cell in study.cells if cell.is_measured]
+    if not measured:
+        return None
+    margin = study.measure.margin
+    axis = axis_over([duel.comparison for duel in study.ranked], margin=margin)
+    winner = study.winner
+    rows = sorted(measured, key=_place)
+    return IntervalTable(
+        title=f"How each setting compares with {baseline_name(study)}",
+        lead=_lead(study, axis),
+        axis=axis,
+        ticks=ratio_ticks(axis),
+        rows=tuple(
+            _row(cell, margin=margin, best=winner is not None and cell is winner.cell)
+            for cell in rows
+        ),
+        unmeasured=_unmeasured(study),
+        absent=_absent(study),
+    )
+
+
+def axis_over(comparisons: Sequence[Comparison], *, margin: float) -> Axis:
+    """One axis for several comparisons."""
+    return ratio_axis(
+        [comparison.speedup_ratio for comparison in comparisons],
+        [
+            (comparison.interval.low, comparison.interval.high)
+            for comparison in comparisons
+            if comparison.interval
+        ],
+        margin=margin,
+    )
+
+
+def plot_of(cell: CellStudy, *, margin: float) -> IntervalPlot:
+    """What a cell's row draws; the baseline is a dot at 1."""
+    comparison = cell.comparison
+    interval = comparison.interval if comparison else None
+    return IntervalPlot(
+        mode=mode_class(cell.cell.binding.mode),
+        estimate=comparison.speedup_ratio if comparison else (None if cell.baseline else 1.0),
+        low=interval.low if interval else None,
+        high=interval.high if interval else None,
+        dots=tuple(ratio for _, ratio in comparison.per_block) if comparison else (),
+        margin=margin,
+    )
+
+
+def ratio_ticks(axis: Axis) -> tuple[Tick, ...]:
+    """The labels of a ratio axis; where room is short every other one goes, but never 1."""
+    texts = [(tick, ratio_tick(tick)) for tick in axis.ticks]
+    one = axis.ticks.index(1.0) if 1.0 in axis.ticks else 0
+    return tuple(
+        Tick(at=round(axis.share(tick) * 100, 2), text=text, minor=(index - one) % 2 == 1)
+        for index, (tick, text) in enumerate(texts)
+    )
+
+
+def _place(cell: CellStudy) -> tuple[float, bool]:
+    """Fastest first; where the figures shown are equal, what others came to goes before them."""
+    speed = 1.0 if cell.baseline is None else 0.0
+    if cell.comparison is not None:
+        speed = cell.comparison.speedup_ratio
+    return -round(speed, 2), cell.twin is not None
+
+
+def _lead(study: Study, axis: Axis) -> str:
+    margin = percent(study.measure.margin, 0)
+    parts = [
+        "Large dot and bar: estimate and 95 % interval.",
+        "Small dots: the pairs of launches behind it.",
+        f"Grey band: within ±{margin}, which counts as equivalent.",
+        "Right of 1× is faster.",
+    ]
+    if axis.scale == "log":
+        parts.append("The scale is logarithmic.")
+    off = sum(not 0 <= axis.share(duel.comparison.speedup_ratio) <= 1 for duel in study.ranked)
+    if off:
+        parts.append("An arrow at the edge is a setting too far off to draw; its figure stands.")
+    return " ".join(parts)
+
+
+def _row(cell: CellStudy, *, margin: float, best: bool) -> IntervalRow:
+    comparison = cell.comparison
+    interval = comparison.interval if comparison else None
+    reference = cell.baseline is None
+    verdict = verdict_word(comparison.verdict) if comparison else NOT_COMPARED
+    return IntervalRow(
+        label=label(cell.cell),
+        plot=plot_of(cell, margin=margin),
+        speedup=speedup(comparison.speedup_ratio) if comparison else ("1×" if reference else "–"),
+        interval=bounds(interval.low, interval.high) if interval else "",
+        verdict=REFERENCE if reference else verdict,
+        note=twin_note(cell),
+        best=best,
+        baseline=reference,
+    )
+
+
+def twin_note(cell: CellStudy) -> str:
+    """Where a cell came to the same as an earlier one on this host, says so; else empty."""
+    if cell.twin is None:
+        return ""
+    name = compared_with(cell.cell, cell.twin)
+    same_binding = binding_name(cell.cell) == binding_name(cell.twin)
+    return f"same CPUs and threads as {'with ' if same_binding else ''}{name}"
+
+
+def _unmeasured(study: Study) -> tuple[Unmeasured, ...]:
+    """The cells without figures; those of one name and one reason together."""
+    groups: dict[tuple[str, str, str, str], list[Label]] = {}
+    for cell in study.cells:
+        if cell.is_measured:
+            continue
+        launch = cell.launches[-1]
+        reason = launch.reason or "; ".join(launch.evidence) or "no reason was recorded."
+        named = label(cell.cell)
+        key = (named.name, launch.status, reason, launch.mend or "")
+        groups.setdefault(key, []).append(named)
+    return tuple(
+        Unmeasured(
+            label=replace(labels[0], more="; ".join(one.more for one in labels if one.more)),
+            status=status,
+            reason=reason,
+            mend=mend,
+        )
+        for (_, status, reason, mend), labels in groups.items()
+    )
+
+
+def _absent(study: Study) -> str:
+    tried = {cell.cell.key for cell in study.cells}
+    missing = sum(1 for cell in study.planned if cell.key not in tried)
+    if not missing:
+        return ""
+    asked = f" (--only {' '.join(study.run.only)})" if study.run.only else ""
+    return f"{count(missing, 'cell')} of the scenario had no launch in this run{asked}."

@@ -1,0 +1,210 @@
+"""The first page: what the latest runs found, scenario by scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from corebound.report.charts.axis import Axis
+from corebound.report.charts.interval import IntervalPlot
+from corebound.report.view.intervals import axis_over, plot_of, ratio_ticks
+from corebound.report.view.page import (
+    Flag,
+    Head,
+    Hero,
+    Label,
+    Piece,
+    Text,
+    Tick,
+    VerdictWord,
+)
+from corebound.report.view.study import Duel, Study
+from corebound.report.view.tables import claim_rows, launches_summary
+from corebound.report.view.verdict import verdict_of
+from corebound.report.view.words import (
+    NOT_MEASURED,
+    bounds,
+    compared_with,
+    count,
+    day,
+    label,
+    rich,
+    speedup,
+    strong,
+    verdict_word,
+)
+
+_TITLE = "Which cores, and how many threads?"
+_ALONE = VerdictWord(tone="plain", sign="", word="one setting")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverviewRow:
+    """A scenario's state, as its latest run left it."""
+
+    name: str
+    address: str
+    title: str
+    question: str
+    best: Label | None
+    against: str
+    plot: IntervalPlot | None
+    speedup: str
+    interval: str
+    verdict: VerdictWord
+    launches: str
+    others: str
+    host: str
+    when: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverviewPage:
+    """The site's first page; without rows it says what to run."""
+
+    head: Head
+    hero: Hero
+    axis: Axis | None
+    ticks: tuple[Tick, ...]
+    rows: tuple[OverviewRow, ...]
+
+
+def overview_page(studies: Sequence[Study], *, now: str) -> OverviewPage:
+    """The overview of all scenarios, by name; without any it says what to run.
+
+    Args:
+        studies: One a scenario.
+        now: ISO moment the page is made.
+    """
+    margin = max((study.measure.margin for study in studies), default=0.02)
+    shown = [study.ranked[0].comparison for study in studies if study.ranked]
+    axis = axis_over(shown, margin=margin) if shown else None
+    top = Hero(
+        title="Overview",
+        question=_TITLE if studies else "",
+        context="",
+        verdict=_verdict(studies),
+        support=_support(studies),
+        flags=_flags(studies),
+    )
+    return OverviewPage(
+        head=Head(
+            title="Corebound: overview",
+            description=f"{count(len(studies), 'scenario')} measured with corebound.",
+            root="",
+            crumbs=(("Scenarios", ""),),
+            made=f"Page made {day(now)}.",
+        ),
+        hero=top,
+        axis=axis,
+        ticks=ratio_ticks(axis) if axis else (),
+        rows=tuple(_row(study) for study in studies),
+    )
+
+
+def _verdict(studies: Sequence[Study]) -> Text:
+    if not studies:
+        return rich("No records yet.")
+    faster = sum(study.winner is not None for study in studies)
+    if len(studies) == 1:
+        return verdict_of(studies[0])[0]
+    if not faster:
+        return rich(f"No setting clearly beats its baseline in {len(studies)} scenarios.")
+    everywhere = faster == len(studies)
+    lead = f"In all {faster}" if everywhere else f"In {faster} of {len(studies)}"
+    return rich(f"{lead} scenarios a setting is ", Piece("faster", "good"), " than the baseline.")
+
+
+def _support(studies: Sequence[Study]) -> Text:
+    if not studies:
+        return rich("Measure a scenario, then make the report again.")
+    counts: dict[str, int] = {}
+    for study in studies:
+        word = _state(study).word
+        counts[word] = counts.get(word, 0) + 1
+    said = ", ".join(f"{number} {word}" for word, number in counts.items())
+    newest = max(studies, key=lambda study: study.run.started_at)
+    hosts = list(dict.fromkeys(study.run.host.name for study in studies))
+    where = hosts[0] if len(hosts) == 1 else count(len(hosts), "host")
+    when = f"On {where}, last measured {day(newest.run.started_at)}."
+    if len(studies) == 1:
+        return rich(f"One scenario. {when}")
+    return rich("By the best setting of each: ", strong(said), f". {when}")
+
+
+def _flags(studies: Sequence[Study]) -> tuple[Flag, ...]:
+    flags: list[Flag] = []
+    claims = _claims(studies)
+    if claims is not None:
+        flags.append(claims)
+    counts: dict[str, int] = {}
+    for study in studies:
+        for launch in study.launches:
+            counts[launch.status] = counts.get(launch.status, 0) + 1
+    bad = ("invalid", "failed", "timed-out")
+    lost = {status: counts[status] for status in bad if status in counts}
+    said = ", ".join(f"{number} {status}" for status, number in lost.items())
+    if lost:
+        flags.append(
+            Flag(
+                tone="warn",
+                sign="!",
+                title=f"{said} {'launch' if sum(lost.values()) == 1 else 'launches'}",
+                detail=f"beside {counts.get('ok', 0):,} that count",
+                link="",
+            )
+        )
+    return tuple(flags)
+
+
+def _claims(studies: Sequence[Study]) -> Flag | None:
+    """How many of the published claims that could be judged here hold here."""
+    rows = [(study, row) for study in studies for row in claim_rows(study)]
+    judged = [row for _, row in rows if row.verdict.word in {"reproduces", "does not reproduce"}]
+    if not rows:
+        return None
+    held = sum(row.verdict.word == "reproduces" for row in judged)
+    left = len(rows) - len(judged)
+    return Flag(
+        tone="good" if held == len(judged) and judged else "plain",
+        sign="✓" if held == len(judged) and judged else "–",
+        title=f"Published claims that reproduce here: {held} of {len(judged)}"
+        if judged
+        else "No published claim could be judged here",
+        detail=f"{left} undecided, or not for this host" if left else "of those judged",
+        link="",
+    )
+
+
+def _state(study: Study) -> VerdictWord:
+    """A scenario in a word: that of its best setting."""
+    if study.winner is not None:
+        return verdict_word("faster")
+    if study.ranked:
+        return verdict_word(study.ranked[0].comparison.verdict)
+    measured = any(cell.is_measured for cell in study.cells)
+    return _ALONE if measured else NOT_MEASURED
+
+
+def _row(study: Study) -> OverviewRow:
+    duel: Duel | None = study.winner or next(iter(study.ranked), None)
+    comparison = duel.comparison if duel else None
+    interval = comparison.interval if comparison else None
+    summary = launches_summary(study)
+    first, _, rest = summary.partition(", ")
+    return OverviewRow(
+        name=study.scenario.name,
+        address=f"scenario/{study.scenario.name}.html",
+        title=study.scenario.title,
+        question=study.scenario.question,
+        best=label(duel.cell.cell) if duel else None,
+        against=compared_with(duel.cell.cell, duel.baseline.cell) if duel else "",
+        plot=plot_of(duel.cell, margin=study.measure.margin) if duel else None,
+        speedup=speedup(comparison.speedup_ratio) if comparison else "–",
+        interval=bounds(interval.low, interval.high) if interval else "",
+        verdict=_state(study),
+        launches=first or "none",
+        others=rest,
+        host=study.run.host.name,
+        when=day(study.run.started_at),
+    )

@@ -1,0 +1,50 @@
+"""A scenario's page, put together."""
+
+from __future__ import annotations
+
+from corebound.report.view.intervals import interval_table
+from corebound.report.view.page import Head, ScenarioPage
+from corebound.report.view.provenance import provenance
+from corebound.report.view.study import Study
+from corebound.report.view.tables import cell_table, claim_rows, launch_rows, launches_summary
+from corebound.report.view.verdict import hero
+from corebound.report.view.warmup import warmup
+from corebound.report.view.why import why
+from corebound.report.view.words import day, plain
+
+
+def scenario_page(study: Study, *, now: str, records_file: str) -> ScenarioPage:
+    """Everything on a scenario's page.
+
+    Args:
+        study: The scenario in the run to show.
+        now: ISO moment the page is made.
+        records_file: Where the run is kept, as a path from the records' folder.
+    """
+    origin = provenance(study, records_file=records_file)
+    judged = [check for check in origin.checks if check.passed is not None]
+    top = hero(study, sum(check.passed is True for check in judged), len(judged))
+    return ScenarioPage(
+        head=Head(
+            title=f"{study.scenario.title}: {plain(top.verdict)}",
+            description=plain(top.support),
+            root="../",
+            crumbs=(("Scenarios", "../index.html"), (study.scenario.title, "")),
+            made=made(study.run.corebound, now),
+        ),
+        name=study.scenario.name,
+        hero=top,
+        intervals=interval_table(study),
+        why=why(study),
+        warmup=warmup(study),
+        cells=cell_table(study),
+        claims=claim_rows(study),
+        launches=launch_rows(study),
+        launches_summary=launches_summary(study),
+        provenance=origin,
+    )
+
+
+def made(version: str, now: str) -> str:
+    """The line at a page's foot."""
+    return f"Measured with corebound {version}; page made {day(now)}."

@@ -1,0 +1,250 @@
+"""What is known of one scenario: its cells, their launches, what these say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from corebound.model.plan import Cell, Placement
+from corebound.model.record import Launch, Run, ScenarioSource
+from corebound.model.scenario import Measure, Scenario, measured
+from corebound.planning.expand import baseline_of, expand
+from corebound.planning.load import load_document
+from corebound.stats.compare import Comparison, compare
+from corebound.stats.summary import CellSummary, LaunchSummary, summarise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellStudy:
+    """One cell that was launched, or tried to be.
+
+    Attributes:
+        cell: The cell.
+        launches: Every launch of it, by block, whatever became of it.
+        summary: What the `ok` ones say.
+        baseline: The cell it is compared with; None for the baseline itself.
+        comparison: Its speed against the baseline's; None where one of the two
+            has no figures.
+        twin: An earlier cell of the scenario that came to the same CPUs,
+            memory and threads on this host, so that the two can only differ by
+            noise and by whether the kernel was told; None where there is none.
+    """
+
+    cell: Cell
+    launches: tuple[Launch, ...]
+    summary: CellSummary
+    baseline: Cell | None
+    comparison: Comparison | None
+    twin: Cell | None
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether any launch of it gave figures."""
+        return self.summary.median_ns is not None
+
+    @property
+    def placement(self) -> Placement | None:
+        """Where it ran: the same for every launch of a run."""
+        return next((launch.placement for launch in self.launches if launch.placement), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duel:
+    """A cell, the baseline it was compared with, and how that ended."""
+
+    cell: CellStudy
+    baseline: CellStudy
+    comparison: Comparison
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Study:
+    """One scenario in one run.
+
+    Attributes:
+        run: The run.
+        source: The scenario as the run recorded it.
+        scenario: The same, read.
+        measure: How its cells were measured, under the run's profile.
+        planned: All cells of the scenario, in the order of the file.
+        cells: Those with a launch, in the same order.
+    """
+
+    run: Run
+    source: ScenarioSource
+    scenario: Scenario
+    measure: Measure
+    planned: tuple[Cell, ...]
+    cells: tuple[CellStudy, ...]
+
+    @property
+    def launches(self) -> tuple[Launch, ...]:
+        """Every launch of the scenario, in the order they ran."""
+        found = (launch for cell in self.cells for launch in cell.launches)
+        return tuple(sorted(found, key=lambda launch: (launch.block, launch.position)))
+
+    @property
+    def ranked(self) -> tuple[Duel, ...]:
+        """The cells that could be compared, fastest first; equals in the order of the file."""
+        duels = []
+        for cell in self.cells:
+            baseline = self.find(cell.baseline)
+            if cell.comparison is not None and baseline is not None:
+                duels.append(Duel(cell=cell, baseline=baseline, comparison=cell.comparison))
+        return tuple(sorted(duels, key=lambda duel: -duel.comparison.speedup_ratio))
+
+    @property
+    def winner(self) -> Duel | None:
+        """The fastest of the cells that are clearly faster than their baseline.
+
+        Cells that came to the same as an earlier one stand back where they can:
+        which of the two is ahead is noise.
+        """
+        faster = [duel for duel in self.ranked if duel.comparison.verdict == "faster"]
+        return next((duel for duel in faster if duel.cell.twin is None), next(iter(faster), None))
+
+    @property
+    def baseline(self) -> CellStudy | None:
+        """The cell that the fastest one is compared with, or the first that is none's rival."""
+        leader = self.winner or next(iter(self.ranked), None)
+        if leader is not None:
+            return leader.baseline
+        return next((cell for cell in self.cells if cell.baseline is None), None)
+
+    @property
+    def baselines(self) -> tuple[Cell, ...]:
+        """The cells that others are compared with, in the order of the file."""
+        named = {cell.baseline.key: cell.baseline for cell in self.cells if cell.baseline}
+        return tuple(named[key] for key in named)
+
+    def find(self, cell: Cell | None) -> CellStudy | None:
+        """What is known of a cell; None where it was never launched."""
+        return next((known for known in self.cells if cell and known.cell.key == cell.key), None)
+
+
+def latest_studies(records: Sequence[tuple[Run, tuple[Launch, ...]]]) -> tuple[Study, ...]:
+    """For every scenario in the records, the latest run that launched it, by name.
+
+    A run that recorded a scenario and ended before any launch of it counts only
+    where there is no other.
+
+    Raises:
+        ScenarioFaults: a recorded scenario is none this version can read.
+    """
+    latest: dict[str, tuple[Run, ScenarioSource, tuple[Launch, ...]]] = {}
+    for run, launches in sorted(records, key=lambda record: (record[0].started_at, record[0].id)):
+        for source in run.scenarios:
+            name = str(source.document.get("name", ""))
+            own = tuple(launch for launch in launches if launch.cell.scenario == name)
+            if own or name not in latest:
+                latest[name] = (run, source, own)
+    return tuple(study(*latest[name]) for name in sorted(latest))
+
+
+def study(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> Study:
+    """Put together what one run says of one scenario.
+
+    Args:
+        run: The run.
+        source: The scenario, one of the run's.
+        launches: The run's launches of that scenario, in any order.
+
+    Raises:
+        ScenarioFaults: the recorded scenario is none this version can read.
+    """
+    scenario = load_document(source.document, source.path)
+    planned = tuple(expand(scenario, source.path))
+    measure = measured(scenario, run.profile)
+    by_key = _by_cell(launches)
+    order = {cell.key: index for index, cell in enumerate(planned)}
+    keys = sorted(by_key, key=lambda key: order.get(key, len(order)))
+    summaries = {
+        key: summarise(by_key[key][0].cell, tuple(by_key[key]), measure.warmup) for key in keys
+    }
+    seen: dict[object, Cell] = {}
+    cells = []
+    for key in keys:
+        cell = summaries[key].cell
+        baseline = baseline_of(cell, planned, scenario)
+        if baseline is not None and baseline.key == key:
+            baseline = None
+        against = "" if baseline is None else baseline.key
+        ways = _ways(by_key[key])
+        cells.append(
+            CellStudy(
+                cell=cell,
+                launches=tuple(by_key[key]),
+                summary=summaries[key],
+                baseline=baseline,
+                comparison=_compared(summaries[key], summaries.get(against), measure),
+                twin=seen.get(ways) if ways else None,
+            )
+        )
+        if ways:
+            seen.setdefault(ways, cell)
+    return Study(
+        run=run,
+        source=source,
+        scenario=scenario,
+        measure=measure,
+        planned=planned,
+        cells=tuple(cells),
+    )
+
+
+def _by_cell(launches: Iterable[Launch]) -> dict[str, list[Launch]]:
+    by_key: dict[str, list[Launch]] = {}
+    for launch in sorted(launches, key=lambda launch: (launch.block, launch.position)):
+        by_key.setdefault(launch.cell.key, []).append(launch)
+    return by_key
+
+
+def compare_cells(studied: Study, cell: Cell, other: Cell) -> Comparison | None:
+    """Compare any two cells of a study, as a claim does."""
+    one, two = studied.find(cell), studied.find(other)
+    if one is None or two is None:
+        return None
+    return _compared(one.summary, two.summary, studied.measure)
+
+
+def typical_launch(studied: CellStudy) -> tuple[Launch, LaunchSummary] | None:
+    """The launch to show for a cell: its median is nearest to the cell's, earliest first."""
+    middle_ns = studied.summary.median_ns
+    if middle_ns is None:
+        return None
+    chosen = min(studied.summary.launches, key=lambda one: abs(one.median_ns - middle_ns))
+    return next(launch for launch in studied.launches if launch.id == chosen.launch), chosen
+
+
+def _compared(
+    summary: CellSummary, baseline: CellSummary | None, measure: Measure
+) -> Comparison | None:
+    if baseline is None:
+        return None
+    # Launching until the interval is narrow makes narrow intervals too frequent.
+    adaptive = measure.launches.max > measure.launches.min
+    return compare(summary, baseline, margin=measure.margin, adaptive=adaptive)
+
+
+def _ways(launches: Iterable[Launch]) -> object:
+    """What a cell came to on this host, but for whether it was bound; None if unknown."""
+    for launch in launches:
+        placement = launch.placement
+        if launch.status != "ok" or placement is None:
+            continue
+        cell = launch.cell
+        return (
+            placement.slots,
+            placement.memory,
+            placement.moment,
+            # It binds each thread by itself, the others a whole process.
+            placement.backend == "openmp",
+            tuple(worker.threads_used or placement.threads for worker in launch.workers),
+            cell.workers,
+            cell.environment,
+            cell.framework,
+            cell.parameters,
+            cell.env,
+            tuple(pair for pair in cell.axes if pair[0] not in {"binding", "threads", "smt"}),
+        )
+    return None

@@ -1,0 +1,286 @@
+"""The verdict of a scenario in a sentence, and what it rests on."""
+
+from __future__ import annotations
+
+from corebound.model.plan import Cell
+from corebound.report.view.page import Flag, Hero, Piece, Text
+from corebound.report.view.study import CellStudy, Duel, Study
+from corebound.report.view.words import (
+    bounds,
+    compared_with,
+    count,
+    doing,
+    full_name,
+    rich,
+    speedup,
+    strong,
+    time_text,
+    times_slower,
+)
+from corebound.stats.compare import Comparison
+from corebound.units import duration, percent
+
+# A setting this much slower than the baseline is a trap that readers must see.
+_TRAP_RATIO = 0.5
+
+
+def hero(study: Study, checks_passed: int, checks: int) -> Hero:
+    """The top of a scenario's page.
+
+    Args:
+        study: The scenario.
+        checks_passed: How many fairness checks passed.
+        checks: How many could be judged.
+    """
+    verdict, support = verdict_of(study)
+    parameters = ", ".join(f"{name} {value}" for name, value in study.scenario.parameters.items())
+    return Hero(
+        title=study.scenario.title,
+        question=study.scenario.question,
+        context=", ".join(filter(None, (parameters, f"on {study.run.host.name}"))),
+        verdict=verdict,
+        support=support,
+        flags=_flags(study, checks_passed, checks),
+    )
+
+
+def baseline_name(study: Study) -> str:
+    """The baseline as the page calls it: one cell, or a rule where cells have several."""
+    if len(study.baselines) == 1:
+        return full_name(study.baselines[0])
+    return "its baseline"
+
+
+def verdict_of(study: Study) -> tuple[Text, Text]:
+    """The verdict in a sentence, and what it rests on."""
+    measured = [cell for cell in study.cells if cell.is_measured]
+    if not measured:
+        return _nothing(study)
+    if study.winner is not None:
+        return _faster(study, study.winner)
+    if study.ranked:
+        return _none_faster(study)
+    if len(measured) == 1:
+        return _alone(measured[0])
+    return (
+        rich("There is nothing to compare with: the baseline has no valid launch."),
+        rich("Every figure is below; a launch table says what went wrong."),
+    )
+
+
+def _faster(study: Study, duel: Duel) -> tuple[Text, Text]:
+    cell, baseline, comparison = duel.cell, duel.baseline, duel.comparison
+    verdict = rich(
+        f"{doing(cell.cell, baseline.cell)} is ",
+        Piece(f"{speedup(comparison.speedup_ratio)} faster", "good"),
+        f" than {compared_with(cell.cell, baseline.cell)}.",
+    )
+    others = len(study.ranked) - 1
+    support: list[str | Piece] = [
+        *_interval(comparison),
+        *_medians(cell, baseline),
+        f" {_pairs(comparison)}",
+        f" It is the fastest of {count(others + 1, 'setting')} compared." if others else "",
+    ]
+    if _same(cell, baseline):
+        support.append(
+            " Both came to the same CPUs and threads on this host, so placement alone"
+            " cannot explain the difference."
+        )
+    twins = sum(one.twin is not None and one.twin.key == cell.cell.key for one in study.cells)
+    if twins:
+        same = "Another setting comes" if twins == 1 else f"{twins} other settings come"
+        support.append(f" {same} to the same CPUs and threads on this host.")
+    return verdict, rich(*support)
+
+
+def _none_faster(study: Study) -> tuple[Text, Text]:
+    name = _short_baseline(study)
+    verdicts = {duel.comparison.verdict for duel in study.ranked}
+    cell, comparison = study.ranked[0].cell, study.ranked[0].comparison
+    if verdicts == {"slower"}:
+        verdict = rich("No setting beats ", strong(name), " here: every other one is slower.")
+    elif verdicts == {"equivalent"}:
+        verdict = rich(
+            f"Every setting is as fast as {name} here, within ±{percent(study.measure.margin, 0)}."
+        )
+    else:
+        verdict = rich(f"No setting is clearly faster than {name} here.")
+    support: list[str | Piece] = [
+        "Nearest is ",
+        strong(full_name(cell.cell)),
+        f" at {speedup(comparison.speedup_ratio)}. ",
+        *_interval(comparison),
+        *_medians(cell, study.ranked[0].baseline),
+        f" {_pairs(comparison)}",
+    ]
+    if comparison.launches_needed:
+        needed = count(comparison.launches_needed, "launch", "launches")
+        support.append(f" At this noise about {needed} of each would decide it.")
+    twins = sum(1 for duel in study.ranked if duel.cell.twin is not None)
+    if twins:
+        same = "setting comes" if twins == 1 else "settings come"
+        support.append(f" {twins} {same} to the same CPUs and threads as another on this host.")
+    return verdict, rich(*support)
+
+
+def _alone(cell: CellStudy) -> tuple[Text, Text]:
+    summary = cell.summary
+    interval = summary.interval
+    between = (
+        f"95 % interval [{time_text(interval.low)}, {time_text(interval.high)}]. "
+        if interval
+        else "One launch gives no interval. "
+    )
+    verdict = rich("One iteration takes ", Piece(time_text(summary.median_ns), "good"), ".")
+    launches = count(len(summary.launches), "launch", "launches")
+    return verdict, rich(between, f"{full_name(cell.cell).capitalize()}, {launches}.")
+
+
+def _nothing(study: Study) -> tuple[Text, Text]:
+    if not study.cells:
+        return (
+            rich("Nothing has been measured yet."),
+            rich("The run ended before a launch of this scenario. Start it again to measure."),
+        )
+    reason = next((one.reason for one in study.launches if one.reason), "")
+    tail = f" The first reason given: {reason}" if reason else ""
+    return (
+        rich("Nothing could be measured here."),
+        rich(f"No launch of any of the {count(len(study.cells), 'cell')} was valid.{tail}"),
+    )
+
+
+def _interval(comparison: Comparison) -> tuple[str | Piece, ...]:
+    interval = comparison.interval
+    if interval is None:
+        return ("Too few launches for an interval.",)
+    return ("95 % interval ", strong(bounds(interval.low, interval.high)), ".")
+
+
+def _medians(cell: CellStudy, baseline: CellStudy) -> tuple[str | Piece, ...]:
+    one, two = cell.summary, baseline.summary
+    return (
+        " Median iteration ",
+        strong(time_text(one.median_ns)),
+        " against ",
+        strong(time_text(two.median_ns)),
+        f" over {_of_each(len(one.launches), len(two.launches))}.",
+    )
+
+
+def _of_each(one: int, two: int) -> str:
+    if one == two:
+        return f"{count(one, 'launch', 'launches')} each"
+    return f"{one} and {count(two, 'launch', 'launches')}"
+
+
+def _pairs(comparison: Comparison) -> str:
+    if comparison.pairs:
+        return f"Compared in {count(comparison.pairs, 'pair')} of launches that ran close in time."
+    return "Compared unpaired: too few blocks hold a valid launch of both."
+
+
+def _same(cell: CellStudy, baseline: CellStudy) -> bool:
+    one, two = cell.twin or cell.cell, baseline.twin or baseline.cell
+    return one.key == two.key
+
+
+def _short_baseline(study: Study) -> str:
+    if len(study.baselines) > 1:
+        return "its baseline"
+    duel = study.ranked[0]
+    return compared_with(duel.cell.cell, duel.baseline.cell)
+
+
+def _flags(study: Study, checks_passed: int, checks: int) -> tuple[Flag, ...]:
+    flags = [_trap(study), _lost(study), _unsettled(study), _skipped(study)]
+    if checks:
+        all_passed = checks_passed == checks
+        flags.append(
+            Flag(
+                tone="good" if all_passed else "warn",
+                sign="✓" if all_passed else "!",
+                title=f"{checks_passed} of {checks} fairness checks passed",
+                detail="each evaluated from the records",
+                link="#fairness",
+            )
+        )
+    return tuple(flag for flag in flags if flag is not None)
+
+
+def _trap(study: Study) -> Flag | None:
+    if not study.ranked:
+        return None
+    cell, comparison = study.ranked[-1].cell, study.ranked[-1].comparison
+    if comparison.verdict != "slower" or comparison.speedup_ratio > _TRAP_RATIO:
+        return None
+    return Flag(
+        tone="bad",
+        sign="▼",
+        title=f"{times_slower(comparison.speedup_ratio)}: {full_name(cell.cell)}",
+        detail=_waiting(cell),
+        link="#settings",
+    )
+
+
+def _waiting(cell: CellStudy) -> str:
+    summary = cell.summary
+    if summary.cpu_median_ns is None:
+        return f"{time_text(summary.median_ns)} an iteration"
+    return (
+        f"{time_text(summary.median_ns)} an iteration,"
+        f" {duration(summary.cpu_median_ns)} of CPU time"
+    )
+
+
+def _lost(study: Study) -> Flag | None:
+    counts = {
+        status: sum(cell.summary.count(status) for cell in study.cells)
+        for status in ("invalid", "failed", "timed-out")
+    }
+    lost = {status: number for status, number in counts.items() if number}
+    if not lost:
+        return None
+    said = ", ".join(f"{number} {status}" for status, number in lost.items())
+    total = sum(cell.summary.attempts - cell.summary.count("skipped") for cell in study.cells)
+    noun = "launch" if sum(lost.values()) == 1 else "launches"
+    return Flag(
+        tone="warn",
+        sign="!",
+        title=f"{said} {noun}",
+        detail=f"of {total}; none of them is in any figure",
+        link="#launches",
+    )
+
+
+def _unsettled(study: Study) -> Flag | None:
+    unsettled = sum(cell.summary.unsettled for cell in study.cells)
+    if not unsettled:
+        return None
+    total = sum(len(cell.summary.launches) for cell in study.cells)
+    return Flag(
+        tone="warn",
+        sign="!",
+        title=f"{count(unsettled, 'launch', 'launches')} never became steady",
+        detail=f"of {total}; counted, because leaving them out would flatter",
+        link="#launches",
+    )
+
+
+def _skipped(study: Study) -> Flag | None:
+    skipped = [cell.cell for cell in study.cells if cell.summary.count("skipped")]
+    if not skipped:
+        return None
+    return Flag(
+        tone="plain",
+        sign="–",
+        title=f"{count(len(skipped), 'cell')} skipped",
+        detail=f"this host cannot hold {_names(skipped)}",
+        link="#skipped" if any(cell.is_measured for cell in study.cells) else "#launches",
+    )
+
+
+def _names(cells: list[Cell]) -> str:
+    named = list(dict.fromkeys(full_name(cell).split(",")[0] for cell in cells))
+    return named[0] if len(named) == 1 else f"{named[0]} and {len(named) - 1} more"

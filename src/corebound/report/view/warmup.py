@@ -1,0 +1,126 @@
+"""Every iteration of a launch, and which of them no statistic uses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from corebound.model.record import Launch
+from corebound.model.scenario import WarmupIterations, WarmupSeconds
+from corebound.report.charts.axis import Axis, linear_axis, plain_tick
+from corebound.report.charts.trace import Trace
+from corebound.report.view.page import Tick, TracePanel, Warmup
+from corebound.report.view.study import CellStudy, Study, typical_launch
+from corebound.report.view.why import shown_cells
+from corebound.report.view.words import count, full_name, label, mode_class
+from corebound.stats.steady_state import steady_state
+from corebound.stats.summary import LaunchSummary
+from corebound.units import duration, significant, time_unit
+
+# Iterations this far above the steady ones are clipped, so that one cold
+# start does not flatten all that follows.
+_HEADROOM = 1.15
+
+
+def warmup(study: Study) -> Warmup | None:
+    """The traces of the cells a reader looks into; None where nothing was measured."""
+    panels = []
+    for cell in shown_cells(study):
+        found = typical_launch(cell)
+        if found is not None and len(found[0].workers[0].wall_ns) > 1:
+            panels.append(_panel(cell, *found))
+    if not panels:
+        return None
+    return Warmup(title=_title(study), lead=_lead(study), panels=tuple(panels))
+
+
+def steady_words(launch: LaunchSummary) -> str:
+    """How a launch behaved, in words."""
+    if launch.steady.kind == "warm-up then steady":
+        return f"steady from iteration {launch.steady.start + 1}"
+    return launch.steady.kind
+
+
+def _title(study: Study) -> str:
+    launches = [launch for cell in study.cells for launch in cell.summary.launches]
+    unsettled = sum(cell.summary.unsettled for cell in study.cells)
+    if not unsettled:
+        return f"Warm-up: all {count(len(launches), 'launch', 'launches')} settle"
+    return (
+        f"Warm-up: {len(launches) - unsettled} of {count(len(launches), 'launch', 'launches')}"
+        " settle"
+    )
+
+
+def _lead(study: Study) -> str:
+    chosen = study.measure.warmup
+    if isinstance(chosen, WarmupIterations):
+        rule = f"The scenario drops the first {count(chosen.iterations, 'iteration')}."
+    elif isinstance(chosen, WarmupSeconds):
+        rule = f"The scenario drops the first {chosen.seconds:g} s."
+    else:
+        rule = "The cut is found afterwards, for each launch by itself."
+    return (
+        "Every iteration of the launch nearest to the cell's median. The shaded part enters no"
+        f" statistic. {rule}"
+    )
+
+
+def _panel(cell: CellStudy, launch: Launch, summary: LaunchSummary) -> TracePanel:
+    worker = launch.workers[0]
+    length_ns, unit = time_unit(summary.median_ns)
+    values = tuple(sample / length_ns for sample in worker.wall_ns)
+    cut = _cut(launch, summary)
+    axis = _axis(values, cut)
+    peak = max(values)
+    at = values.index(peak) + 1
+    figures = f"median {duration(summary.median_ns)}"
+    if summary.p99_ns is not None:
+        figures += f", p99 {duration(summary.p99_ns)}"
+    words = steady_words(summary)
+    return TracePanel(
+        label=label(cell.cell),
+        caption=f"{unit} per iteration, {figures}",
+        trace=Trace(
+            mode=mode_class(cell.cell.binding.mode),
+            values=values,
+            cut=cut,
+            axis=axis,
+            says=f"Iteration times, {full_name(cell.cell)}, launch {launch.id}: {words}, {figures}",
+        ),
+        levels=tuple(
+            Tick(at=round((1 - axis.share(tick)) * 100, 2), text=plain_tick(tick))
+            for tick in axis.ticks
+        ),
+        iterations=_iterations(len(values)),
+        cut_at=round(cut / (len(values) - 1) * 100, 2) if cut else None,
+        cut_note=words,
+        clipped_note=(
+            f"highest {significant(peak)} {unit}, iteration {at:,}" if peak > axis.high else ""
+        ),
+    )
+
+
+def _cut(launch: Launch, summary: LaunchSummary) -> int:
+    """How many iterations of the first worker were dropped."""
+    wall_ns = launch.workers[0].wall_ns
+    if len(launch.workers) == 1:
+        return len(wall_ns) - summary.used
+    return steady_state(wall_ns).start
+
+
+def _axis(values: Sequence[float], cut: int) -> Axis:
+    """A vertical axis over the iterations that are used, and as many others as fit."""
+    used = values[cut:] or values
+    low, high = min(values), max(used)
+    top = min(max(values), low + (high - low) * 2) if high > low else high
+    room = max(top - low, high * 0.1) or 1.0
+    return linear_axis(max(low - room * 0.1, 0.0), low + room * _HEADROOM, most_ticks=4)
+
+
+def _iterations(number: int) -> tuple[Tick, ...]:
+    axis = linear_axis(0.0, float(number), most_ticks=4)
+    counted = [max(int(tick), 1) for tick in axis.ticks if tick == int(tick)]
+    return tuple(
+        Tick(at=round((at - 1) / (number - 1) * 100, 2), text=f"{at:,}")
+        for at in dict.fromkeys(counted)
+    )

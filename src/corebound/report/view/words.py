@@ -1,0 +1,212 @@
+"""How the pages say things: settings, ratios, verdicts. The same words everywhere."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from corebound.model.plan import BindingMode, Cell
+from corebound.report.view.page import Label, Piece, Text, VerdictWord
+from corebound.units import duration, ratio
+
+Verdict = Literal["faster", "slower", "equivalent", "undecided"]
+
+_BINDINGS: dict[BindingMode, tuple[str, str]] = {
+    # mode: (as a name, as what one does)
+    "none": ("unbound", "Leaving threads unbound"),
+    "one-cpu": ("one CPU", "Binding to one CPU"),
+    "cpus": ("chosen CPUs", "Binding to chosen CPUs"),
+    "physical-cores": ("physical cores", "Binding to physical cores"),
+    "logical-cpus": ("logical CPUs", "Binding to all logical CPUs"),
+    "smt-siblings": ("SMT siblings", "Binding to SMT siblings"),
+    "cache": ("one cache", "Binding to one cache"),
+    "node": ("one node", "Binding to one node"),
+    "socket": ("one socket", "Binding to one socket"),
+    "per-worker": ("cores per worker", "Giving each worker cores of its own"),
+    "compact": ("compact", "Packing threads close together"),
+    "scatter": ("scattered", "Scattering threads"),
+    "launcher": ("framework's launcher", "Using the framework's launcher"),
+}
+_VERDICTS: dict[Verdict, VerdictWord] = {
+    "faster": VerdictWord(tone="good", sign="▲", word="faster"),
+    "slower": VerdictWord(tone="bad", sign="▼", word="slower"),
+    "equivalent": VerdictWord(tone="plain", sign="≈", word="equivalent"),
+    "undecided": VerdictWord(tone="plain", sign="?", word="undecided"),
+}
+# Ten thousand years: nothing was measured to last that long, it is only not known.
+_LONGEST_NS = 3e20
+REFERENCE = VerdictWord(tone="plain", sign="", word="reference")
+NOT_MEASURED = VerdictWord(tone="warn", sign="!", word="no valid launch")
+NOT_COMPARED = VerdictWord(tone="plain", sign="", word="not compared")
+
+
+def verdict_word(verdict: Verdict) -> VerdictWord:
+    """A verdict as sign, word and tone, so that none of them stands alone."""
+    return _VERDICTS[verdict]
+
+
+def rich(*parts: str | Piece) -> Text:
+    """Text of pieces; bare strings are plain.
+
+    >>> rich("a ", strong("b"))[0].kind
+    'plain'
+    """
+    return tuple(Piece(part, "plain") if isinstance(part, str) else part for part in parts)
+
+
+def strong(text: str) -> Piece:
+    """A piece that carries weight."""
+    return Piece(text, "strong")
+
+
+def plain(text: Text) -> str:
+    """Text without its accents, for titles and descriptions."""
+    return "".join(piece.text for piece in text)
+
+
+def mode_class(mode: BindingMode) -> str:
+    """The class that colours a binding mode, the same on every page."""
+    return f"m-{mode}"
+
+
+def binding_name(cell: Cell) -> str:
+    """A cell's binding as a name: `physical cores`, `CPUs 0-3`."""
+    if cell.binding.mode == "cpus":
+        return f"CPUs {dict(cell.axes).get('binding', '')}".strip()
+    return _BINDINGS[cell.binding.mode][0]
+
+
+def axis_value(cell: Cell, axis: str) -> str:
+    """A cell's value on an axis, in words.
+
+    >>> from build import a_cell
+    >>> axis_value(a_cell(axes=(("threads", "per-core"),)), "threads")
+    'one thread a core'
+    """
+    value = dict(cell.axes).get(axis, "")
+    if axis == "binding":
+        return binding_name(cell)
+    if axis == "threads":
+        return _threads(value)
+    if axis == "workers":
+        return _counted(value, "worker")
+    return f"{axis.removeprefix('parameters.').replace('_', ' ')} {value}"
+
+
+def label(cell: Cell) -> Label:
+    """A cell's name in a table: the first axis, or the binding, then the others."""
+    axes = [axis for axis, _ in cell.axes]
+    first = "binding" if "binding" in axes or not axes else axes[0]
+    others = ", ".join(axis_value(cell, axis) for axis in axes if axis != first)
+    name = binding_name(cell) if first == "binding" else axis_value(cell, first)
+    return Label(mode=mode_class(cell.binding.mode), name=name, more=others)
+
+
+def full_name(cell: Cell) -> str:
+    """A cell's name in running text: `physical cores, 2 threads`."""
+    named = label(cell)
+    return f"{named.name}, {named.more}" if named.more else named.name
+
+
+def doing(cell: Cell, other: Cell) -> str:
+    """What one does to get this cell rather than the other, as the subject of a sentence."""
+    differing = _differing(cell, other)
+    if "binding" in differing:
+        start = _BINDINGS[cell.binding.mode][1]
+        if cell.binding.mode == "cpus":
+            start = f"Binding to {binding_name(cell)}"
+        rest = [axis_value(cell, axis) for axis in differing if axis != "binding"]
+        return start + (f" with {' and '.join(rest)}" if rest else "")
+    values = " and ".join(axis_value(cell, axis) for axis in differing)
+    return f"Running {values}" if values else full_name(cell).capitalize()
+
+
+def compared_with(cell: Cell, other: Cell) -> str:
+    """The other cell, named by what differs from the first; defaults go without saying."""
+    differing = _differing(cell, other)
+    values = dict(other.axes)
+    said = [axis for axis in differing if axis == "binding" or values.get(axis) != "default"]
+    names = [axis_value(other, axis) for axis in said or differing]
+    return " with ".join(names[:2]) + "".join(f" and {name}" for name in names[2:])
+
+
+def _differing(cell: Cell, other: Cell) -> list[str]:
+    values = dict(other.axes)
+    return [axis for axis, value in cell.axes if values.get(axis) != value]
+
+
+def _threads(value: str) -> str:
+    rules = {
+        "default": "default threads",
+        "per-core": "one thread a core",
+        "per-cpu": "one thread a CPU",
+        "host-cores": "as many threads as the host has cores",
+    }
+    return rules.get(value) or _counted(value, "thread")
+
+
+def _counted(value: str, noun: str) -> str:
+    return f"{value} {noun}" if value == "1" else f"{value} {noun}s"
+
+
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """A number with its noun.
+
+    >>> count(1, "launch", "launches"), count(1200, "cell")
+    ('1 launch', '1,200 cells')
+    """
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def bounds(low: float, high: float) -> str:
+    """An interval of ratios in brackets; an end that is not known is infinite.
+
+    >>> bounds(1.381, 1.459), bounds(0.5, float("inf"))
+    ('[1.38, 1.46]', '[0.50, ∞]')
+    """
+    return f"[{_bound(low)}, {_bound(high)}]"
+
+
+def speedup(value: float) -> str:
+    """A speed-up; below 0.1 the second digit that counts is kept.
+
+    >>> speedup(1.4234), speedup(0.0213), speedup(0.0004)
+    ('1.42×', '0.021×', '0.0004×')
+    """
+    return ratio(value) if value >= 0.1 else f"{value:.2g}×"
+
+
+def times_slower(value: float) -> str:
+    """A speed-up below 1 as people say it.
+
+    >>> times_slower(0.02), times_slower(0.8)
+    ('50× slower', '1.25× slower')
+    """
+    inverse = 1 / value
+    return f"{inverse:.0f}× slower" if inverse >= 10 else f"{ratio(inverse)} slower"
+
+
+def _bound(value: float) -> str:
+    if math.isinf(value) or value > 9_999:
+        return "∞"
+    if value >= 100:
+        return f"{value:,.0f}"
+    if value >= 0.1 or value == 0:
+        return f"{value:.2f}"
+    return f"{value:.3f}" if value >= 0.01 else f"{value:.2g}"
+
+
+def day(moment: str) -> str:
+    """An ISO moment to the minute, as people read it.
+
+    >>> day("2026-01-02T03:04:05Z")
+    '2026-01-02 03:04 UTC'
+    """
+    return f"{moment[:10]} {moment[11:16]} UTC" if len(moment) >= 16 else moment
+
+
+def time_text(value_ns: float | None) -> str:
+    """A duration, a dash where there is none, and ∞ for an end that is not known."""
+    if value_ns is None:
+        return "–"
+    return "∞" if value_ns > _LONGEST_NS else duration(value_ns)

@@ -1,0 +1,217 @@
+"""A run as it could have been: fifteen cells of a network on four CPUs of two nodes.
+
+Nothing here was measured; the noise comes from a seeded generator, so that the
+pages made of it are the same every time.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+from build import a_host, a_launch, a_machine, a_placement, a_run, a_scenario, a_thread, a_worker
+from corebound.model.plan import Cell, Placement
+from corebound.model.record import Commit, EnvironmentLock, Launch, Run, ThreadEvidence, Worker
+from corebound.model.scenario import Scenario
+from corebound.planning.expand import expand
+
+NOW = "2026-03-14T09:26:53+00:00"
+BLOCKS = 6
+ITERATIONS = 120
+
+# binding: (CPUs, whether bound, milliseconds an iteration with two threads)
+_BINDINGS: dict[str, tuple[tuple[int, ...], bool, float]] = {
+    "none": ((0, 1, 2, 3), False, 42.3),
+    "one-cpu": ((1,), True, 71.0),
+    "physical-cores": ((0, 1, 2, 3), True, 31.2),
+    "logical-cpus": ((0, 1, 2, 3), True, 31.2),
+    "node": ((0, 1), True, 33.9),
+}
+_THREADS = {"default": None, "2": 2, "per-core": 4}
+
+
+def a_network() -> Scenario:
+    """The scenario of the sample, with two claims."""
+    return a_scenario(
+        name="resnet50-inference",
+        title="ResNet-50, one image at a time",
+        question="Does leaving the SMT siblings idle beat using every logical CPU?",
+        workload="resnet50-inference",
+        parameters={"batch": 1, "image": 224, "dtype": "float32"},
+        environment="pytorch",
+        matrix={
+            "binding": [*_BINDINGS, "smt-siblings"],
+            "threads": ["default", 2, "per-core"],
+        },
+        baseline={"binding": "none", "threads": "default"},
+        claims=[
+            {
+                "says": "two threads on two physical cores beat two on one core's siblings",
+                "faster": {"binding": "physical-cores", "threads": 2},
+                "than": {"binding": "smt-siblings", "threads": 2},
+                "published_ratio": 1.39,
+                "needs": {"smt": True},
+            },
+            {
+                "says": "one node's cores beat leaving threads to roam over both",
+                "faster": {"binding": "node", "threads": 2},
+                "than": {"binding": "none", "threads": 2},
+                "published_ratio": 1.5,
+            },
+        ],
+    )
+
+
+def a_sample_run(*scenarios: Scenario) -> Run:
+    """The run of the sample."""
+    host = a_machine(topology=a_host(nodes=2, cores_per_node=2), name="bench-01")
+    return replace(
+        a_run(
+            scenarios=scenarios or (a_network(),),
+            host=host,
+            seed=20260314,
+            commit=Commit(
+                sha="4e1d9c7a0b5f6d2c3e8f9a1b2c3d4e5f60718293",
+                subject="Fuse <batch norm> & ReLU",
+                committed_at="2026-03-13T18:00:00Z",
+                dirty=False,
+            ),
+            environments=(
+                EnvironmentLock(
+                    name="pytorch",
+                    sha256="9b1f04c2e77d51ae30f8" * 3 + "0000",
+                    python="3.11.2",
+                    packages=("numpy==2.2.1", "torch==2.13.0", "torchvision==0.28.0"),
+                ),
+            ),
+        ),
+        profile="quick",
+        started_at="2026-03-14T08:00:00Z",
+    )
+
+
+def sample_launches(run: Run, scenario: Scenario) -> tuple[Launch, ...]:
+    """Six blocks of every cell: one launch is invalid, one never steady, siblings are skipped."""
+    noise = random.Random(3)  # no secret
+    launches = []
+    cells = expand(scenario, run.scenarios[0].path)
+    for block in range(BLOCKS):
+        order = list(cells)
+        noise.shuffle(order)
+        drift = 1 + noise.gauss(0, 0.03)
+        for position, cell in enumerate(order):
+            if cell.binding.mode == "smt-siblings":
+                if block == 0:
+                    launches.append(_skipped(cell, position))
+                continue
+            launches.append(_launch(cell, block, position, drift, noise))
+    return tuple(launches)
+
+
+def _skipped(cell: Cell, position: int) -> Launch:
+    return a_launch(
+        cell=cell,
+        position=position,
+        status="skipped",
+        reason="no core of this host has two CPUs.",
+        mend="Measure it on a host with SMT, or exclude it.",
+    )
+
+
+def _launch(cell: Cell, block: int, position: int, drift: float, noise: random.Random) -> Launch:
+    axes = dict(cell.axes)
+    cpus, bound, base_ms = _BINDINGS[axes["binding"]]
+    threads = _THREADS[axes["threads"]]
+    used = threads or 4
+    base_ms *= {2: 1.0, 4: 0.97 if axes["binding"] == "none" else 0.93}[used]
+    stalls = axes["binding"] == "one-cpu" and used > 1
+    if stalls:
+        base_ms = 96.0 if used == 2 else 2_050.0
+    wobble = 0.05 if axes["binding"] == "none" else 0.012
+    base_ms *= drift * (1 + noise.gauss(0, wobble))
+    never = axes == {"binding": "none", "threads": "2"} and block == 2
+    wall_ns = _walls(base_ms, noise, never=never)
+    worker = replace(
+        a_worker(
+            wall_ns=wall_ns,
+            cpu_ns=tuple(round(wall * min(used, len(cpus)) * 0.93) for wall in wall_ns),
+            threads=_threads(used, cpus, bound, sum(wall_ns) // 1_000_000, noise),
+            threads_asked=threads,
+            threads_used=used,
+        ),
+        versions={"torch": "2.13.0+cpu", "torchvision": "0.28.0"},
+        blas="MKL 2024.2",
+    )
+    launch = a_launch(
+        cell=cell,
+        block=block,
+        position=position,
+        placement=_placement(cpus, bound, threads),
+        workers=(worker,),
+    )
+    launch = replace(launch, duration_ns=sum(wall_ns) + 900_000_000)
+    if axes == {"binding": "node", "threads": "per-core"} and block == 4:
+        return _moved(launch, worker)
+    return launch
+
+
+def _moved(launch: Launch, worker: Worker) -> Launch:
+    return replace(
+        launch,
+        status="invalid",
+        reason="it did not run as it was asked to.",
+        mend="Look for what changes the affinity: the workload, or a daemon of the host.",
+        evidence=("thread 101 (OMP <worker>) was seen on CPUs 3, off its slot",),
+        log="OMP: Warning #123: <b>affinity</b> & places ignored\n",
+    )
+
+
+def _placement(cpus: tuple[int, ...], bound: bool, threads: int | None) -> Placement:
+    placed = a_placement(cpus=cpus, bound=bound, threads=threads)
+    # Each thread is bound to a core of its own, or a full mask would be no binding.
+    return replace(placed, backend="openmp") if bound else placed
+
+
+def _walls(base_ms: float, noise: random.Random, *, never: bool) -> tuple[int, ...]:
+    walls = []
+    for index in range(ITERATIONS):
+        warm = 1 + 6.0 * (index == 0) + 0.35 * (index < 14) * (1 - index / 14)
+        spike = 1.25 if noise.random() < 0.04 else 1.0
+        climb = 1 + 0.012 * index if never else 1.0
+        walls.append(round(base_ms * 1e6 * warm * spike * climb * (1 + noise.gauss(0, 0.012))))
+    return tuple(walls)
+
+
+def _threads(
+    used: int, cpus: tuple[int, ...], bound: bool, end_ms: int, noise: random.Random
+) -> tuple[ThreadEvidence, ...]:
+    threads = []
+    for index in range(used):
+        stays: list[tuple[int, int, int]] = []
+        at, cpu = -40, cpus[index % len(cpus)]
+        while at < end_ms:
+            until = end_ms if bound else min(end_ms, at + noise.randrange(60, 700))
+            stays.append((cpu, at, until))
+            at, cpu = until, noise.choice(cpus)
+        shared = used > len(cpus)
+        threads.append(
+            a_thread(
+                tid=100 + index,
+                name="python" if index == 0 else "OMP <worker>",
+                allowed=cpus,
+                stays=tuple(stays),
+                migrations=max(len(stays) - 1, 0),
+                run_ns=end_ms * 1_000_000 // (used if shared else 1),
+                wait_ns=end_ms * 1_000_000 // 2
+                if shared
+                else end_ms * (5_000 if bound else 90_000),
+                involuntary=4_210 if shared else (12 if bound else 160),
+            )
+        )
+    return tuple(threads)
+
+
+def a_sample() -> tuple[Run, tuple[Launch, ...]]:
+    """The run and its launches."""
+    run = a_sample_run()
+    return run, sample_launches(run, a_network())

@@ -1,0 +1,85 @@
+"""The writer of the site, and what no record may do to it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from build import a_launch, a_run, a_scenario
+from corebound.errors import InputError
+from corebound.planning.expand import expand
+from corebound.report import site
+from report_sample import NOW, a_sample
+
+EVIL = "<script>alert(1)</script>"
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_a_site_is_an_overview_pages_figures_and_assets(tmp_path: Path) -> None:
+    index = site.write([a_sample()], tmp_path / "site", now=NOW)
+
+    assert index == tmp_path / "site" / "index.html"
+    assert list(everything(tmp_path / "site")) == [
+        "assets/site.css",
+        "data/resnet50-inference.csv",
+        "data/resnet50-inference.json",
+        "index.html",
+        "scenario/resnet50-inference.html",
+    ]
+
+
+def test_the_same_records_give_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        site.write([a_sample()], tmp_path / name, now=NOW)
+
+    assert everything(tmp_path / "one") == everything(tmp_path / "two")
+
+
+def test_a_page_that_would_not_change_is_left_alone(tmp_path: Path) -> None:
+    index = site.write([a_sample()], tmp_path, now=NOW)
+    os.utime(index, ns=(1, 1))
+
+    site.write([a_sample()], tmp_path, now=NOW)
+
+    assert index.stat().st_mtime_ns == 1
+
+
+def test_a_place_that_cannot_be_written_is_an_error_with_a_remedy(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+
+    with pytest.raises(InputError, match="--out"):
+        site.write([], tmp_path / "file", now=NOW)
+
+
+def test_whatever_a_record_says_is_text_and_never_markup() -> None:
+    scenario = a_scenario(title=EVIL, question=EVIL)
+    cell = expand(scenario, "a.yaml")[0]
+    failed = replace(
+        a_launch(cell=cell, status="failed", reason=EVIL, mend=EVIL, log=EVIL, evidence=(EVIL,)),
+        strays=(EVIL,),
+    )
+    run = a_run(scenarios=(scenario,))
+    run = replace(run, host=replace(run.host, name=EVIL, cpu_model=EVIL))
+
+    pages = dict(site.files([(run, (failed,))], now=NOW))
+
+    for name, text in pages.items():
+        if name.endswith(".html"):
+            assert "<script" not in text
+            assert "&lt;script&gt;" in text
+
+
+def test_a_site_without_records_says_what_to_run() -> None:
+    (page,) = dict(site.files([], now=NOW)).values()
+
+    assert "corebound run scenarios" in page

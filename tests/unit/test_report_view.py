@@ -1,0 +1,396 @@
+"""View: records in, words and figures out."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+
+import pytest
+
+from build import (
+    a_host,
+    a_launch,
+    a_machine,
+    a_placement,
+    a_run,
+    a_scenario,
+    a_thread,
+    a_worker,
+)
+from corebound.model.plan import Cell
+from corebound.model.record import Launch, Run
+from corebound.model.scenario import Scenario
+from corebound.planning.expand import expand
+from corebound.report.view.export import cells_csv, cells_json
+from corebound.report.view.overview import overview_page
+from corebound.report.view.page import ScenarioPage
+from corebound.report.view.scenario import scenario_page
+from corebound.report.view.study import Study, latest_studies
+from corebound.report.view.words import bounds, plain, speedup, times_slower
+from report_sample import NOW, a_sample
+
+BLOCKS = 6
+
+
+def cells_of(scenario: Scenario) -> dict[str, Cell]:
+    return {cell.key: cell for cell in expand(scenario, "a-scenario.yaml")}
+
+
+def launches_of(cell: Cell, milliseconds: float, **changes: object) -> list[Launch]:
+    """Six launches whose medians lie within 1 % of one another."""
+    made = []
+    for block in range(BLOCKS):
+        # Alternating by half a per cent, so that there is a spread at all.
+        wall_ns = round(milliseconds * 1e6 * (1 + 0.005 * (-1) ** block))
+        worker = a_worker(wall_ns=(wall_ns,) * 30)
+        cpus = (0,) if cell.binding.mode == "one-cpu" else (0, 1)
+        bound = cell.binding.mode != "none"
+        launch = a_launch(
+            cell=cell,
+            block=block,
+            workers=(worker,),
+            placement=a_placement(cpus=cpus, bound=bound),
+        )
+        made.append(replace(launch, **changes))  # type: ignore[arg-type]  # fields by name
+    return made
+
+
+def a_study(
+    none_ms: float = 10.0,
+    one_cpu_ms: float = 10.0,
+    *,
+    scenario: Scenario | None = None,
+    more: tuple[Launch, ...] = (),
+) -> Study:
+    scenario = scenario or a_scenario()
+    cells = cells_of(scenario)
+    launches = [
+        *launches_of(cells["binding=none"], none_ms),
+        *launches_of(cells["binding=one-cpu"], one_cpu_ms),
+        *more,
+    ]
+    return latest_studies([(a_run(scenarios=(scenario,)), tuple(launches))])[0]
+
+
+def a_page(study: Study) -> ScenarioPage:
+    return scenario_page(study, now=NOW, records_file="a-host/r1.jsonl")
+
+
+def verdict(study: Study) -> str:
+    return plain(a_page(study).hero.verdict)
+
+
+def test_a_faster_setting_is_the_verdict_with_its_ratio() -> None:
+    assert verdict(a_study(12.0, 10.0)) == "Binding to one CPU is 1.20× faster than unbound."
+
+
+def test_the_support_names_interval_medians_and_launches() -> None:
+    support = plain(a_page(a_study(12.0, 10.0)).hero.support)
+
+    assert "95 % interval [" in support
+    assert "10.0 ms against 12.0 ms over 6 launches each" in support
+
+
+def test_a_baseline_that_nothing_beats_is_said_to_win() -> None:
+    assert verdict(a_study(10.0, 20.0)).startswith("No setting beats unbound here")
+
+
+def test_settings_within_the_margin_are_said_to_be_as_fast() -> None:
+    assert verdict(a_study(10.0, 10.0)) == "Every setting is as fast as unbound here, within ±2 %."
+
+
+def test_a_noisy_difference_is_not_called_a_winner() -> None:
+    study = a_study()
+    cell = cells_of(a_scenario())["binding=one-cpu"]
+    noisy = [
+        a_launch(cell=cell, block=block, workers=(a_worker(wall_ns=(wall_ns,) * 30),))
+        for block, wall_ns in enumerate((5_000_000, 20_000_000, 6_000_000, 15_000_000))
+    ]
+    steady = [launch for launch in study.launches if launch.cell.key == "binding=none"]
+
+    found = latest_studies([(a_run(), (*steady, *noisy))])[0]
+
+    assert verdict(found) == "No setting is clearly faster than unbound here."
+    assert "launches of each would decide it" in plain(a_page(found).hero.support)
+
+
+def test_a_scenario_without_a_valid_launch_says_why() -> None:
+    failed = a_launch(
+        cell=cells_of(a_scenario())["binding=none"], status="failed", reason="it crashed."
+    )
+
+    page = a_page(latest_studies([(a_run(), (failed,))])[0])
+
+    assert plain(page.hero.verdict) == "Nothing could be measured here."
+    assert "it crashed." in plain(page.hero.support)
+    assert page.intervals is None
+
+
+def test_a_run_that_ended_before_its_first_launch_still_has_a_page() -> None:
+    page = a_page(latest_studies([(a_run(), ())])[0])
+
+    assert plain(page.hero.verdict) == "Nothing has been measured yet."
+
+
+def test_a_baseline_without_a_valid_launch_leaves_nothing_to_compare_with() -> None:
+    cells = cells_of(a_scenario(matrix={"binding": ["none", "one-cpu", "physical-cores"]}))
+    scenario = a_scenario(matrix={"binding": ["none", "one-cpu", "physical-cores"]})
+    launches = [
+        *launches_of(cells["binding=one-cpu"], 10),
+        *launches_of(cells["binding=physical-cores"], 10),
+        a_launch(cell=cells["binding=none"], status="failed", reason="it crashed."),
+    ]
+
+    study = latest_studies([(a_run(scenarios=(scenario,)), tuple(launches))])[0]
+
+    assert verdict(study).startswith("There is nothing to compare with")
+
+
+def test_one_setting_alone_is_a_time_and_no_comparison() -> None:
+    launches = launches_of(cells_of(a_scenario())["binding=none"], 10)
+
+    study = latest_studies([(a_run(), tuple(launches))])[0]
+
+    assert verdict(study) == "One iteration takes 10.0 ms."
+
+
+def test_the_latest_run_that_launched_a_scenario_is_shown() -> None:
+    cell = cells_of(a_scenario())["binding=none"]
+    old = (a_run(run_id="old", started_at="2026-01-01T00:00:00Z"), (a_launch(cell=cell),))
+    new = (a_run(run_id="new", started_at="2026-01-02T00:00:00Z"), (a_launch(cell=cell),))
+    empty: tuple[Run, tuple[Launch, ...]] = (
+        a_run(run_id="empty", started_at="2026-01-03T00:00:00Z"),
+        (),
+    )
+
+    assert [study.run.id for study in latest_studies([new, empty, old])] == ["new"]
+
+
+def test_cells_that_came_to_the_same_cpus_and_threads_say_so() -> None:
+    scenario = a_scenario(matrix={"binding": ["none", "physical-cores"]})
+    cells = cells_of(scenario)
+    launches = [
+        *launches_of(cells["binding=none"], 10),
+        *launches_of(cells["binding=physical-cores"], 8),
+    ]
+
+    page = a_page(latest_studies([(a_run(scenarios=(scenario,)), tuple(launches))])[0])
+
+    assert page.intervals is not None
+    notes = {row.label.name: row.note for row in page.intervals.rows}
+    assert notes == {"unbound": "", "physical cores": "same CPUs and threads as unbound"}
+    assert "placement alone cannot explain" in plain(page.hero.support)
+
+
+def test_rows_go_from_fastest_to_slowest_with_the_baseline_among_them() -> None:
+    page = a_page(a_study(10.0, 20.0))
+
+    assert page.intervals is not None
+    assert [row.label.name for row in page.intervals.rows] == ["unbound", "one CPU"]
+    assert [row.verdict.word for row in page.intervals.rows] == ["reference", "slower"]
+
+
+def test_a_skipped_cell_is_listed_with_its_reason_and_no_figure() -> None:
+    page = a_page(latest_studies([a_sample()])[0])
+
+    assert page.intervals is not None
+    (skipped,) = page.intervals.unmeasured
+    assert (skipped.label.name, skipped.status) == ("SMT siblings", "skipped")
+    assert "no core of this host has two CPUs" in skipped.reason
+
+
+def test_an_invalid_launch_is_flagged_and_in_no_figure() -> None:
+    page = a_page(latest_studies([a_sample()])[0])
+
+    assert any(flag.title == "1 invalid launch" for flag in page.hero.flags)
+    row = next(row for row in page.cells.rows if row.axes == ("one node", "per core"))
+    assert (row.launches, row.others) == ("5", "1 invalid")
+
+
+def test_a_setting_many_times_slower_is_flagged_as_a_trap() -> None:
+    page = a_page(a_study(10.0, 500.0))
+
+    assert page.hero.flags[0].title == "50× slower: one CPU"
+
+
+def test_a_claim_that_needs_what_the_host_has_not_is_not_judged() -> None:
+    rows = a_page(latest_studies([a_sample()])[0]).claims
+
+    assert [row.verdict.word for row in rows] == ["not judged", "reproduces"]
+    assert rows[0].detail == "needs SMT, which this host has not"
+    assert rows[0].published == "1.39×"
+
+
+@pytest.mark.parametrize(
+    ("one_cpu_ms", "word"), [(8.0, "reproduces"), (10.0, "does not reproduce")]
+)
+def test_a_claim_reproduces_only_where_it_is_clearly_faster(one_cpu_ms: float, word: str) -> None:
+    claims = [{"says": "pin it", "faster": {"binding": "one-cpu"}, "than": {"binding": "none"}}]
+
+    study = a_study(10.0, one_cpu_ms, scenario=a_scenario(claims=claims))
+
+    assert [row.verdict.word for row in a_page(study).claims] == [word]
+
+
+def test_each_row_has_the_command_that_measures_it_again() -> None:
+    page = a_page(latest_studies([a_sample()])[0])
+
+    assert page.cells.rows[1].command == (
+        "corebound run scenarios/resnet50-inference.yaml"
+        " --only binding=none,threads=2 --seed 20260314 --profile quick"
+    )
+
+
+def test_a_hostile_path_is_quoted_in_the_command() -> None:
+    study = a_study()
+    hostile = replace(study, source=replace(study.source, path="a; rm -rf b.yaml"))
+
+    assert "'a; rm -rf b.yaml'" in a_page(hostile).provenance.command
+
+
+def test_a_thread_off_its_slot_fails_the_binding_check() -> None:
+    cell = cells_of(a_scenario())["binding=one-cpu"]
+    stray = a_worker(threads=(a_thread(stays=((1, 0, 100),)),))
+    launch = a_launch(cell=cell, placement=a_placement(cpus=(0,)), workers=(stray,))
+
+    page = a_page(latest_studies([(a_run(), (launch,))])[0])
+
+    check = page.provenance.checks[0]
+    assert check.passed is False
+    assert check.evidence.startswith("binding proven in 0 of 1 launch")
+
+
+def test_threads_asked_and_not_used_fail_their_check() -> None:
+    cell = cells_of(a_scenario())["binding=none"]
+    launch = a_launch(cell=cell, workers=(a_worker(threads_asked=4, threads_used=2),))
+
+    page = a_page(latest_studies([(a_run(), (launch,))])[0])
+
+    assert page.provenance.checks[1].passed is False
+
+
+def test_a_stray_process_fails_its_check_and_is_named() -> None:
+    launch = a_launch(cell=cells_of(a_scenario())["binding=none"], strays=("daemon",))
+
+    page = a_page(latest_studies([(a_run(), (launch,))])[0])
+
+    check = next(one for one in page.provenance.checks if one.says.startswith("Nothing outlived"))
+    assert (check.passed, "daemon" in check.evidence) == (False, True)
+
+
+def test_the_strips_show_the_baseline_the_best_and_the_trap() -> None:
+    page = a_page(latest_studies([a_sample()])[0])
+
+    assert page.why is not None
+    assert page.why.title == "Why: unbound threads keep moving"
+    assert [panel.label.name for panel in page.why.panels] == [
+        "unbound",
+        "physical cores",
+        "one CPU",
+    ]
+
+
+def test_no_cause_is_named_where_nothing_is_decided() -> None:
+    page = a_page(a_study(10.0, 10.0))
+
+    assert page.why is not None
+    assert page.why.title == "Where the threads ran"
+
+
+def test_launches_without_threads_seen_have_no_strip() -> None:
+    cell = cells_of(a_scenario())["binding=none"]
+    launch = a_launch(cell=cell, workers=(a_worker(threads=()),))
+
+    assert a_page(latest_studies([(a_run(), (launch,))])[0]).why is None
+
+
+def test_the_overview_without_records_says_what_to_run() -> None:
+    page = overview_page((), now=NOW)
+
+    assert (plain(page.hero.verdict), page.rows) == ("No records yet.", ())
+
+
+def test_the_overview_counts_what_was_decided() -> None:
+    other = a_scenario(name="another")
+    cells = {key: replace(cell, scenario="another") for key, cell in cells_of(other).items()}
+    launches = [
+        *launches_of(cells["binding=none"], 10),
+        *launches_of(cells["binding=one-cpu"], 20),
+    ]
+    studies = (
+        a_study(12.0, 10.0),
+        *latest_studies([(a_run(scenarios=(other,)), tuple(launches))]),
+    )
+
+    page = overview_page(studies, now=NOW)
+
+    assert plain(page.hero.verdict) == "In 1 of 2 scenarios a setting is faster than the baseline."
+    assert "1 faster, 1 slower" in plain(page.hero.support)
+    assert [row.verdict.word for row in page.rows] == ["faster", "slower"]
+
+
+def test_the_csv_and_the_json_hold_the_same_cells_unrounded() -> None:
+    study = latest_studies([a_sample()])[0]
+
+    document = json.loads(cells_json(study))
+    lines = list(csv.DictReader(io.StringIO(cells_csv(study))))
+
+    assert [cell["axes"]["binding"] for cell in document["cells"]] == [
+        line["binding"] for line in lines
+    ]
+    assert float(lines[0]["median_ns"]) == document["cells"][0]["median_ns"]
+    assert document["cells"][-1]["median_ns"] is None
+    assert lines[-1]["median_ns"] == ""
+
+
+def test_a_machine_is_described_with_what_is_allowed() -> None:
+    host = a_machine(topology=a_host(cpus_per_core=2, allowed=frozenset({0, 1})))
+    study = a_study()
+
+    page = a_page(replace(study, run=replace(study.run, host=host)))
+
+    facts = {fact.term: fact.value for fact in page.provenance.facts}
+    assert facts["Topology"] == (
+        "1 socket, 2 cores, 4 CPUs, 1 node, L3 1 × 32 MiB; SMT on; allowed CPUs 0-1"
+    )
+
+
+def test_figures_too_far_for_two_decimals_keep_what_counts() -> None:
+    assert (speedup(0.0213), speedup(1.4234)) == ("0.021×", "1.42×")
+    assert (bounds(0.0, float("inf")), bounds(0.0201, 0.0222)) == ("[0.00, ∞]", "[0.020, 0.022]")
+    assert times_slower(0.0205) == "49× slower"
+
+
+def test_two_launches_far_apart_have_an_interval_without_an_end_and_still_a_page() -> None:
+    cells = cells_of(a_scenario())
+    launches = [
+        a_launch(cell=cell, block=block, workers=(a_worker(wall_ns=(wall_ns,) * 30),))
+        for cell in cells.values()
+        for block, wall_ns in enumerate((1, 10**15))
+    ]
+
+    page = a_page(latest_studies([(a_run(), tuple(launches))])[0])
+
+    assert page.cells.rows[0].interval.endswith("∞]")
+
+
+def test_a_clock_that_saw_no_time_pass_still_has_a_page() -> None:
+    cell = cells_of(a_scenario())["binding=none"]
+    launch = a_launch(cell=cell, workers=(a_worker(wall_ns=(0,) * 30),))
+
+    page = a_page(latest_studies([(a_run(), (launch,))])[0])
+
+    assert page.warmup is not None
+
+
+def test_threads_on_cpus_that_the_topology_does_not_know_are_not_drawn() -> None:
+    cell = cells_of(a_scenario())["binding=none"]
+    launch = a_launch(
+        cell=cell,
+        placement=a_placement(cpus=(90,), bound=False),
+        workers=(a_worker(threads=(a_thread(stays=((99, 0, 100),)),)),),
+    )
+
+    assert a_page(latest_studies([(a_run(), (launch,))])[0]).why is None
