@@ -1,0 +1,144 @@
+"""`corebound run`: measure scenarios, or go on with a run that was cut short."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import signal
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from corebound.cli import outcome, session
+from corebound.cli.plan import Json, Only
+from corebound.cli.progress import Progress
+from corebound.cli.session import Session, Wanted
+from corebound.cli.site import Records
+from corebound.errors import InputError
+from corebound.host.lock import alone
+from corebound.launch.supervise import Supervision
+from corebound.model.record import Launch
+from corebound.planning.assemble import ProfileName
+from corebound.runner import Clock, Ending, Runner, launcher
+from corebound.store import jsonl
+
+BUDGET = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+
+
+def run(
+    files: Annotated[
+        list[Path] | None, typer.Argument(help="Scenario files, or folders of them.")
+    ] = None,
+    *,
+    profile: Annotated[
+        ProfileName | None, typer.Option("--profile", help="How thoroughly to measure.")
+    ] = None,
+    only: Only = None,
+    budget: Annotated[
+        str | None, typer.Option("--budget", help="Start no launch after this: 90s, 10m, 2h.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="Of the order and of the workers' numbers.")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the latest run, if it was cut short.")
+    ] = False,
+    unlocked: Annotated[
+        bool, typer.Option("--unlocked", help="Measure although another run does.")
+    ] = False,
+    records: Records = Path("reports/records"),
+    as_json: Json = False,
+) -> None:
+    """Measure: launch every cell in random order, block by block, and record each launch."""
+    budget_s = None if budget is None else seconds(budget)
+    wanted = Wanted(files=tuple(files or ()), profile=profile, only=tuple(only or ()), seed=seed)
+    if not wanted.files and not resume:
+        raise InputError(
+            what="no scenario was named.",
+            where="corebound run",
+            mend="Name scenario files or folders, or pass --resume to go on with the latest run.",
+        )
+    console = Console(stderr=True, highlight=False)
+    with ExitStack() as stack:
+        if not unlocked:
+            stack.enter_context(alone(f"`{shlex.join(('corebound', *sys.argv[1:]))}`"))
+        ready = session.resume(wanted, records) if resume else session.begin(wanted, records)
+        if ready.note is not None:
+            console.print(Text(ready.note))
+        launches, ending = _measure(ready, budget_s, console, stack)
+    told = outcome.Told(run=ready.run, file=ready.file, launches=launches, ending=ending)
+    if as_json:
+        typer.echo(outcome.as_json(told))
+    else:
+        outcome.show(told, console)
+    raise typer.Exit(outcome.exit_code(launches))
+
+
+def seconds(text: str) -> float:
+    """Read a length of time: `90s`, `10m`, `1h30m`.
+
+    Raises:
+        InputError: it is not one.
+    """
+    found = BUDGET.fullmatch(text)
+    if not text or found is None:
+        raise InputError(
+            what=f"`{text}` is not a length of time.",
+            where="--budget",
+            mend="Write it like 90s, 10m or 1h30m.",
+        )
+    hours, minutes, rest = (int(part or 0) for part in found.groups())
+    return float(hours * 3600 + minutes * 60 + rest)
+
+
+def _measure(
+    ready: Session, budget_s: float | None, console: Console, stack: ExitStack
+) -> tuple[tuple[Launch, ...], Ending]:
+    """Run to the end; whatever happens, what was measured is on the disk."""
+    launches = list(ready.done)
+    appender = jsonl.Appender(ready.file)
+    stack.callback(appender.close)
+    if not ready.done and ready.file.stat().st_size == 0:
+        appender.append(ready.run)
+
+    def append(launch: Launch) -> None:
+        appender.append(launch)
+        launches.append(launch)
+
+    # The supervisor removes it, even if this process is killed.
+    scratch = Path(tempfile.mkdtemp(prefix="corebound-"))
+    # As Ctrl-C does: the run stops between two records, and its processes end.
+    signal.signal(signal.SIGTERM, _interrupt)
+    supervision = stack.enter_context(Supervision(scratch))
+    progress = stack.enter_context(Progress(console, done=len(launches), budget_s=budget_s))
+    try:
+        ending = Runner(
+            ready.run,
+            ready.tasks,
+            done=ready.done,
+            append=append,
+            launch=launcher(supervision, scratch, progress.tick),
+            observer=progress,
+            clock=Clock(monotonic_s=time.monotonic, now=_now),
+            budget_s=budget_s,
+        ).run()
+    except KeyboardInterrupt:
+        console.print(Text("Stopped. Go on with `corebound run --resume`."))
+        raise
+    return tuple(launches), ending
+
+
+def _interrupt(_number: int, _frame: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,135 @@
+"""`corebound topology`, `check`, `plan`, `schema`: everything that launches nothing."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from corebound.cli import suite
+from corebound.cli.machine import describe
+from corebound.launch import environment
+from corebound.model.plan import Placement
+from corebound.model.topology import Topology, cpu_list
+from corebound.planning.assemble import Means, Planned, ProfileName
+from corebound.planning.place import TOOLS
+from corebound.planning.schema import schema_text
+from corebound.topology import probe
+
+Files = Annotated[list[Path], typer.Argument(help="Scenario files, or folders of them.")]
+Sysfs = Annotated[
+    Path | None,
+    typer.Option("--sysfs", help="A saved machine: a folder that holds sys/, or a copy of /sys."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Only = Annotated[
+    list[str] | None,
+    typer.Option("--only", help="Cells to take: axis=value[,axis=value]; may be given again."),
+]
+
+
+def _topology(sysfs: Path | None) -> Topology:
+    return probe.live() if sysfs is None else probe.probe(sysfs)
+
+
+def _print_json(document: Any) -> None:
+    typer.echo(msgspec.json.format(msgspec.json.encode(document), indent=1).decode())
+
+
+def topology(*, sysfs: Sysfs = None, as_json: Json = False) -> None:
+    """Show the machine as the planner sees it."""
+    host = _topology(sysfs)
+    if as_json:
+        _print_json(host)
+    else:
+        typer.echo(describe(host))
+
+
+def check(files: Files) -> None:
+    """Check scenario files; name everything that is wrong with them at once."""
+    loaded = suite.load_all(files, ())
+    suite.environments_of(loaded, Path.cwd())
+    for one in loaded:
+        typer.echo(f"{suite.shown(one.path)}: {one.scenario.name}, {len(one.cells)} cells, sound")
+
+
+def schema() -> None:
+    """Print the JSON Schema of scenario files."""
+    typer.echo(schema_text(), nl=False)
+
+
+def plan(
+    files: Files,
+    *,
+    sysfs: Sysfs = None,
+    only: Only = None,
+    profile: Annotated[ProfileName | None, typer.Option("--profile")] = None,
+    as_json: Json = False,
+) -> None:
+    """Show cells and exact commands for this host or a saved one; launch nothing."""
+    loaded = suite.load_all(files, only or ())
+    made = suite.environments_of(loaded, Path.cwd())
+    live = suite.live_means(made)
+    means = Means(
+        topology=_topology(sysfs),
+        tools=live.tools if sysfs is None else TOOLS,
+        # What a command will be is known before its environment is made.
+        pythons={name: str(environment.python_of(name, Path.cwd())) for name in made},
+    )
+    planned = [
+        cell
+        for one in loaded
+        for cell in suite.task_of(one, means, profile=profile, seed=0).planned
+    ]
+    if as_json:
+        _print_json([_document(cell) for cell in planned])
+        return
+    for cell in planned:
+        typer.echo("\n".join(_lines(cell)))
+    for name in (name for name, one in made.items() if one is None):
+        typer.echo(
+            f"\nEnvironment {name} has not been made, so `run` would skip its cells.\n"
+            f"  Make it with `corebound environment make {name}`."
+        )
+
+
+def _document(planned: Planned) -> dict[str, Any]:
+    return {
+        "id": planned.cell.id,
+        "where": planned.cell.where,
+        "cell": planned.cell,
+        "measure": planned.measure.model_dump(mode="json"),
+        "placement": planned.placement,
+        "commands": [
+            {"argv": command.argv, "env": dict(command.env)} for command in planned.commands
+        ],
+        "skipped": planned.unfit,
+    }
+
+
+def _lines(planned: Planned) -> list[str]:
+    lines = [planned.cell.id]
+    if planned.unfit is not None:
+        return [*lines, f"  skipped: {planned.unfit.what}", f"  {planned.unfit.mend}"]
+    if planned.placement is not None:
+        lines.append(f"  {_placed(planned.placement)}")
+    for command in planned.commands:
+        words = [f"{name}={value}" for name, value in command.env]
+        lines.append(f"  {shlex.join((*words, *command.argv))}")
+    return lines
+
+
+def _placed(placement: Placement) -> str:
+    slots = "; ".join(cpu_list(slot.cpus) for slot in placement.slots)
+    nodes = sorted({node for slot in placement.slots for node in slot.memory_nodes})
+    parts = [f"CPUs {slots}", f"threads {placement.threads or 'as the framework likes'}"]
+    if nodes:
+        parts.append(f"memory {placement.memory} on node {cpu_list(nodes)}")
+    if placement.moment == "after-start":
+        parts.append("bound once ready")
+    elif not placement.bound:
+        parts.append("not bound")
+    return ", ".join(parts)

@@ -1,0 +1,168 @@
+"""A run to be measured: a new one, or one that was cut short and goes on."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from corebound import __version__
+from corebound.cli import suite
+from corebound.errors import InputError
+from corebound.host import provenance
+from corebound.model.record import SCHEMA, Host, Launch, Run
+from corebound.planning.assemble import ProfileName
+from corebound.runner import Task
+from corebound.store import jsonl
+from corebound.store.jsonl import Stored
+from corebound.topology import probe
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What the user asked to be measured, as it was asked."""
+
+    files: tuple[Path, ...]
+    profile: ProfileName | None
+    only: tuple[str, ...]
+    seed: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """A run, what it is made of, and what of it has been done.
+
+    `note` says why a new run begins although one was to be continued.
+    """
+
+    run: Run
+    file: Path
+    tasks: tuple[Task, ...]
+    done: tuple[Launch, ...]
+    note: str | None
+
+
+def begin(wanted: Wanted, records: Path) -> Session:
+    """Prepare a new run.
+
+    Raises:
+        CoreboundError: scenarios, environments or the host do not allow it.
+    """
+    run, tasks = _fresh(wanted)
+    return Session(run=run, file=jsonl.file_of(run, records), tasks=tasks, done=(), note=None)
+
+
+def resume(wanted: Wanted, records: Path) -> Session:
+    """Prepare to go on with this host's latest run.
+
+    Where files were named and the latest run is of other work, a new run begins.
+
+    Raises:
+        InputError: no files were named, and there is no run that can go on.
+        CoreboundError: as `begin`.
+    """
+    latest = _latest(records / _host().id)
+    if latest is None:
+        if wanted.files:
+            return begin(wanted, records)
+        raise InputError(
+            what="there is no run of this host to go on with.",
+            where=str(records),
+            mend="Start one: `corebound run scenarios/`.",
+        )
+    again = wanted if wanted.files else _as_before(latest.run, wanted.seed)
+    run, tasks = _fresh(again, seed=latest.run.seed)
+    differs = _difference(latest.run, run)
+    if differs is None:
+        return Session(
+            run=latest.run, file=latest.file, tasks=tasks, done=latest.launches, note=None
+        )
+    if not wanted.files:
+        raise InputError(
+            what=f"the latest run cannot go on: {differs}.",
+            where=str(latest.file),
+            mend="Start a new run by naming the scenario files.",
+        )
+    run, tasks = _fresh(wanted)
+    note = f"A new run begins, for {differs}."
+    return Session(run=run, file=jsonl.file_of(run, records), tasks=tasks, done=(), note=note)
+
+
+def _host() -> Host:
+    return provenance.host(probe.live())
+
+
+def _latest(folder: Path) -> Stored | None:
+    files = sorted(folder.glob("*.jsonl"))
+    return jsonl.read(files[-1]) if files else None
+
+
+def _as_before(run: Run, seed: int | None) -> Wanted:
+    return Wanted(
+        files=tuple(Path(source.path) for source in run.scenarios),
+        profile=run.profile,
+        only=run.only,
+        seed=seed,
+    )
+
+
+def _fresh(wanted: Wanted, *, seed: int | None = None) -> tuple[Run, tuple[Task, ...]]:
+    loaded = suite.load_all(wanted.files, wanted.only)
+    made = suite.environments_of(loaded, Path.cwd())
+    means = suite.live_means(made)
+    chosen = next((one for one in (wanted.seed, seed) if one is not None), None)
+    run = Run(
+        schema=SCHEMA,
+        id=secrets.token_hex(4),
+        started_at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        corebound=__version__,
+        argv=("corebound", *sys.argv[1:]),
+        seed=secrets.randbelow(2**31) if chosen is None else chosen,
+        profile=wanted.profile,
+        only=wanted.only,
+        host=provenance.host(means.topology),
+        commit=provenance.commit(Path.cwd()),
+        scenarios=tuple(one.source for one in loaded),
+        environments=tuple(one.lock for one in made.values() if one is not None),
+    )
+    tasks = tuple(
+        suite.task_of(one, means, profile=wanted.profile, seed=run.seed) for one in loaded
+    )
+    return run, tasks
+
+
+def _difference(before: Run, now: Run) -> str | None:
+    """Why launches of `now` would not be comparable with those of `before`, or None."""
+    compared: Sequence[tuple[str, object, object]] = (
+        ("the scenarios are others", _names(before), _names(now)),
+        ("a scenario has changed", _hashes(before), _hashes(now)),
+        ("the profile is another", before.profile, now.profile),
+        ("other cells were asked for", before.only, now.only),
+        ("the seed is another", before.seed, now.seed),
+        ("corebound is another version", before.corebound, now.corebound),
+        ("an environment has changed", before.environments, now.environments),
+        ("the host has changed", _machine(before), _machine(now)),
+        ("the commit is another", _commit(before), _commit(now)),
+    )
+    return next((why for why, one, other in compared if one != other), None)
+
+
+def _names(run: Run) -> set[str]:
+    return {source.path for source in run.scenarios}
+
+
+def _hashes(run: Run) -> set[str]:
+    return {source.sha256 for source in run.scenarios}
+
+
+def _machine(run: Run) -> tuple[object, ...]:
+    """What of a host has to stay: a hypervisor may well give and take memory meanwhile."""
+    allowed = tuple(cpu.id for cpu in run.host.topology.allowed)
+    return run.host.id, run.host.kernel, allowed
+
+
+def _commit(run: Run) -> tuple[str, bool] | None:
+    return None if run.commit is None else (run.commit.sha, run.commit.dirty)

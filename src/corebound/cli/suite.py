@@ -1,0 +1,164 @@
+"""What most commands start from: scenario files, their cells, and the host to run on."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from corebound import units
+from corebound.errors import CoreboundError, Fault, InputError, ScenarioFaults
+from corebound.launch import environment
+from corebound.launch.environment import Environment
+from corebound.model.plan import Cell
+from corebound.model.record import ScenarioSource
+from corebound.model.scenario import Scenario
+from corebound.planning.assemble import Means, ProfileName, assemble
+from corebound.planning.expand import expand, select
+from corebound.planning.load import load
+from corebound.planning.place import TOOLS
+from corebound.runner import Task
+from corebound.store.codec import canonical
+from corebound.topology import probe
+
+# A scenario is a page or two; whatever is larger is another file named by mistake.
+MOST_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """A scenario, where it was read from, and those of its cells that are wanted."""
+
+    path: Path
+    scenario: Scenario
+    cells: tuple[Cell, ...]
+
+    @property
+    def source(self) -> ScenarioSource:
+        """The scenario as a record keeps it."""
+        document = self.scenario.document()
+        sha256 = hashlib.sha256(canonical(document)).hexdigest()
+        return ScenarioSource(path=shown(self.path), sha256=sha256, document=document)
+
+
+def shown(path: Path) -> str:
+    """A path as the user would write it here."""
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith("..") else relative
+
+
+def files_of(paths: Iterable[Path]) -> tuple[Path, ...]:
+    """Scenario files: those named, and every *.yaml of the folders named, each once.
+
+    Raises:
+        InputError: a folder holds none.
+    """
+    found: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            found.append(path)
+            continue
+        inside = sorted((*path.glob("*.yaml"), *path.glob("*.yml")))
+        if not inside:
+            raise InputError(
+                what="this folder holds no scenario.",
+                where=str(path),
+                mend="Name a folder with *.yaml files, or a file.",
+            )
+        found += inside
+    return tuple({path.resolve(): path for path in found}.values())
+
+
+def load_all(paths: Sequence[Path], only: Sequence[str]) -> tuple[Loaded, ...]:
+    """Load scenarios and choose their cells.
+
+    Raises:
+        ScenarioFaults: everything that is wrong with any of the files.
+        InputError: a file cannot be read, or `only` matches nothing.
+    """
+    faults: list[Fault] = []
+    loaded: list[tuple[Path, Scenario]] = []
+    for path in files_of(paths):
+        try:
+            loaded.append((path, load(_bytes_of(path), shown(path))))
+        except ScenarioFaults as error:
+            faults += error.faults
+    faults += _same_names(loaded)
+    if faults:
+        raise ScenarioFaults(tuple(faults))
+    every = [(path, scenario, expand(scenario, shown(path))) for path, scenario in loaded]
+    chosen = set(select(tuple(cell for _, _, cells in every for cell in cells), only))
+    return tuple(
+        Loaded(path=path, scenario=scenario, cells=wanted)
+        for path, scenario, cells in every
+        if (wanted := tuple(cell for cell in cells if cell in chosen))
+    )
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(MOST_BYTES + 1)
+        if len(data) <= MOST_BYTES:
+            return data
+        what = f"it is larger than {units.size(MOST_BYTES)}."
+    except OSError as error:
+        what = f"it cannot be read: {error.strerror}."
+    mend = "Name a scenario file, or a folder of them."
+    raise ScenarioFaults((Fault(file=str(path), line=None, what=what, mend=mend),))
+
+
+def _same_names(loaded: Iterable[tuple[Path, Scenario]]) -> Iterable[Fault]:
+    first: dict[str, Path] = {}
+    for path, scenario in loaded:
+        if (other := first.setdefault(scenario.name, path)) != path:
+            yield Fault(
+                file=shown(path),
+                line=None,
+                what=f"`{shown(other)}` is named `{scenario.name}` too.",
+                mend="Give every scenario of a suite a name of its own.",
+            )
+
+
+def environments_of(loaded: Iterable[Loaded], suite: Path) -> dict[str, Environment | None]:
+    """Every environment that is needed: None where it has not been made.
+
+    Raises:
+        InputError: a scenario names one that does not exist.
+    """
+    found: dict[str, Environment | None] = {}
+    for cell in (cell for one in loaded for cell in one.cells):
+        if cell.environment in found:
+            continue
+        try:
+            found[cell.environment] = environment.find(cell.environment, suite)
+        except CoreboundError as error:
+            raise InputError(what=error.what, where=cell.where, mend=error.mend) from error
+    return found
+
+
+def live_means(made: dict[str, Environment | None]) -> Means:
+    """What this host offers now."""
+    return Means(
+        topology=probe.live(),
+        tools=frozenset(tool for tool in TOOLS if shutil.which(tool)),
+        pythons={name: str(one.python) if one else None for name, one in made.items()},
+    )
+
+
+def task_of(one: Loaded, means: Means, *, profile: ProfileName | None, seed: int) -> Task:
+    """Plan a scenario's cells."""
+    return Task(
+        scenario=one.scenario,
+        planned=assemble(
+            one.scenario,
+            one.cells,
+            means,
+            folder=str(one.path.resolve().parent),
+            profile=profile,
+            seed=seed,
+        ),
+    )

@@ -1,0 +1,166 @@
+"""The built-in workloads in their real frameworks, through the real command line."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corebound.launch import environment
+from corebound.model.catalogue import BUILT_IN
+from corebound.model.record import Launch
+from corebound.store import jsonl
+
+pytestmark = pytest.mark.frameworks
+
+ROOT = Path(__file__).parents[2]
+
+
+def python_of(name: str) -> Path:
+    found = environment.find(name, ROOT)
+    if found is None:
+        pytest.skip(f"environment {name} has not been made: corebound environment make {name}")
+    return found.python
+
+
+def in_environment(name: str, code: str, *, cwd: Path) -> str:
+    """Run code under an environment's Python that sees the package and nothing else of ours."""
+    library = cwd / "library"
+    library.mkdir()
+    (library / "corebound").symlink_to(ROOT / "src" / "corebound")
+    done = subprocess.run(
+        (str(python_of(name)), "-c", code),
+        cwd=cwd,
+        env={"PYTHONPATH": str(library)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def measure(suite: Path, scenario: dict[str, Any]) -> tuple[Launch, ...]:
+    document = {
+        "schema": 1,
+        "name": "one",
+        "title": "One",
+        "question": "Does it run?",
+        "measure": {"iterations": 3, "launches": {"min": 2, "max": 2}},
+        **scenario,
+    }
+    (suite / "one.yaml").write_text(json.dumps(document))  # JSON is YAML too
+    done = subprocess.run(
+        (sys.executable, "-m", "corebound", "run", "one.yaml", "--json", "--unlocked"),
+        cwd=suite,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    (file,) = jsonl.files(suite / "reports" / "records")
+    return jsonl.read(file).launches
+
+
+def test_resnet50_runs_bound_with_the_threads_it_was_asked_for(tmp_path: Path) -> None:
+    python_of("pytorch")
+
+    launches = measure(
+        tmp_path,
+        {
+            "workload": "resnet50-inference",
+            "environment": "pytorch",
+            "matrix": {"binding": ["one-cpu"], "threads": ["per-core"]},
+        },
+    )
+
+    assert [launch.status for launch in launches] == ["ok", "ok"]
+    for launch in launches:
+        (worker,) = launch.workers
+        assert (worker.threads_asked, worker.threads_used) == (1, 1)
+        assert worker.versions["torch"].startswith("2.13.0")
+        assert worker.blas is not None
+        assert len(worker.wall_ns) == 3
+
+
+@pytest.mark.parametrize("name", ["numpy", "pytorch"])
+def test_the_matrix_product_runs_and_names_its_blas(tmp_path: Path, name: str) -> None:
+    python_of(name)
+
+    launches = measure(
+        tmp_path, {"workload": "gemm", "environment": name, "parameters": {"size": 64}}
+    )
+
+    assert [launch.status for launch in launches] == ["ok", "ok"]
+    assert all(launch.workers[0].blas for launch in launches)
+    assert all(launch.workers[0].threads_used for launch in launches)
+
+
+@pytest.mark.parametrize(
+    ("workload", "framework", "name", "kind"),
+    [
+        (workload, framework, name, kind)
+        for workload, built_in in BUILT_IN.items()
+        for framework in built_in.targets
+        for name, kind in built_in.parameters.items()
+    ],
+)
+def test_the_catalogue_says_what_the_functions_take(
+    tmp_path: Path, workload: str, framework: str, name: str, kind: type
+) -> None:
+    module, _, function = BUILT_IN[workload].targets[framework].partition(":")
+
+    told = in_environment(
+        framework,
+        f"import inspect, {module} as m\n"
+        f"found = inspect.signature(m.{function}).parameters[{name!r}]\n"
+        "print(type(found.default).__name__)",
+        cwd=tmp_path,
+    )
+
+    assert told.strip() == kind.__name__
+
+
+def test_a_wrong_matrix_product_is_noticed(tmp_path: Path) -> None:
+    told = in_environment(
+        "numpy",
+        "from corebound.workloads.gemm_numpy import product\n"
+        "made = product(size=32)\n"
+        "result = made.step()\n"
+        "made.check(result)\n"
+        "result[1, 1] += 1\n"
+        "try:\n    made.check(result)\nexcept Exception as error:\n    print(error)",
+        cwd=tmp_path,
+    )
+
+    assert told.strip() == "the matrix product is wrong."
+
+
+def test_torchvision_loads_beside_a_torch_built_for_cpus(tmp_path: Path) -> None:
+    told = in_environment(
+        "pytorch",
+        "from corebound.frameworks.pytorch_adapter import torchvision\n"
+        "print(torchvision().models.resnet50.__name__, torchvision() is torchvision())",
+        cwd=tmp_path,
+    )
+
+    assert told.strip() == "resnet50 True"
+
+
+def test_torchvision_is_left_alone_where_it_loads_by_itself(tmp_path: Path) -> None:
+    # Stands for a host where both are CUDA builds: the import does not fail.
+    told = in_environment(
+        "pytorch",
+        "import sys, types, torch\n"
+        "sys.modules['torchvision'] = types.ModuleType('torchvision')\n"
+        "from corebound.frameworks.pytorch_adapter import torchvision\n"
+        "torchvision()\n"
+        "print(hasattr(torch.ops.torchvision, 'nms'))",
+        cwd=tmp_path,
+    )
+
+    assert told.strip() == "False"

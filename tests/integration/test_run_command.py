@@ -1,0 +1,251 @@
+"""`corebound run` as a user meets it: killed, continued, refused, interrupted."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from corebound.model.record import Launch
+from corebound.store import jsonl
+
+SCENARIO = """\
+schema: 1
+name: nap
+title: A nap
+question: Does binding disturb a nap?
+workload: nap:setup
+environment: host
+parameters: {seconds: 0.002}
+matrix:
+  binding: [none, one-cpu, logical-cpus, smt-siblings]
+measure:
+  iterations: 10
+  launches: {min: 3, max: 3}
+baseline: {binding: none}
+"""
+# The helper in a session of its own is what a framework's worker pool can come to.
+WORKLOAD = """\
+import subprocess, time
+
+def setup(*, seconds):
+    subprocess.Popen(["setsid", "sleep", "977"])
+    return lambda: time.sleep(seconds)
+"""
+
+
+@pytest.fixture
+def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "nap.yaml").write_text(SCENARIO)
+    (tmp_path / "nap.py").write_text(WORKLOAD)
+    # Its own /tmp, so that a run in progress on this host neither refuses nor hides ours.
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    return tmp_path
+
+
+def start(suite: Path, *words: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        (sys.executable, "-m", "corebound", "run", *words),
+        cwd=suite,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def run(suite: Path, *words: str) -> tuple[int, str, str]:
+    process = start(suite, *words)
+    out, err = process.communicate(timeout=120)
+    assert "Traceback" not in err
+    return process.returncode, out, err
+
+
+def records(suite: Path) -> list[jsonl.Stored]:
+    return [jsonl.read(file) for file in jsonl.files(suite / "reports" / "records")]
+
+
+def launched(stored: jsonl.Stored) -> Counter[tuple[int, str, str]]:
+    return Counter((one.block, one.cell.key, one.status) for one in stored.launches)
+
+
+WHOLE = Counter(
+    [
+        *(
+            (block, f"binding={mode}", "ok")
+            for block in range(3)
+            for mode in ("none", "one-cpu", "logical-cpus")
+        ),
+        (0, "binding=smt-siblings", "skipped"),
+    ]
+)
+
+
+def left_of(suite: Path) -> Iterator[str]:
+    """Processes that still belong to a run of this suite, by what they were started with."""
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdecimal() or int(entry.name) == os.getpid():
+            continue
+        try:
+            environ = (entry / "environ").read_bytes()
+            cmdline = (entry / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if str(suite).encode() in environ + cmdline and cmdline:
+            yield cmdline.replace(b"\0", b" ").decode(errors="replace")
+
+
+def wait_until_gone(suite: Path) -> list[str]:
+    for _ in range(100):
+        if not list(left_of(suite)):
+            return []
+        time.sleep(0.05)
+    return list(left_of(suite))
+
+
+needs_no_smt = pytest.mark.skipif(
+    Path("/sys/devices/system/cpu/smt/active").exists()
+    and Path("/sys/devices/system/cpu/smt/active").read_text().strip() == "1",
+    reason="expects a host without SMT, where smt-siblings is skipped",
+)
+
+
+@needs_no_smt
+def test_a_run_launches_every_cell_and_says_what_it_found(suite: Path) -> None:
+    code, out, _ = run(suite, "nap.yaml", "--json")
+
+    assert code == 0
+    told = json.loads(out)
+    assert told["ending"] == "complete"
+    assert told["launches"] == {"ok": 9, "skipped": 1}
+    assert {cell["id"] for cell in told["cells"]} >= {"nap[binding=none]", "nap[binding=one-cpu]"}
+    (stored,) = records(suite)
+    assert launched(stored) == WHOLE
+    assert wait_until_gone(suite) == []
+
+
+@needs_no_smt
+@pytest.mark.parametrize("seed", range(4))
+def test_after_kill_9_nothing_is_left_and_a_resumed_run_repeats_nothing(
+    suite: Path, seed: int
+) -> None:
+    chance = random.Random(seed)
+    words = ["nap.yaml", "--seed", "7"]
+    for _ in range(3):
+        process = start(suite, *words)
+        time.sleep(0.6 + chance.random() * 1.5)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        assert wait_until_gone(suite) == []
+        assert list((suite / "tmp").glob("corebound-*")) == []
+        words = ["nap.yaml", "--seed", "7", "--resume"]
+    before = [one for stored in records(suite) for one in stored.launches]
+
+    code, _, err = run(suite, *words)
+
+    assert code == 0, err
+    (stored,) = records(suite)
+    assert launched(stored) == WHOLE
+    assert stored.launches[: len(before)] == tuple(before)
+    assert wait_until_gone(suite) == []
+
+
+def test_ctrl_c_ends_the_launch_and_keeps_what_was_measured(suite: Path) -> None:
+    process = start(suite, "nap.yaml")
+    time.sleep(1.5)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+
+    assert process.returncode == 130
+    assert "--resume" in err
+    assert "Traceback" not in err
+    assert wait_until_gone(suite) == []
+
+
+def test_a_complete_run_has_nothing_to_resume(suite: Path) -> None:
+    run(suite, "nap.yaml")
+    before = records(suite)
+
+    code, _, _ = run(suite, "--resume")
+
+    assert code == 0
+    assert records(suite) == before
+
+
+def test_a_scenario_that_has_changed_is_not_continued_silently(suite: Path) -> None:
+    run(suite, "nap.yaml", "--only", "binding=none")
+    (suite / "nap.yaml").write_text(SCENARIO.replace("iterations: 10", "iterations: 11"))
+
+    code, _, err = run(suite, "--resume")
+
+    assert code == 2
+    assert "a scenario has changed" in err
+
+
+def test_only_one_run_measures_at_a_time(suite: Path) -> None:
+    (suite / "slow.yaml").write_text(
+        SCENARIO.replace("name: nap", "name: slow").replace("0.002", "2")
+    )
+    first = start(suite, "slow.yaml")
+    time.sleep(1.5)
+
+    code, _, err = run(suite, "nap.yaml")
+    first.send_signal(signal.SIGTERM)
+    first.communicate(timeout=30)
+
+    assert code == 3
+    assert "another run is measuring" in err
+    assert f"process {first.pid}" in err
+    assert run(suite, "nap.yaml", "--only", "binding=none")[0] == 0
+
+
+def test_launches_that_fail_are_recorded_and_told_by_the_exit_code(suite: Path) -> None:
+    (suite / "nap.py").write_text("def setup(*, seconds):\n    raise ValueError('no bed')\n")
+
+    code, _, err = run(suite, "nap.yaml")
+
+    assert code == 4
+    assert "no bed" in err
+    (stored,) = records(suite)
+    failed: list[Launch] = [one for one in stored.launches if one.status == "failed"]
+    assert failed
+    assert all("no bed" in str(one.reason) and "Traceback" in one.log for one in failed)
+
+
+def test_a_run_that_no_cell_fits_says_the_host_cannot(suite: Path) -> None:
+    (suite / "big.yaml").write_text(
+        SCENARIO.replace(
+            "[none, one-cpu, logical-cpus, smt-siblings]", '[{cpus: "60000"}]'
+        ).replace("baseline: {binding: none}\n", "")
+    )
+
+    code, _, err = run(suite, "big.yaml")
+
+    assert code == 3
+    assert "60000" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "no scenario was named"),
+        (("missing.yaml",), "cannot be read"),
+        (("nap.yaml", "--budget", "soon"), "not a length of time"),
+        (("nap.yaml", "--only", "binding=nowhere"), "nowhere"),
+        (("--resume",), "no run of this host to go on with"),
+    ],
+)
+def test_bad_input_is_an_error_for_people(suite: Path, words: tuple[str, ...], told: str) -> None:
+    code, _, err = run(suite, *words)
+
+    assert code == 2
+    assert told in " ".join(err.split())
