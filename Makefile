@@ -1,0 +1,54 @@
+# Two commands for a newcomer: `make demo` and `make test`. The rest serve development.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/ready
+SCENARIOS := scenarios/resnet50-inference.yaml scenarios/gemm.yaml
+# What the demo's measuring may take; making environments comes on top.
+BUDGET ?= 7m
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check lint golden schema bench clean
+
+help: ## say what can be made
+	@sed -nE 's/^([a-z]+):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
+
+$(READY): pyproject.toml scripts/debian-packages
+	@PYTHON="$(PYTHON)" scripts/debian-packages venv
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(READY) ## measure this machine with PyTorch and NumPy, and write the site
+	@$(BIN)/corebound environment make pytorch numpy
+	@$(BIN)/corebound run $(SCENARIOS) --profile quick --budget $(BUDGET) --resume; \
+	  code=$$?; [ $$code -eq 0 ] || [ $$code -eq 4 ] || exit $$code
+	@echo "The site:"
+	@$(BIN)/corebound report
+
+test: $(READY) ## run every test, the fast ones first
+	@scripts/debian-packages tests
+	@$(BIN)/corebound environment make numpy pytorch
+	$(BIN)/python -m pytest tests/unit src tests/integration tests/browser
+
+check: lint test ## everything that has to hold before a commit
+
+lint: $(READY) ## style, types and the direction of imports
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache --no-logo
+
+golden: $(READY) ## write the expected pages anew; look at the difference
+	COREBOUND_GOLDEN=write $(BIN)/python -m pytest -q tests/unit/test_report_golden.py
+	git diff --stat tests/golden
+
+schema: $(READY) ## write the JSON Schema of scenario files anew
+	$(BIN)/corebound schema > docs/scenario.schema.json
+
+bench: $(READY) ## how fast corebound itself is
+	$(BIN)/python -m benchmarks.harness
+
+clean: ## remove what was made, but not the records
+	rm -rf $(VENV) reports/site .mypy_cache .ruff_cache .pytest_cache .hypothesis
