@@ -87,6 +87,30 @@ def test_resnet50_runs_bound_with_the_threads_it_was_asked_for(tmp_path: Path) -
         assert len(worker.wall_ns) == 3
 
 
+def test_pytorchs_own_launcher_places_the_worker_and_the_record_shows_where(
+    tmp_path: Path,
+) -> None:
+    python_of("pytorch")
+
+    launches = measure(
+        tmp_path,
+        {
+            "workload": "gemm",
+            "environment": "pytorch",
+            "parameters": {"size": 64},
+            "binding": "launcher",
+        },
+    )
+
+    assert [launch.status for launch in launches] == ["ok", "ok"], launches[0].reason
+    for launch in launches:
+        assert "torch.backends.xeon.run_cpu" in launch.commands[0].argv
+        (worker,) = launch.workers
+        # The launcher sets it; a plain start leaves it alone.
+        assert worker.environment["OMP_NUM_THREADS"] == str(worker.threads_used)
+        assert all(thread.allowed for thread in worker.threads)
+
+
 @pytest.mark.parametrize("name", ["numpy", "pytorch"])
 def test_the_matrix_product_runs_and_names_its_blas(tmp_path: Path, name: str) -> None:
     python_of(name)

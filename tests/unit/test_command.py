@@ -25,7 +25,6 @@ def started(cell: Cell, slot: int = 0) -> Command:
     ("binding", "prefix"),
     [
         (Binding(), ()),
-        (Binding(mode="launcher"), ()),
         (Binding(mode="node"), ("taskset", "-c", "0-3")),
         (Binding(mode="node", backend="numactl"), ("numactl", "--physcpubind=0-3")),
         (Binding(mode="node", memory="bind"), ("numactl", "--physcpubind=0-3", "--membind=0")),
@@ -49,6 +48,15 @@ def test_a_binding_is_written_before_the_interpreter(
     binding: Binding, prefix: tuple[str, ...]
 ) -> None:
     assert started(a_cell(binding=binding)).argv == (*prefix, *WORKER)
+
+
+def test_a_launcher_is_the_frameworks_own_and_is_given_the_worker() -> None:
+    cell = replace(a_cell(binding=Binding(mode="launcher")), framework="pytorch")
+
+    assert started(cell).argv == (
+        *("python", "-m", "torch.backends.xeon.run_cpu", "--ninstances", "1", "--no-python"),
+        *WORKER,
+    )
 
 
 def test_each_worker_has_its_own_cpus() -> None:

@@ -7,6 +7,12 @@ from corebound.model.topology import cpu_list
 
 WORKER = ("-m", "corebound.worker")
 
+# What each framework offers to place its own processes; it is given the words
+# of the worker, the interpreter included.
+LAUNCHERS: dict[str, tuple[str, ...]] = {
+    "pytorch": ("-m", "torch.backends.xeon.run_cpu", "--ninstances", "1", "--no-python"),
+}
+
 
 def command(
     cell: Cell, placement: Placement, slot: int, python: str, worker: tuple[str, ...] = WORKER
@@ -25,8 +31,9 @@ def command(
         An argument list, never for a shell, and the variables to add to the
         environment, by name; the cell's own come last and win.
     """
+    launcher = (python, *LAUNCHERS[cell.framework]) if cell.binding.mode == "launcher" else ()
     return Command(
-        argv=(*_binder(placement, placement.slots[slot]), python, *worker),
+        argv=(*_binder(placement, placement.slots[slot]), *launcher, python, *worker),
         env=_environment(cell, placement, placement.slots[slot]),
     )
 

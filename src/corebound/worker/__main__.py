@@ -11,6 +11,7 @@ import gc
 import importlib
 import os
 import platform
+import stat
 import sys
 import time
 import traceback
@@ -141,12 +142,23 @@ def work(request: wire.Request, orders: BinaryIO, reply: Reply) -> None:
     reply.send(wire.End(loop_began_ns=began_ns, loop_ended_ns=ended_ns, allowed=allowed))
 
 
+def _pipe(descriptor: int, flags: int) -> int:
+    """One of the two pipes, kept from the processes that a workload starts."""
+    try:
+        is_ours = stat.S_ISFIFO(os.fstat(descriptor).st_mode)
+    except OSError:
+        is_ours = False
+    if not is_ours:
+        # A framework's launcher closes what it hands on, but holds its own.
+        return os.open(f"/proc/{os.getppid()}/fd/{descriptor}", flags)
+    os.set_inheritable(descriptor, False)  # noqa: FBT003  # it takes no keywords
+    return descriptor
+
+
 def main() -> int:
     """Answer one request; 0 if it was carried out, 1 if it failed and the runner knows why."""
-    for descriptor in (wire.REQUEST_FD, wire.REPLY_FD):
-        os.set_inheritable(descriptor, False)  # noqa: FBT003  # it takes no keywords
-    orders = os.fdopen(wire.REQUEST_FD, "rb")
-    reply = Reply(os.fdopen(wire.REPLY_FD, "wb"))
+    orders = os.fdopen(_pipe(wire.REQUEST_FD, os.O_RDONLY), "rb")
+    reply = Reply(os.fdopen(_pipe(wire.REPLY_FD, os.O_WRONLY), "wb"))
     try:
         work(wire.decode_request(orders.readline()), orders, reply)
     # The worker's edge: whatever a workload raises becomes a record.
