@@ -17,7 +17,8 @@ from trees import Texts, a_tree, contents, texts
 
 def a_binding(mode: BindingMode, threads: Threads | int | None = None, workers: int = 1) -> Cell:
     asked = Threads(rule=threads) if isinstance(threads, int) else threads
-    return a_cell(binding=Binding(mode=mode), threads=asked, workers=workers)
+    cell = a_cell(binding=Binding(mode=mode), threads=asked, workers=workers)
+    return replace(cell, framework="pytorch") if mode == "launcher" else cell
 
 
 def cell_with(cell: Cell, **changes: object) -> Cell:
@@ -235,6 +236,12 @@ def test_more_workers_than_cores_do_not_fit() -> None:
 )
 def test_threads_that_do_not_fit_are_told_in_numbers(cell: Cell, what: str, mend: str) -> None:
     assert unfit(cell, DUAL) == Unfit(what=what, mend=mend)
+
+
+def test_a_launcher_needs_a_framework_that_has_one() -> None:
+    told = unfit(a_cell(binding=Binding(mode="launcher")), DUAL)
+
+    assert "needs a launcher" in told.what
 
 
 @pytest.mark.parametrize("mode", ["none", "one-cpu", "launcher"])

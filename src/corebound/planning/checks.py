@@ -17,6 +17,7 @@ from corebound.model.scenario import (
     WarmupSeconds,
     measured,
 )
+from corebound.planning.command import LAUNCHERS
 from corebound.planning.expand import framework_of
 from corebound.planning.points import AXES, Key, Point, Setting, parameters, setting, text
 from corebound.planning.tree import Path, printable
@@ -198,9 +199,9 @@ def _told(values: dict[str, Setting], framework: str) -> Iterator[Finding]:
         if values[key].value is not None and framework in unable:
             what = f"`{key}: {values[key].value}` means nothing to {plainly}."
             yield values[key].path, what, "Remove it, or take that cell out with `exclude`."
-    if values["binding"].text == "launcher" and framework != "pytorch":
+    if values["binding"].text == "launcher" and framework not in LAUNCHERS:
         what = f"`binding: launcher` needs a launcher, and {plainly} has none."
-        yield values["binding"].path, what, "Use it with pytorch."
+        yield values["binding"].path, what, f"Use it with {listed([*LAUNCHERS])}."
 
 
 def _parameters(found: dict[str, Setting], scenario: Scenario) -> Iterator[Finding]:

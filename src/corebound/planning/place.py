@@ -8,6 +8,7 @@ from typing import Literal
 from corebound.model.plan import Binding, Cell, Placement, Slot, Unfit
 from corebound.model.topology import CpuId, NodeId, Topology
 from corebound.planning.choose import UNBOUND, choose
+from corebound.planning.command import LAUNCHERS
 from corebound.planning.order import nearest
 
 TOOLS = frozenset({"taskset", "numactl"})
@@ -37,6 +38,8 @@ def place(cell: Cell, host: Topology, tools: frozenset[str] = TOOLS) -> Placemen
     Returns:
         The placement, or why there is none and how to mend it.
     """
+    if cell.binding.mode == "launcher" and cell.framework not in LAUNCHERS:
+        return _NO_LAUNCHER
     chosen = choose(cell, host)
     if isinstance(chosen, Unfit):
         return chosen
@@ -153,6 +156,10 @@ def _memory(
     return (own[0],) if binding.memory == "preferred" else tuple(sorted(set(own)))
 
 
+_NO_LAUNCHER = Unfit(
+    what="`binding: launcher` needs a launcher, and the cell's framework has none.",
+    mend=f"Use it with {' or '.join(LAUNCHERS)}.",
+)
 _NO_OTHER_NODE = Unfit(
     what="`memory: remote` needs memory on a node other than the CPUs' own,"
     " and this host has none that we may use.",
