@@ -79,7 +79,7 @@ def run(
         typer.echo(outcome.as_json(told))
     else:
         outcome.show(told, console)
-    raise typer.Exit(outcome.exit_code(launches))
+    raise typer.Exit(outcome.exit_code(told))
 
 
 def seconds(text: str) -> float:

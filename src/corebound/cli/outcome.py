@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,12 +33,13 @@ class Told:
     ending: Ending
 
 
-def exit_code(launches: Sequence[Launch]) -> int:
-    """4 if a launch failed, timed out or was invalid; 3 if all were skipped; else 0."""
-    statuses = {launch.status for launch in launches}
+def exit_code(told: Told) -> int:
+    """4 if a launch failed, timed out or was invalid; 3 if the host holds no cell; else 0."""
+    statuses = {launch.status for launch in told.launches}
     if statuses & {"failed", "timed-out", "invalid"}:
         return LaunchError.exit_code
-    return HostError.exit_code if statuses == {"skipped"} else 0
+    holds_none = statuses == {"skipped"} and told.ending == "complete"
+    return HostError.exit_code if holds_none else 0
 
 
 def _studies(told: Told) -> Iterator[Study]:

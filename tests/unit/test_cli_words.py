@@ -1,0 +1,71 @@
+"""What the command line reads and writes: times, machines, exit codes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from build import a_host, a_launch, a_run
+from corebound.cli.machine import describe
+from corebound.cli.measure import seconds
+from corebound.cli.outcome import Told, exit_code
+from corebound.cli.progress import clock
+from corebound.errors import InputError
+from corebound.model.record import Status
+from corebound.runner import Ending
+
+
+@pytest.mark.parametrize(
+    ("text", "length_s"), [("90s", 90), ("10m", 600), ("1h30m", 5400), ("2h", 7200), ("0s", 0)]
+)
+def test_a_budget_is_written_as_people_say_it(text: str, length_s: float) -> None:
+    assert seconds(text) == length_s
+
+
+@pytest.mark.parametrize("text", ["", "10", "m", "ten minutes", "-5m", "1m1h", "1.5h"])
+def test_what_is_no_length_of_time_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(InputError, match="10m or 1h30m"):
+        seconds(text)
+
+
+@pytest.mark.parametrize(
+    ("length_s", "shown"), [(0, "0:00"), (65, "1:05"), (599.6, "10:00"), (7205, "2:00:05")]
+)
+def test_time_is_shown_as_a_clock_does(length_s: float, shown: str) -> None:
+    assert clock(length_s) == shown
+
+
+def test_a_machine_is_described_from_package_to_cpu() -> None:
+    host = a_host(nodes=2, cores_per_node=1, cpus_per_core=2, allowed=frozenset({0, 1, 2}))
+
+    assert describe(host).splitlines() == [
+        "2 packages, 2 nodes, 2 cores, 4 CPUs, SMT, allowed 0-2",
+        "package 0",
+        "  node 0, 8.0 GiB",
+        "    L3, 32 MiB",
+        "      core 0: CPUs 0,2",
+        "package 1",
+        "  node 1, 8.0 GiB",
+        "    L3, 32 MiB",
+        "      core 0: CPUs 1,3, not allowed: 3",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("statuses", "ending", "code"),
+    [
+        (("ok", "skipped"), "complete", 0),
+        (("ok", "invalid"), "complete", 4),
+        (("failed",), "out of time", 4),
+        (("skipped", "skipped"), "complete", 3),
+        (("skipped",), "out of time", 0),
+    ],
+)
+def test_the_exit_code_tells_what_came_of_the_launches(
+    statuses: tuple[Status, ...], ending: Ending, code: int
+) -> None:
+    launches = tuple(a_launch(block=block, status=one) for block, one in enumerate(statuses))
+    told = Told(run=a_run(), file=Path("run.jsonl"), launches=launches, ending=ending)
+
+    assert exit_code(told) == code
