@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import shutil
 from collections.abc import Iterator
+from ctypes.util import find_library
 from pathlib import Path
 from typing import Literal
 
@@ -18,7 +19,13 @@ from report_sample import NOW, a_sample
 CHROMIUM = shutil.which("chromium")
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed"),
+    pytest.mark.skipif(
+        CHROMIUM is None, reason="Chromium is not installed: apt-get install chromium"
+    ),
+    pytest.mark.skipif(
+        find_library("atomic") is None,
+        reason="Chromium's driver needs libatomic: apt-get install libatomic1",
+    ),
 ]
 ARGUMENTS = [
     "--no-sandbox",

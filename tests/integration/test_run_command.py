@@ -46,6 +46,9 @@ def setup(*, seconds):
 @pytest.fixture
 def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "nap.yaml").write_text(SCENARIO)
+    (tmp_path / "long.yaml").write_text(
+        SCENARIO.replace("name: nap", "name: long").replace("0.002", "2")
+    )
     (tmp_path / "nap.py").write_text(WORKLOAD)
     # Its own /tmp, so that a run in progress on this host neither refuses nor hides ours.
     (tmp_path / "tmp").mkdir()
@@ -160,7 +163,7 @@ def test_after_kill_9_nothing_is_left_and_a_resumed_run_repeats_nothing(
 
 
 def test_ctrl_c_ends_the_launch_and_keeps_what_was_measured(suite: Path) -> None:
-    process = start(suite, "nap.yaml")
+    process = start(suite, "long.yaml")
     time.sleep(1.5)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=30)
@@ -192,10 +195,7 @@ def test_a_scenario_that_has_changed_is_not_continued_silently(suite: Path) -> N
 
 
 def test_only_one_run_measures_at_a_time(suite: Path) -> None:
-    (suite / "slow.yaml").write_text(
-        SCENARIO.replace("name: nap", "name: slow").replace("0.002", "2")
-    )
-    first = start(suite, "slow.yaml")
+    first = start(suite, "long.yaml")
     time.sleep(1.5)
 
     code, _, err = run(suite, "nap.yaml")
