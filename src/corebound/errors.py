@@ -30,10 +30,6 @@ class HostError(CoreboundError):
     exit_code: ClassVar[int] = 3
 
 
-class PlacementError(HostError):
-    """The host cannot hold the cell."""
-
-
 class LaunchError(CoreboundError):
     """Launches failed, or could not be started or supervised."""
 
