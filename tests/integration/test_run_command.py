@@ -57,8 +57,9 @@ def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def start(suite: Path, *words: str) -> subprocess.Popen[str]:
+    # Where the tests themselves were started in the background, SIGINT is ignored.
     return subprocess.Popen(
-        (sys.executable, "-m", "corebound", "run", *words),
+        ("env", "--default-signal=INT", sys.executable, "-m", "corebound", "run", *words),
         cwd=suite,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
