@@ -5,14 +5,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 SCENARIOS := scenarios/resnet50-inference.yaml scenarios/gemm.yaml
+ENVIRONMENTS := $(patsubst environments/%.txt,%,$(wildcard environments/*.txt))
 # What the demo's measuring may take; making environments comes on top.
 BUDGET ?= 7m
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint golden schema bench clean
+.PHONY: help demo test test-numa check lint golden schema bench clean
 
 help: ## say what can be made
-	@sed -nE 's/^([a-z]+):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -nE 's/^([a-z-]+):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
 $(READY): pyproject.toml scripts/debian-packages
 	@PYTHON="$(PYTHON)" scripts/debian-packages venv
@@ -29,8 +30,13 @@ demo: $(READY) ## measure this machine with PyTorch and NumPy, and write the sit
 
 test: $(READY) ## run every test, the fast ones first
 	@scripts/debian-packages tests
-	@$(BIN)/corebound environment make numpy pytorch
+	@$(BIN)/corebound environment make $(ENVIRONMENTS)
 	$(BIN)/python -m pytest tests/unit src tests/integration tests/browser
+
+test-numa: $(READY) ## test on a booted machine of two sockets and four cores with SMT
+	@scripts/debian-packages numa
+	tests/numa/numa-vm build
+	$(BIN)/python -m pytest tests/numa
 
 check: lint test ## everything that has to hold before a commit
 

@@ -1,0 +1,39 @@
+"""A workload that touches memory with several threads, and says which nodes it came from."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import threading
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+block = bytearray()
+
+
+def setup(*, told: str) -> Callable[[], None]:
+    block.extend(bytes(16 << 20))
+
+    def step() -> None:
+        threads = [threading.Thread(target=lambda: sum(range(20_000))) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        seen = {"cpus": sorted(os.sched_getaffinity(0)), "pages": anonymous_pages()}
+        with Path(told).open("a") as stream:
+            stream.write(json.dumps(seen) + "\n")
+
+    return step
+
+
+def anonymous_pages() -> dict[str, int]:
+    """Pages by node; those of files stay where they were first read, so they prove nothing."""
+    pages: Counter[str] = Counter()
+    for line in Path("/proc/self/numa_maps").read_text().splitlines():
+        if "file=" not in line:
+            for node, count in re.findall(r"\bN(\d+)=(\d+)", line):
+                pages[node] += int(count)
+    return dict(pages)
