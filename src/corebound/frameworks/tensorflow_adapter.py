@@ -1,0 +1,109 @@
+"""TensorFlow: seed, threads, what is in use."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import random
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+# It reads these as it loads. Errors only, for the rest would fill the launch's
+# log; and Keras writes its settings at once, which is not to be in the user's home.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("KERAS_HOME", tempfile.gettempdir())
+
+import tensorflow as tf
+
+from corebound.model.wire import Profile
+from corebound.worker.operators import Span, chrome_trace, steps_of, tabulate
+
+# Workloads take `tf` from here, so that nobody loads it without those variables.
+__all__ = ["describe", "prepare", "profile", "tf"]
+
+_STEP = "corebound.step"
+
+
+def prepare(*, seed: int, intra_op: int | None, inter_op: int | None) -> None:
+    """Seed TensorFlow's generators, NumPy's too, and size its pools, where asked."""
+    random.seed(seed)
+    np.random.seed(seed)
+    tf.random.set_seed(seed)
+    if intra_op is not None:
+        tf.config.threading.set_intra_op_parallelism_threads(intra_op)
+    if inter_op is not None:
+        tf.config.threading.set_inter_op_parallelism_threads(inter_op)
+
+
+def describe() -> dict[str, Any]:
+    """What is in use: versions, and the sizes of its pools where they were set.
+
+    It does not say how large a pool of its own choice is, nor whose BLAS it is.
+    """
+    return {
+        "threads_used": tf.config.threading.get_intra_op_parallelism_threads() or None,
+        "inter_op_used": tf.config.threading.get_inter_op_parallelism_threads() or None,
+        "versions": {"tensorflow": tf.__version__},
+        "blas": None,
+    }
+
+
+def profile(step: Callable[[], object], iterations: int, folder: str) -> Profile:
+    """Put warm steps under TensorFlow's profiler and tabulate the self time of operators.
+
+    Args:
+        step: What one iteration calls.
+        iterations: How many to tabulate; one more is run before them, for the
+            profiler's own first step is slower.
+        folder: Where its files and the Chrome trace go.
+    """
+    # Not at the top: where it lies changes between versions, which measuring is not to feel.
+    xplane_pb2 = importlib.import_module("tensorflow.tsl.profiler.protobuf.xplane_pb2")
+    options = tf.profiler.experimental.ProfilerOptions(
+        host_tracer_level=2, python_tracer_level=0, device_tracer_level=0
+    )
+    tf.profiler.experimental.start(folder, options=options)
+    for number in range(1 + iterations):
+        with tf.profiler.experimental.Trace(_STEP, step_num=number):
+            step()
+    tf.profiler.experimental.stop()
+    (written,) = Path(folder).glob("**/*.xplane.pb")
+    space = xplane_pb2.XSpace.FromString(written.read_bytes())
+    events = list(_events(space))
+    marks = sorted((begin_ns, end_ns) for name, _, _, begin_ns, end_ns in events if name == _STEP)
+    spans = [
+        Span(type=type_, thread=thread, begin_ns=begin_ns, end_ns=end_ns)
+        for name, shown, thread, begin_ns, end_ns in events
+        if (type_ := _operator(name, shown)) is not None
+    ]
+    steps = steps_of(marks[1:], spans)
+    trace = Path(folder) / "trace.json"
+    trace.write_text(chrome_trace(steps))
+    return tabulate(steps, str(trace))
+
+
+def _operator(name: str, shown: str) -> str | None:
+    """The type of the operator that an event is; None for whatever merely runs operators.
+
+    In a graph an operator is named `place:Type` and shown as `Type`. Outside of one
+    it is `EagerLocalExecute: Type`, as is a whole function, whose name begins with `__`.
+    """
+    if shown and name.endswith(f":{shown}"):
+        return shown
+    eager, _, type_ = name.partition("EagerLocalExecute: ")
+    return type_ if not eager and type_ and not type_.startswith("__") else None
+
+
+def _events(space: Any) -> Iterator[tuple[str, str, int, int, int]]:
+    """Name, type, thread, begin and end in nanoseconds of all that the host did."""
+    for plane in (plane for plane in space.planes if plane.name == "/host:CPU"):
+        for thread, line in enumerate(plane.lines, start=1):
+            for event in line.events:
+                named = plane.event_metadata[event.metadata_id]
+                begin_ns = line.timestamp_ns + event.offset_ps // 1000
+                end_ns = begin_ns + event.duration_ps // 1000
+                yield named.name, named.display_name, thread, begin_ns, end_ns
