@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from corebound.model.plan import Binding, Cell, Command, Placement, Slot, Threads
@@ -11,6 +12,7 @@ from corebound.model.record import (
     EnvironmentLock,
     Host,
     Launch,
+    OperatorProfile,
     Run,
     ScenarioSource,
     Status,
@@ -20,6 +22,7 @@ from corebound.model.record import (
 )
 from corebound.model.scenario import Scenario
 from corebound.model.topology import Cache, CoreKey, Cpu, CpuId, Node, NodeId, Topology
+from corebound.model.wire import Operator
 
 
 def a_host(
@@ -261,3 +264,40 @@ def a_launch(
         strays=strays,
         log=log,
     )
+
+
+def an_operator(type_: str = "conv", total_ns: int = 600_000, *, calls: float = 2) -> Operator:
+    """A type of operator whose calls are all as long as one another."""
+    call_ns = round(total_ns / calls)
+    return Operator(
+        type=type_,
+        calls=calls,
+        total_ns=total_ns,
+        quiet_ns=round(total_ns * 0.9),
+        min_ns=round(call_ns * 0.9),
+        max_ns=round(call_ns * 1.1),
+    )
+
+
+def a_profiled_launch(
+    *operators: Operator,
+    cell: Cell | None = None,
+    position: int = 0,
+    outside_ns: int = 100_000,
+    phases: dict[str, int] | None = None,
+    trace: str | None = None,
+) -> Launch:
+    """A launch that profiled ten iterations, whose operators and the rest add up to a step."""
+    listed = operators or (an_operator(), an_operator("add", 300_000))
+    profile = OperatorProfile(
+        iterations=10,
+        step_ns=sum(one.total_ns for one in listed) + outside_ns,
+        outside_ns=outside_ns,
+        operators=listed,
+        phases=phases or {},
+    )
+    launch = a_launch(
+        cell=cell, position=position, workers=(replace(a_worker(wall_ns=()), profile=profile),)
+    )
+    launch_id = f"{launch.cell.scenario}-profile-{position}"
+    return replace(launch, id=launch_id, kind="profile", trace=trace)

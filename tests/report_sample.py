@@ -9,7 +9,18 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from build import a_host, a_launch, a_machine, a_placement, a_run, a_scenario, a_thread, a_worker
+from build import (
+    a_host,
+    a_launch,
+    a_machine,
+    a_placement,
+    a_profiled_launch,
+    a_run,
+    a_scenario,
+    a_thread,
+    a_worker,
+    an_operator,
+)
 from corebound.model.plan import Cell, Placement
 from corebound.model.record import Commit, EnvironmentLock, Launch, Run, ThreadEvidence, Worker
 from corebound.model.scenario import Scenario
@@ -211,7 +222,41 @@ def _threads(
     return tuple(threads)
 
 
+# Milliseconds an iteration of each type of operator, and how often it is called.
+_OPERATORS: dict[str, tuple[float, int]] = {
+    "aten::mkldnn_convolution": (33.1, 53),
+    "aten::native_batch_norm": (3.4, 53),
+    "aten::max_pool2d_with_indices": (1.9, 1),
+    "aten::clamp_min_": (1.1, 49),
+    "aten::add_": (0.9, 16),
+    "aten::addmm": (0.4, 1),
+    "aten::empty": (0.23, 424),
+    **{f"aten::small_{index}": (0.03, 53) for index in range(9)},
+}
+_PROFILED = {"none": 1.0, "physical-cores": 0.74, "one-cpu": 2.28}
+
+
+def sample_profiles(run: Run, scenario: Scenario) -> tuple[Launch, ...]:
+    """Three cells by operator, the slowest of which spends its time where the others do not."""
+    launches = []
+    for position, cell in enumerate(expand(scenario, run.scenarios[0].path)):
+        share = _PROFILED.get(cell.binding.mode)
+        if share is None or dict(cell.axes)["threads"] != "default":
+            continue
+        listed = [
+            an_operator(name, round(time_ms * share * 1e6), calls=calls)
+            for name, (time_ms, calls) in _OPERATORS.items()
+        ]
+        if cell.binding.mode == "one-cpu":
+            listed.insert(0, an_operator("aten::_slow_conv2d_forward", 41_000_000, calls=33))
+        launches.append(
+            a_profiled_launch(*listed, cell=cell, position=position, outside_ns=1_800_000)
+        )
+    return tuple(launches)
+
+
 def a_sample() -> tuple[Run, tuple[Launch, ...]]:
     """The run and its launches."""
     run = a_sample_run()
-    return run, sample_launches(run, a_network())
+    launches = sample_launches(run, a_network())
+    return run, (*launches, *sample_profiles(run, a_network()))

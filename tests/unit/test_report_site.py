@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from build import a_launch, a_run, a_scenario
+from build import a_launch, a_profiled_launch, a_run, a_scenario, an_operator
 from corebound.errors import InputError
 from corebound.planning.expand import expand
 from corebound.report import site
+from corebound.store import jsonl
+from corebound.store.traces import folder_of
 from report_sample import NOW, a_sample
 
 EVIL = "<script>alert(1)</script>"
@@ -33,6 +35,7 @@ def test_a_site_is_an_overview_pages_figures_and_assets(tmp_path: Path) -> None:
         "assets/site.css",
         "data/resnet50-inference.csv",
         "data/resnet50-inference.json",
+        "data/resnet50-inference.operators.csv",
         "index.html",
         "scenario/resnet50-inference.html",
     ]
@@ -61,6 +64,24 @@ def test_a_place_that_cannot_be_written_is_an_error_with_a_remedy(tmp_path: Path
         site.write([], tmp_path / "file", now=NOW)
 
 
+def test_traces_beside_the_records_are_part_of_the_site(tmp_path: Path) -> None:
+    cell = expand(a_scenario(), "a.yaml")[0]
+    profiled = a_profiled_launch(cell=cell, trace="a-scenario-profile-0.json.gz")
+    gone = a_profiled_launch(cell=cell, position=1, trace="a-scenario-profile-1.json.gz")
+    run = a_run()
+    folder = folder_of(jsonl.file_of(run, tmp_path / "records"))
+    folder.mkdir(parents=True)
+    (folder / "a-scenario-profile-0.json.gz").write_bytes(b"a trace")
+
+    site.write([(run, (profiled, gone))], tmp_path / "site", now=NOW, kept=tmp_path / "records")
+
+    made = everything(tmp_path / "site")
+    assert made["traces/a-scenario-profile-0.json.gz"] == b"a trace"
+    page = made["scenario/a-scenario.html"].decode()
+    assert 'href="../traces/a-scenario-profile-0.json.gz"' in page
+    assert "profile-1.json.gz" not in page
+
+
 def test_whatever_a_record_says_is_text_and_never_markup() -> None:
     scenario = a_scenario(title=EVIL, question=EVIL)
     cell = expand(scenario, "a.yaml")[0]
@@ -71,7 +92,10 @@ def test_whatever_a_record_says_is_text_and_never_markup() -> None:
     run = a_run(scenarios=(scenario,))
     run = replace(run, host=replace(run.host, name=EVIL, cpu_model=EVIL))
 
-    pages = dict(site.files([(run, (failed,))], now=NOW))
+    profiled = a_profiled_launch(an_operator(EVIL), cell=cell)
+    unprofiled = replace(failed, kind="profile", position=1)
+
+    pages = dict(site.files([(run, (failed, profiled, unprofiled))], now=NOW))
 
     for name, text in pages.items():
         if name.endswith(".html"):

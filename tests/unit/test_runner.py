@@ -9,17 +9,18 @@ from hypothesis import strategies as st
 
 from build import a_host, a_run, a_scenario, a_worker
 from corebound.launch.launch import Outcome
-from corebound.model.plan import Binding, Cell
-from corebound.model.record import Launch, Status
+from corebound.model.plan import Binding
+from corebound.model.record import Kind, Launch, Status
 from corebound.planning.assemble import Means, Planned, assemble
 from corebound.planning.expand import expand
-from corebound.runner import Clock, Ending, Runner, Task
+from corebound.runner import Clock, Ending, Job, Runner, Task
+from corebound.runner.launcher import requests
 
 
 class Silent:
     """Watches nothing."""
 
-    def started(self, cell: Cell, *, block: int, left: int) -> None: ...
+    def started(self, job: Job, *, left: int) -> None: ...
     def ended(self, launch: Launch) -> None: ...
     def tick(self) -> None: ...
 
@@ -50,17 +51,23 @@ def a_task(
     bindings: Sequence[str] = ("none", "one-cpu"),
     least: int = 3,
     most: int = 3,
+    operators: int | None = None,
+    environment: str = "host",
 ) -> Task:
     scenario = a_scenario(
         name=name,
-        environment="host",
+        environment=environment,
+        workload="steps:short",
         matrix={"binding": list(bindings)},
-        measure={"launches": {"min": least, "max": most}},
+        measure={
+            "launches": {"min": least, "max": most},
+            **({"operators": operators} if operators else {}),
+        },
     )
     means = Means(
         topology=a_host(),
         tools=frozenset({"taskset", "numactl"}),
-        pythons={"host": "/usr/bin/python3"},
+        pythons={environment: "/usr/bin/python3"},
     )
     cells = expand(scenario, "a.yaml")
     return Task(
@@ -72,10 +79,11 @@ def a_task(
 def a_runner(
     kept: list[Launch],
     *tasks: Task,
-    launch: Callable[[Planned], Outcome] = lambda _planned: an_outcome(),
+    launch: Callable[[Job], Outcome] = lambda _job: an_outcome(),
     seed: int = 1,
     budget_s: float | None = None,
     clock: Callable[[], float] = lambda: 0.0,
+    operators: bool = True,
 ) -> Runner:
     return Runner(
         a_run(seed=seed),
@@ -86,11 +94,20 @@ def a_runner(
         observer=Silent(),
         clock=Clock(monotonic_s=clock, now=lambda: "2026-01-02T03:04:05Z"),
         budget_s=budget_s,
+        operators=operators,
     )
 
 
 def launched(kept: Sequence[Launch]) -> list[tuple[int, str]]:
-    return [(launch.block, launch.cell.key) for launch in kept if launch.status != "skipped"]
+    return [
+        (launch.block, launch.cell.key)
+        for launch in kept
+        if launch.status != "skipped" and launch.kind == "measure"
+    ]
+
+
+def profiled(kept: Sequence[Launch]) -> list[str]:
+    return [launch.cell.key for launch in kept if launch.kind == "profile"]
 
 
 def test_every_block_launches_every_cell_once() -> None:
@@ -132,8 +149,8 @@ def test_a_cell_the_host_cannot_hold_is_recorded_once_with_its_reason() -> None:
 def test_a_cell_that_keeps_failing_is_given_up() -> None:
     kept: list[Launch] = []
 
-    def launch(planned: Planned) -> Outcome:
-        bad = planned.cell.binding == Binding(mode="one-cpu")
+    def launch(job: Job) -> Outcome:
+        bad = job.planned.cell.binding == Binding(mode="one-cpu")
         return an_outcome("failed" if bad else "ok")
 
     a_runner(kept, a_task(least=6, most=6), launch=launch).run()
@@ -160,7 +177,7 @@ def test_cells_whose_ratio_is_wide_get_more_launches_up_to_the_most() -> None:
     a_runner(
         kept,
         a_task(least=3, most=7),
-        launch=lambda _planned: an_outcome(median_ns=next(medians_ns)),
+        launch=lambda _job: an_outcome(median_ns=next(medians_ns)),
     ).run()
 
     assert max(block for block, _ in launched(kept)) == 6
@@ -182,7 +199,7 @@ def test_a_killed_run_goes_on_as_if_it_had_not_been(stop: int, again: int, seed:
 def _run_until(kept: list[Launch], limit: int, *, seed: int) -> Ending | None:
     budget = iter(range(limit))
 
-    def launch(_planned: Planned) -> Outcome:
+    def launch(_job: Job) -> Outcome:
         if next(budget, None) is None:
             raise Stopped
         return an_outcome()
@@ -202,3 +219,91 @@ def test_scenarios_take_turns_block_by_block() -> None:
     assert list(dict.fromkeys(turns)) == [
         (block, name) for block in range(3) for name in ("a-scenario", "other")
     ]
+
+
+def test_operators_are_profiled_once_a_cell_when_all_is_measured() -> None:
+    kept: list[Launch] = []
+    task = a_task(operators=5, environment="pytorch")
+
+    ending = a_runner(kept, task).run()
+
+    assert ending == "complete"
+    assert profiled(kept) == ["binding=none", "binding=one-cpu"]
+    assert [launch.kind for launch in kept] == ["measure"] * 6 + ["profile"] * 2
+    assert [launch.id for launch in kept[6:]] == ["a-scenario-profile-0", "a-scenario-profile-1"]
+
+
+def test_a_profile_is_not_repeated_by_a_run_that_goes_on() -> None:
+    kept: list[Launch] = []
+    task = a_task(operators=5, environment="pytorch")
+    a_runner(kept, task).run()
+    before = list(kept)
+
+    a_runner(kept, task).run()
+
+    assert kept == before
+
+
+def test_a_profile_that_failed_is_not_tried_again() -> None:
+    kept: list[Launch] = []
+
+    def launch(job: Job) -> Outcome:
+        return an_outcome("failed" if job.kind == "profile" else "ok")
+
+    for _ in range(2):
+        a_runner(kept, a_task(operators=5, environment="pytorch"), launch=launch).run()
+
+    assert profiled(kept) == ["binding=none", "binding=one-cpu"]
+
+
+def test_no_operators_are_profiled_where_they_are_not_asked_for() -> None:
+    for task, operators in (
+        (a_task(environment="pytorch"), True),
+        (a_task(operators=5, environment="pytorch"), False),
+    ):
+        kept: list[Launch] = []
+        a_runner(kept, task, operators=operators).run()
+        assert profiled(kept) == []
+
+
+def test_operators_that_cannot_be_profiled_are_a_skip_with_its_reason() -> None:
+    kept: list[Launch] = []
+
+    a_runner(kept, a_task(operators=5)).run()
+
+    skips = [launch for launch in kept if launch.kind == "profile"]
+    assert [launch.status for launch in skips] == ["skipped", "skipped"]
+    assert "no operators to tell apart" in str(skips[0].reason)
+
+
+def test_a_cell_the_host_cannot_hold_is_not_profiled() -> None:
+    kept: list[Launch] = []
+    task = a_task(operators=5, environment="pytorch", bindings=("none", "smt-siblings"))
+
+    a_runner(kept, task).run()
+
+    assert profiled(kept) == ["binding=none"]
+
+
+def test_no_profile_starts_after_the_budget() -> None:
+    kept: list[Launch] = []
+    # Each launch looks at the clock three times: before it, as it starts, as it ends.
+    seconds = iter(range(1000))
+    task = a_task(operators=5, environment="pytorch")
+
+    ending = a_runner(kept, task, budget_s=18.5, clock=lambda: float(next(seconds))).run()
+
+    assert ending == "out of time"
+    assert (len(launched(kept)), profiled(kept)) == (6, [])
+
+
+def test_a_profile_is_asked_for_in_the_request_and_measuring_is_not_changed() -> None:
+    planned = a_task(operators=5, environment="pytorch").planned[0]
+
+    assert requests(a_job(planned, "profile"))[0].operators == 5
+    assert requests(a_job(planned, "measure")) == planned.requests
+    assert planned.requests[0].operators is None
+
+
+def a_job(planned: Planned, kind: Kind) -> Job:
+    return Job(id="a", kind=kind, block=0, position=0, planned=planned)

@@ -28,7 +28,7 @@ from corebound.launch.supervise import Supervision
 from corebound.model.record import Launch
 from corebound.planning.assemble import ProfileName
 from corebound.runner import Clock, Ending, Runner, launcher
-from corebound.store import jsonl
+from corebound.store import jsonl, traces
 
 BUDGET = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 
@@ -54,6 +54,10 @@ def run(
     unlocked: Annotated[
         bool, typer.Option("--unlocked", help="Measure although another run does.")
     ] = False,
+    operators: Annotated[
+        bool,
+        typer.Option("--operators/--no-operators", help="Profile operators where asked for."),
+    ] = True,
     records: Records = Path("reports/records"),
     as_json: Json = False,
 ) -> None:
@@ -73,7 +77,7 @@ def run(
         ready = session.resume(wanted, records) if resume else session.begin(wanted, records)
         if ready.note is not None:
             console.print(Text(ready.note))
-        launches, ending = _measure(ready, budget_s, console, stack)
+        launches, ending = _measure(ready, budget_s, console, stack, operators=operators)
     told = outcome.Told(run=ready.run, file=ready.file, launches=launches, ending=ending)
     if as_json:
         typer.echo(outcome.as_json(told))
@@ -100,7 +104,12 @@ def seconds(text: str) -> float:
 
 
 def _measure(
-    ready: Session, budget_s: float | None, console: Console, stack: ExitStack
+    ready: Session,
+    budget_s: float | None,
+    console: Console,
+    stack: ExitStack,
+    *,
+    operators: bool,
 ) -> tuple[tuple[Launch, ...], Ending]:
     """Run to the end; whatever happens, what was measured is on the disk."""
     launches = list(ready.done)
@@ -125,10 +134,11 @@ def _measure(
             ready.tasks,
             done=ready.done,
             append=append,
-            launch=launcher(supervision, scratch, progress.tick),
+            launch=launcher(supervision, scratch, traces.folder_of(ready.file), progress.tick),
             observer=progress,
             clock=Clock(monotonic_s=time.monotonic, now=_now),
             budget_s=budget_s,
+            operators=operators,
         ).run()
     except KeyboardInterrupt:
         console.print(Text("Stopped. Go on with `corebound run --resume`."))

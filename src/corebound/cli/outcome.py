@@ -15,7 +15,7 @@ from rich.text import Text
 
 from corebound import units
 from corebound.errors import HostError, LaunchError
-from corebound.model.record import Launch, Run
+from corebound.model.record import Kind, Launch, Run
 from corebound.report.view.study import CellStudy, Study, study
 from corebound.runner import Ending
 from corebound.stats.interval import Interval
@@ -53,11 +53,19 @@ def show(told: Told, console: Console) -> None:
     """Print a table a scenario, then where everything is."""
     for one in _studies(told):
         console.print(_table(one))
-    counts = Counter(launch.status for launch in told.launches)
-    console.print(Text(", ".join(f"{number} {status}" for status, number in counts.items())))
+    counts = _counts(told, "measure")
+    said = ", ".join(f"{number} {status}" for status, number in counts.items())
+    if profiled := _counts(told, "profile"):
+        said += "; operators: "
+        said += ", ".join(f"{number} {status}" for status, number in profiled.items())
+    console.print(Text(said))
     if told.ending == "out of time":
         console.print(Text("The budget ran out. Go on with `corebound run --resume`."))
     console.print(Text(f"Records: {told.file}"), soft_wrap=True)
+
+
+def _counts(told: Told, kind: Kind) -> dict[str, int]:
+    return dict(Counter(launch.status for launch in told.launches if launch.kind == kind))
 
 
 def _table(one: Study) -> Table:
@@ -95,7 +103,8 @@ def as_json(told: Told) -> str:
         "run": told.run.id,
         "records": str(told.file),
         "ending": told.ending,
-        "launches": dict(Counter(launch.status for launch in told.launches)),
+        "launches": _counts(told, "measure"),
+        "profiles": _counts(told, "profile"),
         "cells": [_cell(cell) for one in _studies(told) for cell in one.cells],
     }
     return msgspec.json.format(msgspec.json.encode(document), indent=1).decode()

@@ -13,7 +13,8 @@ from rich.text import Text
 
 from corebound import units
 from corebound.model.plan import Cell
-from corebound.model.record import Launch
+from corebound.model.record import Kind, Launch
+from corebound.runner import Job
 
 # Drawing costs CPU time that a measurement on a small host would feel.
 REDRAW_EVERY_S = 1.0
@@ -38,7 +39,7 @@ class Progress:
         self._left = 0
         self._spent_s: list[float] = []
         self._budget_s = budget_s
-        self._now: tuple[Cell, int, float] | None = None
+        self._now: tuple[Job, float] | None = None
         # A reason that many cells share is told once; the records have it every time.
         self._told: set[tuple[str, str]] = set()
         self._live = Live(console=console, auto_refresh=False, transient=True)
@@ -51,9 +52,9 @@ class Progress:
     def __exit__(self, *_exc: object) -> None:
         self._live.stop()
 
-    def started(self, cell: Cell, *, block: int, left: int) -> None:
+    def started(self, job: Job, *, left: int) -> None:
         """Show what runs now."""
-        self._now = (cell, block, time.monotonic())
+        self._now = (job, time.monotonic())
         # The one that starts counts as left by the planner, and as done at its end.
         self._left = max(left, 1)
         self._draw()
@@ -93,9 +94,10 @@ class Progress:
     def _doing(self) -> Text:
         if self._now is None:
             return Text("…")
-        cell, block, since_s = self._now
+        job, since_s = self._now
+        gone = clock(time.monotonic() - since_s)
         return Text(
-            f"{_named(cell)}  block {block + 1}, {clock(time.monotonic() - since_s)}",
+            f"{_named(job.planned.cell)}  {_part(job.kind, job.block)}, {gone}",
             overflow="ellipsis",
             no_wrap=True,
         )
@@ -112,7 +114,10 @@ class Progress:
         mark, style = MARKS[launch.status]
         line = Text.assemble((mark, style), f" {_named(launch.cell)}")
         if launch.status != "skipped":
-            line.append(f"  block {launch.block + 1}, {units.duration(launch.duration_ns)}", "dim")
+            part = _part(launch.kind, launch.block)
+            line.append(f"  {part}, {units.duration(launch.duration_ns)}", "dim")
+        elif launch.kind == "profile":
+            line.append("  operators", "dim")
         if launch.reason is not None and (launch.status, launch.reason) not in self._told:
             self._told.add((launch.status, launch.reason))
             line.append(f"\n  {launch.status}: {launch.reason}\n  {launch.mend or ''}", "dim")
@@ -121,6 +126,10 @@ class Progress:
 
 def _named(cell: Cell) -> str:
     return f"{cell.scenario}: {cell.label}"
+
+
+def _part(kind: Kind, block: int) -> str:
+    return f"block {block + 1}" if kind == "measure" else "operators"
 
 
 def clock(seconds: float) -> str:

@@ -35,7 +35,10 @@ def report(
         console.print(Text(f"warning: {fault}"))
     now = datetime.now(UTC).isoformat(timespec="seconds")
     index = site.write(
-        [(run, one.launches) for one, (run, _) in zip(stored, readable, strict=True)], out, now=now
+        [(run, one.launches) for one, (run, _) in zip(stored, readable, strict=True)],
+        out,
+        now=now,
+        kept=records,
     )
     typer.echo(index.resolve())
     if open_:

@@ -5,10 +5,24 @@ from __future__ import annotations
 import importlib
 import random
 import re
+from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import torch
+from torch.profiler import ProfilerActivity, record_function
+
+from corebound.model.wire import Profile
+from corebound.worker.operators import Span, steps_of, tabulate
+
+_STEP = "corebound.step"
+# What torch itself marks within a step, by how the mark's name begins.
+_PHASES = {
+    "autograd::engine::evaluate_function": "backward",
+    "Optimizer.": "update",
+    "enumerate(DataLoader)": "data",
+}
 
 
 def prepare(*, seed: int, intra_op: int | None, inter_op: int | None) -> None:
@@ -36,6 +50,47 @@ def describe() -> dict[str, Any]:
         "versions": versions,
         "blas": f"MKL {mkl.group(1)}" if mkl else declared.group(1) if declared else None,
     }
+
+
+def profile(step: Callable[[], object], iterations: int, folder: str) -> Profile:
+    """Put warm steps under torch.profiler and tabulate the self time of operators.
+
+    Args:
+        step: What one iteration calls.
+        iterations: How many to tabulate; one more is run before them, for the
+            profiler's own first step is slower.
+        folder: Where the Chrome trace goes.
+    """
+    with torch.profiler.profile(activities=[ProfilerActivity.CPU]) as profiler:
+        for _ in range(1 + iterations):
+            with record_function(_STEP):
+                step()
+    trace = Path(folder) / "trace.json"
+    profiler.export_chrome_trace(str(trace))
+    spans = [_span(event) for event in profiler.events() or () if not event.is_async]
+    marks = [
+        (_nanoseconds(event.time_range.start), _nanoseconds(event.time_range.end))
+        for event in profiler.events() or ()
+        if event.name == _STEP
+    ]
+    return tabulate(steps_of(sorted(marks)[1:], spans), str(trace))
+
+
+def _nanoseconds(microseconds: float) -> int:
+    return round(microseconds * 1000)
+
+
+def _span(event: Any) -> Span:
+    name = str(event.name)
+    phase = next((phase for start, phase in _PHASES.items() if name.startswith(start)), None)
+    return Span(
+        # Annotations hold operators and are none; autograd names a function after `: `.
+        type=None if event.is_user_annotation else name.partition(": ")[0],
+        thread=event.thread,
+        begin_ns=_nanoseconds(event.time_range.start),
+        end_ns=_nanoseconds(event.time_range.end),
+        phase=phase,
+    )
 
 
 def torchvision() -> ModuleType:

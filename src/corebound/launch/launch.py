@@ -55,7 +55,11 @@ class Order:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of a launch; the fields are those of `record.Launch`."""
+    """What became of a launch; the fields are those of `record.Launch`.
+
+    `trace` is a file: the one that the first worker's profiler left in the
+    launch's scratch folder, or wherever it has been moved to since.
+    """
 
     status: Status
     reason: str | None
@@ -68,6 +72,7 @@ class Outcome:
     workers: tuple[Worker, ...]
     strays: tuple[str, ...]
     log: str
+    trace: Path | None = None
 
 
 def launch(order: Order, supervision: Supervision, tick: Callable[[], None]) -> Outcome:
@@ -139,7 +144,16 @@ class _Session:
             workers=workers,
             strays=strays,
             log=_tail(self._log),
+            trace=self._trace(),
         )
+
+    def _trace(self) -> Path | None:
+        """The first worker's trace; a name outside the scratch folder is none of ours."""
+        told = self._talks[0].trace if self._talks else None
+        if told is None:
+            return None
+        file, ours = Path(told).resolve(), self._order.scratch.resolve()
+        return file if file.is_relative_to(ours) and file.is_file() else None
 
     def _start(self) -> None:
         work = self._order.scratch / "work"

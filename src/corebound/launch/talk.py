@@ -7,7 +7,7 @@ import signal
 import time
 
 from corebound.model import wire
-from corebound.model.record import ThreadEvidence, Worker
+from corebound.model.record import OperatorProfile, ThreadEvidence, Worker
 from corebound.model.topology import CpuId
 
 
@@ -27,6 +27,7 @@ class Talk:
         self._wall_ns: list[int] = []
         self._cpu_ns: list[int] = []
         self._phases: dict[str, int] = {}
+        self._profile: wire.Profile | None = None
         self.pid = 0
         self.open = True
         self.ready: wire.Ready | None = None
@@ -89,7 +90,7 @@ class Talk:
     def doing(self) -> str:
         """The part of its work it is in, as far as is known."""
         if self.ready is not None:
-            return "loop"
+            return "loop" if self._request.operators is None else "profile"
         order = ("import", "setup", "first")
         return order[min(len(self._phases), len(order) - 1)]
 
@@ -98,6 +99,11 @@ class Talk:
         """Every set of CPUs its command's process was allowed; empty where it ran none."""
         seen = self.end.allowed if self.end is not None else None
         return tuple(tuple(CpuId(cpu) for cpu in cpus) for cpus in seen or ())
+
+    @property
+    def trace(self) -> str | None:
+        """The file that its profiler left a trace in."""
+        return self._profile.trace if self._profile else None
 
     @property
     def span_ns(self) -> tuple[int, int] | None:
@@ -128,8 +134,10 @@ class Talk:
             versions=ready.versions if ready else {},
             blas=ready.blas if ready else None,
             environment=ready.environment if ready else {},
+            work=ready.work if ready else {},
             threads=threads,
             peak_rss_bytes=peak_rss_bytes,
+            profile=_kept(self._profile) if self._profile else None,
         )
 
     def close(self) -> None:
@@ -162,7 +170,19 @@ class Talk:
             case wire.Samples():
                 self._wall_ns += message.wall_ns
                 self._cpu_ns += message.cpu_ns
+            case wire.Profile():
+                self._profile = message
             case wire.End():
                 self.end = message
             case wire.Failure():
                 self.failure = message
+
+
+def _kept(profile: wire.Profile) -> OperatorProfile:
+    return OperatorProfile(
+        iterations=profile.iterations,
+        step_ns=profile.step_ns,
+        outside_ns=profile.outside_ns,
+        operators=tuple(profile.operators),
+        phases=profile.phases,
+    )

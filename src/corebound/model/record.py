@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from corebound.model.plan import Cell, Command, Placement
 from corebound.model.topology import CpuId, Topology
+from corebound.model.wire import Operator
 
 SCHEMA = 1
 
 Status = Literal["ok", "failed", "timed-out", "invalid", "skipped"]
+Kind = Literal["measure", "profile"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,11 +130,24 @@ class ThreadEvidence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorProfile:
+    """Where an iteration's time goes; the fields are those of `wire.Profile`."""
+
+    iterations: int
+    step_ns: int
+    outside_ns: int
+    operators: tuple[Operator, ...]
+    phases: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Worker:
     """What one worker said, and what was seen of it.
 
     `wall_ns` and `cpu_ns` hold every iteration, warm-ups included, one for one;
-    the first iteration ran before the worker was told to go.
+    the first iteration ran before the worker was told to go. Both are empty, and
+    `profile` is not None, where its operators were profiled. `work` is what one
+    iteration does, counted by unit; empty where the workload does not say.
     """
 
     slot: int
@@ -148,6 +163,8 @@ class Worker:
     environment: dict[str, str]
     threads: tuple[ThreadEvidence, ...]
     peak_rss_bytes: int | None
+    profile: OperatorProfile | None = None
+    work: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +173,10 @@ class Launch:
 
     Attributes:
         id: `scenario-block-position`, unique within the run.
-        block, position: Which block, and the place in its random order.
+        kind: What it was for; one that profiles has no samples, and enters no
+            statistic.
+        block, position: Which block, and the place in its random order; 0 and
+            the cell's place in the scenario where it profiles.
         status: Only `ok` launches enter a statistic.
         reason, mend: Why it is not `ok`, and what the user may do; else None.
         evidence: Each thing that makes it `invalid`, in words.
@@ -169,6 +189,8 @@ class Launch:
             timed; look_ns: CPU time of that.
         strays: Names of processes that outlived their worker and were ended.
         log: The tail of what the workers wrote to stdout and stderr.
+        trace: Name of the Chrome trace that is kept beside the records, gzipped;
+            of the first worker.
     """
 
     id: str
@@ -190,3 +212,5 @@ class Launch:
     workers: tuple[Worker, ...]
     strays: tuple[str, ...]
     log: str
+    kind: Kind = "measure"
+    trace: str | None = None

@@ -33,6 +33,7 @@ from corebound.model.topology import parse_cpu_list
 Value = StrictBool | StrictInt | StrictFloat | StrictStr
 Count = Annotated[StrictInt, Field(ge=1, le=65_536)]
 Iterations = Annotated[StrictInt, Field(ge=1, le=10_000_000)]
+Profiled = Annotated[StrictInt, Field(ge=1, le=1000)]
 LaunchCount = Annotated[StrictInt, Field(ge=2, le=1000)]
 Seconds = Annotated[float, Field(strict=True, gt=0, le=7 * 24 * 3600)]
 Share = Annotated[float, Field(strict=True, gt=0, lt=1)]
@@ -202,6 +203,9 @@ class Measure(Part):
     margin: Share = Field(
         0.02, description="a change within this share either way counts as equivalent"
     )
+    operators: Profiled | None = Field(
+        None, description="iterations of a launch of its own under the framework's profiler"
+    )
 
 
 class Profile(Part):
@@ -212,6 +216,7 @@ class Profile(Part):
     launches: Launches | None = None
     timeout_s: Seconds | None = None
     margin: Share | None = None
+    operators: Profiled | None = None
 
 
 class Needs(Part):

@@ -5,14 +5,15 @@ Standard library only: this module is imported under every environment's Python.
 The runner writes one `Request`, then `GO`, then closes the pipe. The worker
 answers with one message a line: `phase` as each part of its set-up ends,
 `ready` once the first iteration is through (pools exist and are sized),
-`samples` in pieces, and `end`; or `failure` in place of the rest. It stays
+`samples` in pieces, and `end`; or `failure` in place of the rest. Where operators
+are asked for, one `profile` stands in place of the samples. It stays
 alive until its request pipe closes, so that the runner can look at it last.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeVar
 
 GO = b"go\n"
@@ -45,6 +46,8 @@ class Request:
         iterations: How many to time, the first included.
         seed: For every generator of random numbers the framework has.
         path: Directories that `target` may be imported from, before others.
+        operators: None: time the iterations. Else time none of them, and put so
+            many, warm ones, under the framework's own profiler instead.
     """
 
     target: str | None
@@ -56,6 +59,7 @@ class Request:
     iterations: int
     seed: int
     path: list[str]
+    operators: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +84,8 @@ class Ready:
         blas: The BLAS that is in use, with its version, where there is one.
         environment: The environment variables that steer threads, as the
             worker itself sees them.
+        work: What one iteration does, counted by unit: `flop`, `images`, `tokens`;
+            empty where the workload does not say.
     """
 
     kind: Literal["ready"] = "ready"
@@ -89,6 +95,7 @@ class Ready:
     versions: dict[str, str]
     blas: str | None
     environment: dict[str, str]
+    work: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +109,55 @@ class Samples:
     kind: Literal["samples"] = "samples"
     wall_ns: list[int]
     cpu_ns: list[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operator:
+    """All operators of one type, by their own time: what those within them took is not theirs.
+
+    Attributes:
+        type: As the framework calls it.
+        calls: An iteration.
+        total_ns: An iteration; of any moment that operators of several threads
+            share, each has an equal part.
+        quiet_ns: The same of an undisturbed iteration: each call at its shortest.
+        min_ns, max_ns: One call, over all iterations.
+    """
+
+    type: str
+    calls: float
+    total_ns: int
+    quiet_ns: int
+    min_ns: int
+    max_ns: int
+
+    @property
+    def mean_ns(self) -> float:
+        """One call; 0 for a type that was not called in the iterations that count."""
+        return self.total_ns / self.calls if self.calls else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """Where an iteration's time goes; `operators` and `outside_ns` add up to `step_ns`.
+
+    Attributes:
+        iterations: How many were profiled.
+        step_ns: Wall time of an iteration under the profiler.
+        outside_ns: The part of it in which no operator ran.
+        operators: By type, the most time first.
+        phases: Time in operators an iteration, by what they are for (`forward`,
+            `backward`, `update`, `data`); empty where the framework does not tell.
+        trace: A Chrome trace of the iterations, in the worker's own folder.
+    """
+
+    kind: Literal["profile"] = "profile"
+    iterations: int
+    step_ns: int
+    outside_ns: int
+    operators: list[Operator]
+    phases: dict[str, int]
+    trace: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,12 +190,13 @@ class Failure:
     mend: str | None
 
 
-Message = Phase | Ready | Samples | End | Failure
+Message = Phase | Ready | Samples | Profile | End | Failure
 
 _KINDS: dict[str, type[Message]] = {
     "phase": Phase,
     "ready": Ready,
     "samples": Samples,
+    "profile": Profile,
     "end": End,
     "failure": Failure,
 }
@@ -159,8 +216,10 @@ T = TypeVar("T")
 
 def _build(kind: type[T], document: Any) -> T:
     try:
+        if kind is Profile:
+            document["operators"] = [Operator(**row) for row in document["operators"]]
         return kind(**document)
-    except TypeError as error:
+    except (KeyError, TypeError) as error:
         raise WireError(f"not a {kind.__name__}: {error}") from None
 
 

@@ -13,6 +13,7 @@ from corebound.model.scenario import CommandWorkload, Measure, Scenario, measure
 from corebound.model.topology import Topology
 from corebound.planning.command import command, inter_op, intra_op
 from corebound.planning.place import place
+from corebound.planning.profiling import unprofiled
 
 ProfileName = Literal["quick", "nightly"]
 
@@ -21,7 +22,8 @@ ProfileName = Literal["quick", "nightly"]
 class Planned:
     """One cell, ready to be launched any number of times, or unfit to be.
 
-    Exactly one of `placement` and `unfit` is None.
+    Exactly one of `placement` and `unfit` is None. `unprofiled` says why its
+    operators cannot be profiled, where that is so.
     """
 
     cell: Cell
@@ -30,6 +32,7 @@ class Planned:
     commands: tuple[Command, ...]
     requests: tuple[wire.Request, ...]
     unfit: Unfit | None
+    unprofiled: Unfit | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +98,7 @@ def _planned(
             for _ in placement.slots
         ),
         unfit=None,
+        unprofiled=unprofiled(scenario, cell),
     )
 
 

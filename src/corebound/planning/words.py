@@ -135,6 +135,7 @@ WORDS: dict[str, Words] = {
     "max": _LAUNCHES,
     "until_relative_ci": _SHARE,
     "margin": _SHARE,
+    "operators": _whole("a number of iterations", 1, 1000),
     "timeout_s": Words(
         noun="a number of seconds", mend="Write a number above 0, at most 604,800 (a week)."
     ),

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from corebound.errors import InputError
 from corebound.model.record import Launch, Run
 from corebound.report.render import Renderer
-from corebound.report.view.export import cells_csv, cells_json
+from corebound.report.view.export import cells_csv, cells_json, operators_csv
 from corebound.report.view.overview import overview_page
 from corebound.report.view.scenario import scenario_page
-from corebound.report.view.study import latest_studies
+from corebound.report.view.study import Study, latest_studies
 from corebound.store import jsonl
+from corebound.store.traces import folder_of
 
 
-def write(records: Sequence[tuple[Run, tuple[Launch, ...]]], out: Path, *, now: str) -> Path:
+def write(
+    records: Sequence[tuple[Run, tuple[Launch, ...]]],
+    out: Path,
+    *,
+    now: str,
+    kept: Path | None = None,
+) -> Path:
     """Write the site: an overview, a page a scenario, its figures, the assets.
 
     The same records and moment give the same bytes. Each file appears whole,
@@ -26,6 +33,7 @@ def write(records: Sequence[tuple[Run, tuple[Launch, ...]]], out: Path, *, now: 
         records: Every run with its launches, in any order.
         out: Where the site goes; made if need be.
         now: ISO moment to put on the pages.
+        kept: The folder of records, for the traces beside them; None: without.
 
     Returns:
         The path of the overview.
@@ -36,7 +44,12 @@ def write(records: Sequence[tuple[Run, tuple[Launch, ...]]], out: Path, *, now: 
     """
     index = out / "index.html"
     try:
-        for name, text in files(records, now=now):
+        studies = latest_studies(records)
+        traces = {study.scenario.name: _traces(study, kept) for study in studies}
+        for found in traces.values():
+            for launch, file in found.items():
+                _put(out / _trace_name(launch), file.read_bytes())
+        for name, text in _files(studies, now=now, traces=traces):
             _put(out / name, text.encode())
         for asset in sorted(_source("assets").iterdir()):
             _put(out / "assets" / asset.name, asset.read_bytes())
@@ -56,18 +69,41 @@ def files(
 
     The overview comes last so that what it links to is there before it.
     """
+    yield from _files(latest_studies(records), now=now, traces={})
+
+
+def _files(
+    studies: Sequence[Study], *, now: str, traces: Mapping[str, Mapping[str, Path]]
+) -> Iterator[tuple[str, str]]:
     renderer = Renderer(
         {path.name: path.read_text("utf-8") for path in sorted(_source("templates").iterdir())}
     )
-    studies = latest_studies(records)
     for study in studies:
         name = study.scenario.name
         records_file = jsonl.file_of(study.run, Path()).as_posix()
-        page = scenario_page(study, now=now, records_file=records_file)
+        addresses = {launch: f"../{_trace_name(launch)}" for launch in traces.get(name, {})}
+        page = scenario_page(study, now=now, records_file=records_file, traces=addresses)
         yield f"data/{name}.csv", cells_csv(study)
         yield f"data/{name}.json", cells_json(study)
+        if operators := operators_csv(study):
+            yield f"data/{name}.operators.csv", operators
         yield f"scenario/{name}.html", renderer.scenario(page)
     yield "index.html", renderer.overview(overview_page(studies, now=now))
+
+
+def _traces(study: Study, kept: Path | None) -> dict[str, Path]:
+    """The traces of a study that are there, by launch."""
+    if kept is None:
+        return {}
+    folder = folder_of(jsonl.file_of(study.run, kept))
+    named = {
+        launch.id: folder / Path(launch.trace).name for launch in study.profiles if launch.trace
+    }
+    return {launch: file for launch, file in named.items() if file.is_file()}
+
+
+def _trace_name(launch: str) -> str:
+    return f"traces/{launch}.json.gz"
 
 
 def _source(kind: str) -> Path:

@@ -99,8 +99,10 @@ def summarise_launch(launch: Launch, warmup: Warmup) -> LaunchSummary:
             answered like a launch that never settles.
 
     Raises:
-        ValueError: No worker has a sample.
+        ValueError: No worker has a sample, or the launch was there to be profiled.
     """
+    if launch.kind != "measure":
+        raise ValueError(f"launch {launch.id} was profiled, not measured")
     kept = [_kept(worker, warmup) for worker in launch.workers if worker.wall_ns]
     if not kept:
         raise ValueError(f"launch {launch.id} has no samples")

@@ -13,6 +13,7 @@ import os
 import platform
 import stat
 import sys
+import tempfile
 import time
 import traceback
 from array import array
@@ -27,7 +28,13 @@ ADAPTERS = {
     "none": "corebound.frameworks.python_adapter",
     "numpy": "corebound.frameworks.numpy_adapter",
     "pytorch": "corebound.frameworks.pytorch_adapter",
+    "tensorflow": "corebound.frameworks.tensorflow_adapter",
+    "mindspore": "corebound.frameworks.mindspore_adapter",
 }
+
+
+# Steps between the first and the profiled ones: caches fill, graphs are traced.
+WARM_UP_STEPS = 3
 
 
 class Reply:
@@ -87,15 +94,16 @@ def _first(workload: Workload) -> tuple[int, int]:
     return walls[0], cpus[0]
 
 
-def _ready(adapter: ModuleType, environment: dict[str, str]) -> wire.Ready:
+def _ready(adapter: ModuleType, workload: Workload, environment: dict[str, str]) -> wire.Ready:
     described = adapter.describe()
     return wire.Ready(
         threads_used=described["threads_used"],
         inter_op_used=described["inter_op_used"],
         python=platform.python_version(),
         versions=described["versions"],
-        blas=described["blas"],
+        blas=workload.blas or described["blas"],
         environment=environment,
+        work=dict(workload.work),
     )
 
 
@@ -104,6 +112,15 @@ def _send_samples(reply: Reply, walls: array[int], cpus: array[int]) -> None:
         stop = start + wire.SAMPLES_A_MESSAGE
         wall_ns, cpu_ns = walls[start:stop].tolist(), cpus[start:stop].tolist()
         reply.send(wire.Samples(wall_ns=wall_ns, cpu_ns=cpu_ns))
+
+
+def _profile(adapter: ModuleType, workload: Workload, iterations: int) -> wire.Profile:
+    """Put warm steps under the framework's profiler; its files stay in the scratch folder."""
+    for _ in range(WARM_UP_STEPS):
+        workload.step()
+    folder = tempfile.mkdtemp(prefix="profile-")
+    profile: wire.Profile = adapter.profile(workload.step, iterations, folder)
+    return profile
 
 
 def work(request: wire.Request, orders: BinaryIO, reply: Reply) -> None:
@@ -127,15 +144,20 @@ def work(request: wire.Request, orders: BinaryIO, reply: Reply) -> None:
     # What set-up left behind is not to be collected on a step's time.
     gc.collect()
     gc.freeze()
-    reply.send(_ready(adapter, environment))
+    reply.send(_ready(adapter, workload, environment))
     if orders.readline() != wire.GO:
         return  # the runner has given the launch up
     reply.during = "loop"
     began_ns = time.perf_counter_ns()
-    walls, cpus = _iterate(workload, request.iterations - 1)
-    ended_ns = time.perf_counter_ns()
-    reply.send(wire.Samples(wall_ns=[wall_ns], cpu_ns=[cpu_ns]))
-    _send_samples(reply, walls, cpus)
+    if request.operators is not None:
+        reply.during = "profile"
+        reply.send(_profile(adapter, workload, request.operators))
+        ended_ns = time.perf_counter_ns()
+    else:
+        walls, cpus = _iterate(workload, request.iterations - 1)
+        ended_ns = time.perf_counter_ns()
+        reply.send(wire.Samples(wall_ns=[wall_ns], cpu_ns=[cpu_ns]))
+        _send_samples(reply, walls, cpus)
     reply.during = "teardown"
     allowed = workload.allowed()
     workload.teardown()

@@ -7,7 +7,8 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Protocol
 
 from corebound.model.wire import Request
@@ -23,7 +24,15 @@ class WorkloadError(Exception):
 
 
 class Workload(Protocol):
-    """What the loop needs: a step, the CPU time it has used, a check, an end."""
+    """What the loop needs: a step, the CPU time it has used, a check, an end.
+
+    Attributes:
+        blas: The BLAS its steps call, where that is not the framework's own.
+        work: What one step does, counted: `flop`, `items`; empty if it does not say.
+    """
+
+    blas: str | None
+    work: Mapping[str, float]
 
     def step(self) -> object:
         """Do the work once."""
@@ -54,7 +63,10 @@ class FunctionWorkload:
         self.step: Callable[[], object] = step
         self.check: Callable[[object], None] = getattr(made, "check", lambda _result: None)
         self.teardown: Callable[[], None] = getattr(made, "teardown", lambda: None)
-        self.cpu_ns = time.process_time_ns
+        # One with processes of its own counts their time too.
+        self.cpu_ns: Callable[[], int] = getattr(made, "cpu_ns", time.process_time_ns)
+        self.blas: str | None = getattr(made, "blas", None)
+        self.work: Mapping[str, float] = getattr(made, "work", dict)()
 
     def allowed(self) -> None:
         """Nothing: threads of this process are watched from outside."""
@@ -68,6 +80,9 @@ class CommandWorkload:
     wall clock has stopped: only then is it looked at, so the look costs nothing
     that is measured.
     """
+
+    blas: str | None = None
+    work: Mapping[str, float] = MappingProxyType({})
 
     def __init__(self, words: list[str]) -> None:
         program = shutil.which(words[0])

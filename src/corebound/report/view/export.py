@@ -7,7 +7,10 @@ import io
 import json
 from typing import Any
 
+from corebound.model.record import OperatorProfile
+from corebound.model.wire import Operator
 from corebound.report.view.command import reproduce_command
+from corebound.report.view.operators import OUTSIDE, Profiled, profiled
 from corebound.report.view.study import CellStudy, Study
 from corebound.report.view.why import median_migrations
 
@@ -25,6 +28,7 @@ def cells_json(study: Study) -> str:
         "seed": run.seed,
         "margin": study.measure.margin,
         "cells": [{"axes": dict(cell.cell.axes), **_figures(study, cell)} for cell in study.cells],
+        "profiles": [_profile(one) for one in profiled(study)],
     }
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -42,6 +46,55 @@ def cells_csv(study: Study) -> str:
         row: dict[str, Any] = {**axis_values, **_figures(study, cell)}
         writer.writerow({name: _inert(value) for name, value in row.items()})
     return text.getvalue()
+
+
+def operators_csv(study: Study) -> str:
+    """The operators of every profiled cell as CSV, one line a type; empty without any."""
+    found = profiled(study)
+    if not found:
+        return ""
+    axes = tuple(dict.fromkeys(axis for one in found for axis, _ in one.cell.axes))
+    lines = [
+        {**{axis: dict(one.cell.axes).get(axis, "") for axis in axes}, **figures}
+        for one in found
+        for figures in _profile(one)["operators"]
+    ]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, lines[0], lineterminator="\n")
+    writer.writeheader()
+    for line in lines:
+        writer.writerow({name: _inert(value) for name, value in line.items()})
+    return text.getvalue()
+
+
+def _profile(one: Profiled) -> dict[str, Any]:
+    """A cell's profile; times are of one iteration, but for those of a call."""
+    profile = one.profile
+    rows = [_operator(profile, each.type, each.total_ns, each) for each in profile.operators]
+    return {
+        "axes": dict(one.cell.axes),
+        "launch": one.launch.id,
+        "iterations": profile.iterations,
+        "step_ns": profile.step_ns,
+        "phases_ns": profile.phases,
+        "operators": [*rows, _operator(profile, OUTSIDE, profile.outside_ns, None)],
+    }
+
+
+def _operator(
+    profile: OperatorProfile, name: str, total_ns: int, one: Operator | None
+) -> dict[str, Any]:
+    """A line of a profile; what is outside operators is called by nobody."""
+    return {
+        "operator": name,
+        "calls": one.calls if one else None,
+        "total_ns": total_ns,
+        "share_ratio": total_ns / profile.step_ns if profile.step_ns else None,
+        "quiet_ns": one.quiet_ns if one else None,
+        "call_mean_ns": one.mean_ns if one else None,
+        "call_min_ns": one.min_ns if one else None,
+        "call_max_ns": one.max_ns if one else None,
+    }
 
 
 def _inert(value: Any) -> Any:

@@ -6,12 +6,15 @@ Templates only arrange these; they compute nothing and choose no words.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from corebound.report.charts.axis import Axis
 from corebound.report.charts.interval import IntervalPlot
 from corebound.report.charts.strip import Strip
 from corebound.report.charts.trace import Trace
+
+if TYPE_CHECKING:
+    from corebound.report.view.operators import Operators
 
 Tone = Literal["good", "bad", "warn", "plain"]
 
@@ -206,15 +209,17 @@ class CellRow:
     note: str
     baseline: bool
     command: str
+    throughput: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellTable:
-    """All cells; times are in `unit`."""
+    """All cells; times are in `unit`, and `throughput` says if any cell has one."""
 
     lead: str
     axes: tuple[str, ...]
     unit: str
+    throughput: bool
     rows: tuple[CellRow, ...]
 
 
@@ -285,6 +290,7 @@ class ScenarioPage:
     hero: Hero
     intervals: IntervalTable | None
     why: Why | None
+    operators: Operators | None
     warmup: Warmup | None
     cells: CellTable
     claims: tuple[ClaimRow, ...]

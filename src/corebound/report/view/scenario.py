@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from corebound.report.view.intervals import interval_table
+from corebound.report.view.operators import operators
 from corebound.report.view.page import Head, ScenarioPage
 from corebound.report.view.provenance import provenance
 from corebound.report.view.study import Study
@@ -13,13 +16,16 @@ from corebound.report.view.why import why
 from corebound.report.view.words import day, plain
 
 
-def scenario_page(study: Study, *, now: str, records_file: str) -> ScenarioPage:
+def scenario_page(
+    study: Study, *, now: str, records_file: str, traces: Mapping[str, str] | None = None
+) -> ScenarioPage:
     """Everything on a scenario's page.
 
     Args:
         study: The scenario in the run to show.
         now: ISO moment the page is made.
         records_file: Where the run is kept, as a path from the records' folder.
+        traces: For launches whose trace is in the site, its address from the page.
     """
     origin = provenance(study, records_file=records_file)
     judged = [check for check in origin.checks if check.passed is not None]
@@ -36,6 +42,7 @@ def scenario_page(study: Study, *, now: str, records_file: str) -> ScenarioPage:
         hero=top,
         intervals=interval_table(study),
         why=why(study),
+        operators=operators(study, traces=traces or {}),
         warmup=warmup(study),
         cells=cell_table(study),
         claims=claim_rows(study),

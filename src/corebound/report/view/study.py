@@ -68,6 +68,8 @@ class Study:
         measure: How its cells were measured, under the run's profile.
         planned: All cells of the scenario, in the order of the file.
         cells: Those with a launch, in the same order.
+        profiles: The launches that profiled operators, in the same order; they
+            are none of the cells' launches.
     """
 
     run: Run
@@ -76,10 +78,11 @@ class Study:
     measure: Measure
     planned: tuple[Cell, ...]
     cells: tuple[CellStudy, ...]
+    profiles: tuple[Launch, ...]
 
     @property
     def launches(self) -> tuple[Launch, ...]:
-        """Every launch of the scenario, in the order they ran."""
+        """Every launch that was to measure, in the order they ran."""
         found = (launch for cell in self.cells for launch in cell.launches)
         return tuple(sorted(found, key=lambda launch: (launch.block, launch.position)))
 
@@ -155,7 +158,9 @@ def study(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> Study
     scenario = load_document(source.document, source.path)
     planned = tuple(expand(scenario, source.path))
     measure = measured(scenario, run.profile)
-    by_key = _by_cell(launches)
+    # The one place where a page tells the two kinds apart: figures are of the first alone.
+    by_key = _by_cell(launch for launch in launches if launch.kind == "measure")
+    profiles = [launch for launch in launches if launch.kind == "profile"]
     order = {cell.key: index for index, cell in enumerate(planned)}
     keys = sorted(by_key, key=lambda key: order.get(key, len(order)))
     summaries = {
@@ -189,6 +194,7 @@ def study(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> Study
         measure=measure,
         planned=planned,
         cells=tuple(cells),
+        profiles=tuple(sorted(profiles, key=lambda launch: launch.position)),
     )
 
 

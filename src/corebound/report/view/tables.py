@@ -17,6 +17,7 @@ from corebound.report.view.page import (
     VerdictWord,
 )
 from corebound.report.view.study import CellStudy, Study, compare_cells
+from corebound.report.view.throughput import throughput
 from corebound.report.view.warmup import steady_words
 from corebound.report.view.why import median_migrations
 from corebound.report.view.words import (
@@ -51,11 +52,13 @@ def cell_table(study: Study) -> CellTable:
     if scale is None:
         scale = next((one.summary.median_ns for one in study.cells if one.is_measured), None)
     length_ns, unit = time_unit(scale or 1e6)
+    rows = tuple(_cell_row(study, cell, axes, length_ns) for cell in study.cells)
     return CellTable(
         lead=_cells_lead(study),
         axes=tuple(axis.removeprefix("parameters.").replace("_", " ") for axis in axes),
         unit=unit,
-        rows=tuple(_cell_row(study, cell, axes, length_ns) for cell in study.cells),
+        throughput=any(row.throughput for row in rows),
+        rows=rows,
     )
 
 
@@ -98,6 +101,7 @@ def _cell_row(study: Study, cell: CellStudy, axes: tuple[str, ...], length_ns: f
         note=twin_note(cell),
         baseline=cell.baseline is None and cell.is_measured,
         command=reproduce_command(study, (cell.cell,)),
+        throughput=throughput(cell),
     )
 
 

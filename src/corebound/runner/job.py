@@ -1,0 +1,28 @@
+"""What a run is made of: scenarios' shares of it, and single launches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from corebound.model.record import Kind
+from corebound.model.scenario import Scenario
+from corebound.planning.assemble import Planned
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One scenario's share of a run: all its cells, planned."""
+
+    scenario: Scenario
+    planned: tuple[Planned, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One launch to be made: what of, what for, and under which name it is recorded."""
+
+    id: str
+    kind: Kind
+    block: int
+    position: int
+    planned: Planned

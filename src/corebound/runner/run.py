@@ -1,0 +1,204 @@
+"""The run: blocks of launches in random order, each recorded the moment it ends.
+
+Scenarios take turns block by block, so that the launches that are compared lie
+close together in time and every scenario has something to show if time runs out.
+Operators are profiled when all that is timed has been, so that no profiler is near
+a measurement.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from corebound.launch.launch import Outcome
+from corebound.model.plan import Unfit
+from corebound.model.record import Launch, Run
+from corebound.planning.schedule import order as shuffled
+from corebound.runner.job import Job, Task
+from corebound.runner.ledger import Ledger
+
+
+class Observer(Protocol):
+    """Who watches a run; called between launches, and as time passes within one."""
+
+    def started(self, job: Job, *, left: int) -> None:
+        """A launch starts; as it does, `left` are certain to be wanted, itself included."""
+
+    def ended(self, launch: Launch) -> None:
+        """It has ended and is on the disk; also for a cell that is skipped."""
+
+    def tick(self) -> None:
+        """Time passes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clock:
+    """The time, as the runner needs it: seconds that only rise, and the date in UTC."""
+
+    monotonic_s: Callable[[], float]
+    now: Callable[[], str]
+
+
+Ending = Literal["complete", "out of time"]
+
+
+class Runner:
+    """Measures tasks; everything outside is handed in."""
+
+    def __init__(
+        self,
+        run: Run,
+        tasks: Sequence[Task],
+        *,
+        done: Sequence[Launch],
+        append: Callable[[Launch], None],
+        launch: Callable[[Job], Outcome],
+        observer: Observer,
+        clock: Clock,
+        budget_s: float | None,
+        operators: bool,
+    ) -> None:
+        """Take what there is to do, and what of it a killed run has done already.
+
+        Args:
+            run: The run that the records belong to.
+            tasks: What to measure.
+            done: Launches of this run that are on the disk.
+            append: Puts a launch on the disk.
+            launch: Launches one cell, as `launcher` does.
+            observer: Hears what happens.
+            clock: The time.
+            budget_s: Start no launch after so many seconds; None: no limit.
+            operators: Whether to profile operators where the scenarios ask for it.
+        """
+        self._run = run
+        self._ledgers = [Ledger(task) for task in tasks]
+        for launch_ in done:
+            for ledger in self._ledgers:
+                ledger.enter(launch_)
+        self._append = append
+        self._launch_one = launch
+        self._observer = observer
+        self._clock = clock
+        self._until_s = None if budget_s is None else clock.monotonic_s() + budget_s
+        self._operators = operators
+
+    def run(self) -> Ending:
+        """Launch until nothing is wanted any more, or time is out.
+
+        Raises:
+            LaunchError: the supervisor is gone.
+            InputError: a record could not be written.
+        """
+        for ledger in self._ledgers:
+            for job in ledger.unfit():
+                self._skip(ledger, job, job.planned.unfit)
+        for block in itertools.count():
+            wanted = [(ledger, ledger.wanted(block)) for ledger in self._ledgers]
+            if not any(keys for _, keys in wanted):
+                return self._profile() if self._operators else "complete"
+            for ledger, keys in wanted:
+                for job in self._jobs(ledger, keys, block):
+                    if self._is_late():
+                        return "out of time"
+                    left = sum(one.certain(after=block) for one in self._ledgers)
+                    self._launch(ledger, job, left=left)
+        raise AssertionError("count() has no end")
+
+    def _profile(self) -> Ending:
+        """Once all is measured, launch the cells that tell most once more, each once a run."""
+        jobs = [(ledger, job) for ledger in self._ledgers for job in ledger.profiles()]
+        for done, (ledger, job) in enumerate(jobs):
+            if job.planned.unprofiled is not None:
+                self._skip(ledger, job, job.planned.unprofiled)
+            elif self._is_late():
+                return "out of time"
+            else:
+                self._launch(ledger, job, left=len(jobs) - done)
+        return "complete"
+
+    def _is_late(self) -> bool:
+        return self._until_s is not None and self._clock.monotonic_s() > self._until_s
+
+    def _jobs(self, ledger: Ledger, keys: frozenset[str], block: int) -> Iterator[Job]:
+        """The launches of one block that have not been done, in their order."""
+        every = shuffled(
+            ledger.by_key, seed=self._run.seed, scenario=ledger.scenario.name, block=block
+        )
+        for position, key in enumerate(every):
+            if key in keys and not ledger.has(block, key):
+                yield Job(
+                    id=f"{ledger.scenario.name}-{block}-{position}",
+                    kind="measure",
+                    block=block,
+                    position=position,
+                    planned=ledger.by_key[key],
+                )
+
+    def _skip(self, ledger: Ledger, job: Job, why: Unfit | None) -> None:
+        self._keep(
+            ledger,
+            Launch(
+                id=job.id,
+                kind=job.kind,
+                run=self._run.id,
+                block=job.block,
+                position=job.position,
+                cell=job.planned.cell,
+                status="skipped",
+                reason=why.what if why else None,
+                mend=why.mend if why else None,
+                evidence=(),
+                placement=None,
+                commands=(),
+                started_at=self._clock.now(),
+                duration_ns=0,
+                overhead_ns=0,
+                looks=0,
+                look_ns=0,
+                workers=(),
+                strays=(),
+                log="",
+            ),
+        )
+
+    def _launch(self, ledger: Ledger, job: Job, *, left: int) -> None:
+        self._observer.started(job, left=left)
+        started_at = self._clock.now()
+        began_s = self._clock.monotonic_s()
+        outcome = self._launch_one(job)
+        spent_ns = round((self._clock.monotonic_s() - began_s) * 1e9)
+        self._keep(
+            ledger,
+            Launch(
+                id=job.id,
+                kind=job.kind,
+                run=self._run.id,
+                block=job.block,
+                position=job.position,
+                cell=job.planned.cell,
+                status=outcome.status,
+                reason=outcome.reason,
+                mend=outcome.mend,
+                evidence=outcome.evidence,
+                placement=job.planned.placement,
+                commands=job.planned.commands,
+                started_at=started_at,
+                duration_ns=spent_ns,
+                overhead_ns=outcome.overhead_ns + spent_ns - outcome.duration_ns,
+                looks=outcome.looks,
+                look_ns=outcome.look_ns,
+                workers=outcome.workers,
+                strays=outcome.strays,
+                log=outcome.log,
+                trace=outcome.trace.name if outcome.trace else None,
+            ),
+        )
+
+    def _keep(self, ledger: Ledger, record: Launch) -> None:
+        self._append(record)
+        ledger.enter(record)
+        self._observer.ended(record)

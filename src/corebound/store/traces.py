@@ -1,0 +1,54 @@
+"""Chrome traces of profiled launches, gzipped, beside the file of records they belong to."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+import shutil
+from pathlib import Path
+
+from corebound.errors import InputError
+
+
+def folder_of(records: Path) -> Path:
+    """Where the traces of a run are kept, given its file of records."""
+    return records.with_suffix(".traces")
+
+
+def keep(trace: Path, folder: Path, launch: str) -> Path:
+    """Keep a launch's trace; the file appears whole or not at all.
+
+    Args:
+        trace: What the profiler wrote.
+        folder: Where it goes; made if need be.
+        launch: The launch's id.
+
+    Returns:
+        The file it is kept in.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    kept = folder / f"{launch}.json.gz"
+    fresh = folder / f".{launch}.{os.getpid()}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (
+            trace.open("rb") as source,
+            fresh.open("wb") as target,
+            # Neither name nor time within, so that the same trace is the same file.
+            gzip.GzipFile(filename="", mode="wb", fileobj=target, mtime=0) as packed,
+        ):
+            shutil.copyfileobj(source, packed)
+        fresh.replace(kept)
+    except OSError as error:
+        raise InputError(
+            what=f"a trace could not be kept: {error.strerror}.",
+            where=str(error.filename or kept),
+            mend="Make room, then continue with `corebound run --resume`.",
+        ) from error
+    finally:
+        with contextlib.suppress(OSError):
+            fresh.unlink()
+    return kept

@@ -1,0 +1,196 @@
+"""Operators of a real model, through the real command line and PyTorch's own profiler."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from corebound.launch import environment
+from corebound.model.record import Launch, OperatorProfile
+from corebound.planning.profiling import WITHOUT_PROFILER
+from corebound.store import jsonl
+from corebound.store.traces import folder_of
+
+pytestmark = pytest.mark.frameworks
+
+ROOT = Path(__file__).parents[2]
+SCENARIO = {
+    "schema": 1,
+    "name": "one",
+    "title": "One",
+    "question": "Where does its time go?",
+    "workload": "resnet50-inference",
+    "environment": "pytorch",
+    "matrix": {"binding": ["none", "one-cpu"]},
+    "measure": {"iterations": 3, "launches": {"min": 2, "max": 2}, "operators": 5},
+}
+
+
+def corebound(suite: Path, *words: str) -> str:
+    done = subprocess.run(
+        (sys.executable, "-m", "corebound", *words),
+        cwd=suite,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def launches_of(suite: Path) -> tuple[Launch, ...]:
+    (file,) = jsonl.files(suite / "reports" / "records")
+    return jsonl.read(file).launches
+
+
+def profile_of(launch: Launch) -> OperatorProfile:
+    profile = launch.workers[0].profile
+    assert profile is not None
+    return profile
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A suite whose run was begun without its profiles and then continued with them."""
+    if environment.find("pytorch", ROOT) is None:
+        pytest.skip("environment pytorch has not been made: corebound environment make pytorch")
+    folder = tmp_path_factory.mktemp("suite")
+    (folder / "one.yaml").write_text(json.dumps(SCENARIO))  # JSON is YAML too
+    corebound(folder, "run", "one.yaml", "--unlocked", "--no-operators")
+    assert [launch.kind for launch in launches_of(folder)] == ["measure"] * 4
+    corebound(folder, "run", "--resume", "--unlocked")
+    return folder
+
+
+def test_a_profile_is_a_launch_of_its_own_once_a_cell(suite: Path) -> None:
+    launches = launches_of(suite)
+
+    assert [launch.kind for launch in launches] == ["measure"] * 4 + ["profile"] * 2
+    assert {launch.status for launch in launches} == {"ok"}
+    assert all(launch.workers[0].profile is None for launch in launches[:4])
+    assert all(launch.workers[0].wall_ns == () for launch in launches[4:])
+    assert all(launch.workers[0].threads for launch in launches[4:])
+
+
+def test_the_table_of_resnet50_adds_up_to_its_step(suite: Path) -> None:
+    for launch in launches_of(suite)[4:]:
+        profile = profile_of(launch)
+        operators_ns = sum(one.total_ns for one in profile.operators)
+
+        assert operators_ns + profile.outside_ns == pytest.approx(profile.step_ns, rel=0.01)
+        # Were operators missed, their time would be outside of all of them.
+        assert profile.outside_ns < 0.2 * profile.step_ns
+        assert profile.iterations == 5
+        assert profile.phases == {}
+
+
+def test_the_profile_of_resnet50_has_its_layers(suite: Path) -> None:
+    calls = {one.type: one.calls for one in profile_of(launches_of(suite)[4]).operators}
+
+    # 53 convolutions, each followed by a batch normalisation, and one fully connected layer.
+    assert calls["aten::convolution"] == calls["aten::native_batch_norm"] == 53
+    assert calls["aten::addmm"] == 1
+
+
+def test_a_run_that_goes_on_does_not_repeat_a_profile(suite: Path) -> None:
+    before = launches_of(suite)
+
+    corebound(suite, "run", "--resume", "--unlocked")
+
+    assert launches_of(suite) == before
+
+
+def test_its_trace_is_kept_and_linked_from_the_page(suite: Path) -> None:
+    (file,) = jsonl.files(suite / "reports" / "records")
+
+    corebound(suite, "report")
+
+    for launch in launches_of(suite)[4:]:
+        assert launch.trace == f"{launch.id}.json.gz"
+        kept = (folder_of(file) / launch.trace).read_bytes()
+        assert json.loads(gzip.decompress(kept))["traceEvents"]
+        assert (suite / "reports" / "site" / "traces" / launch.trace).read_bytes() == kept
+        page = (suite / "reports" / "site" / "scenario" / "one.html").read_text()
+        assert f'href="../traces/{launch.trace}"' in page
+
+
+def test_a_training_step_has_phases(suite: Path, tmp_path: Path) -> None:
+    (tmp_path / "training.py").write_text(TRAINING)
+    document = {**SCENARIO, "workload": "training:setup", "matrix": {"binding": ["none"]}}
+    (tmp_path / "one.yaml").write_text(json.dumps(document))
+
+    corebound(tmp_path, "run", "one.yaml", "--unlocked")
+
+    profile = profile_of(launches_of(tmp_path)[-1])
+    assert set(profile.phases) == {"forward", "backward", "update"}
+    assert sum(profile.phases.values()) + profile.outside_ns == pytest.approx(
+        profile.step_ns, rel=0.01
+    )
+
+
+TRAINING = """\
+import torch
+
+def setup():
+    model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    inputs, targets = torch.randn(16, 64), torch.randn(16, 8)
+
+    def step():
+        optimizer.zero_grad()
+        torch.nn.functional.mse_loss(model(inputs), targets).backward()
+        optimizer.step()
+
+    return step
+"""
+
+
+@pytest.mark.parametrize(
+    ("framework", "mode"),
+    [
+        ("pytorch", "eager"),
+        ("tensorflow", "graph"),
+        ("tensorflow", "eager"),
+        ("mindspore", "graph"),
+        ("mindspore", "eager"),
+    ],
+)
+def test_every_framework_tells_the_operators_of_a_training_step(
+    tmp_path: Path, framework: str, mode: str
+) -> None:
+    if environment.find(framework, ROOT) is None:
+        pytest.skip(f"needs its environment: corebound environment make {framework}")
+    document = {
+        **SCENARIO,
+        "workload": "small-network-training",
+        "environment": framework,
+        "parameters": {"mode": mode},
+        "matrix": {},
+    }
+    (tmp_path / "one.yaml").write_text(json.dumps(document))
+
+    corebound(tmp_path, "run", "one.yaml", "--unlocked")
+
+    profile = profile_of(launches_of(tmp_path)[-1])
+    operators_ns = sum(one.total_ns for one in profile.operators)
+    assert operators_ns + profile.outside_ns == pytest.approx(profile.step_ns, rel=0.01)
+    # 7 layers multiply matrices once forward and twice backward, but the first has no
+    # gradient of its inputs to find; whatever the framework calls a product.
+    products = [one for one in profile.operators if re.search("MatMul|mm$", one.type)]
+    assert sum(one.calls for one in products) == 20
+
+
+@pytest.mark.parametrize(
+    "adapter", sorted((ROOT / "src/corebound/frameworks").glob("*_adapter.py"))
+)
+def test_an_adapter_has_a_profiler_or_a_reason_why_not(adapter: Path) -> None:
+    name = adapter.stem.removesuffix("_adapter")
+    framework = "none" if name == "python" else name
+
+    assert ("\ndef profile(" in adapter.read_text()) == (framework not in WITHOUT_PROFILER)

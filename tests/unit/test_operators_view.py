@@ -1,0 +1,185 @@
+"""Operators on the page: side by side, adding up, and who stands out."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+
+import pytest
+
+from build import a_launch, a_profiled_launch, a_run, a_scenario, a_worker, an_operator
+from corebound.model.record import Launch
+from corebound.model.scenario import Scenario
+from corebound.planning.expand import expand
+from corebound.report.view.export import cells_json, operators_csv
+from corebound.report.view.operators import Operators, operators
+from corebound.report.view.study import Study, latest_studies
+from corebound.report.view.words import plain
+from corebound.stats.summary import summarise_launch
+
+NONE, ONE_CPU = "binding=none", "binding=one-cpu"
+
+
+def a_study(*profiles: Launch, scenario: Scenario | None = None) -> Study:
+    scenario = scenario or a_scenario()
+    measured = [
+        a_launch(cell=cell, block=block, position=place, workers=(a_worker(),))
+        for place, cell in enumerate(expand(scenario, "a.yaml"))
+        for block in range(2)
+    ]
+    return latest_studies([(a_run(scenarios=(scenario,)), (*measured, *profiles))])[0]
+
+
+def profiles(*, add_ns: int = 300_000, conv_ns: int = 600_000) -> tuple[Launch, Launch]:
+    none, one_cpu = expand(a_scenario(), "a.yaml")
+    return (
+        a_profiled_launch(an_operator(), an_operator("add", 300_000), cell=none),
+        a_profiled_launch(
+            an_operator("conv", conv_ns), an_operator("add", add_ns), cell=one_cpu, position=1
+        ),
+    )
+
+
+def section(study: Study, **traces: str) -> Operators:
+    made = operators(study, traces={name.replace("_", "-"): one for name, one in traces.items()})
+    assert made is not None
+    return made
+
+
+def test_without_a_profile_there_is_no_section() -> None:
+    assert operators(a_study(), traces={}) is None
+
+
+def test_a_profile_enters_no_figure() -> None:
+    study = a_study(*profiles())
+
+    assert [launch.kind for launch in study.launches] == ["measure"] * 4
+    assert [cell.summary.attempts for cell in study.cells] == [2, 2]
+    with pytest.raises(ValueError, match="was profiled"):
+        summarise_launch(study.profiles[0], "auto")
+
+
+def test_cells_stand_side_by_side_the_baseline_first() -> None:
+    (table,) = section(a_study(*profiles(add_ns=900_000))).tables
+
+    assert [column.name for column in table.columns] == ["unbound", "one CPU"]
+    rows = {row.name: [one.time for one in row.times] for row in table.rows}
+    # The one that takes most in either cell comes first.
+    assert list(rows) == ["add", "conv", "outside operators"]
+    assert rows["add"] == ["0.30", "0.90"]
+    assert rows["outside operators"] == ["0.10", "0.10"]
+
+
+def test_a_column_adds_up_to_its_step() -> None:
+    (table,) = section(a_study(*profiles())).tables
+
+    step = table.sums[0].times[0]
+    assert (step.time, step.share) == ("1.00", "100 %")
+    assert sum(float(row.times[0].time) for row in table.rows) == pytest.approx(1.0)
+
+
+def test_more_than_twelve_types_are_summed_up() -> None:
+    many = [an_operator(f"type{index:02}", 1_000_000 - index) for index in range(20)]
+    cell = expand(a_scenario(), "a.yaml")[0]
+
+    (table,) = section(a_study(a_profiled_launch(*many, cell=cell))).tables
+
+    assert [row.name for row in table.rows[11:]] == [
+        "type11",
+        "8 other types",
+        "outside operators",
+    ]
+
+
+def test_an_operator_that_takes_more_than_half_is_named() -> None:
+    made = section(a_study(profiles()[0]))
+
+    assert made.title == "Where the time goes: 60 % into conv"
+    assert plain(made.tables[0].notes[0]) == "conv alone takes 60 % of the step."
+
+
+def test_the_operator_that_makes_the_difference_is_named() -> None:
+    made = section(a_study(*profiles(add_ns=2_300_000, conv_ns=700_000)))
+
+    assert plain(made.tables[0].notes[-1]) == (
+        "A step with one CPU takes 2.10 ms more; 2.00 ms of that is add."
+    )
+
+
+def test_phases_are_shown_where_the_framework_tells_them() -> None:
+    cell = expand(a_scenario(), "a.yaml")[0]
+    launch = a_profiled_launch(cell=cell, phases={"forward": 500_000, "backward": 400_000})
+
+    (table,) = section(a_study(launch)).tables
+
+    assert [(row.name, row.times[0].share) for row in table.phases] == [
+        ("of it forward", "50 %"),
+        ("of it backward", "40 %"),
+    ]
+
+
+def test_each_baseline_has_a_table_named_by_what_sets_it_apart() -> None:
+    scenario = a_scenario(
+        workload="gemm",
+        matrix={"environment": ["numpy", "pytorch"], "binding": ["none", "one-cpu"]},
+        baseline={"binding": "none"},
+    )
+    cells = expand(scenario, "a.yaml")
+    launches = [a_profiled_launch(cell=cells[place], position=place) for place in (0, 2)]
+
+    made = section(a_study(*launches, scenario=scenario))
+
+    assert [table.title for table in made.tables] == ["environment numpy", "environment pytorch"]
+
+
+def test_what_could_not_be_profiled_says_why() -> None:
+    skipped = replace(
+        a_launch(status="skipped", reason="NumPy has no profiler.", mend="Its figures stand."),
+        kind="profile",
+    )
+
+    made = section(a_study(skipped))
+
+    assert made.tables == ()
+    assert [one.reason for one in made.unprofiled] == ["NumPy has no profiler."]
+
+
+def test_only_traces_that_are_in_the_site_are_linked() -> None:
+    study = a_study(*profiles())
+
+    (table,) = section(study, a_scenario_profile_1="../traces/one.json.gz").tables
+
+    assert table.traces == (("one CPU", "../traces/one.json.gz"),)
+
+
+def test_a_profile_in_which_nothing_ran_is_all_outside() -> None:
+    launch = profiles()[0]
+    worker = launch.workers[0]
+    assert worker.profile is not None
+    empty = replace(worker.profile, operators=(), outside_ns=worker.profile.step_ns)
+    study = a_study(replace(launch, workers=(replace(worker, profile=empty),)))
+
+    (table,) = section(study).tables
+
+    assert [(row.name, row.times[0].share) for row in table.rows] == [
+        ("outside operators", "100 %")
+    ]
+    assert "none,outside operators,,1000000,1.0,,,," in operators_csv(study)
+
+
+def test_the_exports_hold_every_operator_and_what_is_left() -> None:
+    study = a_study(*profiles())
+
+    lines = list(csv.DictReader(io.StringIO(operators_csv(study))))
+    document = json.loads(cells_json(study))
+
+    assert [(line["binding"], line["operator"]) for line in lines[:3]] == [
+        ("none", "conv"),
+        ("none", "add"),
+        ("none", "outside operators"),
+    ]
+    assert lines[0]["call_mean_ns"] == "300000.0"
+    assert sum(int(line["total_ns"]) for line in lines[:3]) == document["profiles"][0]["step_ns"]
+    assert operators_csv(a_study()) == ""
