@@ -21,6 +21,10 @@ class Product:
         """Multiply once: 2·size³ floating-point operations."""
         return torch.mm(self.left, self.right, out=self.out)
 
+    def work(self) -> dict[str, float]:
+        """What a step does: 2·size³ floating-point operations."""
+        return {"flop": 2.0 * len(self.left) ** 3}
+
     def check(self, result: torch.Tensor) -> None:
         """Three rows against the same product in float64.
 

@@ -1,0 +1,101 @@
+"""A MindSpore data set of images that are cropped, flipped and scaled on their way to a batch."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import mindspore.dataset as ds
+import numpy as np
+from mindspore.dataset import vision
+
+from corebound.worker.workload import WorkloadError
+
+IMAGES = 512
+SOURCE_PIXELS = 64
+# Tuning looks at the pipeline every so many batches; by default only once an epoch.
+BATCHES_A_LOOK = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pipeline:
+    """Batches without end, prepared ahead by the pipeline's own threads.
+
+    Attributes:
+        source: MindSpore's iterator; it hands out images and labels.
+        batches: How many a step takes.
+        expected: The shape of a batch of images: batch×3×image×image.
+        folder: Where tuning leaves what it found.
+    """
+
+    source: Iterator[Any]
+    batches: int
+    expected: tuple[int, ...]
+    folder: Path
+
+    def step(self) -> Any:
+        """Take the next batches; returns the images of the last."""
+        for _ in range(self.batches):
+            images, _labels = next(self.source)
+        return images
+
+    def work(self) -> dict[str, float]:
+        """What a step does: so many batches of images."""
+        return {"images": float(self.batches * self.expected[0])}
+
+    def check(self, images: Any) -> None:
+        """Images of the right shape, between 0 and 1, and not all of one colour.
+
+        Raises:
+            WorkloadError: they are not.
+        """
+        good = images.shape == self.expected and images.min() >= 0 and images.max() <= 1
+        if not good or images.std() < 0.05:
+            raise WorkloadError(
+                what=f"the data set gave {images.shape} images, not {self.expected} in 0 to 1.",
+                mend="Timings of a wrong result mean nothing: check the build of MindSpore.",
+            )
+
+    def teardown(self) -> None:
+        """Stop the pipeline and take away what tuning wrote."""
+        self.source.stop()  # type: ignore[attr-defined]  # MindSpore's iterator has it
+        shutil.rmtree(self.folder)
+
+
+def pipeline(
+    *, batch: int = 32, image: int = 96, batches: int = 20, loaders: int = 1, autotune: bool = False
+) -> Pipeline:
+    """Set up random images of 64×64 that are enlarged to 3×image×image.
+
+    Args:
+        batch: Images in a batch.
+        image: Height and width that crops are enlarged to.
+        batches: How many a step takes: tuning needs hundreds to make its mind up.
+        loaders: Threads for each operation, to begin with.
+        autotune: Let MindSpore change the threads and the lengths of queues as it runs.
+    """
+    folder = Path(tempfile.mkdtemp())
+    if autotune:
+        ds.config.set_enable_autotune(True, str(folder / "tuned"))  # noqa: FBT003  # it takes no keywords
+        ds.config.set_autotune_interval(BATCHES_A_LOOK)
+    pixels = np.random.randint(256, size=(IMAGES, SOURCE_PIXELS, SOURCE_PIXELS, 3))
+    columns = (pixels.astype(np.uint8), np.arange(IMAGES, dtype=np.int32))
+    images = ds.NumpySlicesDataset(columns, ["image", "label"], num_parallel_workers=1)
+    operations = [
+        vision.RandomResizedCrop(image),
+        vision.RandomHorizontalFlip(),
+        vision.Rescale(1 / 255, 0.0),
+        vision.HWC2CHW(),
+    ]
+    mapped = images.map(operations, ["image"], num_parallel_workers=loaders)
+    batched = mapped.batch(batch, drop_remainder=True, num_parallel_workers=loaders).repeat()
+    return Pipeline(
+        source=batched.create_tuple_iterator(num_epochs=1, output_numpy=True),
+        batches=batches,
+        expected=(batch, 3, image, image),
+        folder=folder,
+    )

@@ -1,0 +1,339 @@
+"""The workloads of the bottleneck guide and the models people serve, in their real frameworks."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corebound.launch import environment
+from corebound.model.record import Launch
+from corebound.store import jsonl
+from corebound.workloads import cpu_time
+
+pytestmark = pytest.mark.frameworks
+
+ROOT = Path(__file__).parents[2]
+
+
+def python_of(name: str) -> Path:
+    found = environment.find(name, ROOT)
+    if found is None:
+        pytest.skip(f"environment {name} has not been made: corebound environment make {name}")
+    return found.python
+
+
+def measure(suite: Path, name: str, **scenario: Any) -> tuple[Launch, ...]:
+    """Run one scenario through the command line; see that it leaves only its records."""
+    python_of(name)
+    document = {
+        "schema": 1,
+        "name": "one",
+        "title": "One",
+        "question": "Does it run?",
+        "environment": name,
+        "measure": {"iterations": 3, "launches": {"min": 2, "max": 2}},
+        **scenario,
+    }
+    (suite / "one.yaml").write_text(json.dumps(document))  # JSON is YAML too
+    done = subprocess.run(
+        (sys.executable, "-m", "corebound", "run", "one.yaml", "--json", "--unlocked"),
+        cwd=suite,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {file.name for file in suite.iterdir()} == {"one.yaml", "reports"}
+    (file,) = jsonl.files(suite / "reports" / "records")
+    return jsonl.read(file).launches
+
+
+def in_environment(name: str, code: str, *, cwd: Path) -> str:
+    """Run code under an environment's Python that sees the package and nothing else of ours."""
+    library = cwd / "library"
+    library.mkdir()
+    (library / "corebound").symlink_to(ROOT / "src" / "corebound")
+    done = subprocess.run(
+        (str(python_of(name)), "-c", code),
+        cwd=cwd,
+        env={"PYTHONPATH": str(library)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("workload", "parameters", "work"),
+    [
+        ("image-training", {"model": "small", "batch": 2}, {"images": 2}),
+        ("image-pipeline", {"model": "large", "batch": 2}, {"images": 2}),
+        ("checkpoint-training", {"model": "small", "steps": 2, "batch": 2}, {"images": 4}),
+        ("hourglass-training", {"channels": 16, "image": 128, "dropout": "cheap"}, {"images": 2}),
+        ("mobilenet-inference", {"image": 64, "dtype": "bfloat16"}, {"images": 1}),
+        ("encoder-inference", {"layers": 1, "dtype": "bfloat16"}, {"sequences": 1}),
+        ("lstm-inference", {"sequence": 4, "dtype": "bfloat16"}, {"sequences": 1}),
+        ("recommender-inference", {"batch": 1, "dtype": "bfloat16"}, {"samples": 1}),
+        ("decoder-inference", {"batch": 2, "context": 2}, {"tokens": 2}),
+        ("gemm", {"size": 32}, {"flop": 2 * 32**3}),
+    ],
+)
+def test_it_runs_checks_itself_and_counts_its_work(
+    tmp_path: Path, workload: str, parameters: dict[str, Any], work: dict[str, float]
+) -> None:
+    launches = measure(tmp_path, "pytorch", workload=workload, parameters=parameters)
+
+    assert [launch.status for launch in launches] == ["ok", "ok"]
+    for launch in launches:
+        assert launch.strays == ()
+        assert launch.workers[0].work == work
+        assert len(launch.workers[0].wall_ns) == 3
+
+
+def test_loaders_are_part_of_the_launch_and_gone_after_it(tmp_path: Path) -> None:
+    launches = measure(
+        tmp_path,
+        "pytorch",
+        workload="image-pipeline",
+        parameters={"preprocessing": "heavy", "loaders": 2, "batch": 4},
+        binding="one-cpu",
+        measure={"iterations": 12, "launches": {"min": 2, "max": 2}},
+    )
+
+    assert [launch.status for launch in launches] == ["ok", "ok"]
+    for launch in launches:
+        assert launch.strays == ()
+        (worker,) = launch.workers
+        assert len({thread.pid for thread in worker.threads}) == 3
+        # Decoding and blurring 4 of 1024×768 takes several milliseconds, all of it in loaders.
+        assert sum(worker.cpu_ns) > 12 * 5_000_000
+
+
+def test_processes_that_train_together_are_part_of_the_launch_and_gone_after_it(
+    tmp_path: Path,
+) -> None:
+    launches = measure(
+        tmp_path,
+        "pytorch",
+        workload="distributed-training",
+        parameters={"processes": 2, "model": "small", "batch": 8},
+        threads=1,
+    )
+
+    assert [launch.status for launch in launches] == ["ok", "ok"]
+    for launch in launches:
+        assert launch.strays == ()
+        (worker,) = launch.workers
+        assert len({thread.pid for thread in worker.threads}) == 2
+        assert worker.work == {"images": 8}
+
+
+@pytest.mark.parametrize(("blas", "called"), [("openblas", "OpenBLAS "), ("mkl", "MKL 20")])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_blas_that_multiplies_is_the_one_that_is_recorded(
+    tmp_path: Path, blas: str, called: str, dtype: str
+) -> None:
+    launches = measure(
+        tmp_path,
+        "numpy-mkl",
+        workload="gemm-blas",
+        parameters={"size": 64, "dtype": dtype, "blas": blas},
+        threads=1,
+    )
+
+    assert [launch.status for launch in launches] == ["ok", "ok"]
+    for launch in launches:
+        assert str(launch.workers[0].blas).startswith(called)
+        assert launch.workers[0].threads_used == 1
+
+
+def test_mkl_is_missed_by_name_where_there_is_none(tmp_path: Path) -> None:
+    told = in_environment(
+        "numpy",
+        "from corebound.workloads.gemm_blas_numpy import product\n"
+        "try:\n    product(size=4, blas='mkl')\nexcept Exception as error:\n    print(error)",
+        cwd=tmp_path,
+    )
+
+    assert told.strip() == "this environment has no MKL."
+
+
+@pytest.mark.parametrize(
+    ("module", "made", "spoil", "says"),
+    [
+        # The update goes uphill.
+        (
+            "image_training_pytorch",
+            "step(batch=2)",
+            "made.optimizer.param_groups[0]['lr'] = -0.01",
+            "the loss went from",
+        ),
+        (
+            "image_pipeline_pytorch",
+            "step(batch=2)",
+            "made._optimizer.param_groups[0]['lr'] = -0.01",
+            "the loss went from",
+        ),
+        (
+            "hourglass_pytorch",
+            "step(channels=16)",
+            "made.inputs[0] = float('nan')",
+            "the loss went from nan",
+        ),
+        (
+            "checkpoint_pytorch",
+            "epoch(model='small', steps=2, batch=2)",
+            """
+wrong = lambda state: {name: one + 1 for name, one in state["model"].items()}
+torch.save = lambda state, file, save=torch.save: save({"model": wrong(state)}, file)
+""",
+            "the checkpoint does not hold",
+        ),
+        (
+            "mobilenet_pytorch",
+            "inference(image=64)",
+            "made.model.classifier[3] = torch.nn.Linear(1280, 10)",
+            "MobileNetV3 gave (1, 10), not (1, 1000).",
+        ),
+        # One bias more for every class changes no loss, only the weights of one process.
+        (
+            "distributed_pytorch",
+            "step(model='small', batch=4)",
+            """
+def drift(step=made.step):
+    loss = step()
+    made._rank.training.model.module[-1].bias.data += 1e-3
+    return loss
+made.step = drift
+""",
+            "after a step the processes have different weights.",
+        ),
+        (
+            "lstm_pytorch",
+            "inference(sequence=2)",
+            "[torch.nn.init.zeros_(one) for one in made.model.parameters()]",
+            "the LSTM gave the same number everywhere.",
+        ),
+        (
+            "encoder_pytorch",
+            "inference(sequence=4, layers=1)",
+            "torch.nn.init.constant_(made.model._norm.weight, float('inf'))",
+            "the encoder gave numbers that are not finite.",
+        ),
+        (
+            "recommender_pytorch",
+            "inference(batch=2)",
+            "made.model._top[3] = torch.nn.Identity()",
+            "the recommender gave wrong probabilities.",
+        ),
+        (
+            "decoder_pytorch",
+            "inference(context=4)",
+            """
+def forgetful(layer, numbers, cache, begin):
+    return numbers + numbers.cumsum(1)
+decoder_pytorch.Layer.forward = forgetful
+""",
+            "the decoder's cache changes what it writes.",
+        ),
+    ],
+)
+def test_a_wrong_output_is_noticed(
+    tmp_path: Path, module: str, made: str, spoil: str, says: str
+) -> None:
+    told = in_environment(
+        "pytorch",
+        "import torch\n"
+        "from corebound.worker.workload import WorkloadError\n"
+        f"from corebound.workloads import {module}\n"
+        "torch.manual_seed(1)\n"
+        f"made = {module}.{made}\n"
+        f"torch.set_grad_enabled(False)\n{spoil}\ntorch.set_grad_enabled(True)\n"
+        "try:\n    made.check(made.step())\nexcept WorkloadError as error:\n    print(error)",
+        cwd=tmp_path,
+    )
+
+    assert told.startswith(says)
+
+
+def test_models_have_the_size_that_they_are_said_to_have(tmp_path: Path) -> None:
+    told = in_environment(
+        "pytorch",
+        "from corebound.workloads import (decoder_pytorch, encoder_pytorch,\n"
+        "    image_training_pytorch, lstm_pytorch, mobilenet_pytorch)\n"
+        "models = (image_training_pytorch.classifier('small'),\n"
+        "    image_training_pytorch.classifier('large'), mobilenet_pytorch.inference().model,\n"
+        "    encoder_pytorch.inference().model, lstm_pytorch.inference().model,\n"
+        "    decoder_pytorch.inference().model)\n"
+        "print([sum(p.numel() for p in model.parameters()) for model in models])",
+        cwd=tmp_path,
+    )
+
+    # Three convolutions with their norms, and one layer of 64 by 100:
+    small = sum(9 * a * b + b + 2 * b for a, b in ((3, 16), (16, 32), (32, 64))) + 65 * 100
+    # ResNet-18 and MobileNetV3 as torchvision documents them, the first for 100 classes.
+    large, mobile = 11_689_512 - 513 * 900, 5_483_032
+    layer = 4 * (768 * 768 + 768) + 2 * 768 * 3072 + 3072 + 768 + 4 * 768
+    encoder = (30_522 + 512 + 2) * 768 + 12 * layer
+    lstm = 2 * 4 * (2 * 512 * 512 + 2 * 512)
+    within = 4 * (512 * 512 + 512) + 2 * 512 * 2048 + 2048 + 512 + 4 * 512
+    decoder = (2 * 8_000 + 256 + 2) * 512 + 4 * within
+    assert told.strip() == str([small, large, mobile, encoder, lstm, decoder])
+
+
+def test_the_cheap_dropout_drops_a_tenth_and_keeps_the_mean(tmp_path: Path) -> None:
+    told = in_environment(
+        "pytorch",
+        "import torch\n"
+        "from corebound.workloads.hourglass_pytorch import CheapDropout\n"
+        "torch.manual_seed(1)\n"
+        "kept = CheapDropout(0.1)(torch.ones(1000, 1001))\n"
+        "print(kept.shape, float((kept == 0).float().mean()), float(kept.mean()),\n"
+        "    float((kept.view(-1)[::8] == 0).float().mean()),\n"
+        "    float((kept.view(-1)[7::8] == 0).float().mean()))",
+        cwd=tmp_path,
+    )
+
+    shape, figures = told.strip().split(") ")[0], told.strip().split("]) ")[1].split()
+    assert shape.startswith("torch.Size([1000, 1001]")
+    dropped, mean, first, last = map(float, figures)
+    # 26 of 256; the standard error of a share of a million is 0.0003, of an eighth 0.0009.
+    assert dropped == pytest.approx(26 / 256, abs=0.002)
+    assert mean == pytest.approx(1, abs=0.003)
+    assert first == pytest.approx(last, abs=0.006)
+
+
+def test_the_cpu_time_of_a_child_counts_while_it_lives() -> None:
+    burn = "import time\nwhile time.process_time() < 0.05: pass\nprint(flush=True)\ninput()"
+    with subprocess.Popen(
+        (sys.executable, "-c", burn), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        own_ns = time.process_time_ns()
+        both_ns = cpu_time.with_children_ns([child.pid])
+        child.communicate("\n")
+        ended_ns = cpu_time.with_children_ns([child.pid])
+
+    assert both_ns >= own_ns + 50_000_000
+    assert ended_ns < both_ns
+
+
+def test_a_checkpoint_interval_that_leaves_iterations_unlike_is_refused(tmp_path: Path) -> None:
+    told = in_environment(
+        "pytorch",
+        "from corebound.workloads.checkpoint_pytorch import epoch\n"
+        "try:\n    epoch(model='small', steps=3, every=2)\n"
+        "except Exception as error:\n    print(error, error.mend)",
+        cwd=tmp_path,
+    )
+
+    assert "Make `steps` a multiple of `every`" in told
