@@ -116,6 +116,43 @@ def test_a_noisy_difference_is_not_called_a_winner() -> None:
     assert "launches of each would decide it" in plain(a_page(found).hero.support)
 
 
+def many_equal_settings(others: int) -> Study:
+    """One setting looks 3 % faster, its blocks some 2 % apart: p = 0.01 by itself."""
+    threads = [str(number) for number in range(1, others + 2)]
+    scenario = a_scenario(
+        matrix={"binding": ["none"], "threads": ["default", *map(int, threads)]},
+        baseline={"threads": "default"},
+    )
+    cells = cells_of(scenario)
+    launches = launches_of(cells["binding=none,threads=default"], 10.0)
+    for number in threads:
+        each = [10.0] * BLOCKS if number != "1" else [10 / 1.03 * (1 + d / 100) for d in WOBBLE]
+        launches += [
+            a_launch(
+                cell=cells[f"binding=none,threads={number}"],
+                block=block,
+                workers=(a_worker(wall_ns=(round(milliseconds * 1e6),) * 30),),
+                placement=a_placement(threads=int(number), bound=False),
+            )
+            for block, milliseconds in enumerate(each)
+        ]
+    return latest_studies([(a_run(scenarios=(scenario,)), tuple(launches))])[0]
+
+
+WOBBLE = (2.3, -1.9, 1.9, -2.4, 2.2, -1.9)
+
+
+def test_what_one_of_many_comparisons_shows_by_chance_is_no_headline() -> None:
+    alone, among_many = many_equal_settings(0), many_equal_settings(40)
+
+    assert alone.ranked[0].comparison.verdict == "faster"
+    assert among_many.ranked[0].comparison.verdict == "faster"
+    assert "1.03× faster" in verdict(alone)
+    assert verdict(among_many).startswith("No setting is clearly faster")
+    assert "of 41 comparisons some look so by chance" in plain(a_page(among_many).hero.support)
+    assert overview_page([among_many], now=NOW).rows[0].verdict.word == "undecided"
+
+
 def test_a_scenario_without_a_valid_launch_says_why() -> None:
     failed = a_launch(
         cell=cells_of(a_scenario())["binding=none"], status="failed", reason="it crashed."

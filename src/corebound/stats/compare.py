@@ -37,6 +37,8 @@ class Comparison:
         pairs: How many blocks had an `ok` launch of both and were paired; 0
             where fewer than two had and the launches were compared unpaired.
         per_block: Each paired block and the ratio within it.
+        p_value: How likely launches of two equal cells are to differ so much; None
+            without an interval. For `multiplicity.holm`, where cells are many.
         launches_needed: Where undecided, about how many launches of each it
             takes to decide at the spread seen; None where decided or where the
             data cannot tell.
@@ -47,6 +49,7 @@ class Comparison:
     verdict: Verdict
     pairs: int
     per_block: tuple[tuple[int, float], ...]
+    p_value: float | None
     launches_needed: int | None
 
 
@@ -110,6 +113,7 @@ def compare(
         verdict=verdict,
         pairs=len(estimate.blocks),
         per_block=tuple((block, math.exp(log)) for block, log in estimate.blocks),
+        p_value=_p_value(estimate),
         launches_needed=_launches_needed(estimate, margin) if verdict == "undecided" else None,
     )
 
@@ -192,6 +196,15 @@ def _interval(estimate: _Estimate) -> Interval | None:
         freedom=estimate.freedom,
         confidence=CONFIDENCE,
     )
+
+
+def _p_value(estimate: _Estimate) -> float | None:
+    """Two-sided, of the hypothesis that the ratio is 1."""
+    if estimate.error is None or estimate.freedom is None:
+        return None
+    if estimate.error == 0:
+        return 1.0 if estimate.middle == 0 else 0.0
+    return 2 * float(special.stdtr(estimate.freedom, -abs(estimate.middle) / estimate.error))
 
 
 def _verdict(interval: Interval | None, margin: float) -> Verdict:

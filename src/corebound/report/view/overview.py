@@ -181,7 +181,9 @@ def _state(study: Study) -> VerdictWord:
     if study.winner is not None:
         return verdict_word("faster")
     if study.ranked:
-        return verdict_word(study.ranked[0].comparison.verdict)
+        nearest = study.ranked[0].comparison.verdict
+        # Faster by itself, but not clearly so among as many comparisons.
+        return verdict_word("undecided" if nearest == "faster" else nearest)
     measured = any(cell.is_measured for cell in study.cells)
     return _ALONE if measured else NOT_MEASURED
 

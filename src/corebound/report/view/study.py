@@ -11,6 +11,7 @@ from corebound.model.scenario import Measure, Scenario, measured
 from corebound.planning.expand import baseline_of, expand
 from corebound.planning.load import load_document
 from corebound.stats.compare import Comparison, compare
+from corebound.stats.multiplicity import holm
 from corebound.stats.summary import CellSummary, LaunchSummary, summarise
 
 
@@ -100,10 +101,17 @@ class Study:
     def winner(self) -> Duel | None:
         """The fastest of the cells that are clearly faster than their baseline.
 
-        Cells that came to the same as an earlier one stand back where they can:
-        which of the two is ahead is noise.
+        Clearly: also as one of all the scenario's comparisons, of which one in
+        twenty would look faster or slower by chance. Cells that came to the same
+        as an earlier one stand back where they can: which of the two is ahead is
+        noise.
         """
-        faster = [duel for duel in self.ranked if duel.comparison.verdict == "faster"]
+        clear = holm([duel.comparison.p_value for duel in self.ranked])
+        faster = [
+            duel
+            for duel, is_clear in zip(self.ranked, clear, strict=True)
+            if is_clear and duel.comparison.verdict == "faster"
+        ]
         return next((duel for duel in faster if duel.cell.twin is None), next(iter(faster), None))
 
     @property

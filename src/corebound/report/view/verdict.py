@@ -114,6 +114,11 @@ def _none_faster(study: Study) -> tuple[Text, Text]:
         *_medians(cell, study.ranked[0].baseline),
         f" {_pairs(comparison)}",
     ]
+    if comparison.verdict == "faster":
+        support.append(
+            f" Alone that would count as faster; of {len(study.ranked)} comparisons"
+            " some look so by chance, and more launches would tell."
+        )
     if comparison.launches_needed:
         needed = count(comparison.launches_needed, "launch", "launches")
         support.append(f" At this noise about {needed} of each would decide it.")
