@@ -114,9 +114,11 @@ def _none_faster(study: Study) -> tuple[Text, Text]:
         *_medians(cell, study.ranked[0].baseline),
         f" {_pairs(comparison)}",
     ]
-    if comparison.verdict == "faster":
+    by_itself = sum(duel.comparison.verdict == "faster" for duel in study.ranked)
+    if by_itself:
+        rows = "One row below counts" if by_itself == 1 else f"{by_itself} rows below count"
         support.append(
-            f" Alone that would count as faster; of {len(study.ranked)} comparisons"
+            f" {rows} as faster taken alone; of {len(study.ranked)} comparisons"
             " some look so by chance, and more launches would tell."
         )
     if comparison.launches_needed:
