@@ -92,7 +92,7 @@ def run(scratch: Path, supervision: Supervision) -> Launcher:
                 requests=(request,) * workers,
                 threads_asked=None,
                 timeout_s=timeout_s,
-                library=scratch / "library",
+                python_path=scratch / "library",
                 scratch=folder,
             ),
             supervision,

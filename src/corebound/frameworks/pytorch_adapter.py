@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import torch
+from torch import library
 from torch.profiler import ProfilerActivity, record_function
 
 from corebound.model.wire import Profile
@@ -107,7 +108,7 @@ def torchvision() -> ModuleType:
         if "torchvision::nms" not in str(error):
             raise
     for operator in ("nms", "qnms"):
-        torch.library.define(
+        library.define(
             f"torchvision::{operator}",
             "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
         )

@@ -5,22 +5,18 @@ from __future__ import annotations
 import os
 import selectors
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from corebound.errors import LaunchError
-from corebound.launch import proof
+from corebound.launch import inherit, proof
 from corebound.launch.supervise import Supervision
 from corebound.launch.talk import Talk
 from corebound.launch.telemetry import Watch
 from corebound.model import wire
 from corebound.model.plan import Command, Placement
 from corebound.model.record import Status, Worker
-
-# What a process may inherit. Anything else of the user's shell, a stray
-# OMP_NUM_THREADS above all, would make a cell depend on who ran it.
-INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH")
 
 # How long a worker may take to leave after its work: atexit handlers, pools.
 LEAVE_S = 10.0
@@ -40,7 +36,7 @@ class Order:
         requests: What each is asked.
         threads_asked: What the framework's pool has to have; None: anything.
         timeout_s: Deadline for all of it, from the start.
-        library: A folder that holds the package `corebound` and nothing else.
+        python_path: A folder that holds the package `corebound` and nothing else.
         scratch: An empty folder, which the caller removes.
     """
 
@@ -49,7 +45,7 @@ class Order:
     requests: tuple[wire.Request, ...]
     threads_asked: int | None
     timeout_s: float
-    library: Path
+    python_path: Path
     scratch: Path
 
 
@@ -160,7 +156,9 @@ class _Session:
         work.mkdir()
         with self._log.open("ab") as log:
             for command, request in zip(self._order.commands, self._order.requests, strict=True):
-                env = worker_environment(command, self._order.library, self._order.scratch)
+                env = inherit.environment(
+                    command, python_path=self._order.python_path, scratch=self._order.scratch
+                )
                 talk = Talk(request)
                 self._talks.append(talk)
                 talk.started(
@@ -280,18 +278,6 @@ class _Session:
         if not spans:
             return 0
         return max(ended for _, ended in spans) - min(began for began, _ in spans)
-
-
-def worker_environment(command: Command, library: Path, scratch: Path) -> Mapping[str, str]:
-    """A worker's whole environment: a few inherited names, ours, then the cell's."""
-    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
-    ours = {
-        "PYTHONPATH": str(library),
-        "PYTHONNOUSERSITE": "1",
-        "PYTHONUNBUFFERED": "1",
-        "TMPDIR": str(scratch),
-    }
-    return {**inherited, **ours, **dict(command.env)}
 
 
 def _tail(file: Path) -> str:

@@ -165,15 +165,11 @@ class End:
     """All iterations are through and the step was torn down.
 
     Attributes:
-        loop_began_ns: CLOCK_MONOTONIC when the loop after `GO` began.
-        loop_ended_ns: The same when it ended.
         allowed: For a command, every different set of CPUs that its process
             was allowed as it ended; None otherwise.
     """
 
     kind: Literal["end"] = "end"
-    loop_began_ns: int
-    loop_ended_ns: int
     allowed: list[list[int]] | None = None
 
 

@@ -26,7 +26,7 @@ def launcher(
         kept: The folder that the run's traces are kept in.
         tick: Called as time passes within a launch.
     """
-    library = _library(scratch)
+    python_path = _python_path(scratch)
     folder = scratch / "launch"
 
     def launch_one(job: Job) -> Outcome:
@@ -40,7 +40,7 @@ def launcher(
             requests=requests(job),
             threads_asked=planned.requests[0].intra_op,
             timeout_s=planned.measure.timeout_s,
-            library=library,
+            python_path=python_path,
             scratch=folder,
         )
         try:
@@ -62,13 +62,13 @@ def requests(job: Job) -> tuple[wire.Request, ...]:
     return tuple(replace(request, operators=operators) for request in job.planned.requests)
 
 
-def _library(scratch: Path) -> Path:
+def _python_path(scratch: Path) -> Path:
     """A folder with the package and nothing else, for PYTHONPATH.
 
     Where corebound is installed, its neighbours (another NumPy, say) must not
     reach the worker's environment.
     """
-    library = scratch / "library"
-    library.mkdir()
-    (library / "corebound").symlink_to(Path(corebound.__file__).parent)
-    return library
+    folder = scratch / "library"
+    folder.mkdir()
+    (folder / "corebound").symlink_to(Path(corebound.__file__).parent)
+    return folder

@@ -148,20 +148,17 @@ def work(request: wire.Request, orders: BinaryIO, reply: Reply) -> None:
     if orders.readline() != wire.GO:
         return  # the runner has given the launch up
     reply.during = "loop"
-    began_ns = time.perf_counter_ns()
     if request.operators is not None:
         reply.during = "profile"
         reply.send(_profile(adapter, workload, request.operators))
-        ended_ns = time.perf_counter_ns()
     else:
         walls, cpus = _iterate(workload, request.iterations - 1)
-        ended_ns = time.perf_counter_ns()
         reply.send(wire.Samples(wall_ns=[wall_ns], cpu_ns=[cpu_ns]))
         _send_samples(reply, walls, cpus)
     reply.during = "teardown"
     allowed = workload.allowed()
     workload.teardown()
-    reply.send(wire.End(loop_began_ns=began_ns, loop_ended_ns=ended_ns, allowed=allowed))
+    reply.send(wire.End(allowed=allowed))
 
 
 def _pipe(descriptor: int, flags: int) -> int:
@@ -184,7 +181,7 @@ def main() -> int:
     try:
         work(wire.decode_request(orders.readline()), orders, reply)
     # The worker's edge: whatever a workload raises becomes a record.
-    except BaseException as error:  # noqa: BLE001
+    except BaseException as error:  # noqa: BLE001  # its one home
         mend = error.mend if isinstance(error, WorkloadError) else None
         what = str(error) or type(error).__name__
         if not isinstance(error, WorkloadError):
