@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from corebound.model.operators import Span, Step, tabulate
 from corebound.model.wire import Operator, Profile
-from corebound.worker.operators import Span, Step, tabulate
 
 
 def a_span(

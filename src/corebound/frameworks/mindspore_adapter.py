@@ -17,8 +17,8 @@ os.environ.setdefault("GLOG_v", "3")
 
 import mindspore as ms
 
+from corebound.model.operators import Span, steps_of, tabulate
 from corebound.model.wire import Profile
-from corebound.worker.operators import Span, steps_of, tabulate
 
 # A kernel of a graph is named by its place, type and number: `Default/network/MatMul-op7`.
 _NUMBER = re.compile(r"-op\d+$")

@@ -14,8 +14,8 @@ import torch
 from torch import library
 from torch.profiler import ProfilerActivity, record_function
 
+from corebound.model.operators import Span, steps_of, tabulate
 from corebound.model.wire import Profile
-from corebound.worker.operators import Span, steps_of, tabulate
 
 _STEP = "corebound.step"
 # What torch itself marks within a step, by how the mark's name begins.

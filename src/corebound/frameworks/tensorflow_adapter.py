@@ -19,8 +19,8 @@ os.environ.setdefault("KERAS_HOME", tempfile.gettempdir())
 
 import tensorflow as tf
 
+from corebound.model.operators import Span, chrome_trace, steps_of, tabulate
 from corebound.model.wire import Profile
-from corebound.worker.operators import Span, chrome_trace, steps_of, tabulate
 
 # Workloads take `tf` from here, so that nobody loads it without those variables.
 __all__ = ["describe", "prepare", "profile", "tf"]
