@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from corebound.model.record import (
     Host,
     Launch,
     OperatorProfile,
+    Peak,
     Run,
     ScenarioSource,
     Status,
@@ -22,7 +24,9 @@ from corebound.model.record import (
 )
 from corebound.model.scenario import Scenario
 from corebound.model.topology import Cache, CoreKey, Cpu, CpuId, Node, NodeId, Topology
+from corebound.model.traffic import Answered, Client, GeneratorOrder, Shape, Traffic
 from corebound.model.wire import Operator
+from corebound.stats import latency
 
 
 def a_host(
@@ -120,6 +124,20 @@ def a_machine(*, topology: Topology | None = None, name: str = "a-host") -> Host
         os="Debian GNU/Linux 12",
         memory_bytes=8 << 30,
         topology=topology or a_host(),
+        gpus=(),
+        peak=a_peak(),
+    )
+
+
+def a_peak(*, clock_hz: int | None = 2_000_000_000) -> Peak:
+    """Cores of 2 × 16 × 2 × 2 GHz = 128 GFLOP/s each in float32."""
+    return Peak(
+        core="Zen 5",
+        simd="AVX-512",
+        simd_bits=512,
+        fma_units=2,
+        clock_hz=clock_hz,
+        assumptions=("the clock is the nominal one",),
     )
 
 
@@ -301,3 +319,70 @@ def a_profiled_launch(
     )
     launch_id = f"{launch.cell.scenario}-profile-{position}"
     return replace(launch, id=launch_id, kind="profile", trace=trace)
+
+
+# What each shape of traffic has to have.
+OF_A_SHAPE: dict[Shape, dict[str, Any]] = {
+    "closed": {"concurrency": 4},
+    "constant": {"rate_per_s": 100.0},
+    "poisson": {"rate_per_s": 100.0},
+    "single-stream": {},
+    "multi-stream": {"samples_a_query": 4},
+    "server": {"rate_per_s": 100.0, "bound_ms": 50.0},
+    "offline": {},
+}
+
+
+def a_traffic(
+    *,
+    shape: Shape = "closed",
+    requests: int = 100,
+    warmup_requests: int = 0,
+    client: Client = "corebound",
+    seed: int = 1,
+    timeout_s: float = 30.0,
+    **of_the_shape: Any,
+) -> Traffic:
+    """A traffic that lacks nothing its shape has to have."""
+    return Traffic(
+        shape=shape,
+        requests=requests,
+        warmup_requests=warmup_requests,
+        client=client,
+        seed=seed,
+        timeout_s=timeout_s,
+        **{**OF_A_SHAPE[shape], **of_the_shape},
+    )
+
+
+def an_order(*, traffic: Traffic | None = None, **changes: Any) -> GeneratorOrder:
+    """An order to send to a server that is not there."""
+    order = GeneratorOrder(
+        traffic=traffic or a_traffic(), host="127.0.0.1", port=8080, path="/predictions/model"
+    )
+    return replace(order, **changes)
+
+
+def an_answered(
+    *,
+    latencies_ns: Sequence[int] = (20_000_000,) * 100,
+    lateness_ns: Sequence[int] = (10_000,) * 100,
+    **changes: Any,
+) -> Answered:
+    """What came of a hundred requests, four at a time, that went well."""
+    answered = Answered(
+        began_ns=1_000_000_000,
+        duration_ns=500_000_000,
+        ok=len(latencies_ns),
+        errors={},
+        latencies=latency.encode(latencies_ns),
+        lateness=latency.encode(lateness_ns),
+        waited=0,
+        window_ns=100_000_000,
+        windows=(),
+        cpu_ns=10_000_000,
+        wall_ns=500_000_000,
+        connections=4,
+        opened=0,
+    )
+    return replace(answered, **changes)

@@ -35,7 +35,7 @@ def test_words_have_choices_and_whole_numbers_a_least_value(name: str, built_in:
 
 
 @every_built_in
-def test_each_target_is_a_function_of_a_module_named_after_its_framework(
+def test_each_target_stands_in_a_module_named_after_its_framework(
     name: str, built_in: BuiltIn
 ) -> None:
     assert set(built_in.targets) <= set(get_args(Framework))
@@ -43,7 +43,8 @@ def test_each_target_is_a_function_of_a_module_named_after_its_framework(
         module, _, function = target.partition(":")
         source = ROOT / "src" / Path(*module.split(".")).with_suffix(".py")
         assert source.stem.endswith(f"_{framework}")
-        assert f"\ndef {function}(" in source.read_text(encoding="utf-8")
+        kind = "class" if built_in.serves else "def"
+        assert f"\n{kind} {function}(" in source.read_text(encoding="utf-8")
 
 
 @every_built_in

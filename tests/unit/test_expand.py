@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from build import a_scenario
 from corebound.errors import InputError
+from corebound.model.measure import measured
 from corebound.model.plan import Binding, Cell, Threads
-from corebound.model.scenario import Scenario, measured
+from corebound.model.scenario import Scenario
 from corebound.planning.cell_values import matching
 from corebound.planning.expand import (
     baseline_of,

@@ -64,7 +64,7 @@ f.yaml:4: `than` is missing in `claims`. Write it as in `{binding: none, threads
         + "mkl: '2'\nbackend: cgroup\n",
         """\
 f.yaml:6: `threads: many` is not a thread count. \
-Write default, per-core, per-cpu, host-cores or a whole number from 1.
+Write default, per-core, per-cpu, host-cores, cores-per-worker or a whole number from 1.
 f.yaml:7: `omp: 0` is not a count. Write a whole number from 1 to 65,536.
 f.yaml:8: `smt: yes` is not true or false. Write true or false.
 f.yaml:9: `binding: physical-core` is not a binding. Did you mean `physical-cores`?
@@ -88,7 +88,7 @@ f.yaml:7: `binding: none` is not a list of values. Write `binding: [none]`.
 f.yaml:8: `smt` has no value. Write one, or leave the key out.
 f.yaml:9: `omp: []` is not an axis. Write at least one value, or leave the axis out.
 f.yaml:10: `threads: many` is not a thread count. \
-Write default, per-core, per-cpu, host-cores or a whole number from 1.""",
+Write default, per-core, per-cpu, host-cores, cores-per-worker or a whole number from 1.""",
     ),
     "CPU lists that are none": (
         FUNCTION + "matrix:\n  binding:\n  - {cpus: 3-1}\n  - {cpus: [1]}\n  - {cpu: 1}\n  - {}\n",
@@ -115,7 +115,7 @@ f.yaml:6: `matrix: []` is not a mapping of axes. \
 Write axes as `threads: [1, 2]`, one on each line.
 f.yaml:7: `claims: {}` is not a list of at most 64 claims. \
 Write each with `says`, `faster` and `than`, after a `-`.
-f.yaml:8: `quick: 3` is not a profile. Write keys of `measure` under it.
+f.yaml:8: `quick: 3` is not a profile. Write keys of `measure`, `parameters` or `only` under it.
 f.yaml:8: `slow` is not a known key of `profiles`. Remove it; known here: `quick` and `nightly`.
 f.yaml:9: `parameters: 3` is not a mapping of parameters. \
 Write them as `name: value`, one on each line.
@@ -284,7 +284,8 @@ Write `backend: auto` or `backend: numactl`.""",
         """\
 f.yaml:7: `inter_op: 2` means nothing to numpy. \
 Remove it, or take that cell out with `exclude`.
-f.yaml:8: `binding: launcher` needs a launcher, and numpy has none. Use it with pytorch.""",
+f.yaml:8: `binding: launcher` needs a launcher, and numpy has none. \
+Use it with pytorch or torchserve.""",
     ),
     "variables": (
         FUNCTION + 'env:\n  OMP_NUM_THREADS: "2"\n  a=b: x\n',

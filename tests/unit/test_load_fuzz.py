@@ -12,7 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from corebound.errors import Fault, ScenarioFaults
-from corebound.model.scenario import Scenario, measured
+from corebound.model.measure import measured
+from corebound.model.scenario import Scenario
 from corebound.planning.expand import expand
 from corebound.planning.load import load, load_document
 

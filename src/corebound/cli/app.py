@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from corebound import __version__
-from corebound.cli import environments, measure, plan, site
+from corebound.cli import environments, exchange, measure, plan, site
 from corebound.errors import CoreboundError
 
 app = typer.Typer(
@@ -31,6 +31,7 @@ app.command("run")(measure.run)
 app.command("report")(site.report)
 app.command("schema")(plan.schema)
 app.add_typer(environments.app, name="environment")
+app.add_typer(exchange.app, name="import")
 
 
 def _version(wanted: bool) -> None:  # noqa: FBT001  # typer calls it so

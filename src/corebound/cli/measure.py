@@ -25,8 +25,8 @@ from corebound.cli.site import Records
 from corebound.errors import InputError
 from corebound.host.lock import alone
 from corebound.launch.supervise import Supervision
+from corebound.model.measure import ProfileName
 from corebound.model.record import Launch
-from corebound.planning.assemble import ProfileName
 from corebound.runner import Clock, Ending, Runner, launcher
 from corebound.store import jsonl, traces
 

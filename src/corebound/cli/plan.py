@@ -11,10 +11,12 @@ import typer
 
 from corebound.cli import suite
 from corebound.cli.machine import describe
+from corebound.host.gpus import gpus
 from corebound.launch import environment
+from corebound.model.measure import ProfileName
 from corebound.model.plan import Placement
 from corebound.model.topology import Topology, cpu_list
-from corebound.planning.assemble import Means, Planned, ProfileName
+from corebound.planning.assemble import Means, Planned
 from corebound.planning.place import TOOLS
 from corebound.planning.schema import schema_text
 from corebound.topology import probe
@@ -70,14 +72,15 @@ def plan(
     as_json: Json = False,
 ) -> None:
     """Show cells and exact commands for this host or a saved one; launch nothing."""
-    loaded = suite.load_all(files, only or ())
+    loaded = suite.load_all(files, only or (), profile)
     made = suite.environments_of(loaded, Path.cwd())
     live = suite.live_means(made)
     means = Means(
         topology=_topology(sysfs),
-        tools=live.tools if sysfs is None else TOOLS,
+        tools=live.tools if sysfs is None else TOOLS | {suite.JAVA},
         # What a command will be is known before its environment is made.
         pythons={name: str(environment.python_of(name, Path.cwd())) for name in made},
+        gpus=live.gpus if sysfs is None else tuple(gpu.id for gpu in gpus(sysfs, None)),
     )
     planned = [
         cell

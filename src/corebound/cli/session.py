@@ -13,8 +13,8 @@ from corebound import __version__
 from corebound.cli import suite
 from corebound.errors import InputError
 from corebound.host import provenance
+from corebound.model.measure import ProfileName
 from corebound.model.record import SCHEMA, Host, Launch, Run
-from corebound.planning.assemble import ProfileName
 from corebound.runner import Task
 from corebound.store import jsonl
 from corebound.store.jsonl import Stored
@@ -110,7 +110,7 @@ def _as_before(run: Run, seed: int | None) -> Wanted:
 
 
 def _fresh(wanted: Wanted, *, seed: int | None = None) -> tuple[Run, tuple[Task, ...]]:
-    loaded = suite.load_all(wanted.files, wanted.only)
+    loaded = suite.load_all(wanted.files, wanted.only, wanted.profile)
     made = suite.environments_of(loaded, Path.cwd())
     means = suite.live_means(made)
     chosen = next((one for one in (wanted.seed, seed) if one is not None), None)

@@ -15,7 +15,7 @@ from corebound.errors import Fault, ScenarioFaults
 from corebound.model.record import Run
 from corebound.planning.load import load_document
 from corebound.report import site
-from corebound.store import jsonl
+from corebound.store import jsonl, profiles
 from corebound.store.jsonl import Stored
 
 Records = Annotated[Path, typer.Option("--records", help="The folder of records.")]
@@ -31,7 +31,8 @@ def report(
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     stored = [jsonl.read(file) for file in jsonl.files(records)]
     readable = [_readable(one) for one in stored]
-    for fault in (fault for _, faults in readable for fault in faults):
+    imported, unreadable = profiles.read_all(records)
+    for fault in (*(fault for _, faults in readable for fault in faults), *unreadable):
         console.print(Text(f"warning: {fault}"))
     now = datetime.now(UTC).isoformat(timespec="seconds")
     index = site.write(
@@ -39,6 +40,7 @@ def report(
         out,
         now=now,
         kept=records,
+        profiles=imported,
     )
     typer.echo(index.resolve())
     if open_:

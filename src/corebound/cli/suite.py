@@ -11,12 +11,14 @@ from pathlib import Path
 
 from corebound import units
 from corebound.errors import CoreboundError, Fault, InputError, ScenarioFaults
+from corebound.host.gpus import gpus
 from corebound.launch import environment
 from corebound.launch.environment import Environment
+from corebound.model.measure import ProfileName
 from corebound.model.plan import Cell
 from corebound.model.record import ScenarioSource
 from corebound.model.scenario import Scenario
-from corebound.planning.assemble import Means, ProfileName, assemble
+from corebound.planning.assemble import Means, assemble
 from corebound.planning.expand import expand, select
 from corebound.planning.load import load
 from corebound.planning.place import TOOLS
@@ -26,6 +28,9 @@ from corebound.topology import probe
 
 # A scenario is a page or two; whatever is larger is another file named by mistake.
 MOST_BYTES = 1 << 20
+
+# What some servers are written in.
+JAVA = "java"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +77,10 @@ def files_of(paths: Iterable[Path]) -> tuple[Path, ...]:
     return tuple({path.resolve(): path for path in found}.values())
 
 
-def load_all(paths: Sequence[Path], only: Sequence[str]) -> tuple[Loaded, ...]:
-    """Load scenarios and choose their cells.
+def load_all(
+    paths: Sequence[Path], only: Sequence[str], profile: ProfileName | None = None
+) -> tuple[Loaded, ...]:
+    """Load scenarios and choose their cells, those that a profile leaves.
 
     Raises:
         ScenarioFaults: everything that is wrong with any of the files.
@@ -89,7 +96,7 @@ def load_all(paths: Sequence[Path], only: Sequence[str]) -> tuple[Loaded, ...]:
     faults += _same_names(loaded)
     if faults:
         raise ScenarioFaults(tuple(faults))
-    every = [(path, scenario, expand(scenario, shown(path))) for path, scenario in loaded]
+    every = [(path, scenario, expand(scenario, shown(path), profile)) for path, scenario in loaded]
     chosen = set(select(tuple(cell for _, _, cells in every for cell in cells), only))
     return tuple(
         Loaded(path=path, scenario=scenario, cells=wanted)
@@ -144,8 +151,9 @@ def live_means(made: dict[str, Environment | None]) -> Means:
     """What this host offers now."""
     return Means(
         topology=probe.live(),
-        tools=frozenset(tool for tool in TOOLS if shutil.which(tool)),
+        tools=frozenset(tool for tool in (*TOOLS, JAVA) if shutil.which(tool)),
         pythons={name: str(one.python) if one else None for name, one in made.items()},
+        gpus=tuple(gpu.id for gpu in gpus(Path("/"), os.environ.get("CUDA_VISIBLE_DEVICES"))),
     )
 
 

@@ -9,6 +9,8 @@ import platform
 import subprocess
 from pathlib import Path
 
+from corebound.host.gpus import gpus
+from corebound.host.peak import peak
 from corebound.model.record import Commit, Host
 from corebound.model.topology import Topology
 
@@ -33,6 +35,8 @@ def host(topology: Topology) -> Host:
         os=_os_name(),
         memory_bytes=_memory_bytes(),
         topology=topology,
+        gpus=gpus(Path("/"), os.environ.get("CUDA_VISIBLE_DEVICES")),
+        peak=peak(Path("/")),
     )
 
 

@@ -19,12 +19,18 @@ class BuiltIn:
         parameters: The names the function takes, each with its type.
         choices: For some parameters, all the values they may have.
         least: For some, the smallest value that means anything.
+        gpus: For each framework in which the function also takes `gpus`, and then computes
+            on GPUs, how many at most.
+        serves: Whether it is a server, to which requests are sent; each target then
+            names what answers them.
     """
 
     targets: dict[str, str]
     parameters: dict[str, Kind]
     choices: dict[str, tuple[str, ...]]
     least: dict[str, int] = field(default_factory=dict)
+    gpus: dict[str, int] = field(default_factory=dict)
+    serves: bool = False
 
 
 BUILT_IN: dict[str, BuiltIn] = {
@@ -34,6 +40,37 @@ BUILT_IN: dict[str, BuiltIn] = {
         choices={"dtype": ("float32", "bfloat16")},
         least={"batch": 1, "image": 1},
     ),
+    "image-serving": BuiltIn(
+        targets={
+            "torchserve": "corebound.workloads.served_classifier_torchserve:Handler",
+            "litserve": "corebound.workloads.served_classifier_litserve:Classifier",
+        },
+        parameters={
+            "model": str,
+            "image": int,
+            "traffic": str,
+            "concurrency": int,
+            "rate": float,
+            "query": int,
+            "bound_ms": float,
+            "client": str,
+        },
+        choices={
+            "model": ("resnet18", "resnet50"),
+            "traffic": (
+                "closed",
+                "constant",
+                "poisson",
+                "single-stream",
+                "multi-stream",
+                "server",
+                "offline",
+            ),
+            "client": ("corebound", "ab"),
+        },
+        least={"image": 32, "concurrency": 1, "query": 1},
+        serves=True,
+    ),
     "gemm": BuiltIn(
         targets={
             "numpy": "corebound.workloads.gemm_numpy:product",
@@ -42,6 +79,7 @@ BUILT_IN: dict[str, BuiltIn] = {
         parameters={"size": int, "dtype": str},
         choices={"dtype": ("float32", "float64")},
         least={"size": 1},
+        gpus={"pytorch": 1},
     ),
     "gemm-blas": BuiltIn(
         targets={"numpy": "corebound.workloads.gemm_blas_numpy:product"},
@@ -75,12 +113,16 @@ BUILT_IN: dict[str, BuiltIn] = {
     ),
     "distributed-training": BuiltIn(
         targets={"pytorch": "corebound.workloads.distributed_pytorch:step"},
-        parameters={"processes": int, "model": str, "batch": int},
-        choices={"model": ("small", "large")},
+        parameters={"method": str, "processes": int, "model": str, "batch": int},
+        choices={"method": ("ddp", "dp"), "model": ("small", "large")},
         least={"processes": 1, "batch": 2},
+        gpus={"pytorch": 64},
     ),
     "hourglass-training": BuiltIn(
-        targets={"pytorch": "corebound.workloads.hourglass_pytorch:step"},
+        targets={
+            "pytorch": "corebound.workloads.hourglass_pytorch:step",
+            "tensorflow": "corebound.workloads.hourglass_tensorflow:step",
+        },
         parameters={"stacks": int, "channels": int, "image": int, "batch": int, "dropout": str},
         choices={"dropout": ("plain", "cheap", "none")},
         least={"stacks": 1, "channels": 16, "image": 128, "batch": 2},

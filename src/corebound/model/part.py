@@ -44,3 +44,8 @@ class Ordered(Part):
     def _in_order(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         plain: dict[str, Any] = handler(self)
         return {key: plain[key] for key in (*self._written, *plain) if key in plain}
+
+
+def has_keys(value: Any) -> str:
+    """Which branch a value is of: an empty mapping is of none, and is said to be no such value."""
+    return "keys" if isinstance(value, Part) or (isinstance(value, Mapping) and value) else "plain"

@@ -24,8 +24,8 @@ BindingMode = Literal[
     "scatter",
     "launcher",
 ]
-Framework = Literal["none", "numpy", "pytorch", "tensorflow", "mindspore"]
-ThreadRule = Literal["default", "per-core", "per-cpu", "host-cores"]
+Framework = Literal["none", "numpy", "pytorch", "tensorflow", "mindspore", "torchserve", "litserve"]
+ThreadRule = Literal["default", "per-core", "per-cpu", "host-cores", "cores-per-worker"]
 MemoryPolicy = Literal["default", "local", "bind", "preferred", "interleave", "remote"]
 Backend = Literal["auto", "taskset", "numactl", "openmp"]
 BindMoment = Literal["before-start", "after-start"]
@@ -78,6 +78,7 @@ class Cell:
         binding, threads, workers: What is asked of the host.
         framework, environment: What it runs in.
         parameters: Given to the workload, by name.
+        gpus: How many GPUs it computes on; its workers share them. 0: on the CPU.
         env: Environment variables the scenario adds, by name.
         where: `file:line` of the scenario, so any later stage can name it.
     """
@@ -92,6 +93,7 @@ class Cell:
     parameters: tuple[tuple[str, Scalar], ...]
     env: tuple[tuple[str, str], ...]
     where: str
+    gpus: int = 0
 
     @property
     def key(self) -> str:

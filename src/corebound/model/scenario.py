@@ -20,7 +20,8 @@ from pydantic import (
     model_validator,
 )
 
-from corebound.model.part import Ordered, Part
+from corebound.model.measure import Change, Measure, ProfileName
+from corebound.model.part import Ordered, Part, has_keys
 from corebound.model.plan import (
     Backend,
     BindMoment,
@@ -32,11 +33,8 @@ from corebound.model.topology import parse_cpu_list
 
 Value = StrictBool | StrictInt | StrictFloat | StrictStr
 Count = Annotated[StrictInt, Field(ge=1, le=65_536)]
-Iterations = Annotated[StrictInt, Field(ge=1, le=10_000_000)]
-Profiled = Annotated[StrictInt, Field(ge=1, le=1000)]
-LaunchCount = Annotated[StrictInt, Field(ge=2, le=1000)]
-Seconds = Annotated[float, Field(strict=True, gt=0, le=7 * 24 * 3600)]
-Share = Annotated[float, Field(strict=True, gt=0, lt=1)]
+# The largest machines of one node have 16; more is a slip.
+GpuCount = Annotated[StrictInt, Field(ge=0, le=64)]
 Text = Annotated[StrictStr, Field(min_length=1, pattern=r"\S")]
 EnvironmentName = Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,79}$")]
 NamedMode = Literal[
@@ -53,22 +51,9 @@ NamedMode = Literal[
     "scatter",
     "launcher",
 ]
-ThreadsWanted = Literal["default", "per-core", "per-cpu", "host-cores"] | Count
+ThreadsWanted = Literal["default", "per-core", "per-cpu", "host-cores", "cores-per-worker"] | Count
 WaitPolicy = Literal["active", "passive"]
 Allocator = Literal["tcmalloc", "jemalloc"]
-
-
-def _has_keys(value: Any) -> str:
-    """Which branch a value is of: an empty mapping is of none, and is said to be no such value."""
-    return "keys" if isinstance(value, Part) or (isinstance(value, Mapping) and value) else "plain"
-
-
-def _warmup_form(value: Any) -> str:
-    if isinstance(value, WarmupSeconds) or (
-        isinstance(value, Mapping) and "seconds" in value and "iterations" not in value
-    ):
-        return "seconds"
-    return "iterations" if _has_keys(value) == "keys" else "plain"
 
 
 class ExplicitCpus(Part):
@@ -88,7 +73,7 @@ class ExplicitCpus(Part):
 
 BindingWanted = Annotated[
     Annotated[NamedMode, Tag("plain")] | Annotated[ExplicitCpus, Tag("keys")],
-    Discriminator(_has_keys),
+    Discriminator(has_keys),
 ]
 
 
@@ -122,6 +107,7 @@ class Settings(Part):
     )
     allocator: Allocator | None = Field(None, description="a memory allocator to preload")
     workers: Count = Field(1, description="worker processes that run at the same time")
+    gpus: GpuCount = Field(0, description="GPUs that a cell computes on; 0: on the CPU")
     framework: Framework | None = Field(None, description="read off the environment if absent")
     environment: EnvironmentName | None = Field(
         None, description="environments/NAME.txt, or host: corebound's own Python"
@@ -152,6 +138,7 @@ class Matrix(Ordered):
     wait_policy: tuple[WaitPolicy | None, ...] | None = Field(None, min_length=1)
     allocator: tuple[Allocator | None, ...] | None = Field(None, min_length=1)
     workers: tuple[Count, ...] | None = Field(None, min_length=1)
+    gpus: tuple[GpuCount, ...] | None = Field(None, min_length=1)
     framework: tuple[Framework, ...] | None = Field(None, min_length=1)
     environment: tuple[EnvironmentName, ...] | None = Field(None, min_length=1)
     parameters: Mapping[str, Annotated[tuple[Value, ...], Field(min_length=1)]] = Field(
@@ -163,69 +150,13 @@ class Matrix(Ordered):
     exclude: tuple[MatrixEntry, ...] = Field((), max_length=256, description="cells taken out")
 
 
-class WarmupIterations(Part):
-    """Drop this many iterations of every launch."""
-
-    iterations: Annotated[StrictInt, Field(ge=0, le=10_000_000)]
-
-
-class WarmupSeconds(Part):
-    """Drop the iterations that start in the first seconds of every launch."""
-
-    seconds: Annotated[float, Field(strict=True, ge=0, le=24 * 3600)]
-
-
-Warmup = Annotated[
-    Annotated[Literal["auto"], Tag("plain")]
-    | Annotated[WarmupIterations, Tag("iterations")]
-    | Annotated[WarmupSeconds, Tag("seconds")],
-    Discriminator(_warmup_form),
-]
-
-
-class Launches(Part):
-    """How often each cell is launched: the launch is the unit of replication."""
-
-    min: LaunchCount = 6
-    max: LaunchCount = 30
-    until_relative_ci: Share = Field(
-        0.02, description="stop when the ratio's interval is this narrow, each way"
-    )
-
-
-class Measure(Part):
-    """How a cell is measured."""
-
-    warmup: Warmup = Field("auto", description="auto: found afterwards, launch by launch")
-    iterations: Iterations = Field(100, description="timed in every launch, warm-up included")
-    launches: Launches = Launches()
-    timeout_s: Seconds = Field(600.0, description="deadline of one launch, set-up included")
-    margin: Share = Field(
-        0.02, description="a change within this share either way counts as equivalent"
-    )
-    operators: Profiled | None = Field(
-        None, description="iterations of a launch of its own under the framework's profiler"
-    )
-
-
-class Profile(Part):
-    """What a profile changes in `measure`; absent keys stay as they are."""
-
-    warmup: Warmup | None = None
-    iterations: Iterations | None = None
-    launches: Launches | None = None
-    timeout_s: Seconds | None = None
-    margin: Share | None = None
-    operators: Profiled | None = None
-
-
 class Needs(Part):
     """What a claim needs of the host before it can be judged."""
 
     smt: StrictBool | None = Field(None, description="cores with more than one CPU, or without")
     nodes: Count | None = Field(None, description="at least so many nodes with CPUs")
     cores: Count | None = Field(None, description="at least so many physical cores")
-    gpu: StrictBool | None = None
+    gpu: StrictBool | None = Field(None, description="at least one GPU, or none")
     npu: StrictBool | None = None
 
 
@@ -239,6 +170,17 @@ class Claim(Part):
         None, description="how many times as fast `faster` was"
     )
     needs: Needs = Needs()
+
+
+class Profile(Change):
+    """What a profile changes; what it does not name stays as it is."""
+
+    parameters: Mapping[str, Value] = Field(
+        {}, description="parameters of the workload that no axis varies, by name"
+    )
+    only: tuple[MatrixEntry, ...] = Field(
+        (), max_length=256, description="measure the cells that one of these fits, no others"
+    )
 
 
 class Scenario(Settings):
@@ -255,15 +197,13 @@ class Scenario(Settings):
     source: Text | None = Field(None, description="the study that it repeats")
     workload: Annotated[
         Annotated[Text, Tag("plain")] | Annotated[CommandWorkload, Tag("keys")],
-        Discriminator(_has_keys),
+        Discriminator(has_keys),
     ] = Field(description="a built-in, module:function beside this file, or {command: [...]}")
     parameters: Mapping[str, Value] = Field({}, description="given to the workload, by name")
     env: Mapping[str, StrictStr] = Field({}, description="environment variables to add")
     matrix: Matrix = Matrix()
     measure: Measure = Measure()
-    profiles: Mapping[Literal["quick", "nightly"], Profile] = Field(
-        {}, description="what `--profile` changes in `measure`"
-    )
+    profiles: Mapping[ProfileName, Profile] = Field({}, description="what `--profile` changes")
     baseline: MatrixEntry | None = Field(
         None, description="the cell others are compared with; the first where absent"
     )
@@ -290,40 +230,3 @@ class Scenario(Settings):
     def document(self) -> dict[str, Any]:
         """This scenario as plain JSON data: only what was written, so its hash is stable."""
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
-
-
-# What `--profile quick` means where a scenario does not say: enough launches for
-# an interval, few enough to wait for.
-QUICK_ITERATIONS = 20
-QUICK_LAUNCHES = 4
-
-
-def measured(scenario: Scenario, profile: Literal["quick", "nightly"] | None) -> Measure:
-    """The scenario's `measure`, as the profile changes it; `quick` never asks for more."""
-    measure = scenario.measure
-    if profile is None:
-        return measure
-    change = scenario.profiles.get(profile)
-    if change is None:
-        return _quick(measure) if profile == "quick" else measure
-    update = {name: getattr(change, name) for name in change.model_fields_set}
-    if change.launches is not None:
-        launches = {
-            name: getattr(change.launches, name) for name in change.launches.model_fields_set
-        }
-        update["launches"] = measure.launches.model_copy(update=launches)
-    return measure.model_copy(update=update)
-
-
-def _quick(measure: Measure) -> Measure:
-    dropped = measure.warmup.iterations if isinstance(measure.warmup, WarmupIterations) else 0
-    launches = {
-        "min": min(measure.launches.min, QUICK_LAUNCHES),
-        "max": min(measure.launches.max, QUICK_LAUNCHES),
-    }
-    return measure.model_copy(
-        update={
-            "iterations": min(measure.iterations, dropped + QUICK_ITERATIONS),
-            "launches": measure.launches.model_copy(update=launches),
-        }
-    )

@@ -26,7 +26,7 @@ REPLY_FD = 4
 # is part of the proof of binding.
 STEERING = (
     "OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "BLIS_", "NUMEXPR_", "TF_NUM_", "LD_PRELOAD",
-    "MALLOC_", "DNNL_", "ONEDNN_",
+    "MALLOC_", "DNNL_", "ONEDNN_", "CUDA_VISIBLE_DEVICES",
 )  # fmt: skip
 
 # One message stays well under what a reader should have to buffer.
@@ -46,6 +46,7 @@ class Request:
         iterations: How many to time, the first included.
         seed: For every generator of random numbers the framework has.
         path: Directories that `target` may be imported from, before others.
+        gpus: How many GPUs the function is to compute on; it is told only if not 0.
         operators: None: time the iterations. Else time none of them, and put so
             many, warm ones, under the framework's own profiler instead.
     """
@@ -59,6 +60,7 @@ class Request:
     iterations: int
     seed: int
     path: list[str]
+    gpus: int = 0
     operators: int | None = None
 
 
@@ -122,14 +124,16 @@ class Operator:
             share, each has an equal part.
         quiet_ns: The same of an undisturbed iteration: each call at its shortest.
         min_ns, max_ns: One call, over all iterations.
+
+    The last three are None where a profile made elsewhere does not tell them.
     """
 
     type: str
     calls: float
     total_ns: int
-    quiet_ns: int
-    min_ns: int
-    max_ns: int
+    quiet_ns: int | None
+    min_ns: int | None
+    max_ns: int | None
 
     @property
     def mean_ns(self) -> float:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from corebound.model import wire
 from corebound.model.catalogue import BUILT_IN
+from corebound.model.measure import Measure, ProfileName, measured
 from corebound.model.plan import Cell, Command, Placement, Unfit
-from corebound.model.scenario import CommandWorkload, Measure, Scenario, measured
+from corebound.model.scenario import CommandWorkload, Scenario
 from corebound.model.topology import Topology
+from corebound.model.traffic import Traffic
 from corebound.planning.command import command, inter_op, intra_op
 from corebound.planning.place import place
 from corebound.planning.profiling import unprofiled
-
-ProfileName = Literal["quick", "nightly"]
+from corebound.planning.servers import SERVERS, traffic_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,8 @@ class Planned:
     """One cell, ready to be launched any number of times, or unfit to be.
 
     Exactly one of `placement` and `unfit` is None. `unprofiled` says why its
-    operators cannot be profiled, where that is so.
+    operators cannot be profiled, where that is so. Of a server there is one command,
+    and `traffic` instead of requests.
     """
 
     cell: Cell
@@ -33,6 +34,7 @@ class Planned:
     requests: tuple[wire.Request, ...]
     unfit: Unfit | None
     unprofiled: Unfit | None = None
+    traffic: Traffic | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,14 +43,16 @@ class Means:
 
     Attributes:
         topology: The machine, and what of it we are allowed.
-        tools: Which of `taskset` and `numactl` are there.
+        tools: Which of `taskset`, `numactl` and `java` are there.
         pythons: For each environment the interpreter's path, or None where it
             has not been made.
+        gpus: The GPUs that may be used, by CUDA's numbers or names for them.
     """
 
     topology: Topology
     tools: frozenset[str]
     pythons: Mapping[str, str | None]
+    gpus: tuple[str, ...] = ()
 
 
 def assemble(
@@ -81,17 +85,33 @@ def _planned(
 ) -> Planned:
     placement = place(cell, means.topology, means.tools)
     python = means.pythons[cell.environment]
-    unfit = placement if isinstance(placement, Unfit) else _unmade(cell, python)
+    unfit = (
+        placement
+        if isinstance(placement, Unfit)
+        else _too_few_gpus(cell, len(means.gpus)) or _lacks(cell, means) or _unmade(cell, python)
+    )
     if unfit is not None or isinstance(placement, Unfit) or python is None:
         return Planned(
             cell=cell, measure=measure, placement=None, commands=(), requests=(), unfit=unfit
+        )
+    if cell.framework in SERVERS:
+        return Planned(
+            cell=cell,
+            measure=measure,
+            placement=placement,
+            commands=(command(cell, placement, 0, python, gpus=means.gpus),),
+            requests=(),
+            unfit=None,
+            unprofiled=unprofiled(scenario, cell),
+            traffic=traffic_of(cell, measure, seed=seed),
         )
     return Planned(
         cell=cell,
         measure=measure,
         placement=placement,
         commands=tuple(
-            command(cell, placement, slot, python) for slot in range(len(placement.slots))
+            command(cell, placement, slot, python, gpus=means.gpus)
+            for slot in range(len(placement.slots))
         ),
         requests=tuple(
             _request(scenario, cell, placement, folder=folder, measure=measure, seed=seed)
@@ -99,6 +119,26 @@ def _planned(
         ),
         unfit=None,
         unprofiled=unprofiled(scenario, cell),
+    )
+
+
+def _too_few_gpus(cell: Cell, gpus: int) -> Unfit | None:
+    if cell.gpus <= gpus:
+        return None
+    here = "has none that CUDA could use" if gpus == 0 else f"has {gpus}"
+    return Unfit(
+        what=f"`gpus: {cell.gpus}` does not fit this host, which {here}.",
+        mend="Measure this cell on a host that has them: /dev/nvidia0 and so on, none of"
+        " which CUDA_VISIBLE_DEVICES hides.",
+    )
+
+
+def _lacks(cell: Cell, means: Means) -> Unfit | None:
+    if cell.framework != "torchserve" or "java" in means.tools:
+        return None
+    return Unfit(
+        what="TorchServe needs Java, which this host does not have.",
+        mend="Install it: `apt-get install default-jre-headless`.",
     )
 
 
@@ -132,6 +172,7 @@ def _request(
         iterations=measure.iterations,
         seed=seed,
         path=[folder],
+        gpus=cell.gpus,
     )
 
 

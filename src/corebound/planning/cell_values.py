@@ -44,6 +44,7 @@ _VALUES: dict[str, Callable[[Cell], object]] = {
     "wait_policy": _wait_policy,
     "allocator": _allocator,
     "workers": lambda cell: cell.workers,
+    "gpus": lambda cell: cell.gpus,
     "framework": lambda cell: cell.framework,
     "environment": lambda cell: cell.environment,
 }

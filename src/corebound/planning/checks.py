@@ -8,18 +8,12 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from corebound.model.catalogue import BUILT_IN, BuiltIn
-from corebound.model.scenario import (
-    CommandWorkload,
-    ExplicitCpus,
-    Measure,
-    Scenario,
-    WarmupIterations,
-    WarmupSeconds,
-    measured,
-)
+from corebound.model.measure import Measure, WarmupIterations, WarmupSeconds, measured
+from corebound.model.scenario import CommandWorkload, ExplicitCpus, Scenario
 from corebound.planning.command import LAUNCHERS
 from corebound.planning.expand import framework_of
 from corebound.planning.points import AXES, Key, Point, Setting, parameters, setting, text
+from corebound.planning.servers import PINNING, SERVERS, TAKES
 from corebound.planning.tree import Path, printable
 from corebound.planning.words import close_to, listed
 
@@ -38,6 +32,7 @@ _OWN_VARIABLES = {
     "TF_NUM_INTRAOP_THREADS": "intra_op",
     "TF_NUM_INTEROP_THREADS": "inter_op",
     "OMP_WAIT_POLICY": "wait_policy",
+    "CUDA_VISIBLE_DEVICES": "gpus",
 }
 
 
@@ -67,7 +62,9 @@ def at_point(point: Point, scenario: Scenario, doubtful: frozenset[str]) -> Iter
         yield from _binding(values)
     if not doubtful & {"workload", "environment", "framework"}:
         yield from _framework(values, scenario)
-    yield from _parameters(parameters(point, scenario), scenario)
+    given = parameters(point, scenario)
+    yield from parameter_findings(given, scenario)
+    yield from _traffic(given, scenario)
 
 
 def _workload(scenario: Scenario) -> Iterator[Finding]:
@@ -185,11 +182,33 @@ def _framework(values: dict[str, Setting], scenario: Scenario) -> Iterator[Findi
         yield environment.path, what, mend
         return
     place = (explicit if explicit.value is not None else environment).path
+    if framework in SERVERS and built_in is None:
+        what = f"{framework} is a server, which no function or command runs in."
+        serving = [f"`{one}`" for one, known in BUILT_IN.items() if known.serves]
+        yield place, what, f"Write `workload:` with {listed(serving)}, or another environment."
+        return
     if built_in is not None and framework not in built_in.targets:
         plainly = "plain Python" if framework == "none" else framework
         what = f"`{workload}` does not run in {plainly}."
         yield place, what, f"It runs in {listed([*built_in.targets])}."
+    elif built_in is not None:
+        yield from _gpus(values["gpus"], str(workload), built_in.gpus.get(framework, 0), framework)
     yield from _told(values, framework)
+
+
+def _gpus(asked: Setting, workload: str, most: int, framework: str) -> Iterator[Finding]:
+    if asked.value <= most:
+        return
+    if most == 0:
+        able = [f"`{name}`" for name, one in BUILT_IN.items() if one.gpus]
+        mend = f"Remove it; {listed(able, 'and')} can compute on GPUs, in {_ON_GPUS}."
+        yield asked.path, f"`{workload}` computes on no GPU in {framework}.", mend
+    else:
+        what = f"`gpus: {asked.value}` is more than `{workload}` computes on."
+        yield asked.path, what, f"Write {most} at most."
+
+
+_ON_GPUS = listed(sorted({framework for one in BUILT_IN.values() for framework in one.gpus}))
 
 
 def _told(values: dict[str, Setting], framework: str) -> Iterator[Finding]:
@@ -199,12 +218,14 @@ def _told(values: dict[str, Setting], framework: str) -> Iterator[Finding]:
         if values[key].value is not None and framework in unable:
             what = f"`{key}: {values[key].value}` means nothing to {plainly}."
             yield values[key].path, what, "Remove it, or take that cell out with `exclude`."
-    if values["binding"].text == "launcher" and framework not in LAUNCHERS:
+    launching = sorted({*LAUNCHERS, *PINNING})
+    if values["binding"].text == "launcher" and framework not in launching:
         what = f"`binding: launcher` needs a launcher, and {plainly} has none."
-        yield values["binding"].path, what, f"Use it with {listed([*LAUNCHERS])}."
+        yield values["binding"].path, what, f"Use it with {listed(launching)}."
 
 
-def _parameters(found: dict[str, Setting], scenario: Scenario) -> Iterator[Finding]:
+def parameter_findings(found: dict[str, Setting], scenario: Scenario) -> Iterator[Finding]:
+    """What is wrong with parameters, each by itself."""
     workload = scenario.workload
     built_in = BUILT_IN.get(workload) if isinstance(workload, str) else None
     for name, given in found.items():
@@ -214,9 +235,33 @@ def _parameters(found: dict[str, Setting], scenario: Scenario) -> Iterator[Findi
             yield given.path, what, "Write it among the command's words."
         elif built_in is not None:
             yield from _built_in(str(workload), built_in, name, given)
+        elif name == "gpus":
+            what = "the parameter `gpus` has the name of a setting."
+            yield given.path, what, "Write `gpus` at the top level or in `matrix`."
         elif not name.isidentifier() or keyword.iskeyword(name):
             what = f"`{shown}` cannot be the name of a function's parameter."
             yield given.path, what, "Use letters, digits and `_`."
+
+
+def _traffic(found: dict[str, Setting], scenario: Scenario) -> Iterator[Finding]:
+    """What of the traffic to a server does not go together."""
+    workload = scenario.workload
+    built_in = BUILT_IN.get(workload) if isinstance(workload, str) else None
+    if built_in is None or not built_in.serves:
+        return
+    shape = found["traffic"].text if "traffic" in found else "closed"
+    for name, shapes in TAKES.items():
+        given, path = found.get(name), ("parameters", name)
+        if given is None and shape in shapes:
+            what = f"`traffic: {shape}` needs `{name}`."
+            yield ("parameters",), what, f"Write `{name}:` among the parameters."
+        elif given is not None and shape not in shapes:
+            what = f"`{name}` means nothing to `traffic: {shape}`."
+            yield given.path or path, what, "Remove it, or take that cell out with `exclude`."
+    client = found.get("client")
+    if client is not None and client.value == "ab" and shape != "closed":
+        what = f"`client: ab` cannot send `traffic: {shape}`."
+        yield client.path, what, "Write `client: corebound`, or `traffic: closed`."
 
 
 def _built_in(workload: str, built_in: BuiltIn, name: str, given: Setting) -> Iterator[Finding]:

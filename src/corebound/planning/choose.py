@@ -19,6 +19,7 @@ from corebound.planning.order import (
     packed,
     siblings_last,
 )
+from corebound.planning.servers import PINNING
 
 Chosen = tuple[tuple[CpuId, ...], ...]  # for each worker its CPUs, by number
 
@@ -46,7 +47,8 @@ def choose(cell: Cell, host: Topology) -> Chosen | Unfit:
 
     A number of threads narrows the choice to as many CPUs, except under
     `one-cpu`, `cpus` and `per-worker`, which say themselves how many. All
-    workers share the same CPUs, except under `per-worker`.
+    workers share the same CPUs, except under `per-worker`, and those of a server under
+    `launcher`, which have a share of the cores each.
 
     The options `smt`, `avoid_cpu0` and `core_kind` steer the modes that look
     for CPUs: not `cpus`, which names them, nor those that bind nothing.
@@ -56,6 +58,8 @@ def choose(cell: Cell, host: Topology) -> Chosen | Unfit:
     wanted = rule if isinstance(rule, int) else None
     if not host.allowed or workers < 1 or (wanted is not None and wanted < 1):
         return _NOTHING_ASKED if host.allowed else _NOTHING_ALLOWED
+    if hands_out(cell):
+        return _handed_out(cell, host)
     if binding.mode in UNBOUND:
         return (tuple(cpu.id for cpu in host.allowed),) * workers
     if binding.mode == "cpus":
@@ -76,6 +80,22 @@ _NOTHING_ALLOWED = Unfit(
     what="no CPU of this host is both online and allowed to us.",
     mend="Widen the affinity or the cpuset that corebound runs in.",
 )
+
+
+def hands_out(cell: Cell) -> bool:
+    """Whether it is the server itself that binds each of its workers."""
+    return cell.binding.mode == "launcher" and cell.framework in PINNING
+
+
+def _handed_out(cell: Cell, host: Topology) -> Chosen | Unfit:
+    """What a server's launcher is told to give each worker; cores are shared if they must be."""
+    cores = alone(cores_of(host.allowed))
+    if cell.workers > len(cores):
+        placed = packed(cores, None, host)
+        shares = (placed[worker * len(cores) // cell.workers] for worker in range(cell.workers))
+        return tuple((share.cpus[0].id,) for share in shares)
+    ask = _Ask(binding=cell.binding, host=host, cores=cores, wanted=None, workers=cell.workers)
+    return _per_worker(ask)
 
 
 def _shared(ask: _Ask) -> Chosen | Unfit:

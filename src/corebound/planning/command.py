@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from corebound.model.plan import Cell, Command, Placement, Slot
 from corebound.model.topology import cpu_list
+from corebound.planning.servers import SERVERS, server_environment, server_words
 
 WORKER = ("-m", "corebound.worker")
 
@@ -15,9 +16,15 @@ LAUNCHERS: dict[str, tuple[str, ...]] = {
 
 
 def command(
-    cell: Cell, placement: Placement, slot: int, python: str, worker: tuple[str, ...] = WORKER
+    cell: Cell,
+    placement: Placement,
+    slot: int,
+    python: str,
+    worker: tuple[str, ...] = WORKER,
+    *,
+    gpus: tuple[str, ...] = (),
 ) -> Command:
-    """Write the command that starts one worker, bound as its placement says.
+    """Write the command that starts one worker, or a server, bound as its placement says.
 
     Args:
         cell: What is launched.
@@ -25,17 +32,21 @@ def command(
             the runner binds once the worker is ready.
         slot: Which worker, counted from 0.
         python: The interpreter of the cell's environment.
-        worker: What the interpreter is given.
+        worker: What the interpreter is given; not for a server.
+        gpus: Those of the host, as CUDA calls them; the cell sees as many of them,
+            the first ones, as it asks for, and none where it asks for none.
 
     Returns:
         An argument list, never for a shell, and the variables to add to the
         environment, by name; the cell's own come last and win.
     """
+    binder = _binder(placement, placement.slots[slot])
+    env = _environment(cell, placement, placement.slots[slot], gpus)
+    if cell.framework in SERVERS:
+        told = server_environment(cell, placement)
+        return Command(argv=(*binder, *server_words(cell, python)), env=(*told.items(), *env))
     launcher = (python, *LAUNCHERS[cell.framework]) if cell.binding.mode == "launcher" else ()
-    return Command(
-        argv=(*_binder(placement, placement.slots[slot]), *launcher, python, *worker),
-        env=_environment(cell, placement, placement.slots[slot]),
-    )
+    return Command(argv=(*binder, *launcher, python, *worker), env=env)
 
 
 def intra_op(cell: Cell, placement: Placement) -> int | None:
@@ -72,7 +83,9 @@ def _memory(placement: Placement, slot: Slot) -> str:
     return f"--membind={nodes}"  # bind and remote
 
 
-def _environment(cell: Cell, placement: Placement, slot: Slot) -> tuple[tuple[str, str], ...]:
+def _environment(
+    cell: Cell, placement: Placement, slot: Slot, gpus: tuple[str, ...]
+) -> tuple[tuple[str, str], ...]:
     threads, asked = placement.threads, cell.threads
     counts = {
         "OMP_NUM_THREADS": threads if asked.omp is None else asked.omp,
@@ -86,5 +99,8 @@ def _environment(cell: Cell, placement: Placement, slot: Slot) -> tuple[tuple[st
     if placement.backend == "openmp":
         env["OMP_PLACES"] = ",".join(f"{{{cpu}}}" for cpu in slot.cpus)
         env["OMP_PROC_BIND"] = "spread" if cell.binding.mode == "scatter" else "close"
+    if gpus:
+        # Where it is not set, TensorFlow takes every GPU that it finds.
+        env["CUDA_VISIBLE_DEVICES"] = ",".join(gpus[: cell.gpus])
     env.update(cell.env)
     return tuple(env.items())

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Any, get_args
 
 from corebound.errors import InputError
+from corebound.model.measure import ProfileName
 from corebound.model.plan import Binding, Cell, Framework, Threads
 from corebound.model.scenario import Claim, ExplicitCpus, Scenario
 from corebound.model.topology import parse_cpu_list
@@ -32,20 +33,28 @@ def framework_of(environment: str) -> Framework | None:
     return next((known for known in FRAMEWORKS if known == word != "none"), None)
 
 
-def expand(scenario: Scenario, path: str) -> tuple[Cell, ...]:
+def expand(scenario: Scenario, path: str, profile: ProfileName | None = None) -> tuple[Cell, ...]:
     """Multiply a scenario's matrix out.
 
     Args:
         scenario: A sound one, as `load` or `load_document` gives it.
         path: Where it was read from; with the line of its matrix, where known,
             each cell's `where`.
+        profile: Which profile changes parameters and leaves cells out, if any.
 
     Returns:
         Its cells, in the order of the file, the last axis varying fastest, then
         those that `include` adds.
     """
     where = path if scenario.line is None else f"{path}:{scenario.line}"
-    return tuple(_cell(point, scenario, where) for point in points(scenario))
+    change = scenario.profiles.get(profile) if profile else None
+    if change is None:
+        return tuple(_cell(point, scenario, where) for point in points(scenario))
+    parameters = {**scenario.parameters, **change.parameters}
+    changed = scenario.model_copy(update={"parameters": parameters})
+    cells = tuple(_cell(point, changed, where) for point in points(changed))
+    wanted = {cell for one in change.only for cell in matching(one, cells)}
+    return tuple(cell for cell in cells if cell in wanted) if change.only else cells
 
 
 def _cell(point: Point, scenario: Scenario, where: str) -> Cell:
@@ -63,6 +72,7 @@ def _cell(point: Point, scenario: Scenario, where: str) -> Cell:
             inter_op=values["inter_op"],
         ),
         workers=values["workers"],
+        gpus=values["gpus"],
         framework=values["framework"] or framework_of(environment) or "none",
         environment=environment,
         parameters=tuple(

@@ -7,7 +7,7 @@ from typing import Any
 
 from corebound.errors import Fault, ScenarioFaults
 from corebound.model.scenario import Scenario
-from corebound.planning import checks, checks_matrix
+from corebound.planning import checks, checks_matrix, checks_profiles
 from corebound.planning.checks import Finding
 from corebound.planning.expand import expand
 from corebound.planning.points import points
@@ -82,4 +82,6 @@ def _meaning(scenario: Scenario, shaped: Shaped) -> Iterator[Finding]:
         yield from checks_matrix.includes(scenario, made)
     # A cell that a baseline names may be one that a broken include would have made.
     if not any(path == ("matrix",) or path[:2] == ("matrix", "include") for path in shaped.lost):
-        yield from checks_matrix.named_cells(scenario, expand(scenario, ""), doubtful)
+        cells = expand(scenario, "")
+        yield from checks_matrix.named_cells(scenario, cells, doubtful)
+        yield from checks_profiles.profiles(scenario, cells)

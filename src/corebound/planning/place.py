@@ -7,9 +7,10 @@ from typing import Literal
 
 from corebound.model.plan import Binding, Cell, Placement, Slot, Unfit
 from corebound.model.topology import CpuId, NodeId, Topology
-from corebound.planning.choose import UNBOUND, choose
+from corebound.planning.choose import UNBOUND, choose, hands_out
 from corebound.planning.command import LAUNCHERS
 from corebound.planning.order import nearest
+from corebound.planning.servers import PINNING, SERVERS
 
 TOOLS = frozenset({"taskset", "numactl"})
 
@@ -28,7 +29,8 @@ def place(cell: Cell, host: Topology, tools: frozenset[str] = TOOLS) -> Placemen
     Threads: a number as it is; `per-core` and `per-cpu` what a worker's CPUs
     come to (the fewest, should workers differ); `host-cores` all physical
     cores of the host, allowed or not, which may be more than the worker's
-    CPUs: a process that takes the machine for its own does just that.
+    CPUs: a process that takes the machine for its own does just that;
+    `cores-per-worker` the cores that we may use, divided among the workers.
 
     Args:
         cell: What is asked.
@@ -38,13 +40,16 @@ def place(cell: Cell, host: Topology, tools: frozenset[str] = TOOLS) -> Placemen
     Returns:
         The placement, or why there is none and how to mend it.
     """
-    if cell.binding.mode == "launcher" and cell.framework not in LAUNCHERS:
+    if cell.binding.mode == "launcher" and cell.framework not in {*LAUNCHERS, *PINNING}:
         return _NO_LAUNCHER
+    if cell.framework in SERVERS and (against := _against_server(cell)) is not None:
+        return against
     chosen = choose(cell, host)
     if isinstance(chosen, Unfit):
         return chosen
     binding = cell.binding
     bound = binding.mode not in UNBOUND
+    # What a server's launcher binds is bound, but not by us.
     backend = _backend(binding, tools, bound=bound)
     if isinstance(backend, Unfit):
         return backend
@@ -60,8 +65,29 @@ def place(cell: Cell, host: Topology, tools: frozenset[str] = TOOLS) -> Placemen
         backend=backend,
         memory=binding.memory,
         moment=binding.moment if bound else "before-start",
-        bound=bound,
+        bound=bound or hands_out(cell),
     )
+
+
+def _against_server(cell: Cell) -> Unfit | None:
+    """What cannot be asked of a server, which starts its workers itself."""
+    binding = cell.binding
+    if binding.mode == "per-worker":
+        return Unfit(
+            what="`binding: per-worker` cannot reach the workers that a server starts itself.",
+            mend=f"Write `binding: launcher`, with {' or '.join(sorted(PINNING))}.",
+        )
+    if binding.moment == "after-start":
+        return Unfit(
+            what="`bind: after-start` is for workers that corebound starts, not for a server's.",
+            mend="Leave `bind` out.",
+        )
+    if hands_out(cell) and binding.memory != "default":
+        return Unfit(
+            what=f"`memory: {binding.memory}` cannot be told to a server's launcher.",
+            mend="Leave `memory` out.",
+        )
+    return None
 
 
 def _threads(cell: Cell, host: Topology, slots: tuple[Slot, ...]) -> int | None:
@@ -73,6 +99,8 @@ def _threads(cell: Cell, host: Topology, slots: tuple[Slot, ...]) -> int | None:
     core = {cpu.id: cpu.core for cpu in host.cpus}
     if rule == "host-cores":
         return len(set(core.values()))
+    if rule == "cores-per-worker":
+        return max(1, len({core[cpu.id] for cpu in host.allowed}) // cell.workers)
     if rule == "per-cpu":
         return min(len(slot.cpus) for slot in slots)
     return min(len({core[cpu] for cpu in slot.cpus}) for slot in slots)
@@ -158,7 +186,7 @@ def _memory(
 
 _NO_LAUNCHER = Unfit(
     what="`binding: launcher` needs a launcher, and the cell's framework has none.",
-    mend=f"Use it with {' or '.join(LAUNCHERS)}.",
+    mend=f"Use it with {' or '.join(sorted({*LAUNCHERS, *PINNING}))}.",
 )
 _NO_OTHER_NODE = Unfit(
     what="`memory: remote` needs memory on a node other than the CPUs' own,"

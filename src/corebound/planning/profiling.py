@@ -11,6 +11,8 @@ from corebound.model.scenario import CommandWorkload, Scenario
 WITHOUT_PROFILER: Mapping[Framework, str] = {
     "none": "plain Python has no operators to tell apart.",
     "numpy": "NumPy has no profiler of its own.",
+    "torchserve": "a server's workers are its own: profile the model by itself.",
+    "litserve": "a server's workers are its own: profile the model by itself.",
 }
 
 

@@ -10,14 +10,13 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from corebound.model.catalogue import BUILT_IN
+from corebound.model.measure import Launches, Measure
 from corebound.model.scenario import (
     Claim,
     CommandWorkload,
     ExplicitCpus,
-    Launches,
     Matrix,
     MatrixEntry,
-    Measure,
     Needs,
     Profile,
     Scenario,
@@ -75,6 +74,7 @@ _MODELS: dict[str, type[BaseModel]] = {
     "matrix": Matrix,
     "include": MatrixEntry,
     "exclude": MatrixEntry,
+    "only": MatrixEntry,
     "baseline": MatrixEntry,
     "faster": MatrixEntry,
     "than": MatrixEntry,

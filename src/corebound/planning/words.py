@@ -49,6 +49,7 @@ _ENTRIES = Words(
     noun="a list of at most 256 matrix entries",
     mend="Write each as `- {binding: none, threads: 2}`.",
 )
+_PROFILE = Words(noun="a profile", mend="Write keys of `measure`, `parameters` or `only` under it.")
 
 WORDS: dict[str, Words] = {
     "schema": Words(noun="a version of this format", mend="Write `schema: 1`."),
@@ -75,12 +76,13 @@ WORDS: dict[str, Words] = {
     ),
     "include": _ENTRIES,
     "exclude": _ENTRIES,
+    "only": _ENTRIES,
     "measure": Words(
         noun="a mapping of how to measure", mend="Write keys such as `iterations: 100` under it."
     ),
     "profiles": Words(noun="a mapping of profiles", mend="Write quick: {…} or nightly: {…}."),
-    "quick": Words(noun="a profile", mend="Write keys of `measure` under it."),
-    "nightly": Words(noun="a profile", mend="Write keys of `measure` under it."),
+    "quick": _PROFILE,
+    "nightly": _PROFILE,
     "baseline": _ENTRY,
     "claims": Words(
         noun="a list of at most 64 claims",
@@ -109,7 +111,7 @@ WORDS: dict[str, Words] = {
     "bind": _one_of("a moment to bind", get_args(BindMoment)),
     "threads": _one_of(
         "a thread count",
-        ("default", "per-core", "per-cpu", "host-cores"),
+        ("default", "per-core", "per-cpu", "host-cores", "cores-per-worker"),
         "a whole number from 1",
     ),
     "omp": _COUNT,
@@ -117,6 +119,7 @@ WORDS: dict[str, Words] = {
     "intra_op": _COUNT,
     "inter_op": _COUNT,
     "workers": _COUNT,
+    "gpus": _whole("a number of GPUs", 0, 64),
     "wait_policy": _one_of("a wait policy", get_args(WaitPolicy)),
     "allocator": _one_of("an allocator", get_args(Allocator)),
     "framework": _one_of("a framework", get_args(Framework)),
@@ -149,6 +152,7 @@ _BY_PARENT: dict[tuple[str, str], Words] = {
 _ITEMS: dict[str, Words] = {
     "include": _ENTRY,
     "exclude": _ENTRY,
+    "only": _ENTRY,
     "claims": Words(noun="a claim", mend="Write `says`, `faster` and `than` under the `-`."),
 }
 

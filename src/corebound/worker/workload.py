@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import shutil
 import signal
@@ -189,4 +190,18 @@ def make(request: Request) -> Workload:
     if request.target is None:
         raise ValueError("a request names a target or a command")
     function = find(request.target)
-    return FunctionWorkload(function(**request.parameters), request.target)
+    told = dict(request.parameters)
+    if request.gpus:
+        _require_gpus_told(function, request.target)
+        told["gpus"] = request.gpus
+    return FunctionWorkload(function(**told), request.target)
+
+
+def _require_gpus_told(function: Callable[..., object], target: str) -> None:
+    """Refuse a function that would take no notice of the GPUs that its cell asks for."""
+    taken = inspect.signature(function).parameters
+    if "gpus" not in taken and all(one.kind is not one.VAR_KEYWORD for one in taken.values()):
+        raise WorkloadError(
+            what=f"`{target}` has no parameter `gpus`, so it would compute on the CPU.",
+            mend="Give it one, which says on how many GPUs to compute, or leave `gpus` out.",
+        )

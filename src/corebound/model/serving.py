@@ -1,0 +1,34 @@
+"""What a launch of a server came to, beside what is seen of its workers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from corebound.model.topology import CpuId
+from corebound.model.traffic import Answered, Traffic, Warmed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """One launch of a server under one traffic.
+
+    Attributes:
+        startup_ns: From its start until all workers were ready.
+        stop_ns: From being told to end until its last process was gone.
+        traffic: What was sent.
+        generator_cpus: Where the generator was allowed to run.
+        apart: Whether none of them is one of the server's.
+        warmed, answered: What came of the requests.
+        cpu_ns: CPU time of all of the server's processes while it was measured.
+        restarts: Processes of workers that were new at the end of the measurement.
+    """
+
+    startup_ns: int
+    stop_ns: int
+    traffic: Traffic
+    generator_cpus: tuple[CpuId, ...]
+    apart: bool
+    warmed: Warmed
+    answered: Answered
+    cpu_ns: int
+    restarts: int
