@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from corebound.model.record import SCHEMA, Launch, Run
+from corebound.model.record import PROFILE_SCHEMA, SCHEMA, ImportedProfile, Launch, Run
 
 
 class UnreadableError(ValueError):
@@ -27,6 +27,7 @@ _line = msgspec.json.Decoder(_Line)
 _version = msgspec.json.Decoder(_Version)
 _run = msgspec.json.Decoder(Run)
 _launch = msgspec.json.Decoder(Launch)
+_profile = msgspec.json.Decoder(ImportedProfile)
 
 
 def encode(record: Run | Launch) -> bytes:
@@ -63,6 +64,28 @@ def decode_launch(line: bytes) -> Launch:
         return _launch.decode(_record_of(line, "launch"))
     except (msgspec.DecodeError, ValueError) as error:
         raise UnreadableError(str(error)) from None
+
+
+def encode_profile(profile: ImportedProfile) -> bytes:
+    """Write an imported profile as the whole of its file."""
+    return _encoder.encode(profile) + b"\n"
+
+
+def decode_profile(data: bytes) -> ImportedProfile:
+    """Read an imported profile back.
+
+    Raises:
+        UnreadableError: it is none, damaged, or of a newer corebound.
+    """
+    try:
+        schema = _version.decode(data).schema
+        if schema <= PROFILE_SCHEMA:
+            return _profile.decode(data)
+    except (msgspec.DecodeError, ValueError) as error:
+        raise UnreadableError(str(error)) from None
+    raise UnreadableError(
+        f"it was written by a newer corebound (schema {schema}, this one knows {PROFILE_SCHEMA})"
+    )
 
 
 def _record_of(line: bytes, kind: str) -> msgspec.Raw:

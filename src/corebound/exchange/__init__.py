@@ -1,0 +1,1 @@
+"""Operator profiles that other tools made, in; one module a format."""

@@ -1,0 +1,139 @@
+"""Comma-separated tables whose columns are found by name, whatever the version calls them."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from corebound.exchange.reading import Unreadable, clean, nanoseconds, text_lines
+
+_HEADING = re.compile(r"(.*?)\s*\(([^()]*)\)")
+_UNITS_NS = {"ns": 1, "us": 1000, "μs": 1000, "µs": 1000, "ms": 1_000_000, "s": 1_000_000_000}
+_ABSENT = ("", "n/a", "na", "none", "-")
+_MEND = "Export the profile again: the file was cut short or damaged."
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A table as it is read, row by row.
+
+    Attributes:
+        columns: Where each column is and the unit it names, by its name in lower
+            case, without underscores; of two that are called the same, the first.
+        width: How many columns there are.
+    """
+
+    columns: dict[str, tuple[int, str]]
+    width: int
+    _records: Iterator[list[str]]
+
+    def has(self, *names: str) -> bool:
+        """Whether all these columns are there."""
+        return all(name in self.columns for name in names)
+
+    def first(self, names: Sequence[str]) -> str | None:
+        """The first of these columns that is there."""
+        return next((name for name in names if name in self.columns), None)
+
+    def rows(self, *, ragged: bool = False) -> Iterator[Row]:
+        """Every row; all as wide as the heading, unless ragged ones are to be expected.
+
+        Raises:
+            Unreadable: a row is torn, or the text is no table.
+        """
+        number = 1
+        try:
+            for record in self._records:
+                number += 1
+                if not any(field.strip() for field in record):
+                    continue
+                if len(record) < self.width and not ragged:
+                    raise Unreadable(
+                        f"row {number} has {len(record)} of {self.width} columns.", _MEND
+                    )
+                yield Row(sheet=self, number=number, fields=record)
+        except csv.Error as error:
+            raise Unreadable(f"row {number + 1} is no row of a table: {error}.", _MEND) from None
+        if number == 1:
+            raise Unreadable("it has a heading and no rows.", "Export a profile that holds some.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One row of a table."""
+
+    sheet: Sheet
+    number: int
+    fields: list[str]
+
+    def text(self, name: str) -> str:
+        """A field without the white space that keeps spreadsheets from rounding it."""
+        place, _ = self.sheet.columns[name]
+        if place >= len(self.fields):
+            raise Unreadable(f"row {self.number} ends before `{name}`.", _MEND)
+        return clean(self.fields[place].strip())
+
+    def optional(self, name: str | None) -> str | None:
+        """A field, or None where it or its column is absent."""
+        text = self.text(name) if name in self.sheet.columns and name is not None else ""
+        return None if text.lower() in _ABSENT else text
+
+    def time_ns(self, name: str, *, default_ns: int = 1000) -> int:
+        """A time, never negative, in the unit that its column names, else in the default's."""
+        unit_ns = _UNITS_NS.get(self.sheet.columns[name][1].lower(), default_ns)
+        try:
+            time_ns = nanoseconds(self.text(name), unit_ns)
+        except Unreadable as error:
+            raise Unreadable(f"row {self.number}: {error.what}", error.mend) from None
+        if time_ns < 0:
+            raise Unreadable(f"row {self.number}: a time is negative.", _MEND)
+        return time_ns
+
+    def optional_time_ns(self, name: str | None) -> int | None:
+        """A time, or None where it or its column is absent."""
+        return None if name is None or self.optional(name) is None else self.time_ns(name)
+
+    def number_of(self, name: str) -> float:
+        """A finite number."""
+        try:
+            value = float(self.text(name))
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value) or abs(value) > 1e15:
+            raise Unreadable(
+                f"row {self.number}: {self.text(name)[:40]!r} stands where a number should.", _MEND
+            )
+        return value
+
+    def number_or_none(self, name: str) -> float | None:
+        """A finite number, or None where its column is absent."""
+        return self.number_of(name) if name in self.sheet.columns else None
+
+    def count(self, name: str) -> int:
+        """A whole number that is not negative."""
+        value = self.number_of(name)
+        if value < 0 or value != round(value):
+            raise Unreadable(f"row {self.number}: {value} stands where a count should.", _MEND)
+        return round(value)
+
+
+def opened(pieces: Iterable[bytes]) -> Sheet:
+    """A table with its heading read.
+
+    Raises:
+        Unreadable: it is no table.
+    """
+    records = csv.reader(text_lines(pieces), strict=True)
+    try:
+        heading = next(records, [])
+    except csv.Error as error:
+        raise Unreadable(f"its first line is no heading: {error}.", _MEND) from None
+    columns: dict[str, tuple[int, str]] = {}
+    for place, cell in enumerate(heading):
+        named = _HEADING.fullmatch(cell.strip())
+        name, unit = named.groups() if named else (cell, "")
+        columns.setdefault(" ".join(name.lower().replace("_", " ").split()), (place, unit))
+    return Sheet(columns, len(heading), records)

@@ -1,0 +1,138 @@
+"""A trace of real PyTorch, imported: the table that corebound's own profiler makes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corebound.launch import environment
+from corebound.model.record import OperatorProfile
+from corebound.store import jsonl, profiles
+
+pytestmark = pytest.mark.frameworks
+
+ROOT = Path(__file__).parents[2]
+SCENARIO = {
+    "schema": 1,
+    "name": "one",
+    "title": "One",
+    "question": "Where does its time go?",
+    "workload": "small-network-training",
+    "environment": "pytorch",
+    "measure": {"iterations": 3, "launches": {"min": 2, "max": 2}, "operators": 20},
+}
+# What a user writes, who knows nothing of corebound.
+BY_HAND = """\
+import sys
+import torch
+from torch.profiler import ProfilerActivity, profile, schedule
+
+torch.manual_seed(0)
+torch.set_num_threads(1)
+model = torch.nn.Sequential(torch.nn.Linear(512, 512), torch.nn.ReLU(), torch.nn.Linear(512, 8))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+inputs, targets = torch.randn(4096, 512), torch.randn(4096, 8)
+
+def step():
+    optimizer.zero_grad()
+    torch.nn.functional.mse_loss(model(inputs), targets).backward()
+    optimizer.step()
+
+for _ in range(3):
+    step()
+with profile(
+    activities=[ProfilerActivity.CPU], schedule=schedule(wait=0, warmup=1, active=5, repeat=1)
+) as profiler:
+    for _ in range(6):
+        step()
+        profiler.step()
+profiler.export_chrome_trace(sys.argv[1])
+"""
+
+
+def corebound(folder: Path, *words: str) -> str:
+    done = subprocess.run(
+        (sys.executable, "-m", "corebound", *words),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def needs(name: str) -> Path:
+    found = environment.find(name, ROOT)
+    if found is None:
+        pytest.skip(f"needs its environment: corebound environment make {name}")
+    return environment.python_of(name, ROOT)
+
+
+def top(profile: OperatorProfile, number: int) -> list[str]:
+    return [one.type for one in profile.operators[:number]]
+
+
+def test_the_trace_of_a_run_gives_the_table_of_that_run(tmp_path: Path) -> None:
+    needs("pytorch")
+    (tmp_path / "one.yaml").write_text(json.dumps(SCENARIO))
+    corebound(tmp_path, "run", "one.yaml", "--unlocked")
+    records = tmp_path / "reports" / "records"
+    (file,) = jsonl.files(records)
+    own = jsonl.read(file).launches[-1].workers[0].profile
+    assert own is not None
+    (trace,) = tmp_path.glob("reports/records/*/*.traces/*.json.gz")
+
+    corebound(tmp_path, "import", "profile", str(trace), "--name", "again")
+
+    ((kept,), _) = profiles.read_all(records)
+    again = kept.profile
+    assert top(again, 5) == top(own, 5)
+    assert again.iterations == own.iterations
+    assert again.step_ns == pytest.approx(own.step_ns, rel=0.01)
+    assert {one.type: one.calls for one in again.operators} == {
+        one.type: one.calls for one in own.operators
+    }
+    assert list(again.phases) == list(own.phases)
+
+
+def test_a_run_and_a_report_go_on_beside_an_imported_profile(tmp_path: Path) -> None:
+    (tmp_path / "one.yaml").write_text(
+        json.dumps({**SCENARIO, "workload": {"command": ["true"]}, "environment": "host",
+                    "measure": {"iterations": 2, "launches": {"min": 2, "max": 2}}})
+    )  # fmt: skip
+    corebound(tmp_path, "import", "profile", str(ROOT / "tests/data/profiles/msprof"))
+    corebound(tmp_path, "run", "one.yaml", "--unlocked")
+    corebound(tmp_path, "run", "--resume", "--unlocked")
+    corebound(tmp_path, "report")
+
+    site = tmp_path / "reports" / "site"
+    assert "Conv2DBackpropFilterD" in (site / "operators.html").read_text()
+    assert 'href="operators.html"' in (site / "index.html").read_text()
+    assert (site / "scenario" / "one.html").is_file()
+
+
+def test_a_trace_that_a_user_made_adds_up(tmp_path: Path) -> None:
+    python = needs("pytorch")
+    (tmp_path / "by_hand.py").write_text(BY_HAND)
+    subprocess.run((str(python), "by_hand.py", "a.json.gz"), cwd=tmp_path, check=True)
+
+    said: list[dict[str, Any]] = json.loads(
+        corebound(tmp_path, "import", "profile", "a.json.gz", "--json")
+    )
+
+    profile = said[0]["profile"]["profile"]
+    assert profile["iterations"] == 5
+    together_ns = sum(one["total_ns"] for one in profile["operators"])
+    assert together_ns + profile["outside_ns"] == pytest.approx(profile["step_ns"], rel=0.01)
+    # Were operators missed, their time would be outside of all of them.
+    assert profile["outside_ns"] < 0.2 * profile["step_ns"]
+    # One product forward in each layer; backward one in the first and two in the second.
+    calls = {one["type"]: one["calls"] for one in profile["operators"]}
+    assert (calls["aten::addmm"], calls["aten::mm"]) == (2, 3)
+    assert set(profile["phases"]) == {"forward", "backward", "update"}
