@@ -17,6 +17,7 @@ from corebound.launch.telemetry import Watch
 from corebound.model import wire
 from corebound.model.plan import Command, Placement
 from corebound.model.record import Status, Worker
+from corebound.model.serving import Served
 
 # How long a worker may take to leave after its work: atexit handlers, pools.
 LEAVE_S = 10.0
@@ -54,7 +55,8 @@ class Outcome:
     """What became of a launch; the fields are those of `record.Launch`.
 
     `trace` is a file: the one that the first worker's profiler left in the
-    launch's scratch folder, or wherever it has been moved to since.
+    launch's scratch folder, or wherever it has been moved to since. `served` is
+    what a server came to, where one was launched.
     """
 
     status: Status
@@ -69,6 +71,7 @@ class Outcome:
     strays: tuple[str, ...]
     log: str
     trace: Path | None = None
+    served: Served | None = None
 
 
 def launch(order: Order, supervision: Supervision, tick: Callable[[], None]) -> Outcome:
@@ -139,7 +142,7 @@ class _Session:
             look_ns=sum(watch.look_ns for watch in self._watches),
             workers=workers,
             strays=strays,
-            log=_tail(self._log),
+            log=tail(self._log),
             trace=self._trace(),
         )
 
@@ -280,7 +283,8 @@ class _Session:
         return max(ended for _, ended in spans) - min(began for began, _ in spans)
 
 
-def _tail(file: Path) -> str:
+def tail(file: Path) -> str:
+    """The end of a launch's log; empty where there is none."""
     try:
         with file.open("rb") as stream:
             size = stream.seek(0, os.SEEK_END)

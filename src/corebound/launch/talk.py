@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from dataclasses import replace
 
 from corebound.model import wire
 from corebound.model.record import OperatorProfile, ThreadEvidence, Worker
@@ -121,22 +122,18 @@ class Talk:
         peak_rss_bytes: int | None,
     ) -> Worker:
         """All that was said and seen, as it is kept."""
-        ready = self.ready
-        return Worker(
+        known = described(
+            self.ready,
             slot=slot,
+            threads_asked=threads_asked,
+            threads=threads,
+            peak_rss_bytes=peak_rss_bytes,
+        )
+        return replace(
+            known,
             wall_ns=tuple(self._wall_ns),
             cpu_ns=tuple(self._cpu_ns),
             phases=dict(self._phases),
-            threads_asked=threads_asked,
-            threads_used=ready.threads_used if ready else None,
-            inter_op_used=ready.inter_op_used if ready else None,
-            python=ready.python if ready else None,
-            versions=ready.versions if ready else {},
-            blas=ready.blas if ready else None,
-            environment=ready.environment if ready else {},
-            work=ready.work if ready else {},
-            threads=threads,
-            peak_rss_bytes=peak_rss_bytes,
             profile=_kept(self._profile) if self._profile else None,
         )
 
@@ -176,6 +173,33 @@ class Talk:
                 self.end = message
             case wire.Failure():
                 self.failure = message
+
+
+def described(
+    ready: wire.Ready | None,
+    *,
+    slot: int,
+    threads_asked: int | None,
+    threads: tuple[ThreadEvidence, ...],
+    peak_rss_bytes: int | None,
+) -> Worker:
+    """What a worker says of itself and what is seen of it; it has no samples yet."""
+    return Worker(
+        slot=slot,
+        wall_ns=(),
+        cpu_ns=(),
+        phases={},
+        threads_asked=threads_asked,
+        threads_used=ready.threads_used if ready else None,
+        inter_op_used=ready.inter_op_used if ready else None,
+        python=ready.python if ready else None,
+        versions=ready.versions if ready else {},
+        blas=ready.blas if ready else None,
+        environment=ready.environment if ready else {},
+        work=ready.work if ready else {},
+        threads=threads,
+        peak_rss_bytes=peak_rss_bytes,
+    )
 
 
 def _kept(profile: wire.Profile) -> OperatorProfile:

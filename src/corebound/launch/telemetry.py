@@ -48,7 +48,7 @@ class Watch:
     """
 
     def __init__(self, root: int) -> None:
-        self._root = root
+        self.root = root
         self._threads: dict[int, _Thread] = {}
         self._processes: set[int] = {root}
         self._searched_s = float("-inf")
@@ -70,7 +70,7 @@ class Watch:
         began_ns = time.thread_time_ns()
         now_s = time.monotonic()
         if search or now_s - self._searched_s >= SEARCH_EVERY_S:
-            self._processes = {self._root, *processes_below(self._root)}
+            self._processes = {self.root, *processes_below(self.root)}
             self._searched_s = now_s
         now_ms = self._now_ms()
         for pid in self._processes:

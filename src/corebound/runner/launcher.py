@@ -11,7 +11,10 @@ import corebound
 from corebound.launch.launch import Order, Outcome, launch
 from corebound.launch.supervise import Supervision
 from corebound.model import wire
+from corebound.model.plan import Placement
 from corebound.runner.job import Job
+from corebound.runner.serving import serving_order
+from corebound.serving.session import serve
 from corebound.store import traces
 
 
@@ -34,17 +37,10 @@ def launcher(
         if planned.placement is None:
             raise ValueError("an unfit cell is skipped, never launched")
         folder.mkdir()
-        order = Order(
-            placement=planned.placement,
-            commands=planned.commands,
-            requests=requests(job),
-            threads_asked=planned.requests[0].intra_op,
-            timeout_s=planned.measure.timeout_s,
-            python_path=python_path,
-            scratch=folder,
-        )
         try:
-            outcome = launch(order, supervision, tick)
+            if planned.traffic is not None:
+                return serve(serving_order(planned, python_path, folder), supervision, tick)
+            outcome = launch(_order(job, planned.placement, python_path, folder), supervision, tick)
             if outcome.trace is None:
                 return outcome
             return replace(outcome, trace=traces.keep(outcome.trace, kept, job.id))
@@ -52,6 +48,19 @@ def launcher(
             shutil.rmtree(folder, ignore_errors=True)
 
     return launch_one
+
+
+def _order(job: Job, placement: Placement, python_path: Path, scratch: Path) -> Order:
+    planned = job.planned
+    return Order(
+        placement=placement,
+        commands=planned.commands,
+        requests=requests(job),
+        threads_asked=planned.requests[0].intra_op,
+        timeout_s=planned.measure.timeout_s,
+        python_path=python_path,
+        scratch=scratch,
+    )
 
 
 def requests(job: Job) -> tuple[wire.Request, ...]:

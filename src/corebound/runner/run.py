@@ -195,6 +195,7 @@ class Runner:
                 strays=outcome.strays,
                 log=outcome.log,
                 trace=outcome.trace.name if outcome.trace else None,
+                served=outcome.served,
             ),
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from corebound.model.scenario import Launches
+from corebound.model.measure import Launches
 from corebound.stats.compare import speedup_interval
 from corebound.stats.summary import CellSummary
 

@@ -11,10 +11,13 @@ from typing import Literal
 
 import numpy as np
 
+from corebound.model.measure import WarmupIterations, WarmupSeconds
 from corebound.model.plan import Cell
 from corebound.model.record import Launch, Status, Worker
-from corebound.model.scenario import WarmupIterations, WarmupSeconds
+from corebound.model.serving import Served
 from corebound.stats.interval import Interval, geometric_mean, geometric_mean_interval
+from corebound.stats.latency import percentiles
+from corebound.stats.serving import figure_ns
 from corebound.stats.steady_state import SteadyState, steady_state, unsettled_start, worst
 
 Warmup = Literal["auto"] | WarmupIterations | WarmupSeconds
@@ -94,7 +97,8 @@ def summarise_launch(launch: Launch, warmup: Warmup) -> LaunchSummary:
     the iterations of all are taken together.
 
     Args:
-        launch: An `ok` launch.
+        launch: An `ok` launch. One of a server is reduced to what it is judged by,
+            in place of the median, with the p99 of its latencies.
         warmup: `Measure.warmup`. A fixed one that leaves no iteration is
             answered like a launch that never settles.
 
@@ -103,6 +107,8 @@ def summarise_launch(launch: Launch, warmup: Warmup) -> LaunchSummary:
     """
     if launch.kind != "measure":
         raise ValueError(f"launch {launch.id} was profiled, not measured")
+    if launch.served is not None:
+        return _summarise_served(launch, launch.served)
     kept = [_kept(worker, warmup) for worker in launch.workers if worker.wall_ns]
     if not kept:
         raise ValueError(f"launch {launch.id} has no samples")
@@ -120,6 +126,24 @@ def summarise_launch(launch: Launch, warmup: Warmup) -> LaunchSummary:
     )
 
 
+def _summarise_served(launch: Launch, served: Served) -> LaunchSummary:
+    """Of a server; its warm-up requests are apart, and how it settled shows in its windows."""
+    answered = served.answered
+    tail = percentiles(answered.latencies)
+    pace_ns = [answered.window_ns // window.ok for window in answered.windows[:-1] if window.ok]
+    found = steady_state(pace_ns)
+    return LaunchSummary(
+        launch=launch.id,
+        block=launch.block,
+        median_ns=figure_ns(served),
+        p99_ns=float(tail.p99_ns) if tail and tail.count >= _LEAST_FOR_P99 else None,
+        cpu_median_ns=served.cpu_ns / answered.ok,
+        used=answered.ok,
+        steady=found,
+        settled=found.kind in {"steady", "warm-up then steady"},
+    )
+
+
 def summarise(cell: Cell, launches: Iterable[Launch], warmup: Warmup) -> CellSummary:
     """Take the launches of one cell together; only `ok` ones enter a statistic.
 
@@ -132,7 +156,8 @@ def summarise(cell: Cell, launches: Iterable[Launch], warmup: Warmup) -> CellSum
     summaries = [
         summarise_launch(launch, warmup)
         for launch in attempted
-        if launch.status == "ok" and any(worker.wall_ns for worker in launch.workers)
+        if launch.status == "ok"
+        and (launch.served is not None or any(worker.wall_ns for worker in launch.workers))
     ]
     return gather(cell, summaries, [launch.status for launch in attempted])
 

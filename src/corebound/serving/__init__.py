@@ -1,0 +1,1 @@
+"""Servers under load: started, sent requests, watched and stopped."""

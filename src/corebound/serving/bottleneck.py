@@ -1,0 +1,84 @@
+"""Whether a launch measured its load generator rather than the server."""
+
+from __future__ import annotations
+
+from corebound.model.traffic import OPEN, Answered, Traffic
+from corebound.stats import latency
+from corebound.units import duration, percent
+
+# The generator has one thread. A request that finds it busy waits in its event loop, by
+# queueing theory share / (1 - share) times what one costs it (M/M/1): four times at 0.8,
+# and without limit beyond. Its cost is some 0.1 ms, so 0.8 still hides well below 1 ms.
+MOST_CPU_SHARE = 0.8
+
+# In the open shapes lateness is part of the latency. More than this in one request of a
+# hundred, and the tail that is shown is partly the generator's.
+MOST_LATENESS_RATIO = 0.1
+# What Linux's timers and one turn of the event loop take anywhere is no fault, though
+# it may be much beside a server that answers in a tenth of a millisecond.
+LEAST_LATENESS_NS = 500_000
+
+# In the other shapes it is time in which a connection could have carried a request and
+# did not: with a tenth of it, the server saw a tenth less concurrency than was asked for
+# (Little's law), and no interval here tells so much apart.
+MOST_IDLE_SHARE = 0.1
+
+
+def against(answered: Answered, traffic: Traffic, cpus: int) -> tuple[str, ...]:
+    """What speaks against a launch, in words with figures; empty where nothing does.
+
+    Args:
+        answered: What came of it.
+        traffic: What was asked.
+        cpus: How many the generator may run on.
+    """
+    found = (_busy(answered, cpus), _late(answered, traffic), _mixed(answered, traffic))
+    return tuple(what for what in found if what is not None)
+
+
+def _busy(answered: Answered, cpus: int) -> str | None:
+    share = answered.cpu_ns / answered.wall_ns if answered.wall_ns else 0.0
+    if share <= MOST_CPU_SHARE:
+        return None
+    room = f"{cpus} CPUs but" if cpus > 1 else "a CPU and"
+    return (
+        f"the load generator, which has {room} one thread, used {percent(share, 0)} of a CPU "
+        f"(more than {percent(MOST_CPU_SHARE, 0)})"
+    )
+
+
+def _late(answered: Answered, traffic: Traffic) -> str | None:
+    if answered.lateness is None:
+        return None
+    if traffic.shape in OPEN:
+        return _behind(answered.latencies, answered.lateness)
+    mean_ns = latency.mean_ns(answered.lateness) or 0.0
+    could_ns = answered.connections * answered.duration_ns
+    share = mean_ns * traffic.requests / could_ns if could_ns else 0.0
+    if share <= MOST_IDLE_SHARE:
+        return None
+    return (
+        f"the load generator left its connections idle for {percent(share, 0)} of the time "
+        f"(more than {percent(MOST_IDLE_SHARE, 0)}), {duration(mean_ns)} before a request"
+    )
+
+
+def _behind(latencies: str, lateness: str) -> str | None:
+    late, took = latency.percentiles(lateness), latency.percentiles(latencies)
+    # With no good answer there is no latency that could be wrong.
+    if late is None or took is None:
+        return None
+    most_ns = max(LEAST_LATENESS_NS, MOST_LATENESS_RATIO * took.p50_ns)
+    if late.p99_ns <= most_ns:
+        return None
+    return (
+        f"the load generator sent one request in a hundred {duration(late.p99_ns)} late or more, "
+        f"where half of all were answered within {duration(took.p50_ns)}"
+    )
+
+
+def _mixed(answered: Answered, traffic: Traffic) -> str | None:
+    errors = sum(answered.errors.values())
+    if traffic.client != "ab" or not errors:
+        return None
+    return f"{errors} of {traffic.requests} requests failed, which ab averages in with the others"

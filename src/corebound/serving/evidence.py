@@ -1,0 +1,78 @@
+"""What a server's workers really got: their own word, and what is seen from outside."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from corebound.launch import proof
+from corebound.launch.talk import described
+from corebound.launch.telemetry import Watch
+from corebound.model import wire
+from corebound.model.plan import Command, Placement
+from corebound.model.record import ThreadEvidence, Worker
+
+_TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+
+
+def reported(folder: Path, pid: int) -> wire.Ready | None:
+    """What a worker of the server has said of itself; None where it said nothing."""
+    try:
+        message = wire.decode_message((folder / f"{pid}.json").read_bytes())
+    except (FileNotFoundError, wire.WireError):
+        return None
+    return message if isinstance(message, wire.Ready) else None
+
+
+def workers(
+    watches: Sequence[Watch], placement: Placement, folder: Path, threads_asked: int | None
+) -> tuple[Worker, ...]:
+    """A worker for each process that was watched, in the order of their slots.
+
+    Which of them is of which slot is the server's affair: each gets the one whose
+    CPUs it is seen to have, as far as that can be told.
+    """
+    seen = [(watch.root, watch.close(), watch.peak_rss_bytes) for watch in watches]
+    # Slots and workers sorted by their CPUs pair up wherever they pair at all.
+    order = sorted(range(len(placement.slots)), key=lambda slot: placement.slots[slot].cpus)
+    by_cpus = sorted(seen, key=lambda one: (_allowed(one[1]), one[0]))
+    made = (
+        described(
+            reported(folder, pid),
+            slot=slot,
+            threads_asked=threads_asked,
+            threads=threads,
+            peak_rss_bytes=rss_bytes,
+        )
+        for slot, (pid, threads, rss_bytes) in zip(order, by_cpus, strict=True)
+    )
+    return tuple(sorted(made, key=lambda worker: worker.slot))
+
+
+def against(placement: Placement, command: Command, found: Sequence[Worker]) -> tuple[str, ...]:
+    """Everything that speaks against a launch's set-up, as `proof.against` does."""
+    silent = tuple(
+        f"worker {worker.slot} said nothing of its threads" for worker in found if not worker.python
+    )
+    speaking = [worker for worker in found if worker.python]
+    commands = [command] * len(speaking)
+    return silent + proof.against(placement, commands, speaking, [()] * len(speaking))
+
+
+def cpu_ns(processes: Iterable[int]) -> Mapping[int, int]:
+    """CPU time of each process so far, its waited-for children's too; of those that live."""
+    found = {}
+    for pid in processes:
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_bytes()
+        except OSError:
+            continue  # it has ended
+        # Fields 14 to 17 of proc(5)'s stat; the name before them may hold anything.
+        fields = stat.rpartition(b")")[2].split()[11:15]
+        found[pid] = sum(map(int, fields)) * _TICK_NS
+    return found
+
+
+def _allowed(threads: Sequence[ThreadEvidence]) -> tuple[tuple[int, ...], ...]:
+    return threads[0].allowed if threads else ()

@@ -1,0 +1,1 @@
+"""The load generator: a process of its own, launched like a worker."""

@@ -1,0 +1,287 @@
+"""One launch of a server: start it, send it traffic, look at it, end it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from corebound.errors import CoreboundError
+from corebound.launch.launch import GRACE_S, Outcome, tail
+from corebound.launch.supervise import Supervision
+from corebound.launch.supervisor import processes_below
+from corebound.launch.telemetry import Watch
+from corebound.model.plan import Command, Placement
+from corebound.model.record import Status, Worker
+from corebound.model.serving import Served
+from corebound.model.topology import CpuId
+from corebound.model.traffic import GeneratorOrder, Traffic
+from corebound.serving import bottleneck, evidence
+from corebound.serving.models import Execute
+from corebound.serving.processes import ASK_EVERY_S, LateError, Processes
+from corebound.serving.server import (
+    LOOPBACK,
+    REPORTS,
+    ServedModel,
+    Server,
+    ServerError,
+    ServerWorker,
+)
+from corebound.serving.startup import await_workers, require_right_answer
+from corebound.serving.talk import GeneratorTalk
+
+# How long a server may take to end after it was told to: TorchServe takes 3 to 8 s.
+STOP_S = 20.0
+# Beyond this share of requests without a good answer, throughput says nothing.
+MOST_ERRORS = 0.01
+
+GENERATOR = ("-m", "corebound.serving.generator")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingOrder:
+    """Everything one launch of a server needs, resolved.
+
+    Attributes:
+        placement: A slot for each of the server's workers.
+        command: What starts the server.
+        model: Finds or makes what is served, given what executes a command.
+        server: Makes the server, given that and the folder workers report to.
+        traffic: What is sent to it.
+        generator: The interpreter that the generator runs in.
+        generator_cpus: Where it may run.
+        threads_asked: What each worker's pool has to have; None: anything.
+        timeout_s: Deadline for all of it, from the start.
+        python_path: A folder that holds the package `corebound` and nothing else.
+        scratch: An empty folder, which the caller removes.
+    """
+
+    placement: Placement
+    command: Command
+    model: Callable[[Execute], ServedModel]
+    server: Callable[[ServedModel, Path], Server]
+    traffic: Traffic
+    generator: Path
+    generator_cpus: tuple[CpuId, ...]
+    threads_asked: int | None
+    timeout_s: float
+    python_path: Path
+    scratch: Path
+
+
+def serve(order: ServingOrder, supervision: Supervision, tick: Callable[[], None]) -> Outcome:
+    """Run one launch to its end, whatever that is.
+
+    Args:
+        order: What to launch.
+        supervision: Starts its processes, and ends what is left of them.
+        tick: Called now and then, to show that time passes.
+
+    Raises:
+        LaunchError: the supervisor is gone; nothing can be said of the launch.
+    """
+    return _Session(order, supervision, tick).run()
+
+
+class _Session:
+    def __init__(
+        self, order: ServingOrder, supervision: Supervision, tick: Callable[[], None]
+    ) -> None:
+        self._order = order
+        self._supervision = supervision
+        self._began_ns = time.monotonic_ns()
+        self._alive_ns = 0
+        self._doing = "start"
+        self._reports = order.scratch / "reports"
+        self._processes = Processes(
+            supervision,
+            tick,
+            scratch=order.scratch,
+            python_path=order.python_path,
+            timeout_s=order.timeout_s,
+        )
+        self._talk = GeneratorTalk()
+        self._watches: list[Watch] = []
+        self._served: Served | None = None
+
+    def run(self) -> Outcome:
+        status: Status = "ok"
+        reason: tuple[str | None, str | None] = (None, None)
+        try:
+            self._serve()
+        except LateError:
+            status, reason = "timed-out", self._late()
+        except CoreboundError as error:
+            status, reason = "failed", (f"in `{self._doing}`: {error.what}", error.mend)
+        finally:
+            self._talk.close()
+            strays = self._supervision.end(grace_s=GRACE_S)
+        workers = self._workers()
+        against = self._against(workers) if status == "ok" else ()
+        if against:
+            status = "invalid"
+            reason = (
+                "it did not run as it was asked to: " + "; ".join(against) + ".",
+                "The launch's log says what the server made of its configuration.",
+            )
+        duration_ns = time.monotonic_ns() - self._began_ns
+        return Outcome(
+            status=status,
+            reason=reason[0],
+            mend=reason[1],
+            evidence=against,
+            duration_ns=duration_ns,
+            overhead_ns=duration_ns - self._alive_ns,
+            looks=sum(watch.looks for watch in self._watches),
+            look_ns=sum(watch.look_ns for watch in self._watches),
+            workers=workers,
+            strays=strays,
+            log=tail(self._processes.log),
+            served=self._served,
+        )
+
+    def _serve(self) -> None:
+        self._processes.folder.mkdir()
+        self._reports.mkdir()
+        self._doing = "model"
+        model = self._order.model(self._processes.execute)
+        server = self._order.server(model, self._reports)
+        self._doing = "startup"
+        needs = {REPORTS: str(self._reports), **server.write(self._processes.folder)}
+        started_ns = time.monotonic_ns()
+        root = self._processes.spawn(self._order.command, needs=needs)
+        try:
+            ready = await_workers(
+                server, self._processes, root=root, wanted=len(self._order.placement.slots)
+            )
+            startup_ns = time.monotonic_ns() - started_ns
+            self._doing = "check"
+            require_right_answer(server, model)
+            self._doing = "requests"
+            self._warm_up(server)
+            cpu_ns = self._measure(root, ready)
+            before = {one.pid for one in ready}
+            restarts = sum(one.pid not in before for one in server.workers())
+            self._doing = "stop"
+            stop_ns = self._stop(server, root)
+        finally:
+            self._alive_ns = time.monotonic_ns() - started_ns
+        self._keep(startup_ns=startup_ns, stop_ns=stop_ns, cpu_ns=cpu_ns, restarts=restarts)
+        self._doing = "requests"
+        self._require_answers(server)
+
+    def _keep(self, *, startup_ns: int, stop_ns: int, cpu_ns: int, restarts: int) -> None:
+        warmed, answered = self._talk.warmed, self._talk.answered
+        if warmed is None or answered is None:
+            raise ValueError("a server is told to end once its requests are answered")
+        of_server = {cpu for slot in self._order.placement.slots for cpu in slot.cpus}
+        self._served = Served(
+            startup_ns=startup_ns,
+            stop_ns=stop_ns,
+            traffic=self._order.traffic,
+            generator_cpus=self._order.generator_cpus,
+            apart=of_server.isdisjoint(self._order.generator_cpus),
+            warmed=warmed,
+            answered=answered,
+            cpu_ns=cpu_ns,
+            restarts=restarts,
+        )
+
+    def _require_answers(self, server: Server) -> None:
+        answered = self._served.answered if self._served else None
+        lost = sum(answered.errors.values()) if answered else 0
+        if answered is None or lost <= MOST_ERRORS * (answered.ok + lost):
+            return
+        kinds = ", ".join(f"{kind}: {count}" for kind, count in answered.errors.items())
+        raise ServerError(
+            what=f"{lost} of {answered.ok + lost} requests had no good answer ({kinds}).",
+            where=server.distribution,
+            mend="The launch's log holds what the server said.",
+        )
+
+    def _warm_up(self, server: Server) -> None:
+        """Start the generator, and let it warm the server up."""
+        order = self._order
+        command = Command(argv=(str(order.generator), *GENERATOR), env=())
+        pid = self._processes.spawn(command, pipes=self._talk.theirs)
+        # Before its first thread: what it starts later inherits this.
+        os.sched_setaffinity(pid, order.generator_cpus)
+        self._talk.started(
+            pid,
+            GeneratorOrder(
+                traffic=order.traffic,
+                host=LOOPBACK,
+                port=server.port,
+                path=server.path,
+                content_type=server.content_type,
+                body_file=str(server.body),
+            ),
+        )
+        self._listen(lambda: self._talk.warmed is not None)
+
+    def _measure(self, root: int, ready: Sequence[ServerWorker]) -> int:
+        """Let the generator measure, and watch; the CPU time that the server took."""
+        self._watches = [Watch(one.pid) for one in ready if one.pid is not None]
+        for watch in self._watches:
+            watch.look(search=True)
+        before_ns = evidence.cpu_ns({root, *processes_below(root)})
+        for watch in self._watches:
+            watch.mark()
+        self._talk.go()
+        self._listen(lambda: self._talk.answered is not None)
+        after_ns = evidence.cpu_ns({root, *processes_below(root)})
+        for watch in self._watches:
+            watch.look(search=True)
+        return sum(time_ns - before_ns.get(pid, 0) for pid, time_ns in after_ns.items())
+
+    def _listen(self, done: Callable[[], bool]) -> None:
+        """Listen to the generator, and look from time to time, until `done`."""
+        while not done():
+            pause_s = max((watch.pause_s for watch in self._watches), default=ASK_EVERY_S)
+            if not self._processes.wait(pause_s, self._talk):
+                for watch in self._watches:
+                    watch.look()
+            code = self._processes.exit_code(self._talk.pid)
+            if code is not None:
+                self._talk.hear()
+                if not done():
+                    self._talk.died(code)
+            if (failure := self._talk.failure) is not None:
+                raise ServerError(
+                    what=failure.what,
+                    where="load generator",
+                    mend=failure.mend or "The launch's log holds its traceback.",
+                )
+
+    def _stop(self, server: Server, root: int) -> int:
+        """Tell the server to end, and give it the time; what is left is ended anyway."""
+        began_ns = time.monotonic_ns()
+        pids = (root, *processes_below(root))
+        server.stop(pids)
+        leave_by_s = time.monotonic() + STOP_S
+        while evidence.cpu_ns(pids) and time.monotonic() < leave_by_s:
+            self._processes.wait(ASK_EVERY_S / 5)
+        return time.monotonic_ns() - began_ns
+
+    def _late(self) -> tuple[str, str]:
+        return (
+            f"it was still in `{self._doing}` after {self._order.timeout_s:g} s.",
+            "Raise `measure.timeout_s`, or ask for fewer iterations.",
+        )
+
+    def _workers(self) -> tuple[Worker, ...]:
+        order = self._order
+        if not self._watches:
+            return ()
+        return evidence.workers(self._watches, order.placement, self._reports, order.threads_asked)
+
+    def _against(self, workers: Sequence[Worker]) -> tuple[str, ...]:
+        order = self._order
+        if self._served is None:
+            return ()
+        return (
+            *evidence.against(order.placement, order.command, workers),
+            *bottleneck.against(self._served.answered, order.traffic, len(order.generator_cpus)),
+        )

@@ -1,0 +1,156 @@
+"""TorchServe: its configuration, what its management API says, its end."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import shutil
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+
+from corebound.model.topology import CpuId
+from corebound.planning.servers import CONFIGURATION, STORE
+from corebound.serving.server import LOOPBACK, ServedModel, ServerError, ServerWorker, free_ports
+
+MODEL = "classifier"
+ARCHIVE = f"{MODEL}.mar"
+
+# A request waits here for a worker; a shorter queue would answer a burst with 503.
+QUEUE = 10_000
+# Longer than any launch: it is the runner's deadline that counts.
+RESPONSE_S = 3600
+ASK_S = 2.0
+
+
+class TorchServe:
+    """One TorchServe, with a port for each of its doors and folders of its own."""
+
+    distribution = "torchserve"
+    path = f"/predictions/{MODEL}"
+
+    content_type = "image/jpeg"
+
+    def __init__(
+        self,
+        model: ServedModel,
+        *,
+        workers: int,
+        pinned: Sequence[Sequence[CpuId]] | None,
+        python: Path,
+    ) -> None:
+        """Choose its ports.
+
+        Args:
+            model: What it serves.
+            workers: How many processes answer.
+            pinned: The CPUs that its CPU launcher is to bind each worker to, all
+                of one number; None: without the launcher.
+            python: The interpreter of its environment.
+        """
+        self._model = model
+        self.body = model.jpeg
+        self._workers = workers
+        self._pinned = pinned
+        self._bin = python.parent
+        self.port, self._management, self._metrics, *self._grpc = free_ports(5)
+
+    def write(self, folder: Path) -> dict[str, str]:
+        """Write the configuration and link the archive.
+
+        Raises:
+            ServerError: there is no Java.
+        """
+        home = os.environ.get("JAVA_HOME")
+        if shutil.which(str(Path(home) / "bin" / "java") if home else "java") is None:
+            raise ServerError(
+                what="TorchServe needs Java, and there is none on this host.",
+                where="torchserve",
+                mend="Install it: `apt-get install default-jre-headless`.",
+            )
+        (folder / STORE).mkdir()
+        (folder / STORE / ARCHIVE).symlink_to(self._model.archive)
+        for name in ("logs", "temporary"):
+            (folder / name).mkdir()
+        settings = self._settings(folder / STORE)
+        lines = (f"{name}={value}\n" for name, value in settings.items())
+        (folder / CONFIGURATION).write_text("".join(lines), encoding="utf-8")
+        # Its launcher is looked for with the `python` of PATH (pytorch/serve#3049).
+        path = os.pathsep.join((str(self._bin), os.environ.get("PATH", os.defpath)))
+        inherited = {"JAVA_HOME": home} if home else {}
+        return inherited | {
+            "PATH": path,
+            "VIRTUAL_ENV": str(self._bin.parent),
+            "TEMP": str(folder / "temporary"),
+            "TMPDIR": str(folder / "temporary"),
+            "LOG_LOCATION": str(folder / "logs"),
+            "METRICS_LOCATION": str(folder / "logs"),
+        }
+
+    def _settings(self, store: Path) -> dict[str, str]:
+        settings = {
+            "inference_address": f"http://{LOOPBACK}:{self.port}",
+            "management_address": f"http://{LOOPBACK}:{self._management}",
+            "metrics_address": f"http://{LOOPBACK}:{self._metrics}",
+            "grpc_inference_port": str(self._grpc[0]),
+            "grpc_management_port": str(self._grpc[1]),
+            # No one but this host reaches the loopback interface.
+            "disable_token_authorization": "true",
+            "disable_system_metrics": "true",
+            "default_workers_per_model": str(self._workers),
+            "default_response_timeout": str(RESPONSE_S),
+            "job_queue_size": str(QUEUE),
+            "load_models": ARCHIVE,
+            "model_store": str(store),
+        }
+        if self._pinned is not None:
+            # Without a list it takes numbers of cores for numbers of CPUs, which are
+            # others wherever siblings are neighbours, and gives up where there are
+            # more workers than cores.
+            cpus = ",".join(str(cpu) for slot in self._pinned for cpu in slot)
+            each = len(self._pinned[0])
+            settings["cpu_launcher_enable"] = "true"
+            settings["cpu_launcher_args"] = f"--core-list {cpus} --ncores-per-instance {each}"
+        return settings
+
+    def workers(self) -> tuple[ServerWorker, ...]:
+        """What the management API says; its ping is healthy long before all workers are."""
+        try:
+            document = _asked(self._management, f"/models/{MODEL}")
+        except (OSError, http.client.HTTPException, ValueError):
+            return ()
+        if not isinstance(document, list) or not document:
+            return ()
+        return tuple(
+            ServerWorker(
+                id=str(one["id"]),
+                # -1 and 0 stand for none.
+                pid=one["pid"] if one.get("pid", 0) > 0 else None,
+                ready=one.get("status") == "READY",
+            )
+            for one in sorted(document[0].get("workers", []), key=lambda one: str(one["id"]))
+        )
+
+    def stop(self, pids: tuple[int, ...]) -> None:
+        """Tell Java: it ends its workers; its wrapper, told instead, would leave all behind."""
+        for pid in pids:
+            if _is_java(pid):
+                os.kill(pid, signal.SIGTERM)
+
+
+def _asked(port: int, path: str) -> object:
+    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=ASK_S)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return json.loads(answer.read()) if answer.status == http.client.OK else None
+    finally:
+        connection.close()
+
+
+def _is_java(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip() == "java"
+    except OSError:
+        return False

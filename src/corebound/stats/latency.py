@@ -1,0 +1,157 @@
+"""Latencies of many requests: HDR histograms, which merge, and what is read from them.
+
+A histogram counts microseconds with 3 significant digits, from 1 µs to 1 h; what it
+gives back is the upper end of a value's class, so at most 0.1 % more than was put in.
+
+Source: Tene, HdrHistogram; its encoding, version 2.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from hdrh.codec import HdrCookieException, HdrLengthException
+from hdrh.histogram import HdrHistogram
+from numpy.typing import ArrayLike
+
+from corebound.errors import InputError
+
+HIGHEST_US = 3_600_000_000
+DIGITS = 3
+SHARES = (0.5, 0.9, 0.99, 0.999, 1.0)
+
+# Points of a curve each time that the share left over is halved.
+POINTS_A_HALVING = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Percentiles:
+    """Latencies that a share of the requests stayed within, and how many there were."""
+
+    count: int
+    p50_ns: int
+    p90_ns: int
+    p99_ns: int
+    p99_9_ns: int
+    max_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """A share of the requests, in (0, 1], and the latency that they stayed within."""
+
+    share: float
+    latency_ns: int
+
+
+def encode(durations_ns: ArrayLike) -> str:
+    """Count durations; those above an hour count as one.
+
+    Args:
+        durations_ns: Any number of them, from 0 up, in any order.
+
+    Raises:
+        ValueError: One is negative.
+    """
+    durations = np.asarray(durations_ns, dtype=np.float64)
+    if durations.size and durations.min() < 0:
+        raise ValueError("a duration is not negative")
+    histogram = HdrHistogram(1, HIGHEST_US, DIGITS)
+    in_us = np.minimum(np.rint(durations / 1e3), HIGHEST_US).astype(np.int64)
+    for value, count in zip(*np.unique(in_us, return_counts=True), strict=True):
+        histogram.record_value(int(value), int(count))
+    return _text(histogram)
+
+
+def merge(encoded: Sequence[str]) -> str:
+    """One histogram of all that several have counted.
+
+    Raises:
+        InputError: One of them is no histogram.
+    """
+    merged = HdrHistogram(1, HIGHEST_US, DIGITS)
+    for text in encoded:
+        merged.add(_decode(text))
+    return _text(merged)
+
+
+def percentiles(encoded: str) -> Percentiles | None:
+    """The percentiles that pages show; None where nothing was counted.
+
+    Raises:
+        InputError: It is no histogram.
+    """
+    histogram = _decode(encoded)
+    if not histogram.get_total_count():
+        return None
+    found = histogram.get_percentile_to_value_dict([share * 100 for share in SHARES])
+    p50_ns, p90_ns, p99_ns, p99_9_ns, max_ns = (found[share * 100] * 1000 for share in SHARES)
+    return Percentiles(
+        count=histogram.get_total_count(),
+        p50_ns=p50_ns,
+        p90_ns=p90_ns,
+        p99_ns=p99_ns,
+        p99_9_ns=p99_9_ns,
+        max_ns=max_ns,
+    )
+
+
+def mean_ns(encoded: str) -> float | None:
+    """The mean; None where nothing was counted.
+
+    Raises:
+        InputError: It is no histogram.
+    """
+    histogram = _decode(encoded)
+    return histogram.get_mean_value() * 1e3 if histogram.get_total_count() else None
+
+
+def curve(encoded: str) -> tuple[Point, ...]:
+    """The points of a percentile chart, the closer the nearer they are to the worst.
+
+    Returns:
+        Shares and latencies, both never falling; the last has a share of 1. Empty
+        where nothing was counted.
+
+    Raises:
+        InputError: It is no histogram.
+    """
+    histogram = _decode(encoded)
+    if not histogram.get_total_count():
+        return ()
+    steps = histogram.get_percentile_iterator(POINTS_A_HALVING)
+    return tuple(
+        Point(
+            share=step.percentile_level_iterated_to / 100,
+            latency_ns=int(step.value_iterated_to) * 1000,
+        )
+        for step in steps
+    )
+
+
+def throughput_per_s(ok: int, duration_ns: int) -> float | None:
+    """Good answers a second of a launch; None where it took no time.
+
+    >>> throughput_per_s(300, 2_000_000_000)
+    150.0
+    """
+    return ok / duration_ns * 1e9 if duration_ns > 0 else None
+
+
+def _text(histogram: HdrHistogram) -> str:
+    encoded: bytes = histogram.encode()
+    return encoded.decode("ascii")
+
+
+def _decode(encoded: str) -> HdrHistogram:
+    try:
+        return HdrHistogram.decode(encoded.encode())
+    except (HdrCookieException, HdrLengthException, zlib.error, ValueError, TypeError) as error:
+        raise InputError(
+            what=f"this is no HDR histogram ({error}).",
+            where="a record's latencies",
+            mend="The record was changed since it was written: run again, or restore it.",
+        ) from error

@@ -1,0 +1,108 @@
+"""HDR histograms of latencies: what goes in comes out to a thousandth, and they merge."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corebound.errors import InputError
+from corebound.stats import latency
+
+HOUR_NS = 3_600_000_000_000
+durations = st.lists(st.integers(0, HOUR_NS), min_size=1, max_size=200)
+
+
+def as_counted(value_ns: float) -> tuple[float, float]:
+    """Least and most that a duration may come back as: to a µs, and to a thousandth."""
+    return value_ns - 500, value_ns * 1.001 + 1_500
+
+
+@given(durations)
+def test_percentiles_are_those_of_the_durations_to_a_thousandth(durations_ns: list[int]) -> None:
+    found = latency.percentiles(latency.encode(durations_ns))
+
+    assert found is not None
+    ordered = sorted(durations_ns)
+    for share, value_ns in (
+        (0.5, found.p50_ns),
+        (0.9, found.p90_ns),
+        (0.99, found.p99_ns),
+        (0.999, found.p99_9_ns),
+        (1.0, found.max_ns),
+    ):
+        # The rank that HdrHistogram takes: the nearest, and at least the first.
+        least, most = as_counted(ordered[max(1, math.floor(share * len(ordered) + 0.5)) - 1])
+        assert least <= value_ns <= most
+    assert found.count == len(durations_ns)
+
+
+@given(st.lists(durations, max_size=5))
+def test_merged_histograms_are_the_histogram_of_all(parts: list[list[int]]) -> None:
+    merged = latency.merge([latency.encode(part) for part in parts])
+
+    together = [value for part in parts for value in part]
+    assert latency.percentiles(merged) == latency.percentiles(latency.encode(together))
+
+
+@given(durations)
+def test_a_curve_rises_to_the_worst_of_all(durations_ns: list[int]) -> None:
+    points = latency.curve(latency.encode(durations_ns))
+
+    assert [point.share for point in points] == sorted({point.share for point in points})
+    assert [p.latency_ns for p in points] == sorted(p.latency_ns for p in points)
+    least, most = as_counted(max(durations_ns))
+    assert points[-1].share == 1.0
+    assert least <= points[-1].latency_ns <= most
+
+
+@given(st.lists(st.integers(1_000_000, HOUR_NS), min_size=1))
+def test_the_mean_is_the_durations_mean_to_a_thousandth(durations_ns: list[int]) -> None:
+    mean_ns = latency.mean_ns(latency.encode(durations_ns))
+
+    assert mean_ns == pytest.approx(sum(durations_ns) / len(durations_ns), rel=0.001)
+
+
+def test_nothing_counted_has_no_percentiles_no_mean_and_no_curve() -> None:
+    nothing = latency.encode([])
+
+    assert latency.percentiles(nothing) is None
+    assert latency.mean_ns(nothing) is None
+    assert latency.curve(nothing) == ()
+
+
+def test_more_than_an_hour_counts_as_an_hour() -> None:
+    found = latency.percentiles(latency.encode([2 * HOUR_NS]))
+
+    assert found is not None
+    assert found.max_ns == pytest.approx(HOUR_NS, rel=0.001)
+
+
+def test_a_negative_duration_is_our_own_fault() -> None:
+    with pytest.raises(ValueError, match="negative"):
+        latency.encode([1, -1])
+
+
+@pytest.mark.parametrize("text", ["", "x", "AAAA", "HISTFAAAACx4nJNp", "é"])
+def test_a_text_that_is_no_histogram_is_refused_with_a_mend(text: str) -> None:
+    with pytest.raises(InputError, match="no HDR histogram"):
+        latency.percentiles(text)
+
+
+@given(durations, st.data())
+def test_a_damaged_histogram_is_refused_or_read_but_never_ends_us(
+    durations_ns: list[int], data: st.DataObject
+) -> None:
+    text = latency.encode(durations_ns)
+    at = data.draw(st.integers(0, len(text) - 1))
+    damaged = text[:at] + data.draw(st.characters()) + text[at + 1 :]
+
+    with contextlib.suppress(InputError):
+        latency.percentiles(damaged)
+
+
+def test_a_launch_that_took_no_time_has_no_throughput() -> None:
+    assert latency.throughput_per_s(0, 0) is None
