@@ -3,79 +3,22 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from corebound.launch import environment
 from corebound.model.catalogue import BUILT_IN
-from corebound.model.record import Launch
-from corebound.store import jsonl
+from made_environments import in_environment, measure
 
 pytestmark = pytest.mark.frameworks
 
-ROOT = Path(__file__).parents[2]
-
-
-def python_of(name: str) -> Path:
-    found = environment.find(name, ROOT)
-    if found is None:
-        pytest.skip(f"environment {name} has not been made: corebound environment make {name}")
-    return found.python
-
-
-def in_environment(name: str, code: str, *, cwd: Path) -> str:
-    """Run code under an environment's Python that sees the package and nothing else of ours."""
-    library = cwd / "library"
-    library.mkdir()
-    (library / "corebound").symlink_to(ROOT / "src" / "corebound")
-    done = subprocess.run(
-        (str(python_of(name)), "-c", code),
-        cwd=cwd,
-        env={"PYTHONPATH": str(library)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def measure(suite: Path, scenario: dict[str, Any]) -> tuple[Launch, ...]:
-    document = {
-        "schema": 1,
-        "name": "one",
-        "title": "One",
-        "question": "Does it run?",
-        "measure": {"iterations": 3, "launches": {"min": 2, "max": 2}},
-        **scenario,
-    }
-    (suite / "one.yaml").write_text(json.dumps(document))  # JSON is YAML too
-    done = subprocess.run(
-        (sys.executable, "-m", "corebound", "run", "one.yaml", "--json", "--unlocked"),
-        cwd=suite,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    (file,) = jsonl.files(suite / "reports" / "records")
-    return jsonl.read(file).launches
-
 
 def test_resnet50_runs_bound_with_the_threads_it_was_asked_for(tmp_path: Path) -> None:
-    python_of("pytorch")
-
     launches = measure(
         tmp_path,
-        {
-            "workload": "resnet50-inference",
-            "environment": "pytorch",
-            "matrix": {"binding": ["one-cpu"], "threads": ["per-core"]},
-        },
+        "pytorch",
+        workload="resnet50-inference",
+        matrix={"binding": ["one-cpu"], "threads": ["per-core"]},
     )
 
     assert [launch.status for launch in launches] == ["ok", "ok"]
@@ -90,16 +33,8 @@ def test_resnet50_runs_bound_with_the_threads_it_was_asked_for(tmp_path: Path) -
 def test_pytorchs_own_launcher_places_the_worker_and_the_record_shows_where(
     tmp_path: Path,
 ) -> None:
-    python_of("pytorch")
-
     launches = measure(
-        tmp_path,
-        {
-            "workload": "gemm",
-            "environment": "pytorch",
-            "parameters": {"size": 64},
-            "binding": "launcher",
-        },
+        tmp_path, "pytorch", workload="gemm", parameters={"size": 64}, binding="launcher"
     )
 
     assert [launch.status for launch in launches] == ["ok", "ok"], launches[0].reason
@@ -113,11 +48,7 @@ def test_pytorchs_own_launcher_places_the_worker_and_the_record_shows_where(
 
 @pytest.mark.parametrize("name", ["numpy", "pytorch"])
 def test_the_matrix_product_runs_and_names_its_blas(tmp_path: Path, name: str) -> None:
-    python_of(name)
-
-    launches = measure(
-        tmp_path, {"workload": "gemm", "environment": name, "parameters": {"size": 64}}
-    )
+    launches = measure(tmp_path, name, workload="gemm", parameters={"size": 64})
 
     assert [launch.status for launch in launches] == ["ok", "ok"]
     assert all(launch.workers[0].blas for launch in launches)
@@ -132,6 +63,7 @@ def test_the_catalogue_says_what_the_functions_take(tmp_path: Path, framework: s
         built_in.targets[framework]: {
             name: kind.__name__ for name, kind in built_in.parameters.items()
         }
+        | ({"gpus": "int"} if framework in built_in.gpus else {})
         for built_in in BUILT_IN.values()
         if framework in built_in.targets
     }

@@ -2,52 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from corebound.launch import environment
+from made_environments import told_by
 
 pytestmark = pytest.mark.frameworks
 
-ROOT = Path(__file__).parents[2]
 FRAMEWORKS = ("mindspore", "tensorflow", "pytorch")
 NUMBERS = {"pytorch": "tensor.detach().numpy()", "tensorflow": "tensor.numpy()"}
 SHAPE = "batch=8, width=32, layers=3"
-
-
-def told_by(framework: str, code: str, cwd: Path) -> Any:
-    """Run code after the adapter was prepared as a worker does it; what it prints last is JSON."""
-    made = environment.find(framework, ROOT)
-    if made is None:
-        pytest.skip(f"environment {framework} has not been made: corebound environment make")
-    library = cwd / "library"
-    library.mkdir(exist_ok=True)
-    if not (library / "corebound").exists():
-        (library / "corebound").symlink_to(ROOT / "src" / "corebound")
-    work = cwd / "work"
-    work.mkdir(exist_ok=True)
-    # In a file, for MindSpore compiles the source of functions.
-    script = cwd / "script.py"
-    script.write_text(
-        "import json\n"
-        f"from corebound.frameworks import {framework}_adapter as adapter\n"
-        "adapter.prepare(seed=1, intra_op=None, inter_op=None)\n" + code
-    )
-    done = subprocess.run(
-        (str(made.python), str(script)),
-        cwd=work,
-        env={"PYTHONPATH": str(library), "HOME": str(work), "TMPDIR": str(cwd)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert list(work.iterdir()) == []
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 def trained(framework: str, cwd: Path, **parameters: object) -> dict[str, Any]:
@@ -113,42 +79,6 @@ def test_the_mode_does_not_change_what_is_computed(
     parameters: dict[str, object],
 ) -> None:
     assert_alike(trained(framework, tmp_path, **parameters), usual[framework])
-
-
-def test_the_flop_count_is_what_pytorch_counts(tmp_path: Path) -> None:
-    counted, declared = told_by(
-        "pytorch",
-        "from torch.utils.flop_counter import FlopCounterMode\n"
-        "from corebound.workloads.small_network_pytorch import training\n"
-        f"made = training({SHAPE})\n"
-        "with FlopCounterMode(display=False) as counter:\n    made.step()\n"
-        "print(json.dumps([counter.get_total_flops(), made.work()['flop']]))\n",
-        tmp_path,
-    )
-
-    assert counted == declared
-
-
-def test_the_flop_count_is_that_of_the_products_in_tensorflows_graph(tmp_path: Path) -> None:
-    counted, declared = told_by(
-        "tensorflow",
-        "import tensorflow as tf\n"
-        "made_of = []\n"
-        "traced = tf.function\n"
-        "tf.function = lambda f: made_of.append(f) or traced(f)\n"
-        "from corebound.workloads.small_network_tensorflow import training\n"
-        f"made = training({SHAPE})\n"
-        "graph = traced(made_of[0]).get_concrete_function().graph\n"
-        "def flop(op):\n"
-        "    left, right = (list(one.shape) for one in op.inputs)\n"
-        "    inner = left[0] if op.get_attr('transpose_a') else left[1]\n"
-        "    return 2 * inner * op.outputs[0].shape.num_elements()\n"
-        "products = [op for op in graph.get_operations() if op.type == 'MatMul']\n"
-        "print(json.dumps([sum(map(flop, products)), made.work()['flop']]))\n",
-        tmp_path,
-    )
-
-    assert counted == declared
 
 
 @pytest.mark.parametrize(

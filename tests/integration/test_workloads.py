@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import time
@@ -11,64 +10,10 @@ from typing import Any
 
 import pytest
 
-from corebound.launch import environment
-from corebound.model.record import Launch
-from corebound.store import jsonl
 from corebound.workloads import cpu_time
+from made_environments import in_environment, measure
 
 pytestmark = pytest.mark.frameworks
-
-ROOT = Path(__file__).parents[2]
-
-
-def python_of(name: str) -> Path:
-    found = environment.find(name, ROOT)
-    if found is None:
-        pytest.skip(f"environment {name} has not been made: corebound environment make {name}")
-    return found.python
-
-
-def measure(suite: Path, name: str, **scenario: Any) -> tuple[Launch, ...]:
-    """Run one scenario through the command line; see that it leaves only its records."""
-    python_of(name)
-    document = {
-        "schema": 1,
-        "name": "one",
-        "title": "One",
-        "question": "Does it run?",
-        "environment": name,
-        "measure": {"iterations": 3, "launches": {"min": 2, "max": 2}},
-        **scenario,
-    }
-    (suite / "one.yaml").write_text(json.dumps(document))  # JSON is YAML too
-    done = subprocess.run(
-        (sys.executable, "-m", "corebound", "run", "one.yaml", "--json", "--unlocked"),
-        cwd=suite,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert {file.name for file in suite.iterdir()} == {"one.yaml", "reports"}
-    (file,) = jsonl.files(suite / "reports" / "records")
-    return jsonl.read(file).launches
-
-
-def in_environment(name: str, code: str, *, cwd: Path) -> str:
-    """Run code under an environment's Python that sees the package and nothing else of ours."""
-    library = cwd / "library"
-    library.mkdir()
-    (library / "corebound").symlink_to(ROOT / "src" / "corebound")
-    done = subprocess.run(
-        (str(python_of(name)), "-c", code),
-        cwd=cwd,
-        env={"PYTHONPATH": str(library)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 @pytest.mark.parametrize(
@@ -295,7 +240,7 @@ def test_the_cheap_dropout_drops_a_tenth_and_keeps_the_mean(tmp_path: Path) -> N
         "import torch\n"
         "from corebound.workloads.hourglass_pytorch import CheapDropout\n"
         "torch.manual_seed(1)\n"
-        "kept = CheapDropout(0.1)(torch.ones(1000, 1001))\n"
+        "kept = CheapDropout()(torch.ones(1000, 1001))\n"
         "print(kept.shape, float((kept == 0).float().mean()), float(kept.mean()),\n"
         "    float((kept.view(-1)[::8] == 0).float().mean()),\n"
         "    float((kept.view(-1)[7::8] == 0).float().mean()))",
@@ -309,6 +254,101 @@ def test_the_cheap_dropout_drops_a_tenth_and_keeps_the_mean(tmp_path: Path) -> N
     assert dropped == pytest.approx(26 / 256, abs=0.002)
     assert mean == pytest.approx(1, abs=0.003)
     assert first == pytest.approx(last, abs=0.006)
+
+
+def test_the_hourglass_of_tensorflow_runs_and_says_little(tmp_path: Path) -> None:
+    launches = measure(
+        tmp_path,
+        "tensorflow",
+        workload="hourglass-training",
+        parameters={"channels": 16, "dropout": "cheap"},
+        measure={"iterations": 3, "launches": {"min": 2, "max": 2}, "operators": 2},
+    )
+
+    assert {launch.status for launch in launches} == {"ok"}
+    for launch in launches:
+        assert launch.strays == ()
+        assert launch.workers[0].work == {"images": 2}
+        # That oneDNN is on is said twice; TensorFlow has nothing to turn it off.
+        said = [line for line in launch.log.splitlines() if "oneDNN" not in line]
+        assert all("before absl::InitializeLog()" in line for line in said)
+
+
+@pytest.mark.parametrize("dropout", ["plain", "cheap", "none"])
+def test_the_check_of_tensorflows_hourglass_draws_the_first_steps_masks_again(
+    tmp_path: Path, dropout: str
+) -> None:
+    told = in_environment(
+        "tensorflow",
+        "from corebound.frameworks import tensorflow_adapter\n"
+        "tensorflow_adapter.prepare(seed=1, intra_op=None, inter_op=None)\n"
+        "from corebound.workloads.hourglass_tensorflow import step\n"
+        f"made = step(channels=16, dropout={dropout!r})\n"
+        "before = made.loss_again()\n"
+        "first, _ = made.step()\n"
+        "second, _ = made.step()\n"
+        "print(before, first, second)\n",
+        cwd=tmp_path,
+    )
+
+    before, first, second = map(float, told.split()[:3])
+    assert before == pytest.approx(first, rel=1e-6)
+    assert second != first
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        (
+            "made.inputs.assign(made.inputs * float('nan'))",
+            "a step left numbers that are not finite.",
+        ),
+        ("hourglass_tensorflow.LEARNING_RATE = -0.001", "the loss went from"),
+        ("hourglass_tensorflow.tf.stack = lambda heats, axis: heats[0]", "the heat maps are"),
+    ],
+)
+def test_a_wrong_step_of_tensorflows_hourglass_is_noticed(
+    tmp_path: Path, spoil: str, says: str
+) -> None:
+    told = in_environment(
+        "tensorflow",
+        "from corebound.frameworks import tensorflow_adapter\n"
+        "tensorflow_adapter.prepare(seed=1, intra_op=None, inter_op=None)\n"
+        "from corebound.worker.workload import WorkloadError\n"
+        "from corebound.workloads import hourglass_tensorflow\n"
+        "made = hourglass_tensorflow.step(channels=16, stacks=1)\n"
+        f"{spoil}\n"
+        "try:\n    made.check(made.step())\nexcept WorkloadError as error:\n    print(error)",
+        cwd=tmp_path,
+    )
+
+    assert told.startswith(says)
+
+
+def test_the_cheap_dropout_of_tensorflow_drops_a_tenth_and_keeps_the_mean(tmp_path: Path) -> None:
+    told = in_environment(
+        "tensorflow",
+        "from corebound.frameworks.tensorflow_adapter import tf\n"
+        "tf.random.set_seed(1)\n"
+        "from corebound.workloads.hourglass_tensorflow import Network\n"
+        "drop = Network().drop_cheaply\n"
+        "kept = drop(tf.ones((1000, 1001)))\n"
+        "flat = tf.reshape(kept, [-1])\n"
+        "share = lambda of: float(tf.reduce_mean(tf.cast(of == 0, tf.float32)))\n"
+        "same = share(tf.cast((kept == 0) != (drop(tf.ones((1000, 1001))) == 0), tf.float32))\n"
+        "print(kept.shape[1], share(kept), float(tf.reduce_mean(kept)), share(flat[::8]),\n"
+        "    share(flat[7::8]), same)",
+        cwd=tmp_path,
+    )
+
+    columns, dropped, mean, first, last, same = map(float, told.split())
+    assert columns == 1001
+    # 26 of 256; the standard error of a share of a million is 0.0003, of an eighth 0.0009.
+    assert dropped == pytest.approx(26 / 256, abs=0.002)
+    assert mean == pytest.approx(1, abs=0.003)
+    assert first == pytest.approx(last, abs=0.006)
+    # Two masks agree where both drop or both keep.
+    assert same == pytest.approx((26 / 256) ** 2 + (230 / 256) ** 2, abs=0.003)
 
 
 def test_the_cpu_time_of_a_child_counts_while_it_lives() -> None:

@@ -8,7 +8,8 @@ import os
 import random
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,17 @@ os.environ.setdefault("GLOG_v", "3")
 
 import mindspore as ms
 
-from corebound.model.operators import Span, steps_of, tabulate
+from corebound.model.operators import side_by_side, steps_of, tabulate
 from corebound.model.wire import Profile
 
 # A kernel of a graph is named by its place, type and number: `Default/network/MatMul-op7`.
 _NUMBER = re.compile(r"-op\d+$")
+_GRADIENTS = "Gradients"
+# What MindSpore's own training cell calls its optimizer, and the kernels that optimizers end in.
+_OPTIMIZER = "optimizer-"
+_UPDATE = re.compile(r"(Fused)?(Sparse)?(Apply[A-Z]|Adam|SGD$)")
+# What no name tells; it may be any of the others.
+_UNTOLD = "untold"
 
 
 def prepare(*, seed: int, intra_op: int | None, inter_op: int | None) -> None:
@@ -78,29 +85,47 @@ def profile(step: Callable[[], object], iterations: int, folder: str) -> Profile
             profiler.step()
     (trace,) = Path(folder).glob("*/ASCEND_PROFILER_OUTPUT/trace_view.json")
     events = json.loads(trace.read_text())
-    return tabulate(steps_of(marks[1:], _side_by_side(_kernels(events))), str(trace))
+    kernels = list(_kernels(events))
+    phases = _phases({name for _, _, name in kernels})
+    spans = [
+        replace(span, type=str(span.type).rpartition("/")[2], phase=phases.get(str(span.type)))
+        for span in side_by_side(kernels)
+    ]
+    return tabulate(steps_of(marks[1:], spans), str(trace))
 
 
 def _kernels(events: list[dict[str, Any]]) -> Iterator[tuple[int, int, str]]:
-    """When each CPU kernel began and ended, in nanoseconds, and its type, in order."""
-    found = []
+    """When each CPU kernel began and ended, in nanoseconds, and its name without its number."""
     for event in events:
         if event.get("args", {}).get("type") == "HostCpuOps":
-            type_ = _NUMBER.sub("", event["name"].rpartition("/")[2])
             # A decimal text with more digits than a float has.
             whole, _, part = event["ts"].partition(".")
             began_ns = int(whole) * 1000 + int(part.ljust(3, "0")[:3])
-            found.append((began_ns, began_ns + round(float(event["dur"]) * 1000), type_))
-    return iter(sorted(found))
+            ended_ns = began_ns + round(float(event["dur"]) * 1000)
+            yield began_ns, ended_ns, _NUMBER.sub("", event["name"])
 
 
-def _side_by_side(kernels: Iterator[tuple[int, int, str]]) -> Iterator[Span]:
-    """Give kernels that ran at the same time a thread each: MindSpore tells none.
+def _phases(names: Collection[str]) -> dict[str, str]:
+    """What each kernel is for, as far as names tell; nothing if no gradient or update is seen.
 
-    They never run within one another, so what overlaps ran side by side.
+    A graph's gradients lie under `Gradients/` and the scope of what they belong to, which
+    is therefore of the forward pass. What the compiler expanded has lost its scope, matrix
+    products among it, and operator by operator there are none: only updates are told then.
+
+    Returns:
+        The phase by name: `untold` for those that might be of any.
     """
-    ends_ns: list[int] = []
-    for began_ns, ended_ns, type_ in kernels:
-        thread = next((lane for lane, end in enumerate(ends_ns) if end <= began_ns), len(ends_ns))
-        ends_ns[thread : thread + 1] = [ended_ns]
-        yield Span(type=type_, thread=thread, begin_ns=began_ns, end_ns=ended_ns)
+    paths = {name: name.split("/") for name in names}
+    differentiated = {
+        (path[1], path[2]) for path in paths.values() if path[0] == _GRADIENTS and len(path) > 4
+    }
+    found = {name: _phase(path, differentiated) for name, path in paths.items()}
+    return found if {"backward", "update"} & set(found.values()) else {}
+
+
+def _phase(path: list[str], differentiated: Collection[tuple[str, str]]) -> str:
+    if path[0] == _GRADIENTS:
+        return "backward"
+    if _UPDATE.match(path[-1]) or any(scope.startswith(_OPTIMIZER) for scope in path[:-1]):
+        return "update"
+    return "forward" if len(path) > 2 and (path[0], path[1]) in differentiated else _UNTOLD

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import os
 import random
+import re
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-# It reads these as it loads. Errors only, for the rest would fill the launch's
-# log; and Keras writes its settings at once, which is not to be in the user's home.
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+# It reads these as it loads. Without its notices: a warning, such as that memory runs
+# short, is for the launch's log. Two lines on oneDNN are written before TensorFlow looks
+# at this, and no setting takes them away. It steers nothing that is measured, and a value
+# of the scenario's `env`, which is recorded, wins.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+# Keras writes its settings at once, which is not to be in the user's home.
 os.environ.setdefault("KERAS_HOME", tempfile.gettempdir())
 
 import tensorflow as tf
@@ -26,6 +31,23 @@ from corebound.model.wire import Profile
 __all__ = ["describe", "prepare", "profile", "tf"]
 
 _STEP = "corebound.step"
+# Name scopes that tell what operators are for: what a workload may call its own, and
+# those that TensorFlow gives gradients and Keras its optimizers.
+_SCOPES = {
+    "forward": {"forward"},
+    "backward": {"backward"},
+    "update": {
+        "update", "adadelta", "adafactor", "adagrad", "adam", "adamax", "adamw", "ftrl", "lamb",
+        "lion", "loss_scale_optimizer", "muon", "nadam", "rmsprop", "sgd",
+    },
+    "data": {"data"},
+}  # fmt: skip
+_GRADIENTS = {"gradient_tape", "gradients"}
+_UPDATE = re.compile(r"(Resource)?(Sparse)?Apply[A-Z]")
+# A scope that is entered again gets a number.
+_AGAIN = re.compile(r"_\d+$")
+# What no name tells; it may be any of the others.
+_UNTOLD = "untold"
 
 
 def prepare(*, seed: int, intra_op: int | None, inter_op: int | None) -> None:
@@ -63,10 +85,9 @@ def profile(step: Callable[[], object], iterations: int, folder: str) -> Profile
     """
     # Not at the top: where it lies changes between versions, which measuring is not to feel.
     xplane_pb2 = importlib.import_module("tensorflow.tsl.profiler.protobuf.xplane_pb2")
-    options = tf.profiler.experimental.ProfilerOptions(
-        host_tracer_level=2, python_tracer_level=0, device_tracer_level=0
-    )
-    tf.profiler.experimental.start(folder, options=options)
+    # Without options, of which TensorFlow 2.21 warns that it takes none; operators but no
+    # Python calls are what it traces by itself.
+    tf.profiler.experimental.start(folder)
     for number in range(1 + iterations):
         with tf.profiler.experimental.Trace(_STEP, step_num=number):
             step()
@@ -75,8 +96,11 @@ def profile(step: Callable[[], object], iterations: int, folder: str) -> Profile
     space = xplane_pb2.XSpace.FromString(written.read_bytes())
     events = list(_events(space))
     marks = sorted((begin_ns, end_ns) for name, _, _, begin_ns, end_ns in events if name == _STEP)
+    phases = _phases(
+        {(name, type_) for name, shown, *_ in events if (type_ := _operator(name, shown))}
+    )
     spans = [
-        Span(type=type_, thread=thread, begin_ns=begin_ns, end_ns=end_ns)
+        Span(type=type_, thread=thread, begin_ns=begin_ns, end_ns=end_ns, phase=phases.get(name))
         for name, shown, thread, begin_ns, end_ns in events
         if (type_ := _operator(name, shown)) is not None
     ]
@@ -96,6 +120,49 @@ def _operator(name: str, shown: str) -> str | None:
         return shown
     eager, _, type_ = name.partition("EagerLocalExecute: ")
     return type_ if not eager and type_ and not type_.startswith("__") else None
+
+
+def _phases(operators: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """What each operator is for, as far as names tell; nothing if no gradient or update is seen.
+
+    In a graph, gradients and updates lie in scopes or have types of their own, and what
+    shares a scope with something that has gradients is of the forward pass. Outside of
+    one there are no scopes, and only updates are told, by their type.
+
+    Args:
+        operators: Name and type of each event that is one.
+
+    Returns:
+        The phase by name: `untold` for those that might be of any.
+    """
+    placed = {name: (_scopes(name), type_) for name, type_ in operators}
+    differentiated = {
+        after
+        for scopes, _ in placed.values()
+        for before, after in itertools.pairwise(scopes[:-1])
+        if before in _GRADIENTS
+    }
+    found = {
+        name: _phase(scopes, type_) or ("forward" if scopes[0] in differentiated else _UNTOLD)
+        for name, (scopes, type_) in placed.items()
+    }
+    return found if {"backward", "update"} & set(found.values()) else {}
+
+
+def _phase(scopes: Sequence[str], type_: str) -> str | None:
+    if not _GRADIENTS.isdisjoint(scopes):
+        return "backward"
+    if _UPDATE.match(type_):
+        return "update"
+    within = [_AGAIN.sub("", scope) for scope in scopes[:-1]]
+    return next((phase for phase, known in _SCOPES.items() if not known.isdisjoint(within)), None)
+
+
+def _scopes(name: str) -> list[str]:
+    """The scopes of an operator, from the outermost, and last its own name, without its type."""
+    scopes = name.rpartition(":")[0].split("/")
+    # A call that was not inlined stands before the scopes of what it calls.
+    return [scope for scope in scopes[:-1] if "PartitionedCall" not in scope] + scopes[-1:]
 
 
 def _events(space: Any) -> Iterator[tuple[str, str, int, int, int]]:

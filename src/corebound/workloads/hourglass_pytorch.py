@@ -1,27 +1,21 @@
-"""A stacked hourglass in PyTorch, trained with the dropout one chooses.
-
-The network of pose estimation: each hourglass halves its feature maps four
-times, doubles them again, adds what it passed by, and ends in one heat map a
-joint; the next takes both. Between the two lies the dropout whose random
-numbers took most of a step in the study that this repeats.
-
-Sources: Newell et al., Stacked hourglass networks for human pose estimation
-(2016), for the network, here with fewer channels; profiling a training script
-on an Ascend NPU, for the question.
-"""
+"""The stacked hourglass in PyTorch, operator by operator, trained with the dropout one chooses."""
 
 from __future__ import annotations
 
 import torch
 from torch import nn
 
+from corebound.workloads.hourglass import (
+    DEPTH,
+    DROPPED_BYTES,
+    EPSILON,
+    JOINTS,
+    LEARNING_RATE,
+    RATE,
+    RUNNING_SHARE,
+    Shape,
+)
 from corebound.workloads.training_pytorch import Training, training
-
-JOINTS = 16
-DEPTH = 4
-# What an image is divided by before the first hourglass, and what it must be a multiple of.
-STEM = 4
-RATE = 0.1
 
 
 class CheapDropout(nn.Module):
@@ -31,17 +25,13 @@ class CheapDropout(nn.Module):
     is dropped is a multiple of 1/256, and what is kept is scaled by the true share.
     """
 
-    def __init__(self, rate: float) -> None:
-        super().__init__()
-        self._dropped = round(rate * 256)
-
     def forward(self, numbers: torch.Tensor) -> torch.Tensor:
         """Drop some of `numbers`, of any shape, and scale the others."""
         draws = torch.empty((numbers.numel() + 7) // 8, dtype=torch.int64)
         # All 64 bits: without bounds `random_` leaves the sign bit, and one byte in eight, short.
         draws.random_(-(2**63), None)
         bytes_ = draws.view(torch.uint8)[: numbers.numel()].view(numbers.shape)
-        return numbers * (bytes_ >= self._dropped) * (256 / (256 - self._dropped))
+        return numbers * (bytes_ >= DROPPED_BYTES) * (256 / (256 - DROPPED_BYTES))
 
 
 class Residual(nn.Module):
@@ -111,7 +101,7 @@ class Stack(nn.Module):
 def _convolution(before: int, after: int, side: int = 1, stride: int = 1) -> tuple[nn.Module, ...]:
     return (
         nn.Conv2d(before, after, side, stride=stride, padding=side // 2),
-        nn.BatchNorm2d(after),
+        nn.BatchNorm2d(after, eps=EPSILON, momentum=RUNNING_SHARE),
         nn.ReLU(),
     )
 
@@ -119,7 +109,7 @@ def _convolution(before: int, after: int, side: int = 1, stride: int = 1) -> tup
 def _dropout(kind: str) -> nn.Module:
     if kind == "plain":
         return nn.Dropout(RATE)
-    return CheapDropout(RATE) if kind == "cheap" else nn.Identity()
+    return CheapDropout() if kind == "cheap" else nn.Identity()
 
 
 def _mean_square(heats: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
@@ -144,12 +134,11 @@ def step(
         batch: Images a step, at least two.
         dropout: `plain` is torch's, `cheap` draws an eighth as often, `none` leaves it out.
     """
-    side = image // STEM
+    shape = Shape(stacks=stacks, channels=channels, image=image, batch=batch)
     return training(
         Stack(stacks, channels, dropout),
         loss=_mean_square,
         inputs=torch.rand(batch, 3, image, image),
-        targets=torch.rand(batch, stacks, JOINTS, side, side),
-        # From 16 channels up the first step then lowered the loss for 90 seeds of 90.
-        rate=0.001,
+        targets=torch.rand(batch, stacks, JOINTS, shape.side, shape.side),
+        rate=LEARNING_RATE,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from array import array
 
 import numpy as np
@@ -41,15 +42,20 @@ def training(
     targets = tf.constant(_values(made.targets, batch, width))
     parameters = [*weights, *biases, *scales, head]
 
+    # Where operators run one by one, nothing shows a scope, and entering it takes time.
+    scope = contextlib.nullcontext if mode == "eager" else tf.name_scope
+
     def once() -> tuple[tf.Tensor, tf.Tensor]:
-        with tf.GradientTape() as tape:
+        with tf.GradientTape() as tape, scope("forward"):
             hidden = inputs
             for weight, bias, scale in zip(weights, biases, scales, strict=True):
                 dense = tf.nn.bias_add(tf.matmul(hidden, weight), bias)
                 hidden = tf.add_n([tf.multiply(tf.nn.relu(dense), scale), hidden])
             outputs = tf.abs(tf.matmul(hidden, head))
             loss = tf.reduce_mean(tf.square(outputs - targets))
-        for parameter, gradient in zip(parameters, tape.gradient(loss, parameters), strict=True):
+        with scope("backward"):
+            gradients = tape.gradient(loss, parameters)
+        for parameter, gradient in zip(parameters, gradients, strict=True):
             tf.raw_ops.ResourceApplyGradientDescent(
                 var=parameter.handle, alpha=LEARNING_RATE, delta=gradient
             )

@@ -1,0 +1,210 @@
+"""What needs GPUs where there are none, and two versions of a framework side by side."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corebound.host.gpus import gpus
+from corebound.launch import environment
+from corebound.model.record import Launch
+from corebound.store import jsonl
+
+pytestmark = pytest.mark.frameworks
+
+ROOT = Path(__file__).parents[2]
+
+
+def python_of(name: str) -> Path:
+    found = environment.find(name, ROOT)
+    if found is None:
+        pytest.skip(f"environment {name} has not been made: corebound environment make {name}")
+    return found.python
+
+
+def corebound(suite: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        (sys.executable, "-m", "corebound", *words),
+        cwd=suite,
+        env={**os.environ, **more},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def measured(suite: Path, **scenario: Any) -> tuple[Launch, ...]:
+    document = {
+        "schema": 1,
+        "name": "one",
+        "title": "One",
+        "question": "Does it run?",
+        "measure": {"iterations": 3, "launches": {"min": 2, "max": 2}},
+        **scenario,
+    }
+    (suite / "one.yaml").write_text(json.dumps(document))  # JSON is YAML too
+    # No GPU is visible, so that a host that has some gives the same records.
+    done = corebound(suite, "run", "one.yaml", "--json", "--unlocked", CUDA_VISIBLE_DEVICES="")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (file,) = jsonl.files(suite / "reports" / "records")
+    return jsonl.read(file).launches
+
+
+def in_environment(name: str, code: str, *, cwd: Path) -> str:
+    """Run code under an environment's Python that sees the package and nothing else of ours."""
+    library = cwd / "library"
+    library.mkdir()
+    (library / "corebound").symlink_to(ROOT / "src" / "corebound")
+    done = subprocess.run(
+        (str(python_of(name)), "-c", code),
+        cwd=cwd,
+        env={"PYTHONPATH": str(library), "CUDA_VISIBLE_DEVICES": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_product_on_a_gpu_is_skipped_where_none_is_visible_and_the_others_run(
+    tmp_path: Path,
+) -> None:
+    python_of("pytorch")
+
+    launches = measured(
+        tmp_path,
+        workload="gemm",
+        environment="pytorch",
+        parameters={"size": 32},
+        matrix={"gpus": [0, 1]},
+    )
+
+    (skipped,) = (launch for launch in launches if launch.cell.gpus)
+    assert skipped.status == "skipped"
+    assert skipped.reason == (
+        "`gpus: 1` does not fit this host, which has none that CUDA could use."
+    )
+    assert [launch.status for launch in launches if not launch.cell.gpus] == ["ok", "ok"]
+
+
+@pytest.mark.skipif(len(gpus(Path("/"), None)) < 1, reason="needs a GPU")
+def test_a_product_on_a_gpu_is_checked_against_the_cpus(tmp_path: Path) -> None:
+    python_of("pytorch")
+    told = in_environment(
+        "pytorch", "import torch\nprint(torch.backends.cuda.is_built())", cwd=tmp_path
+    )
+    if told.strip() != "True":
+        pytest.skip("the environment pytorch holds a build of torch without CUDA")
+    shutil.rmtree(tmp_path / "library")
+    (tmp_path / "one.yaml").write_text(
+        "schema: 1\nname: one\ntitle: One\nquestion: Q?\nworkload: gemm\nenvironment: pytorch\n"
+        "parameters: {size: 1024}\ngpus: 1\nmeasure: {iterations: 3, launches: {min: 2, max: 2}}\n"
+    )
+
+    done = corebound(tmp_path, "run", "one.yaml", "--json", "--unlocked")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    (file,) = jsonl.files(tmp_path / "reports" / "records")
+    for launch in jsonl.read(file).launches:
+        assert launch.status == "ok", launch.reason
+        assert launch.workers[0].environment["CUDA_VISIBLE_DEVICES"] == "0"
+
+
+SAID = """
+import torch
+from corebound.workloads import distributed_pytorch, gemm_pytorch
+torch.backends.cuda.is_built = lambda: {built}
+try:
+    {call}
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "built", "said"),
+    [
+        ("gemm_pytorch.product(size=8, gpus=1)", False, "was built without CUDA"),
+        ("gemm_pytorch.product(size=8, gpus=1)", True, "finds 0 GPUs, and 1 are asked for"),
+        ("distributed_pytorch.step(gpus=2)", False, "was built without CUDA"),
+        (
+            "distributed_pytorch.step(method='dp', processes=1)",
+            True,
+            "DataParallel does nothing with fewer than two GPUs, and the cell has 0.",
+        ),
+        (
+            "distributed_pytorch.step(method='dp', processes=2, gpus=2)",
+            True,
+            "DataParallel runs in one process, and the cell asks for 2.",
+        ),
+        (
+            "distributed_pytorch.step(processes=2, gpus=1)",
+            True,
+            "2 processes cannot share 1 GPUs: each has to have one.",
+        ),
+        (
+            "distributed_pytorch.step(method='dp', processes=1, gpus=2, batch=3)",
+            True,
+            "a batch of 3 cannot be shared evenly by 2.",
+        ),
+        ("distributed_pytorch.step(batch=3)", True, "a batch of 3 cannot be shared evenly by 2."),
+    ],
+)
+def test_what_gpus_cannot_do_is_refused_in_words(
+    tmp_path: Path, call: str, built: bool, said: str
+) -> None:
+    told = in_environment("pytorch", SAID.format(built=built, call=call), cwd=tmp_path)
+
+    assert told.startswith("WorkloadError ")
+    assert said in told
+
+
+def test_two_versions_of_numpy_run_side_by_side_each_in_its_own_environment(
+    tmp_path: Path,
+) -> None:
+    for name in ("numpy", "numpy-1.26"):
+        python_of(name)
+
+    launches = measured(
+        tmp_path,
+        workload="gemm",
+        parameters={"size": 32},
+        matrix={"environment": ["numpy-1.26", "numpy"]},
+    )
+
+    assert {launch.status for launch in launches} == {"ok"}
+    ran = {(one.cell.environment, one.workers[0].versions["numpy"]) for one in launches}
+    assert ran == {("numpy-1.26", "1.26.4"), ("numpy", "2.4.6")}
+    # They took turns: each block has both.
+    assert {(one.block, one.cell.environment) for one in launches} == {
+        (block, name) for block in (0, 1) for name in ("numpy-1.26", "numpy")
+    }
+
+
+def test_an_environment_that_has_not_been_made_is_a_skip_with_the_command_that_makes_it(
+    tmp_path: Path,
+) -> None:
+    python_of("numpy")
+    (tmp_path / "environments").mkdir()
+    (tmp_path / "environments" / "numpy-0.1.txt").write_text("numpy==0.1\n")
+
+    launches = measured(
+        tmp_path,
+        workload="gemm",
+        parameters={"size": 32},
+        matrix={"environment": ["numpy-0.1", "numpy"]},
+    )
+
+    (skipped,) = (one for one in launches if one.cell.environment == "numpy-0.1")
+    assert skipped.status == "skipped"
+    assert skipped.reason == "environment `numpy-0.1` has not been made."
+    assert skipped.mend == "Make it with `corebound environment make numpy-0.1`."
+    assert [one.status for one in launches if one is not skipped] == ["ok", "ok"]

@@ -1,0 +1,121 @@
+"""What a step's operators are for, as far as TensorFlow and MindSpore tell by their names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from made_environments import told_by
+
+pytestmark = pytest.mark.frameworks
+
+PROFILED = """
+import dataclasses, tempfile
+for _ in range(2):
+    step()
+profile = adapter.profile(step, 3, tempfile.mkdtemp())
+print(json.dumps(dataclasses.asdict(profile)))
+"""
+SMALL = """
+from corebound.workloads.small_network_{framework} import training
+step = training(batch=8, width=32, layers=3, mode={mode!r}).step
+"""
+KERAS = """
+from corebound.frameworks.tensorflow_adapter import tf
+layers = tf.keras.layers
+model = tf.keras.Sequential([
+    tf.keras.Input((16, 16, 3)), layers.Conv2D(8, 3), layers.BatchNormalization(), layers.ReLU(),
+    layers.Dropout(0.1), layers.Flatten(), layers.Dense(4),
+])
+model.compile(optimizer="adam", loss="mse")
+inputs, targets = tf.random.uniform((4, 16, 16, 3)), tf.random.uniform((4, 4))
+"""
+
+
+def profiled(framework: str, code: str, folder: Path) -> tuple[dict[str, int], dict[str, int]]:
+    """The phases of a step, and the time of each type of operator, in nanoseconds."""
+    profile: dict[str, Any] = told_by(framework, code + PROFILED, folder)
+    operators = {one["type"]: one["total_ns"] for one in profile["operators"]}
+    phases: dict[str, int] = profile["phases"]
+    if phases:
+        # Each figure is rounded to a nanosecond.
+        assert sum(phases.values()) == pytest.approx(sum(operators.values()), abs=100)
+    return phases, operators
+
+
+def test_a_traced_step_of_tensorflow_is_told_whole(tmp_path: Path) -> None:
+    phases, operators = profiled(
+        "tensorflow", SMALL.format(framework="tensorflow", mode="graph"), tmp_path
+    )
+
+    assert set(phases) == {"forward", "backward", "update"}
+    assert phases["update"] == pytest.approx(operators["ResourceApplyGradientDescent"], abs=100)
+    assert phases["backward"] > operators["BiasAddGrad"] + operators["ReluGrad"]
+    # They lie in the forward pass and nowhere else.
+    assert phases["forward"] > operators["Abs"] + operators["Mean"] + operators["Square"]
+
+
+def test_a_hourglass_of_tensorflow_is_told_whole(tmp_path: Path) -> None:
+    code = (
+        "from corebound.workloads.hourglass_tensorflow import step as made\n"
+        "step = made(channels=16, dropout='cheap').step\n"
+    )
+
+    phases, operators = profiled("tensorflow", code, tmp_path)
+
+    assert set(phases) == {"forward", "backward", "update"}
+    assert phases["update"] == pytest.approx(operators["ResourceApplyMomentum"], abs=100)
+
+
+def test_a_keras_model_is_told_but_for_what_lies_in_no_scope(tmp_path: Path) -> None:
+    phases, _ = profiled(
+        "tensorflow",
+        KERAS + "step = lambda: model.train_on_batch(inputs, targets)\n",
+        tmp_path,
+    )
+
+    # Its metrics, and sums of gradients, lie in no scope.
+    assert set(phases) == {"forward", "backward", "update", "untold"}
+
+
+def test_a_model_that_does_not_train_has_no_phases(tmp_path: Path) -> None:
+    phases, operators = profiled(
+        "tensorflow", KERAS + "step = lambda: model.predict_on_batch(inputs)\n", tmp_path
+    )
+
+    assert phases == {}
+    assert operators
+
+
+def test_operator_by_operator_tensorflow_tells_only_the_update(tmp_path: Path) -> None:
+    phases, operators = profiled(
+        "tensorflow", SMALL.format(framework="tensorflow", mode="eager"), tmp_path
+    )
+
+    assert set(phases) == {"update", "untold"}
+    assert phases["update"] == pytest.approx(operators["ResourceApplyGradientDescent"], abs=100)
+
+
+def test_a_graph_of_mindspore_is_told_but_for_what_its_compiler_expanded(tmp_path: Path) -> None:
+    phases, operators = profiled(
+        "mindspore", SMALL.format(framework="mindspore", mode="graph"), tmp_path
+    )
+
+    assert set(phases) == {"forward", "backward", "update", "untold"}
+    # The optimizer counts its steps, too.
+    assert phases["update"] == pytest.approx(operators["SGD"] + operators["AssignAdd"], abs=100)
+    assert phases["backward"] > operators["ReluGrad"]
+    assert phases["forward"] > operators["ReLU"]
+    # Products are of both passes, and no name says which is of which.
+    assert phases["untold"] > operators["MatMul"]
+
+
+def test_operator_by_operator_mindspore_tells_only_the_update(tmp_path: Path) -> None:
+    phases, operators = profiled(
+        "mindspore", SMALL.format(framework="mindspore", mode="eager"), tmp_path
+    )
+
+    assert set(phases) == {"update", "untold"}
+    assert phases["update"] == pytest.approx(operators["SGD"], abs=100)
