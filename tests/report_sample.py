@@ -22,7 +22,17 @@ from build import (
     an_operator,
 )
 from corebound.model.plan import Cell, Placement
-from corebound.model.record import Commit, EnvironmentLock, Launch, Run, ThreadEvidence, Worker
+from corebound.model.record import (
+    PROFILE_SCHEMA,
+    Commit,
+    EnvironmentLock,
+    ImportedProfile,
+    Launch,
+    OperatorProfile,
+    Run,
+    ThreadEvidence,
+    Worker,
+)
 from corebound.model.scenario import Scenario
 from corebound.planning.expand import expand
 
@@ -253,6 +263,48 @@ def sample_profiles(run: Run, scenario: Scenario) -> tuple[Launch, ...]:
             a_profiled_launch(*listed, cell=cell, position=position, outside_ns=1_800_000)
         )
     return tuple(launches)
+
+
+def sample_imports() -> tuple[ImportedProfile, ...]:
+    """Three profiles made elsewhere, each of which tells less than the one before it."""
+    listed = tuple(
+        an_operator(name, round(time_ms * 1e6), calls=calls)
+        for name, (time_ms, calls) in _OPERATORS.items()
+    )
+    told = sum(one.total_ns for one in listed)
+    full = OperatorProfile(
+        iterations=4,
+        step_ns=told + 1_200_000,
+        outside_ns=1_200_000,
+        operators=listed,
+        phases={"forward": told - 9_000_000, "backward": 9_000_000},
+    )
+    short = (
+        replace(an_operator("Conv2D", 21_000_000, calls=53), quiet_ns=None),
+        replace(an_operator("MatMul", 2_600_000, calls=1), quiet_ns=None, min_ns=None, max_ns=None),
+    )
+    summed = OperatorProfile(
+        iterations=None, step_ns=None, outside_ns=None, operators=short, phases={}
+    )
+    counted = replace(summed, iterations=10)
+    sources = (
+        ("last night", "PyTorch profiler, Chrome trace", None, ("night.pt.trace.json.gz",), full),
+        ("NPU", "Ascend msprof, op_statistic", "0", ("op_statistic_20230921103023.csv",), summed),
+        (
+            "on the CPU",
+            "MindSpore profiler, CPU trace",
+            None,
+            ("cpu_op_type_info_0.csv", "trace_view.json"),
+            counted,
+        ),
+    )
+    return tuple(
+        ImportedProfile(
+            schema=PROFILE_SCHEMA, name=name, source=source, device=device, files=files,
+            profile=profile,
+        )
+        for name, source, device, files, profile in sources
+    )  # fmt: skip
 
 
 def a_sample() -> tuple[Run, tuple[Launch, ...]]:

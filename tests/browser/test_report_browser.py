@@ -14,7 +14,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from corebound.report import site
-from report_sample import NOW, a_sample
+from report_sample import NOW, a_sample, sample_imports
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = [
@@ -36,14 +36,14 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-PAGES = ("index.html", "scenario/resnet50-inference.html", "empty/index.html")
+PAGES = ("index.html", "scenario/resnet50-inference.html", "operators.html", "empty/index.html")
 Scheme = Literal["light", "dark"]
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
-    site.write([a_sample()], folder, now=NOW)
+    site.write([a_sample()], folder, now=NOW, profiles=sample_imports())
     site.write([], folder / "empty", now=NOW)
     return folder
 
@@ -143,7 +143,10 @@ def test_every_link_leads_somewhere(chromium: Browser, made: Path, name: str) ->
         if link.startswith("#"):
             assert link[1:] in ids
         elif not link.startswith("data:"):
-            assert ((made / name).parent / link).is_file(), link
+            address, _, place = link.partition("#")
+            there = (made / name).parent / address
+            assert there.is_file(), link
+            assert not place or f'id="{place}"' in there.read_text(), link
     assert len(ids) == len(set(ids))
     page.context.close()
 

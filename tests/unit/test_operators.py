@@ -144,6 +144,9 @@ def test_the_table_adds_up_to_the_step(made: list[Step]) -> None:
     assert total_ns == pytest.approx(profile.step_ns, abs=1 + len(profile.operators))
     assert profile.outside_ns >= 0
     for one in profile.operators:
+        assert one.quiet_ns is not None
+        assert one.min_ns is not None
+        assert one.max_ns is not None
         assert 0 <= one.min_ns <= one.max_ns
         # Half a nanosecond may be lost in each.
         assert one.quiet_ns <= one.max_ns * max(1.0, _most_calls(made, one.type)) + 1

@@ -8,17 +8,21 @@ from pathlib import Path
 import pytest
 
 from corebound.report import site
-from report_sample import NOW, a_sample
+from report_sample import NOW, a_sample, sample_imports
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 @pytest.mark.parametrize(
     ("name", "golden"),
-    [("index.html", "overview.html"), ("scenario/resnet50-inference.html", "scenario.html")],
+    [
+        ("index.html", "overview.html"),
+        ("operators.html", "operators.html"),
+        ("scenario/resnet50-inference.html", "scenario.html"),
+    ],
 )
 def test_a_page_is_as_it_was_reviewed(name: str, golden: str) -> None:
-    made = dict(site.files([a_sample()], now=NOW))[name]
+    made = dict(site.files([a_sample()], now=NOW, profiles=sample_imports()))[name]
 
     if os.environ.get("COREBOUND_GOLDEN") == "write":
         (GOLDEN / golden).write_text(made, "utf-8")

@@ -33,10 +33,12 @@ def test_a_site_is_an_overview_pages_figures_and_assets(tmp_path: Path) -> None:
     assert index == tmp_path / "site" / "index.html"
     assert list(everything(tmp_path / "site")) == [
         "assets/site.css",
+        "claims.html",
         "data/resnet50-inference.csv",
         "data/resnet50-inference.json",
         "data/resnet50-inference.operators.csv",
         "index.html",
+        "operators.html",
         "scenario/resnet50-inference.html",
     ]
 

@@ -7,8 +7,11 @@ from collections.abc import Mapping
 from jinja2 import DictLoader, Environment, StrictUndefined
 
 from corebound.report.charts.interval import interval_svg, spark_svg
+from corebound.report.charts.percentiles import percentiles_svg
 from corebound.report.charts.strip import strip_svg
 from corebound.report.charts.trace import trace_svg
+from corebound.report.view.claims import ClaimsPage
+from corebound.report.view.operators_page import OperatorsPage
 from corebound.report.view.overview import OverviewPage
 from corebound.report.view.page import ScenarioPage
 
@@ -28,6 +31,7 @@ class Renderer:
         )
         self._environment.globals.update(
             interval_svg=interval_svg,
+            percentiles_svg=percentiles_svg,
             spark_svg=spark_svg,
             strip_svg=strip_svg,
             trace_svg=trace_svg,
@@ -36,6 +40,14 @@ class Renderer:
     def overview(self, page: OverviewPage) -> str:
         """The site's first page."""
         return self._environment.get_template("overview.html").render(page=page)
+
+    def claims(self, page: ClaimsPage) -> str:
+        """The page of all published claims."""
+        return self._environment.get_template("claims.html").render(page=page)
+
+    def operators(self, page: OperatorsPage) -> str:
+        """The page of all operator profiles."""
+        return self._environment.get_template("operators.html").render(page=page)
 
     def scenario(self, page: ScenarioPage) -> str:
         """A scenario's page."""

@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from corebound.errors import InputError
-from corebound.model.record import Launch, Run
+from corebound.model.record import ImportedProfile, Launch, Run
 from corebound.report.render import Renderer
-from corebound.report.view.export import cells_csv, cells_json, operators_csv
+from corebound.report.view.claims import claims_page
+from corebound.report.view.export import cells_csv, cells_json, imported_csv, operators_csv
+from corebound.report.view.operators_page import operators_page
 from corebound.report.view.overview import overview_page
 from corebound.report.view.scenario import scenario_page
 from corebound.report.view.study import Study, latest_studies
@@ -23,6 +25,7 @@ def write(
     *,
     now: str,
     kept: Path | None = None,
+    profiles: Sequence[ImportedProfile] = (),
 ) -> Path:
     """Write the site: an overview, a page a scenario, its figures, the assets.
 
@@ -34,6 +37,7 @@ def write(
         out: Where the site goes; made if need be.
         now: ISO moment to put on the pages.
         kept: The folder of records, for the traces beside them; None: without.
+        profiles: Operator profiles that were imported.
 
     Returns:
         The path of the overview.
@@ -49,7 +53,7 @@ def write(
         for found in traces.values():
             for launch, file in found.items():
                 _put(out / _trace_name(launch), file.read_bytes())
-        for name, text in _files(studies, now=now, traces=traces):
+        for name, text in _files(studies, now=now, traces=traces, profiles=profiles):
             _put(out / name, text.encode())
         for asset in sorted(_source("assets").iterdir()):
             _put(out / "assets" / asset.name, asset.read_bytes())
@@ -63,17 +67,24 @@ def write(
 
 
 def files(
-    records: Sequence[tuple[Run, tuple[Launch, ...]]], *, now: str
+    records: Sequence[tuple[Run, tuple[Launch, ...]]],
+    *,
+    now: str,
+    profiles: Sequence[ImportedProfile] = (),
 ) -> Iterator[tuple[str, str]]:
     """Every page and data file as (path within the site, text), the overview last.
 
     The overview comes last so that what it links to is there before it.
     """
-    yield from _files(latest_studies(records), now=now, traces={})
+    yield from _files(latest_studies(records), now=now, traces={}, profiles=profiles)
 
 
 def _files(
-    studies: Sequence[Study], *, now: str, traces: Mapping[str, Mapping[str, Path]]
+    studies: Sequence[Study],
+    *,
+    now: str,
+    traces: Mapping[str, Mapping[str, Path]],
+    profiles: Sequence[ImportedProfile],
 ) -> Iterator[tuple[str, str]]:
     renderer = Renderer(
         {path.name: path.read_text("utf-8") for path in sorted(_source("templates").iterdir())}
@@ -88,7 +99,16 @@ def _files(
         if operators := operators_csv(study):
             yield f"data/{name}.operators.csv", operators
         yield f"scenario/{name}.html", renderer.scenario(page)
-    yield "index.html", renderer.overview(overview_page(studies, now=now))
+    pages: list[tuple[str, str]] = []
+    if (claims := claims_page(studies, now=now)) is not None:
+        yield "claims.html", renderer.claims(claims)
+        pages.append(("Claims: published, and measured here", "claims.html"))
+    if (operators_of_all := operators_page(studies, profiles, now=now)) is not None:
+        if imported := imported_csv(profiles):
+            yield "data/imported.operators.csv", imported
+        yield "operators.html", renderer.operators(operators_of_all)
+        pages.append(("Operators: where the time of a step goes", "operators.html"))
+    yield "index.html", renderer.overview(overview_page(studies, now=now, pages=pages))
 
 
 def _traces(study: Study, kept: Path | None) -> dict[str, Path]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from corebound.model.record import OperatorProfile
+from corebound.model.record import ImportedProfile, OperatorProfile
 from corebound.model.wire import Operator
 from corebound.report.view.command import reproduce_command
-from corebound.report.view.operators import OUTSIDE, Profiled, profiled
+from corebound.report.view.evidence import median_of, migrations, switches, threads, whole_ns
+from corebound.report.view.operator_notes import OUTSIDE
+from corebound.report.view.operators import Profiled, profiled
 from corebound.report.view.study import CellStudy, Study
-from corebound.report.view.why import median_migrations
 
 
 def cells_json(study: Study) -> str:
@@ -59,6 +61,10 @@ def operators_csv(study: Study) -> str:
         for one in found
         for figures in _profile(one)["operators"]
     ]
+    return _csv(lines)
+
+
+def _csv(lines: Sequence[Mapping[str, Any]]) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, lines[0], lineterminator="\n")
     writer.writeheader()
@@ -70,15 +76,32 @@ def operators_csv(study: Study) -> str:
 def _profile(one: Profiled) -> dict[str, Any]:
     """A cell's profile; times are of one iteration, but for those of a call."""
     profile = one.profile
-    rows = [_operator(profile, each.type, each.total_ns, each) for each in profile.operators]
     return {
         "axes": dict(one.cell.axes),
         "launch": one.launch.id,
         "iterations": profile.iterations,
         "step_ns": profile.step_ns,
         "phases_ns": profile.phases,
-        "operators": [*rows, _operator(profile, OUTSIDE, profile.outside_ns, None)],
+        "operators": _lines(profile),
     }
+
+
+def imported_csv(profiles: Sequence[ImportedProfile]) -> str:
+    """The operators of imported profiles as CSV, one line a type; empty without any."""
+    lines = [
+        {"profile": one.name, "source": one.source, "device": one.device, **figures}
+        for one in profiles
+        for figures in _lines(one.profile)
+    ]
+    return _csv(lines) if lines else ""
+
+
+def _lines(profile: OperatorProfile) -> list[dict[str, Any]]:
+    """A line a type, then what is outside of operators where that is known."""
+    lines = [_operator(profile, each.type, each.total_ns, each) for each in profile.operators]
+    if profile.outside_ns is not None:
+        lines.append(_operator(profile, OUTSIDE, profile.outside_ns, None))
+    return lines
 
 
 def _operator(
@@ -120,7 +143,10 @@ def _figures(study: Study, cell: CellStudy) -> dict[str, Any]:
         "launches_failed": summary.count("failed") + summary.count("timed-out"),
         "launches_skipped": summary.count("skipped"),
         "launches_unsettled": summary.unsettled,
-        "migrations": median_migrations(cell),
+        "migrations": median_of(cell, migrations),
+        "switches": median_of(cell, switches),
+        "threads": median_of(cell, threads),
+        "whole_ns": median_of(cell, whole_ns),
         "baseline": cell.baseline.key if cell.baseline else None,
         "speedup_ratio": comparison.speedup_ratio if comparison else None,
         "speedup_low_ratio": ratio.low if ratio else None,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from corebound.report.charts.axis import Axis
 from corebound.report.charts.interval import IntervalPlot
+from corebound.report.view.claims import judged
 from corebound.report.view.intervals import axis_over, plot_of, ratio_ticks
 from corebound.report.view.page import (
     Flag,
@@ -19,7 +20,7 @@ from corebound.report.view.page import (
     VerdictWord,
 )
 from corebound.report.view.study import Duel, Study
-from corebound.report.view.tables import claim_rows, launches_summary
+from corebound.report.view.tables import launches_summary
 from corebound.report.view.verdict import verdict_of
 from corebound.report.view.words import (
     NOT_MEASURED,
@@ -60,21 +61,28 @@ class OverviewRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverviewPage:
-    """The site's first page; without rows it says what to run."""
+    """The site's first page; without rows it says what to run.
+
+    `pages` are (text, address) of those that are about all scenarios.
+    """
 
     head: Head
     hero: Hero
     axis: Axis | None
     ticks: tuple[Tick, ...]
     rows: tuple[OverviewRow, ...]
+    pages: tuple[tuple[str, str], ...]
 
 
-def overview_page(studies: Sequence[Study], *, now: str) -> OverviewPage:
+def overview_page(
+    studies: Sequence[Study], *, now: str, pages: Sequence[tuple[str, str]] = ()
+) -> OverviewPage:
     """The overview of all scenarios, by name; without any it says what to run.
 
     Args:
         studies: One a scenario.
         now: ISO moment the page is made.
+        pages: (text, address) of pages that are about all scenarios.
     """
     margin = max((study.measure.margin for study in studies), default=0.02)
     shown = [study.ranked[0].comparison for study in studies if study.ranked]
@@ -99,6 +107,7 @@ def overview_page(studies: Sequence[Study], *, now: str) -> OverviewPage:
         axis=axis,
         ticks=ratio_ticks(axis) if axis else (),
         rows=tuple(_row(study) for study in studies),
+        pages=tuple(pages),
     )
 
 
@@ -158,21 +167,21 @@ def _flags(studies: Sequence[Study]) -> tuple[Flag, ...]:
 
 
 def _claims(studies: Sequence[Study]) -> Flag | None:
-    """How many of the published claims that could be judged here hold here."""
-    rows = [(study, row) for study in studies for row in claim_rows(study)]
-    judged = [row for _, row in rows if row.verdict.word in {"reproduces", "does not reproduce"}]
-    if not rows:
+    """How many of the published claims that could be decided here hold here."""
+    found = [one.judgement for study in studies for one in judged(study)]
+    if not found:
         return None
-    held = sum(row.verdict.word == "reproduces" for row in judged)
-    left = len(rows) - len(judged)
+    held, failed = found.count("reproduces"), found.count("does not")
+    tried = held + failed
+    left = len(found) - tried
     return Flag(
-        tone="good" if held == len(judged) and judged else "plain",
-        sign="✓" if held == len(judged) and judged else "–",
-        title=f"Published claims that reproduce here: {held} of {len(judged)}"
-        if judged
-        else "No published claim could be judged here",
-        detail=f"{left} undecided, or not for this host" if left else "of those judged",
-        link="",
+        tone="good" if held and not failed else "plain",
+        sign="✓" if held and not failed else "–",
+        title=f"Published claims that reproduce here: {held} of {tried}"
+        if tried
+        else "No published claim could be decided here",
+        detail=f"{left} undecided, or not for this host" if left else "of those decided",
+        link="claims.html",
     )
 
 

@@ -15,6 +15,7 @@ from corebound.report.charts.trace import Trace
 
 if TYPE_CHECKING:
     from corebound.report.view.operators import Operators
+    from corebound.report.view.serving import Serving
 
 Tone = Literal["good", "bad", "warn", "plain"]
 
@@ -203,6 +204,9 @@ class CellRow:
     spread: str
     launches: str
     others: str
+    whole: str
+    threads: str
+    switches: str
     migrations: str
     speedup: str
     verdict: VerdictWord
@@ -214,9 +218,15 @@ class CellRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellTable:
-    """All cells; times are in `unit`, and `throughput` says if any cell has one."""
+    """All cells.
+
+    Attributes:
+        figure: What they are judged by; it and all other times are in `unit`.
+        throughput: Whether any cell has one.
+    """
 
     lead: str
+    figure: str
     axes: tuple[str, ...]
     unit: str
     throughput: bool
@@ -289,6 +299,7 @@ class ScenarioPage:
     name: str
     hero: Hero
     intervals: IntervalTable | None
+    serving: Serving | None
     why: Why | None
     operators: Operators | None
     warmup: Warmup | None

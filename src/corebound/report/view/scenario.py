@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from corebound.report.view.claims import claim_rows
 from corebound.report.view.intervals import interval_table
 from corebound.report.view.operators import operators
 from corebound.report.view.page import Head, ScenarioPage
 from corebound.report.view.provenance import provenance
+from corebound.report.view.serving import serving
 from corebound.report.view.study import Study
-from corebound.report.view.tables import cell_table, claim_rows, launch_rows, launches_summary
+from corebound.report.view.tables import cell_table, launch_rows, launches_summary
 from corebound.report.view.verdict import hero
 from corebound.report.view.warmup import warmup
 from corebound.report.view.why import why
@@ -41,6 +43,7 @@ def scenario_page(
         name=study.scenario.name,
         hero=top,
         intervals=interval_table(study),
+        serving=serving(study),
         why=why(study),
         operators=operators(study, traces=traces or {}),
         warmup=warmup(study),

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from corebound.model.measure import Measure, measured
 from corebound.model.plan import Cell, Placement
 from corebound.model.record import Launch, Run, ScenarioSource
-from corebound.model.scenario import Measure, Scenario, measured
+from corebound.model.scenario import Scenario
 from corebound.planning.expand import baseline_of, expand
 from corebound.planning.load import load_document
 from corebound.stats.compare import Comparison, compare
@@ -164,7 +165,7 @@ def study(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> Study
         ScenarioFaults: the recorded scenario is none this version can read.
     """
     scenario = load_document(source.document, source.path)
-    planned = tuple(expand(scenario, source.path))
+    planned = tuple(expand(scenario, source.path, run.profile))
     measure = measured(scenario, run.profile)
     # The one place where a page tells the two kinds apart: figures are of the first alone.
     by_key = _by_cell(launch for launch in launches if launch.kind == "measure")

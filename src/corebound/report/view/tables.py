@@ -1,39 +1,35 @@
-"""The tables behind the charts: all cells, the claims, every launch."""
+"""The tables behind the charts: all cells, every launch."""
 
 from __future__ import annotations
 
 from corebound.model.record import Launch
-from corebound.model.scenario import Claim
-from corebound.model.topology import Topology
-from corebound.planning.expand import claim_pairs
 from corebound.report.view.command import reproduce_command
+from corebound.report.view.evidence import median_of, migrations, switches, threads, whole_ns
+from corebound.report.view.figure import figure_of
 from corebound.report.view.intervals import twin_note
 from corebound.report.view.page import (
     CellRow,
     CellTable,
-    ClaimRow,
     LaunchRow,
     Tone,
     VerdictWord,
 )
-from corebound.report.view.study import CellStudy, Study, compare_cells
+from corebound.report.view.study import CellStudy, Study
 from corebound.report.view.throughput import throughput
 from corebound.report.view.warmup import steady_words
-from corebound.report.view.why import median_migrations
 from corebound.report.view.words import (
     NOT_COMPARED,
     NOT_MEASURED,
     REFERENCE,
     axis_value,
-    bounds,
     count,
     full_name,
     mode_class,
     speedup,
+    time_text,
     verdict_word,
 )
-from corebound.stats.compare import Comparison
-from corebound.units import duration, percent, ratio, significant, time_unit
+from corebound.units import duration, percent, significant, time_unit
 
 # A page carries the end of a log, where the cause is; the record has it all.
 _LOG_CHARACTERS = 2_000
@@ -55,6 +51,7 @@ def cell_table(study: Study) -> CellTable:
     rows = tuple(_cell_row(study, cell, axes, length_ns) for cell in study.cells)
     return CellTable(
         lead=_cells_lead(study),
+        figure=figure_of(study.cells).heading,
         axes=tuple(axis.removeprefix("parameters.").replace("_", " ") for axis in axes),
         unit=unit,
         throughput=any(row.throughput for row in rows),
@@ -63,11 +60,14 @@ def cell_table(study: Study) -> CellTable:
 
 
 def _cells_lead(study: Study) -> str:
+    figure = figure_of(study.cells)
+    unit = figure.unit
     return (
-        f"{count(len(study.cells), 'cell')}. Median: geometric mean over launches of each launch's"
-        " median iteration, with its 95 % interval. p99 and CPU time: median over launches; p99"
-        " needs 100 iterations. Spread: standard deviation of the launches' medians."
-        " Migrations: median a launch."
+        f"{count(len(study.cells), 'cell')}. {figure.heading}: geometric mean over launches of each"
+        f" launch's {figure.says}, with its 95 % interval. p99 and CPU time: median over launches;"
+        f" p99 needs 100 {unit}s. Spread: standard deviation over launches."
+        " Whole: all iterations of a launch. That, threads in its processes, context switches and"
+        " migrations: median over launches."
     )
 
 
@@ -82,7 +82,6 @@ def _cell_row(study: Study, cell: CellStudy, axes: tuple[str, ...], length_ns: f
     if interval is not None:
         known = interval.high <= length_ns * _MOST_SHOWN
         between = f"[{number(interval.low)}, {number(interval.high) if known else '∞'}]"
-    moved = median_migrations(cell)
     spread = summary.spread_ratio
     others = [(status, n) for status, n in summary.counts if status != "ok" and n]
     return CellRow(
@@ -95,14 +94,21 @@ def _cell_row(study: Study, cell: CellStudy, axes: tuple[str, ...], length_ns: f
         spread="–" if spread is None else percent(spread),
         launches=f"{summary.count('ok')}",
         others=", ".join(f"{n} {status}" for status, n in others),
-        migrations="–" if moved is None else significant(moved, 3 if moved % 1 else 1),
+        whole=time_text(median_of(cell, whole_ns)),
+        threads=_counted(median_of(cell, threads)),
+        switches=_counted(median_of(cell, switches)),
+        migrations=_counted(median_of(cell, migrations)),
         speedup=speedup(cell.comparison.speedup_ratio) if cell.comparison else "",
         verdict=_cell_verdict(cell),
         note=twin_note(cell),
         baseline=cell.baseline is None and cell.is_measured,
         command=reproduce_command(study, (cell.cell,)),
-        throughput=throughput(cell),
+        throughput=throughput(cell, study.scenario, study.run.host),
     )
+
+
+def _counted(number: float | None) -> str:
+    return "–" if number is None else significant(number, 3 if number % 1 else 1)
 
 
 def _bare_value(cell: CellStudy, axis: str) -> str:
@@ -123,76 +129,6 @@ def _cell_verdict(cell: CellStudy) -> VerdictWord:
     if cell.baseline is None:
         return REFERENCE
     return verdict_word(cell.comparison.verdict) if cell.comparison else NOT_COMPARED
-
-
-def claim_rows(study: Study) -> tuple[ClaimRow, ...]:
-    """Each published claim, once for every pair of cells it speaks of."""
-    rows = []
-    for claim in study.scenario.claims:
-        pairs = claim_pairs(claim, study.planned)
-        missing = _missing_need(claim, study.run.host.topology)
-        if missing or not pairs:
-            rows.append(_claim_row(claim, "", None, missing or "no cell of the scenario fits it"))
-            continue
-        for one, two in pairs:
-            pair = f"{full_name(one)} against {full_name(two)}" if len(pairs) > 1 else ""
-            comparison = compare_cells(study, one, two)
-            rows.append(_claim_row(claim, pair, comparison, "" if comparison else _no_pair()))
-    return tuple(rows)
-
-
-def _no_pair() -> str:
-    return "one of the two cells has no valid launch on this host"
-
-
-def _claim_row(claim: Claim, pair: str, comparison: Comparison | None, unmet: str) -> ClaimRow:
-    interval = comparison.interval if comparison else None
-    verdict, detail = _claim_verdict(claim, comparison, unmet)
-    return ClaimRow(
-        says=claim.says,
-        pair=pair,
-        published=ratio(claim.published_ratio) if claim.published_ratio else "–",
-        measured=speedup(comparison.speedup_ratio) if comparison else "–",
-        interval=bounds(interval.low, interval.high) if interval else "",
-        verdict=verdict,
-        detail=detail,
-    )
-
-
-def _claim_verdict(
-    claim: Claim, comparison: Comparison | None, unmet: str
-) -> tuple[VerdictWord, str]:
-    if comparison is None:
-        return VerdictWord(tone="plain", sign="–", word="not judged"), unmet
-    if comparison.verdict == "undecided":
-        needed = comparison.launches_needed
-        about = count(needed, "launch", "launches") if needed else ""
-        detail = f"about {about} of each would decide" if about else ""
-        return VerdictWord(tone="plain", sign="?", word="undecided"), detail
-    if comparison.verdict != "faster":
-        word = VerdictWord(tone="bad", sign="✗", word="does not reproduce")
-        return word, "it is slower here" if comparison.verdict == "slower" else "no difference here"
-    detail = ""
-    published, interval = claim.published_ratio, comparison.interval
-    if published and interval and not interval.contains(published):
-        detail = "the effect is smaller here" if published > interval.high else "and larger here"
-    return VerdictWord(tone="good", sign="✓", word="reproduces"), detail
-
-
-def _missing_need(claim: Claim, topology: Topology) -> str:
-    """What the claim needs and the host's topology has not; empty where nothing is missing."""
-    needs = claim.needs
-    if needs.smt is not None and needs.smt != topology.has_smt:
-        return "needs SMT, which this host has not" if needs.smt else "needs a host without SMT"
-    nodes = sum(1 for node in topology.nodes if node.cpus)
-    if needs.nodes is not None and nodes < needs.nodes:
-        return f"needs {needs.nodes} nodes with CPUs; this host has {nodes}"
-    cores = len({cpu.core for cpu in topology.cpus})
-    if needs.cores is not None and cores < needs.cores:
-        return f"needs {count(needs.cores, 'core')}; this host has {cores}"
-    if needs.gpu or needs.npu:
-        return f"needs {'a GPU' if needs.gpu else 'an NPU'}, which cells here do not use"
-    return ""
 
 
 def launch_rows(study: Study) -> tuple[LaunchRow, ...]:

@@ -1,25 +1,107 @@
-"""What a cell gets done in a second, where its workload says what an iteration does."""
+"""What a cell gets done in a second, and how near that is to what its cores could do at most."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from corebound.model.catalogue import BUILT_IN
+from corebound.model.record import Host, Peak
+from corebound.model.scenario import Scenario
 from corebound.report.view.study import CellStudy
-from corebound.units import significant
+from corebound.report.view.words import count
+from corebound.stats.serving import summarise_served
+from corebound.units import percent, significant
 
 # What is counted in billions; anything else is counted by the piece.
 _FLOP = "flop"
 
+_BITS = {"float32": 32, "float64": 64}
 
-def throughput(cell: CellStudy) -> str:
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeakShare:
+    """A throughput against the computed peak of the cores that the cell was placed on.
+
+    Attributes:
+        ratio: Of the two; above 1, what the peak assumes is wrong.
+        cores: Those of the placement; bits: of the numbers.
+    """
+
+    ratio: float
+    cores: int
+    bits: int
+
+
+def throughput(cell: CellStudy, scenario: Scenario, host: Host) -> str:
     """All its workers' work over its median iteration, such as `512 images/s`.
 
-    Empty where nothing was measured, or the workload does not count its work.
+    Floating-point operations are shown with their share of its cores' peak, where
+    that is known. Empty where nothing was measured, or the workload does not count its work.
     """
+    share = peak_share(cell, scenario, host)
+    of_peak = "" if share is None else f", {_shared(share)}"
+    return ", ".join(
+        f"{significant(rate / 1e9)} GFLOP/s{of_peak}"
+        if unit == _FLOP
+        else f"{significant(rate)} {unit}/s"
+        for unit, rate in _rates(cell).items()
+    )
+
+
+def _rates(cell: CellStudy) -> dict[str, float]:
+    """What is done in a second, by unit."""
     median_ns = cell.summary.median_ns
+    if (served := summarise_served(cell.launches)) is not None:
+        return {"requests": served.per_s.value}
     work = next((launch.workers[0].work for launch in cell.launches if launch.status == "ok"), {})
     if median_ns is None:
-        return ""
-    rates = {unit: each * cell.cell.workers / median_ns * 1e9 for unit, each in work.items()}
-    return ", ".join(
-        f"{significant(rate / 1e9)} GFLOP/s" if unit == _FLOP else f"{significant(rate)} {unit}/s"
-        for unit, rate in rates.items()
+        return {}
+    return {unit: each * cell.cell.workers / median_ns * 1e9 for unit, each in work.items()}
+
+
+def _shared(share: PeakShare) -> str:
+    whose = f"{count(share.cores, 'core')}' {share.bits}-bit peak".replace("1 core'", "1 core's")
+    said = f"{percent(share.ratio, 0)} of {whose}"
+    if share.ratio <= 1:
+        return said
+    return f"{said}: what that assumes is wrong, most likely the clock (turbo)"
+
+
+def peak_share(cell: CellStudy, scenario: Scenario, host: Host) -> PeakShare | None:
+    """The share of the placement's peak that a cell reached.
+
+    None where it counts no floating-point operations, where these are not of CPUs, or
+    where the type of the numbers or the peak is not known.
+    """
+    rate = _rates(cell).get(_FLOP)
+    bits, placement, peak = _number_bits(cell, scenario), cell.placement, host.peak
+    if rate is None or bits is None or placement is None or peak is None or cell.cell.gpus:
+        return None
+    core = {cpu.id: cpu.core for cpu in host.topology.cpus}
+    cores = len({core[cpu] for slot in placement.slots for cpu in slot.cpus if cpu in core})
+    most = peak.flop_per_s(cores=cores, bits=bits)
+    if not most:
+        return None
+    return PeakShare(ratio=rate / most, cores=cores, bits=bits)
+
+
+def factors(peak: Peak, *, cores: int, bits: int) -> str:
+    """What a known peak is the product of; an FMA is two operations.
+
+    >>> peak = Peak(core="Zen 5", simd="AVX-512", simd_bits=512, fma_units=2,
+    ...             clock_hz=2_500_000_000, assumptions=())
+    >>> factors(peak, cores=2, bits=32)
+    '2 cores × 2 FMA × 16 lanes × 2 FLOP × 2.50 GHz'
+    """
+    lanes = (peak.simd_bits or 0) // bits
+    clock = significant((peak.clock_hz or 0) / 1e9)
+    return (
+        f"{count(cores, 'core')} × {peak.fma_units} FMA × {count(lanes, 'lane')}"
+        f" × 2 FLOP × {clock} GHz"
     )
+
+
+def _number_bits(cell: CellStudy, scenario: Scenario) -> int | None:
+    """The size of the numbers a cell computes with; built-ins take float32 where none is said."""
+    usual = "float32" if scenario.workload in BUILT_IN else ""
+    return _BITS.get(str(dict(cell.cell.parameters).get("dtype", usual)))

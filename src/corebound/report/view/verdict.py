@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from corebound.model.plan import Cell
+from corebound.report.view.figure import figure_of
 from corebound.report.view.page import Flag, Hero, Piece, Text
 from corebound.report.view.study import CellStudy, Duel, Study
 from corebound.report.view.words import (
@@ -139,7 +140,8 @@ def _alone(cell: CellStudy) -> tuple[Text, Text]:
         if interval
         else "One launch gives no interval. "
     )
-    verdict = rich("One iteration takes ", Piece(time_text(summary.median_ns), "good"), ".")
+    one = f"One {figure_of((cell,)).unit} takes "
+    verdict = rich(one, Piece(time_text(summary.median_ns), "good"), ".")
     launches = count(len(summary.launches), "launch", "launches")
     return verdict, rich(between, f"{full_name(cell.cell).capitalize()}, {launches}.")
 
@@ -168,7 +170,7 @@ def _interval(comparison: Comparison) -> tuple[str | Piece, ...]:
 def _medians(cell: CellStudy, baseline: CellStudy) -> tuple[str | Piece, ...]:
     one, two = cell.summary, baseline.summary
     return (
-        " Median iteration ",
+        f" {figure_of((cell,)).says.capitalize()} ",
         strong(time_text(one.median_ns)),
         " against ",
         strong(time_text(two.median_ns)),
@@ -233,12 +235,10 @@ def _trap(study: Study) -> Flag | None:
 
 def _waiting(cell: CellStudy) -> str:
     summary = cell.summary
+    each = f"{time_text(summary.median_ns)} {figure_of((cell,)).each}"
     if summary.cpu_median_ns is None:
-        return f"{time_text(summary.median_ns)} an iteration"
-    return (
-        f"{time_text(summary.median_ns)} an iteration,"
-        f" {duration(summary.cpu_median_ns)} of CPU time"
-    )
+        return each
+    return f"{each}, {duration(summary.cpu_median_ns)} of CPU time"
 
 
 def _lost(study: Study) -> Flag | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from corebound.model.measure import WarmupIterations, WarmupSeconds
 from corebound.model.record import Launch
-from corebound.model.scenario import WarmupIterations, WarmupSeconds
 from corebound.report.charts.axis import Axis, linear_axis, plain_tick
 from corebound.report.charts.trace import Trace
 from corebound.report.view.page import Tick, TracePanel, Warmup

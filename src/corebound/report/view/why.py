@@ -9,6 +9,8 @@ from corebound.model.record import Launch, ThreadEvidence
 from corebound.model.topology import Cpu
 from corebound.report.charts.axis import linear_axis, plain_tick
 from corebound.report.charts.strip import Stretch, Strip, ThreadTrack
+from corebound.report.view.evidence import median_of, migrations, total
+from corebound.report.view.figure import figure_of
 from corebound.report.view.page import Figure, StripPanel, Tick, Why
 from corebound.report.view.study import CellStudy, Study, typical_launch
 from corebound.report.view.words import binding_name, full_name, label
@@ -59,27 +61,9 @@ def shown_cells(study: Study) -> tuple[CellStudy, ...]:
     return tuple(unique.values())
 
 
-def migrations(launch: Launch) -> int | None:
-    """Moves between CPUs of all threads of a launch; None where the kernel does not say."""
-    return _total(launch, "migrations")
-
-
-def median_migrations(cell: CellStudy) -> float | None:
-    """Median over the cell's `ok` launches."""
-    counted = [migrations(launch) for launch in cell.launches if launch.status == "ok"]
-    known = [number for number in counted if number is not None]
-    return statistics.median(known) if known else None
-
-
-def _total(launch: Launch, field: str) -> int | None:
-    values = [getattr(thread, field) for worker in launch.workers for thread in worker.threads]
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
-
-
 def _wait_share(launch: Launch) -> float | None:
     """Share of the time its threads were ready to run that they waited for a CPU."""
-    run_ns, wait_ns = _total(launch, "run_ns"), _total(launch, "wait_ns")
+    run_ns, wait_ns = total(launch, "run_ns"), total(launch, "wait_ns")
     if run_ns is None or wait_ns is None or run_ns + wait_ns == 0:
         return None
     return wait_ns / (run_ns + wait_ns)
@@ -107,7 +91,7 @@ def _title(cells: Sequence[CellStudy], study: Study) -> str:
         return "Where the threads ran"
     slow, fast = winner.baseline, winner.cell
     name = binding_name(slow.cell)
-    moved, stayed = median_migrations(slow), median_migrations(fast)
+    moved, stayed = median_of(slow, migrations), median_of(fast, migrations)
     if moved is not None and stayed is not None and moved >= 10 and moved >= 3 * stayed:
         return f"Why: {name} threads keep moving"
     waits = [_wait_share(found[0]) if (found := typical_launch(c)) else None for c in (slow, fast)]
@@ -215,7 +199,7 @@ def _time_labels(end_ms: int) -> tuple[Tick, ...]:
 def _figures(cell: CellStudy, launch: Launch) -> tuple[Figure, ...]:
     summary = cell.summary
     figures: list[Figure] = []
-    moved, pushed, waited = migrations(launch), _total(launch, "involuntary"), _wait_share(launch)
+    moved, pushed, waited = migrations(launch), total(launch, "involuntary"), _wait_share(launch)
     if moved is not None:
         figures.append(Figure(value=f"{moved:,}", says="migrations"))
     if pushed is not None:
@@ -232,7 +216,7 @@ def _figures(cell: CellStudy, launch: Launch) -> tuple[Figure, ...]:
         figures.append(
             Figure(
                 value=duration(summary.cpu_median_ns),
-                says=f"CPU time an iteration, {ratio(busy)} its wall time",
+                says=f"CPU time {figure_of((cell,)).each}, {ratio(busy)} its wall time",
             )
         )
     return tuple(figures)

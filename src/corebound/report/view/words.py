@@ -90,6 +90,8 @@ def axis_value(cell: Cell, axis: str) -> str:
         return _threads(value)
     if axis == "workers":
         return _counted(value, "worker")
+    if axis == "gpus":
+        return "on the CPU" if value == "0" else f"on {_counted(value, 'GPU')}"
     return f"{axis.removeprefix('parameters.').replace('_', ' ')} {value}"
 
 
@@ -141,6 +143,7 @@ def _threads(value: str) -> str:
         "per-core": "one thread a core",
         "per-cpu": "one thread a CPU",
         "host-cores": "as many threads as the host has cores",
+        "cores-per-worker": "cores / workers threads",
     }
     return rules.get(value) or _counted(value, "thread")
 

@@ -1,0 +1,254 @@
+"""What sources published, beside what was measured here, and whether it reproduces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from corebound.model.plan import Cell
+from corebound.model.record import Host
+from corebound.model.scenario import Claim
+from corebound.planning.expand import claim_pairs
+from corebound.report.charts.axis import Axis
+from corebound.report.charts.interval import IntervalPlot
+from corebound.report.view.groups import apart, title_of
+from corebound.report.view.intervals import axis_over, ratio_ticks
+from corebound.report.view.page import ClaimRow, Head, Hero, Piece, Text, Tick, VerdictWord
+from corebound.report.view.study import Study, compare_cells
+from corebound.report.view.words import bounds, count, day, mode_class, rich, speedup
+from corebound.stats.compare import Comparison
+from corebound.units import ratio
+
+Judgement = Literal["reproduces", "does not", "undecided", "not measured", "needs"]
+
+_WORDS: dict[Judgement, VerdictWord] = {
+    "reproduces": VerdictWord(tone="good", sign="✓", word="reproduces"),
+    "does not": VerdictWord(tone="bad", sign="✗", word="does not"),
+    "undecided": VerdictWord(tone="plain", sign="?", word="undecided"),
+    "not measured": VerdictWord(tone="plain", sign="–", word="not measured"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """One claim about one pair of cells.
+
+    Attributes:
+        claim: What was published.
+        faster: The cell that is said to be; None where the scenario has no such pair.
+        pair: What sets this pair apart from the claim's others; empty where it has one.
+        comparison: The first against the second; None where they cannot be compared.
+        judgement: What came of it.
+        detail: Why, or by how much less or more; may be empty.
+    """
+
+    claim: Claim
+    faster: Cell | None
+    pair: str
+    comparison: Comparison | None
+    judgement: Judgement
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimsGroup:
+    """The claims of one source, of a scenario each."""
+
+    title: str
+    address: str
+    source: str
+    rows: tuple[tuple[ClaimRow, IntervalPlot | None], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimsPage:
+    """Every published claim; `axis` is None where nothing could be compared."""
+
+    head: Head
+    hero: Hero
+    axis: Axis | None
+    ticks: tuple[Tick, ...]
+    groups: tuple[ClaimsGroup, ...]
+
+
+def judged(study: Study) -> tuple[Judged, ...]:
+    """Each claim of a scenario, once for every pair of cells it speaks of."""
+    return tuple(one for claim in study.scenario.claims for one in _judged(study, claim))
+
+
+def _judged(study: Study, claim: Claim) -> Iterator[Judged]:
+    missing = _missing_need(claim, study.run.host)
+    pairs = claim_pairs(claim, study.planned)
+    if missing or not pairs:
+        judgement: Judgement = "needs" if missing else "not measured"
+        detail = missing or "no cell that was asked for fits it"
+        yield Judged(
+            claim=claim, faster=None, pair="", comparison=None, judgement=judgement, detail=detail
+        )
+        return
+    axes = apart([one for one, _ in pairs])
+    for one, two in pairs:
+        comparison = compare_cells(study, one, two)
+        judgement, detail = _judge(claim, comparison)
+        yield Judged(
+            claim=claim,
+            faster=one,
+            pair=title_of(one, axes),
+            comparison=comparison,
+            judgement=judgement,
+            detail=detail,
+        )
+
+
+def _judge(claim: Claim, comparison: Comparison | None) -> tuple[Judgement, str]:
+    if comparison is None:
+        return "not measured", "one of the two cells has no valid launch on this host"
+    if comparison.verdict == "undecided":
+        needed = comparison.launches_needed
+        about = count(needed, "launch", "launches") if needed else ""
+        return "undecided", f"about {about} of each would decide" if about else ""
+    if comparison.verdict != "faster":
+        slower = comparison.verdict == "slower"
+        return "does not", "it is slower here" if slower else "no difference here"
+    published, interval = claim.published_ratio, comparison.interval
+    detail = ""
+    if published and interval and not interval.contains(published):
+        detail = "the effect is smaller here" if published > interval.high else "and larger here"
+    return "reproduces", detail
+
+
+def claim_rows(study: Study) -> tuple[ClaimRow, ...]:
+    """The claims of a scenario as its own page shows them."""
+    return tuple(_row(one) for one in judged(study))
+
+
+def _row(one: Judged) -> ClaimRow:
+    comparison = one.comparison
+    interval = comparison.interval if comparison else None
+    if one.judgement == "needs":
+        needs, _, why = one.detail.partition(", ")
+        verdict, detail = VerdictWord(tone="plain", sign="–", word=needs), why
+    else:
+        verdict, detail = _WORDS[one.judgement], one.detail
+    return ClaimRow(
+        says=one.claim.says,
+        pair=one.pair,
+        published=ratio(one.claim.published_ratio) if one.claim.published_ratio else "–",
+        measured=speedup(comparison.speedup_ratio) if comparison else "–",
+        interval=bounds(interval.low, interval.high) if interval else "",
+        verdict=verdict,
+        detail=detail,
+    )
+
+
+def claims_page(studies: Sequence[Study], *, now: str) -> ClaimsPage | None:
+    """The page of all claims, by source; None where no scenario has any.
+
+    Args:
+        studies: One a scenario.
+        now: ISO moment the page is made.
+    """
+    claimed = [(study, found) for study in studies if (found := judged(study))]
+    if not claimed:
+        return None
+    every = [one for _, found in claimed for one in found]
+    compared = [one.comparison for one in every if one.comparison is not None]
+    margin = max(study.measure.margin for study, _ in claimed)
+    axis = axis_over(compared, margin=margin) if compared else None
+    ordered = sorted(claimed, key=lambda pair: _source_first(pair[0]))
+    return ClaimsPage(
+        head=Head(
+            title="Corebound: claims",
+            description="What studies published, beside what was measured on this host.",
+            root="",
+            crumbs=(("Scenarios", "index.html"), ("Claims", "")),
+            made=f"Page made {day(now)}.",
+        ),
+        hero=_hero(claimed, every),
+        axis=axis,
+        ticks=ratio_ticks(axis) if axis else (),
+        groups=tuple(_group(study, found) for study, found in ordered),
+    )
+
+
+def _hero(claimed: Sequence[tuple[Study, Sequence[Judged]]], every: Sequence[Judged]) -> Hero:
+    counts = {word: sum(one.judgement == word for one in every) for word in (*_WORDS, "needs")}
+    tried = counts["reproduces"] + counts["does not"]
+    verdict: Text
+    if tried:
+        held = Piece(f"{counts['reproduces']} of {tried}", "strong")
+        verdict = rich(held, " published claims that could be decided here reproduce.")
+    else:
+        verdict = rich("No published claim could be decided here.")
+    rest = {
+        "undecided": counts["undecided"],
+        "not measured": counts["not measured"],
+        "need another host": counts["needs"],
+    }
+    said = ", ".join(f"{number} {word}" for word, number in rest.items() if number)
+    hosts = list(dict.fromkeys(study.run.host.name for study, _ in claimed))
+    where = hosts[0] if len(hosts) == 1 else count(len(hosts), "host")
+    return Hero(
+        title="Claims",
+        question="Does what was published hold on this host?",
+        context="",
+        verdict=verdict,
+        support=rich(f"On {where}. {f'Beside them: {said}.' if said else ''}".strip()),
+        flags=(),
+    )
+
+
+def _source_first(study: Study) -> tuple[bool, str, str]:
+    """Sources by title, then what comes from none."""
+    source = study.scenario.source
+    return source is None, source or "", study.scenario.name
+
+
+def _group(study: Study, found: Sequence[Judged]) -> ClaimsGroup:
+    return ClaimsGroup(
+        title=study.scenario.title,
+        address=f"scenario/{study.scenario.name}.html#claims",
+        source=study.scenario.source or "",
+        rows=tuple((_row(one), _plot(one, margin=study.measure.margin)) for one in found),
+    )
+
+
+def _plot(one: Judged, *, margin: float) -> IntervalPlot | None:
+    comparison = one.comparison
+    if comparison is None or one.faster is None:
+        return None
+    return IntervalPlot(
+        mode=mode_class(one.faster.binding.mode),
+        estimate=comparison.speedup_ratio,
+        low=comparison.interval.low if comparison.interval else None,
+        high=comparison.interval.high if comparison.interval else None,
+        dots=tuple(value for _, value in comparison.per_block),
+        margin=margin,
+    )
+
+
+def _missing_need(claim: Claim, host: Host) -> str:
+    """What the claim needs and the host has not, as `needs …, why`; empty where all is there."""
+    needs, topology = claim.needs, host.topology
+    if needs.smt is not None and needs.smt != topology.has_smt:
+        if needs.smt:
+            return "needs SMT, which this host has not"
+        return "needs no SMT, which this host has"
+    nodes = sum(1 for node in topology.nodes if node.cpus)
+    if needs.nodes is not None and nodes < needs.nodes:
+        return f"needs {count(needs.nodes, 'node')}, this host has {nodes} with CPUs"
+    cores = len({cpu.core for cpu in topology.cpus})
+    if needs.cores is not None and cores < needs.cores:
+        return f"needs {count(needs.cores, 'core')}, this host has {cores}"
+    if needs.npu:
+        return "needs an NPU, which cells here do not use"
+    return "" if needs.gpu is None else _missing_gpu(host, wanted=needs.gpu)
+
+
+def _missing_gpu(host: Host, *, wanted: bool) -> str:
+    if host.gpus is None:
+        return "needs a look for GPUs, which this record was made without"
+    if wanted == bool(host.gpus):
+        return ""
+    return "needs a GPU, which this host has not" if wanted else "needs a host without a GPU"

@@ -1,0 +1,171 @@
+"""The page of all operator profiles: those made elsewhere, and the way to those of scenarios."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from corebound.model.record import ImportedProfile
+from corebound.report.view.operator_notes import Column, basis_ns
+from corebound.report.view.operator_table import OperatorTable, operator_table
+from corebound.report.view.operators import operators
+from corebound.report.view.page import Head, Hero, Label, Text
+from corebound.report.view.study import Study
+from corebound.report.view.words import count, day, rich, strong
+from corebound.units import duration
+
+# More columns than these cannot be compared at a glance, nor told apart by colour.
+_MOST_COLUMNS = 6
+_COLOURS = ("m-physical-cores", "m-one-cpu", "m-node", "m-smt-siblings", "m-logical-cpus", "m-none")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceRow:
+    """Where an imported profile is from; absent figures are a dash."""
+
+    label: Label
+    source: str
+    device: str
+    iterations: str
+    step: str
+    operators: str
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScenarioLink:
+    """The operators of a scenario, on its own page."""
+
+    title: str
+    address: str
+    says: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorsPage:
+    """Everything on the page; sections without anything are empty."""
+
+    head: Head
+    hero: Hero
+    lead: str
+    tables: tuple[OperatorTable, ...]
+    sources: tuple[SourceRow, ...]
+    scenarios: tuple[ScenarioLink, ...]
+
+
+def operators_page(
+    studies: Sequence[Study], profiles: Sequence[ImportedProfile], *, now: str
+) -> OperatorsPage | None:
+    """The page; None where there is no profile at all.
+
+    Args:
+        studies: One a scenario.
+        profiles: Those made elsewhere, in the order they are to stand in.
+        now: ISO moment the page is made.
+    """
+    links = tuple(link for study in studies if (link := _link(study)) is not None)
+    if not links and not profiles:
+        return None
+    return OperatorsPage(
+        head=Head(
+            title="Corebound: operators",
+            description="Where the time of a step goes, operator by operator.",
+            root="",
+            crumbs=(("Scenarios", "index.html"), ("Operators", "")),
+            made=f"Page made {day(now)}.",
+        ),
+        hero=Hero(
+            title="Operators",
+            question="Where does the time of a step go?",
+            context="",
+            verdict=_verdict(profiles, links),
+            support=_support(profiles),
+            flags=(),
+        ),
+        lead=_lead(profiles),
+        tables=_tables(profiles),
+        sources=tuple(_source(one, place) for place, one in enumerate(profiles)),
+        scenarios=links,
+    )
+
+
+def _link(study: Study) -> ScenarioLink | None:
+    made = operators(study, traces={})
+    if made is None or not made.tables:
+        return None
+    return ScenarioLink(
+        title=study.scenario.title,
+        address=f"scenario/{study.scenario.name}.html#operators",
+        says=made.title,
+    )
+
+
+def _verdict(profiles: Sequence[ImportedProfile], links: Sequence[ScenarioLink]) -> Text:
+    if not profiles:
+        return rich("Operators were profiled in ", strong(count(len(links), "scenario")), ".")
+    elsewhere = f"{count(len(profiles), 'profile')} made elsewhere"
+    if len(profiles) > 1:
+        return rich(strong(elsewhere), ", side by side.")
+    return rich(strong(elsewhere), ".")
+
+
+def _support(profiles: Sequence[ImportedProfile]) -> Text:
+    if not profiles:
+        return rich("Profiles made elsewhere can stand beside them: `corebound import profile`.")
+    return rich(
+        "They were not made under corebound: how the machine was bound, and what else it did,"
+        " is not known."
+    )
+
+
+def _lead(profiles: Sequence[ImportedProfile]) -> str:
+    """What the figures are, as far as these profiles need it said."""
+    said = ["Self time of each type of operator and its share of the step."]
+    if any(one.profile.step_ns is None for one in profiles):
+        said.append("Where how long a step took is not told, shares are of all operators together.")
+    if any(one.profile.iterations is None for one in profiles):
+        said.append("Where iterations are not told, figures are of all that was profiled.")
+    return " ".join(said)
+
+
+def _tables(profiles: Sequence[ImportedProfile]) -> tuple[OperatorTable, ...]:
+    columns = [
+        Column(label=_label(one, place), name=one.name, profile=one.profile, kind=one.source)
+        for place, one in enumerate(profiles)
+    ]
+    parts = [
+        columns[start : start + _MOST_COLUMNS] for start in range(0, len(columns), _MOST_COLUMNS)
+    ]
+    return tuple(
+        operator_table(
+            part,
+            title=f"Part {number} of {len(parts)}" if len(parts) > 1 else "",
+            measured=False,
+        )
+        for number, part in enumerate(parts, start=1)
+    )
+
+
+def _label(one: ImportedProfile, place: int) -> Label:
+    iterations = one.profile.iterations
+    return Label(
+        mode=_COLOURS[place % len(_COLOURS)],
+        name=one.name,
+        more="all that was profiled" if iterations is None else count(iterations, "iteration"),
+    )
+
+
+def _source(one: ImportedProfile, place: int) -> SourceRow:
+    profile = one.profile
+    together_ns = sum(each.total_ns for each in profile.operators)
+    return SourceRow(
+        label=Label(mode=_label(one, place).mode, name=one.name, more=""),
+        source=one.source,
+        device=one.device or "",
+        iterations="–" if profile.iterations is None else f"{profile.iterations:,}",
+        step="–"
+        if profile.step_ns is None or profile.iterations is None
+        else duration(basis_ns(profile)),
+        operators=duration(together_ns),
+        files=one.files,
+    )

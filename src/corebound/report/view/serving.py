@@ -1,0 +1,181 @@
+"""How servers did under load: throughput and tail of each setting, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from corebound.report.charts.axis import Axis, log_axis, plain_tick
+from corebound.report.charts.percentiles import FIRST, Curve, across
+from corebound.report.view.evidence import median_of, migrations
+from corebound.report.view.groups import Group, by_baseline
+from corebound.report.view.page import Label, Tick
+from corebound.report.view.study import CellStudy, Study
+from corebound.report.view.words import count, full_name, label, mode_class
+from corebound.stats.serving import Estimate, ServedCell, summarise_served
+from corebound.units import duration, percent, significant, time_unit
+
+SHARES = ((0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9"), (0.9999, "p99.99"))
+# Line styles that can be told apart without colour.
+_DASHES = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingRow:
+    """One setting's figures, each with its interval beneath."""
+
+    label: Label
+    per_s: str
+    per_s_interval: str
+    p50: str
+    p50_interval: str
+    p99: str
+    p99_interval: str
+    p99_9: str
+    cpu: str
+    errors: str
+    migrations: str
+    launches: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurvePanel:
+    """Latency by percentile of settings that are compared with one another.
+
+    `key` has each setting's name, colour and line style.
+    """
+
+    title: str
+    caption: str
+    curves: tuple[Curve, ...]
+    axis: Axis
+    shares: tuple[float, ...]
+    says: str
+    levels: tuple[Tick, ...]
+    along: tuple[Tick, ...]
+    key: tuple[tuple[str, str, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """The section."""
+
+    title: str
+    lead: str
+    notes: tuple[str, ...]
+    rows: tuple[ServingRow, ...]
+    panels: tuple[CurvePanel, ...]
+
+
+def serving(study: Study) -> Serving | None:
+    """How each setting of a server did; None where none was measured."""
+    known = [
+        (cell, served)
+        for cell in study.cells
+        if (served := summarise_served(cell.launches)) is not None
+    ]
+    if not known:
+        return None
+    return Serving(
+        title="Throughput and tail latency",
+        lead=(
+            "Good answers a second, and what requests took: geometric means over launches with"
+            " their 95 % interval; the 99.9th percentile is of all requests of all launches."
+            " Errors are counted, and enter no latency."
+        ),
+        notes=_notes(known),
+        rows=tuple(_row(cell, served) for cell, served in known),
+        panels=_panels(known),
+    )
+
+
+def _row(cell: CellStudy, served: ServedCell) -> ServingRow:
+    moved = median_of(cell, migrations)
+    return ServingRow(
+        label=label(cell.cell),
+        per_s=significant(served.per_s.value),
+        per_s_interval=_ends(served.per_s, significant),
+        p50=duration(served.p50_ns.value),
+        p50_interval=_ends(served.p50_ns, duration),
+        p99=duration(served.p99_ns.value),
+        p99_interval=_ends(served.p99_ns, duration),
+        p99_9=duration(served.p99_9_ns),
+        cpu=duration(served.cpu_ns.value),
+        errors=f"{served.errors:,} of {served.requests:,}" if served.errors else "none",
+        migrations="–" if moved is None else f"{moved:,.0f}",
+        launches=str(served.launches),
+    )
+
+
+def _ends(estimate: Estimate, write: Callable[[float], str]) -> str:
+    interval = estimate.interval
+    return "" if interval is None else f"[{write(interval.low)}, {write(interval.high)}]"
+
+
+def _notes(known: Sequence[tuple[CellStudy, ServedCell]]) -> tuple[str, ...]:
+    """What of the load generator a reader has to know."""
+    served = [
+        one.served
+        for cell, _ in known
+        for one in cell.launches
+        if one.status == "ok" and one.served is not None
+    ]
+    notes = []
+    if together := sum(not one.apart for one in served):
+        shares = [one.answered.cpu_ns / one.answered.wall_ns for one in served if not one.apart]
+        where = (
+            "every launch" if together == len(served) else f"{together} of {len(served)} launches"
+        )
+        notes.append(
+            f"In {where} the load generator had to share CPUs with the server, of which it used"
+            f" at most {percent(max(shares), 1)} of one."
+        )
+    if restarted := sum(one.restarts > 0 for one in served):
+        notes.append(f"In {count(restarted, 'launch', 'launches')} a worker was started anew.")
+    return tuple(notes)
+
+
+def _panels(known: Sequence[tuple[CellStudy, ServedCell]]) -> tuple[CurvePanel, ...]:
+    served_of = {cell.cell.key: served for cell, served in known}
+    return tuple(_panel(group, served_of) for group in by_baseline([cell for cell, _ in known]))
+
+
+def _panel(grouped: Group, served_of: Mapping[str, ServedCell]) -> CurvePanel:
+    group = [(cell, served_of[studied.cell.key]) for cell, studied in grouped.cells]
+    length_ns, unit = time_unit(min(served.p50_ns.value for _, served in group))
+    curves = tuple(
+        Curve(
+            mode=mode_class(cell.binding.mode),
+            dash=place % _DASHES,
+            points=tuple(
+                (point.share, point.latency_ns / length_ns)
+                for point in served.curve
+                if point.share >= FIRST
+            ),
+        )
+        for place, (cell, served) in enumerate(group)
+    )
+    latencies = [latency for curve in curves for _, latency in curve.points]
+    axis = log_axis(min(latencies) / 1.15, max(latencies) * 1.15, most_ticks=6)
+    says = "; ".join(
+        f"{full_name(cell)}: p50 {duration(served.p50_ns.value)}, p99"
+        f" {duration(served.p99_ns.value)}"
+        for cell, served in group
+    )
+    return CurvePanel(
+        title=grouped.title,
+        caption=f"Latency by percentile, {unit}, log scales",
+        curves=curves,
+        axis=axis,
+        shares=tuple(share for share, _ in SHARES),
+        says=f"Latency by percentile. {says}.",
+        levels=tuple(
+            Tick(at=round((1 - axis.share(tick)) * 100, 2), text=plain_tick(tick))
+            for tick in axis.ticks
+        ),
+        along=tuple(Tick(at=round(across(share) * 100, 2), text=text) for share, text in SHARES),
+        key=tuple(
+            (full_name(cell), curve.mode, curve.dash)
+            for (cell, _), curve in zip(group, curves, strict=True)
+        ),
+    )
