@@ -65,7 +65,7 @@ f.yaml:4: `than` is missing in `claims`. Write it as in `{binding: none, threads
         """\
 f.yaml:6: `threads: many` is not a thread count. \
 Write default, per-core, per-cpu, host-cores, cores-per-worker or a whole number from 1.
-f.yaml:7: `omp: 0` is not a count. Write a whole number from 1 to 65,536.
+f.yaml:7: `omp: 0` is not a thread count. Write host-cores or a whole number from 1 to 65,536.
 f.yaml:8: `smt: yes` is not true or false. Write true or false.
 f.yaml:9: `binding: physical-core` is not a binding. Did you mean `physical-cores`?
 f.yaml:10: `memory: []` is not a memory policy. \

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from corebound.model.scenario import Scenario, measured
+from corebound.model.measure import measured
+from corebound.model.scenario import Scenario
 from corebound.planning.expand import baseline_of, claim_pairs, expand
 from corebound.planning.load import load
 

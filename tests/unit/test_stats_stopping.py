@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from build import a_cell, a_launch, a_worker
+from corebound.model.measure import Launches
 from corebound.model.record import Status
-from corebound.model.scenario import Launches
 from corebound.stats.stopping import unfinished
 from corebound.stats.summary import CellSummary, summarise
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from build import a_cell, a_launch, a_worker
+from corebound.model.measure import WarmupIterations, WarmupSeconds
 from corebound.model.record import Launch
-from corebound.model.scenario import WarmupIterations, WarmupSeconds
 from corebound.stats.summary import summarise, summarise_launch
 
 MS = 1_000_000

@@ -40,7 +40,7 @@ class Threads:
     """
 
     rule: ThreadRule | int = "default"
-    omp: int | None = None
+    omp: Literal["host-cores"] | int | None = None
     mkl: int | None = None
     intra_op: int | None = None
     inter_op: int | None = None
@@ -133,6 +133,7 @@ class Placement:
     Attributes:
         slots: One per worker. Unbound cells hold every allowed CPU.
         threads: Threads for each worker; None sets nothing.
+        omp: What OMP_NUM_THREADS alone is set to; None: to `threads`, where that is set.
         backend: What binds: `none` for unbound cells and for launchers.
         memory: The policy that `memory_nodes` are used under.
         moment: Whether workers are bound before they start or once ready.
@@ -145,6 +146,7 @@ class Placement:
     memory: MemoryPolicy
     moment: BindMoment
     bound: bool
+    omp: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

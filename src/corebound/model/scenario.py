@@ -52,6 +52,7 @@ NamedMode = Literal[
     "launcher",
 ]
 ThreadsWanted = Literal["default", "per-core", "per-cpu", "host-cores", "cores-per-worker"] | Count
+OmpWanted = Literal["host-cores"] | Count
 WaitPolicy = Literal["active", "passive"]
 Allocator = Literal["tcmalloc", "jemalloc"]
 
@@ -98,7 +99,7 @@ class Settings(Part):
     backend: Backend = Field("auto", description="what does the binding")
     bind: BindMoment = Field("before-start", description="bind before or after pools are sized")
     threads: ThreadsWanted = Field("default", description="threads for each worker")
-    omp: Count | None = Field(None, description="OMP_NUM_THREADS alone")
+    omp: OmpWanted | None = Field(None, description="OMP_NUM_THREADS alone")
     mkl: Count | None = Field(None, description="MKL_NUM_THREADS alone")
     intra_op: Count | None = Field(None, description="the framework's intra-op threads alone")
     inter_op: Count | None = Field(None, description="the framework's inter-op threads alone")
@@ -131,7 +132,7 @@ class Matrix(Ordered):
     backend: tuple[Backend, ...] | None = Field(None, min_length=1)
     bind: tuple[BindMoment, ...] | None = Field(None, min_length=1)
     threads: tuple[ThreadsWanted, ...] | None = Field(None, min_length=1)
-    omp: tuple[Count | None, ...] | None = Field(None, min_length=1)
+    omp: tuple[OmpWanted | None, ...] | None = Field(None, min_length=1)
     mkl: tuple[Count | None, ...] | None = Field(None, min_length=1)
     intra_op: tuple[Count | None, ...] | None = Field(None, min_length=1)
     inter_op: tuple[Count | None, ...] | None = Field(None, min_length=1)

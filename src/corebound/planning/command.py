@@ -88,7 +88,7 @@ def _environment(
 ) -> tuple[tuple[str, str], ...]:
     threads, asked = placement.threads, cell.threads
     counts = {
-        "OMP_NUM_THREADS": threads if asked.omp is None else asked.omp,
+        "OMP_NUM_THREADS": threads if placement.omp is None else placement.omp,
         "MKL_NUM_THREADS": threads if asked.mkl is None else asked.mkl,
         "OPENBLAS_NUM_THREADS": threads,
     }

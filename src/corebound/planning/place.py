@@ -66,6 +66,7 @@ def place(cell: Cell, host: Topology, tools: frozenset[str] = TOOLS) -> Placemen
         memory=binding.memory,
         moment=binding.moment if bound else "before-start",
         bound=bound or hands_out(cell),
+        omp=_omp(cell, host),
     )
 
 
@@ -88,6 +89,11 @@ def _against_server(cell: Cell) -> Unfit | None:
             mend="Leave `memory` out.",
         )
     return None
+
+
+def _omp(cell: Cell, host: Topology) -> int | None:
+    asked = cell.threads.omp
+    return len({cpu.core for cpu in host.cpus}) if asked == "host-cores" else asked
 
 
 def _threads(cell: Cell, host: Topology, slots: tuple[Slot, ...]) -> int | None:

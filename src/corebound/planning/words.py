@@ -114,7 +114,9 @@ WORDS: dict[str, Words] = {
         ("default", "per-core", "per-cpu", "host-cores", "cores-per-worker"),
         "a whole number from 1",
     ),
-    "omp": _COUNT,
+    "omp": Words(
+        noun="a thread count", mend="Write host-cores or a whole number from 1 to 65,536."
+    ),
     "mkl": _COUNT,
     "intra_op": _COUNT,
     "inter_op": _COUNT,
