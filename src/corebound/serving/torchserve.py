@@ -52,7 +52,7 @@ class TorchServe:
         self._model = model
         self.body = model.jpeg
         self._workers = workers
-        self._pinned = pinned
+        self.pinned = pinned
         self._bin = python.parent
         self.port, self._management, self._metrics, *self._grpc = free_ports(5)
 
@@ -104,12 +104,12 @@ class TorchServe:
             "load_models": ARCHIVE,
             "model_store": str(store),
         }
-        if self._pinned is not None:
+        if self.pinned is not None:
             # Without a list it takes numbers of cores for numbers of CPUs, which are
             # others wherever siblings are neighbours, and gives up where there are
             # more workers than cores.
-            cpus = ",".join(str(cpu) for slot in self._pinned for cpu in slot)
-            each = len(self._pinned[0])
+            cpus = ",".join(str(cpu) for slot in self.pinned for cpu in slot)
+            each = len(self.pinned[0])
             settings["cpu_launcher_enable"] = "true"
             settings["cpu_launcher_args"] = f"--core-list {cpus} --ncores-per-instance {each}"
         return settings

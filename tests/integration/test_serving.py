@@ -1,0 +1,396 @@
+"""Real servers under real requests: what is proven, what fails, what is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import corebound
+from corebound.launch.launch import Outcome
+from corebound.launch.supervise import Supervision
+from corebound.launch.supervisor import processes_below
+from corebound.model.plan import Command
+from corebound.planning.assemble import Means, Planned, assemble
+from corebound.planning.expand import expand
+from corebound.planning.load import load_document
+from corebound.runner.serving import serving_order
+from corebound.serving import torchserve
+from corebound.serving.server import ServedModel, free_ports
+from corebound.serving.session import ServingOrder, serve
+from corebound.stats import latency
+from corebound.store import jsonl
+from corebound.topology import probe
+from made_environments import python_of
+
+pytestmark = [
+    pytest.mark.frameworks,
+    pytest.mark.skipif(shutil.which("java") is None, reason="TorchServe needs Java"),
+]
+
+two_cpus = pytest.mark.skipif(
+    len(os.sched_getaffinity(0)) < 2, reason="two workers cannot have cores of their own"
+)
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Path:
+    library = tmp_path / "run" / "library"
+    library.mkdir(parents=True)
+    (library / "corebound").symlink_to(Path(corebound.__file__).parent)
+    return tmp_path / "run"
+
+
+@pytest.fixture
+def supervision(scratch: Path) -> Iterator[Supervision]:
+    with Supervision(scratch) as supervision:
+        yield supervision
+
+
+Serve = Callable[..., Outcome]
+
+
+@pytest.fixture
+def served(scratch: Path, supervision: Supervision) -> Serve:
+    """Launch one server; `change` may spoil its order, `tick` disturb it as it works."""
+
+    def served(
+        *,
+        server: str = "torchserve",
+        iterations: int = 40,
+        change: Callable[[ServingOrder], ServingOrder] = lambda order: order,
+        tick: Callable[[], None] = lambda: None,
+        timeout_s: float = 120.0,
+        parameters: Mapping[str, Any] | None = None,
+        **settings: Any,
+    ) -> Outcome:
+        traffic = parameters or {"concurrency": 4}
+        (scratch / "launch").mkdir()
+        order = serving_order(
+            planned(
+                server,
+                parameters={"model": "resnet18", "image": 64, **traffic},
+                measure={
+                    "iterations": iterations,
+                    "warmup": {"iterations": 8},
+                    "timeout_s": timeout_s,
+                },
+                **settings,
+            ),
+            scratch / "library",
+            scratch / "launch",
+        )
+        outcome = serve(change(order), supervision, tick)
+        shutil.rmtree(scratch / "launch")
+        return outcome
+
+    return served
+
+
+def planned(server: str, **document: Any) -> Planned:
+    """The only cell of a scenario that serves, on this host."""
+    python = python_of(server)
+    scenario = load_document(
+        {
+            "schema": 1,
+            "name": "s",
+            "title": "S",
+            "question": "Q?",
+            "workload": "image-serving",
+            "environment": server,
+            "workers": 2,
+            **document,
+        },
+        "s.yaml",
+    )
+    means = Means(
+        topology=probe.live(),
+        tools=frozenset({"taskset", "numactl", "java"}),
+        pythons={server: str(python)},
+    )
+    (one,) = assemble(scenario, expand(scenario, "s"), means, folder="", profile=None, seed=1)
+    return one
+
+
+def processes_of_servers() -> list[str]:
+    found = subprocess.run(
+        ("ps", "-ww", "-eo", "args"), capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    return [line for line in found if "torchserve" in line or "served_classifier" in line]
+
+
+def sent(outcome: Outcome) -> int:
+    assert outcome.served is not None
+    answered = outcome.served.answered
+    return answered.ok + sum(answered.errors.values())
+
+
+@two_cpus
+def test_pinned_workers_have_cores_and_a_thread_of_their_own(served: Serve) -> None:
+    outcome = served(binding="launcher")
+
+    assert (outcome.status, outcome.reason, outcome.strays) == ("ok", None, ())
+    allowed = [
+        {cpus for one in worker.threads for cpus in one.allowed} for worker in outcome.workers
+    ]
+    cores = len(probe.live().allowed) // 2
+    assert [len(one) for one in allowed] == [1, 1]
+    assert allowed[0] != allowed[1]
+    assert [worker.threads_used for worker in outcome.workers] == [cores, cores]
+    assert processes_of_servers() == []
+
+
+@two_cpus
+def test_pinning_that_did_not_take_effect_is_invalid_with_the_evidence(served: Serve) -> None:
+    def unpinned(order: ServingOrder) -> ServingOrder:
+        # As where the launcher finds neither numactl nor taskset, and goes on without.
+        made = order.server
+
+        def without(model: ServedModel, reports: Path) -> Any:
+            server = made(model, reports)
+            assert isinstance(server, torchserve.TorchServe)
+            server.pinned = None
+            return server
+
+        return replace(order, server=without)
+
+    outcome = served(binding="launcher", change=unpinned)
+
+    assert outcome.status == "invalid"
+    assert any("its slot is" in one for one in outcome.evidence)
+
+
+def test_threads_asked_for_reach_each_worker(served: Serve) -> None:
+    outcome = served(threads=1)
+
+    assert outcome.status == "ok"
+    assert [worker.threads_used for worker in outcome.workers] == [1, 1]
+    assert {worker.environment["OMP_NUM_THREADS"] for worker in outcome.workers} == {"1"}
+
+
+def test_a_second_server_in_the_same_harness(served: Serve) -> None:
+    outcome = served(server="litserve", threads=1)
+
+    assert (outcome.status, outcome.reason, outcome.strays) == ("ok", None, ())
+    assert sent(outcome) == 40
+    assert outcome.served is not None
+    assert outcome.served.cpu_ns > 0
+    assert [worker.threads_used for worker in outcome.workers] == [1, 1]
+
+
+@pytest.mark.skipif(shutil.which("ab") is None, reason="ab is what ours is compared with")
+def test_figures_agree_with_those_of_apachebench(served: Serve) -> None:
+    """Side by side on the same set-up; within a factor of two, for the host is not ours alone."""
+    ours = served(threads=1, iterations=120)
+    theirs = served(threads=1, iterations=120, parameters={"concurrency": 4, "client": "ab"})
+
+    assert ours.served is not None
+    assert theirs.served is not None
+    one = latency.percentiles(ours.served.answered.latencies)
+    two = latency.percentiles(theirs.served.answered.latencies)
+    assert one is not None
+    assert two is not None
+    assert 0.5 < one.p50_ns / two.p50_ns < 2
+    assert 0.5 < ours.served.answered.duration_ns / theirs.served.answered.duration_ns < 2
+
+
+def test_a_server_that_stalls_cannot_hide_it_from_requests_at_a_rate(served: Serve) -> None:
+    stalled = threading.Event()
+
+    def stall() -> None:
+        """Once requests are measured, stop the whole server for two seconds."""
+        if stalled.is_set() or not measuring():
+            return
+        stalled.set()
+        pids = [pid for pid, name in processes_below(os.getpid()).items() if name == "java"]
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+
+        def go_on() -> None:
+            for pid in pids:
+                os.kill(pid, signal.SIGCONT)
+
+        threading.Timer(2.0, go_on).start()
+
+    started = time.monotonic()
+    ready_s: list[float] = []
+
+    def measuring() -> bool:
+        # A second after the generator is there, which first warms the server up.
+        generating = any(
+            b"corebound.serving.generator" in Path(f"/proc/{pid}/cmdline").read_bytes()
+            for pid in processes_below(os.getpid())
+            if Path(f"/proc/{pid}/cmdline").exists()
+        )
+        if generating and not ready_s:
+            ready_s.append(time.monotonic() - started)
+        return bool(ready_s) and time.monotonic() - started > ready_s[0] + 3
+
+    parameters = {"traffic": "constant", "rate": 20.0}
+    outcome = served(threads=1, iterations=160, parameters=parameters, tick=stall)
+
+    assert stalled.is_set()
+    assert outcome.served is not None
+    found = latency.percentiles(outcome.served.answered.latencies)
+    assert found is not None
+    assert found.p99_9_ns > 1.8e9
+    assert sent(outcome) == 160
+
+
+def test_a_worker_that_is_killed_shows_as_errors_and_nothing_is_lost(served: Serve) -> None:
+    killed = threading.Event()
+
+    def kill() -> None:
+        below = processes_below(os.getpid())
+        lines = {pid: Path(f"/proc/{pid}/cmdline") for pid in below}
+        words = {pid: file.read_bytes() for pid, file in lines.items() if file.exists()}
+        generating = any(b"corebound.serving.generator" in line for line in words.values())
+        workers = [pid for pid, line in words.items() if b"model_service_worker" in line]
+        if generating and workers and not killed.is_set():
+            killed.set()
+            threading.Timer(2.0, lambda: os.kill(workers[0], signal.SIGKILL)).start()
+
+    parameters = {"traffic": "constant", "rate": 20.0}
+    outcome = served(threads=1, iterations=160, parameters=parameters, tick=kill)
+
+    assert killed.is_set()
+    assert outcome.served is not None
+    assert sent(outcome) == 160
+    answered = outcome.served.answered
+    assert answered.errors or outcome.served.restarts
+    if outcome.status == "failed":
+        assert "had no good answer" in (outcome.reason or "")
+
+
+def test_another_answer_than_the_models_fails_before_a_timing_counts(served: Serve) -> None:
+    def misled(order: ServingOrder) -> ServingOrder:
+        made = order.model
+
+        def model(execute: Any) -> ServedModel:
+            right = made(execute)
+            folder = order.scratch / "model"
+            shutil.copytree(right.folder, folder)
+            found = json.loads(right.expected.read_bytes())
+            found[0][0] += 1
+            (folder / right.expected.name).write_text(json.dumps(found))
+            return ServedModel(folder=folder)
+
+        return replace(order, model=model)
+
+    outcome = served(server="litserve", change=misled)
+
+    assert outcome.status == "failed"
+    assert "its answer is wrong" in (outcome.reason or "")
+    assert outcome.served is None
+
+
+def broken_model(order: ServingOrder) -> ServingOrder:
+    made = order.model
+
+    def model(execute: Any) -> ServedModel:
+        right = made(execute)
+        folder = order.scratch / "model"
+        shutil.copytree(right.folder, folder)
+        (folder / right.file.name).write_bytes(b"no TorchScript")
+        (folder / right.archive.name).unlink(missing_ok=True)
+        words = (
+            *(str(python_of("torchserve").with_name("torch-model-archiver")), "--version", "1.0"),
+            *("--model-name", "classifier", "--serialized-file", str(folder / right.file.name)),
+            *("--handler", str(Path(corebound.__file__).parent / "workloads" / HANDLER)),
+            *("--export-path", str(folder)),
+        )
+        assert execute(words, folder) == 0
+        return ServedModel(folder=folder)
+
+    return replace(order, model=model)
+
+
+HANDLER = "served_classifier_torchserve.py"
+
+
+def test_a_model_that_cannot_be_loaded_fails_with_the_reason_before_the_deadline(
+    served: Serve,
+) -> None:
+    outcome = served(change=broken_model, timeout_s=90.0)
+
+    assert outcome.status == "failed"
+    assert "in `startup`" in (outcome.reason or "")
+    assert outcome.log
+    assert processes_of_servers() == []
+
+
+def test_a_port_that_is_taken_fails_with_the_reason(
+    served: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        held.listen()
+        taken = held.getsockname()[1]
+        monkeypatch.setattr(torchserve, "free_ports", lambda count: (taken, *free_ports(count - 1)))
+
+        outcome = served(timeout_s=90.0)
+
+    assert outcome.status == "failed"
+    assert "in `startup`" in (outcome.reason or "")
+    assert "Address already in use" in outcome.log
+
+
+def test_a_server_that_is_not_there_fails(served: Serve) -> None:
+    def gone(order: ServingOrder) -> ServingOrder:
+        return replace(order, command=Command(argv=("/no/such/torchserve",), env=()))
+
+    outcome = served(change=gone)
+
+    assert outcome.status == "failed"
+    assert "could not be started" in (outcome.reason or "")
+
+
+def test_startup_that_takes_too_long_is_timed_out(served: Serve) -> None:
+    outcome = served(timeout_s=2.0)
+
+    assert outcome.status == "timed-out"
+    assert "`startup`" in (outcome.reason or "") or "`model`" in (outcome.reason or "")
+    assert processes_of_servers() == []
+
+
+def test_nothing_survives_a_runner_that_is_killed(tmp_path: Path) -> None:
+    python_of("torchserve")
+    (tmp_path / "s.yaml").write_text(
+        "schema: 1\nname: s\ntitle: S\nquestion: Q?\nworkload: image-serving\n"
+        "environment: torchserve\nworkers: 2\nthreads: 1\n"
+        "parameters: {model: resnet18, image: 64, concurrency: 4}\n"
+        "measure: {warmup: {iterations: 8}, iterations: 100000, launches: {min: 2, max: 2}}\n"
+    )
+    runner = subprocess.Popen(
+        (sys.executable, "-m", "corebound", "run", "s.yaml", "--unlocked"),
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        deadline = time.monotonic() + 90
+        while not any("model_service_worker" in line for line in processes_of_servers()):
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+    finally:
+        runner.kill()
+        runner.wait()
+
+    deadline = time.monotonic() + 15
+    while processes_of_servers() and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert processes_of_servers() == []
+    (file,) = jsonl.files(tmp_path / "reports" / "records")
+    assert jsonl.read(file).launches == ()
