@@ -267,6 +267,7 @@ class _Session:
                 threads_asked=self._order.threads_asked,
                 threads=evidence[slot] if evidence else (),
                 peak_rss_bytes=self._watches[slot].peak_rss_bytes if evidence else None,
+                node_bytes=self._watches[slot].node_bytes if evidence else {},
             )
             for slot, talk in enumerate(self._talks)
         )

@@ -120,6 +120,7 @@ class Talk:
         threads_asked: int | None,
         threads: tuple[ThreadEvidence, ...],
         peak_rss_bytes: int | None,
+        node_bytes: dict[int, int],
     ) -> Worker:
         """All that was said and seen, as it is kept."""
         known = described(
@@ -128,6 +129,7 @@ class Talk:
             threads_asked=threads_asked,
             threads=threads,
             peak_rss_bytes=peak_rss_bytes,
+            node_bytes=node_bytes,
         )
         return replace(
             known,
@@ -182,6 +184,7 @@ def described(
     threads_asked: int | None,
     threads: tuple[ThreadEvidence, ...],
     peak_rss_bytes: int | None,
+    node_bytes: dict[int, int],
 ) -> Worker:
     """What a worker says of itself and what is seen of it; it has no samples yet."""
     return Worker(
@@ -199,6 +202,7 @@ def described(
         work=ready.work if ready else {},
         threads=threads,
         peak_rss_bytes=peak_rss_bytes,
+        node_bytes=node_bytes,
     )
 
 

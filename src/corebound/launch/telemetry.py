@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from corebound.launch import memory
 from corebound.launch.supervisor import processes_below
 from corebound.model.record import Stay, ThreadEvidence
 from corebound.model.topology import CpuId
@@ -57,6 +58,7 @@ class Watch:
         self.looks = 0
         self.look_ns = 0
         self.peak_rss_bytes: int | None = None
+        self.node_bytes: dict[int, int] = {}
 
     def look(self, *, search: bool = False) -> None:
         """See every thread once: its CPU, its affinity, whether it has run since.
@@ -78,6 +80,7 @@ class Watch:
                 self._see(pid, tid, now_ms, thorough=search)
         if search:
             self.peak_rss_bytes = _peak_rss_bytes(self._processes) or self.peak_rss_bytes
+            self.node_bytes = memory.node_bytes(self._processes) or self.node_bytes
         self._looked_ms = now_ms
         if not search:
             self.looks += 1

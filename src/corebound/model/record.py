@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from corebound.model.finding import Finding
 from corebound.model.plan import Cell, Command, Placement
 from corebound.model.serving import Served
 from corebound.model.topology import CpuId, Topology
@@ -115,7 +116,8 @@ class Commit:
 class Run:
     """One invocation of `run`: everything that is the same for all its launches.
 
-    Times are ISO 8601 in UTC, to the second.
+    Times are ISO 8601 in UTC, to the second. `preflight` is what `corebound doctor`
+    saw of the host when the run began; None in records of a corebound that did not look.
     """
 
     schema: int
@@ -130,6 +132,7 @@ class Run:
     commit: Commit | None
     scenarios: tuple[ScenarioSource, ...]
     environments: tuple[EnvironmentLock, ...]
+    preflight: tuple[Finding, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,6 +223,8 @@ class Worker:
     the first iteration ran before the worker was told to go. Both are empty, and
     `profile` is not None, where its operators were profiled. `work` is what one
     iteration does, counted by unit; empty where the workload does not say.
+    `node_bytes` is its own memory by node, as its iterations ended; empty where the
+    kernel does not say.
     """
 
     slot: int
@@ -236,6 +241,7 @@ class Worker:
     threads: tuple[ThreadEvidence, ...]
     peak_rss_bytes: int | None
     profile: OperatorProfile | None = None
+    node_bytes: dict[int, int] = field(default_factory=dict)
     work: dict[str, float] = field(default_factory=dict)
 
 

@@ -33,19 +33,20 @@ def workers(
     Which of them is of which slot is the server's affair: each gets the one whose
     CPUs it is seen to have, as far as that can be told.
     """
-    seen = [(watch.root, watch.close(), watch.peak_rss_bytes) for watch in watches]
+    seen = [(watch, watch.close()) for watch in watches]
     # Slots and workers sorted by their CPUs pair up wherever they pair at all.
     order = sorted(range(len(placement.slots)), key=lambda slot: placement.slots[slot].cpus)
-    by_cpus = sorted(seen, key=lambda one: (_allowed(one[1]), one[0]))
+    by_cpus = sorted(seen, key=lambda one: (_allowed(one[1]), one[0].root))
     made = (
         described(
-            reported(folder, pid),
+            reported(folder, watch.root),
             slot=slot,
             threads_asked=threads_asked,
             threads=threads,
-            peak_rss_bytes=rss_bytes,
+            peak_rss_bytes=watch.peak_rss_bytes,
+            node_bytes=watch.node_bytes,
         )
-        for slot, (pid, threads, rss_bytes) in zip(order, by_cpus, strict=True)
+        for slot, (watch, threads) in zip(order, by_cpus, strict=True)
     )
     return tuple(sorted(made, key=lambda worker: worker.slot))
 

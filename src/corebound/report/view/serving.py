@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from corebound.model.serving import Served
+from corebound.model.traffic import MlPerf
 from corebound.report.charts.axis import Axis, log_axis, plain_tick
 from corebound.report.charts.percentiles import FIRST, Curve, across
 from corebound.report.view.evidence import median_of, migrations
@@ -12,6 +14,7 @@ from corebound.report.view.groups import Group, by_baseline
 from corebound.report.view.page import Label, Tick
 from corebound.report.view.study import CellStudy, Study
 from corebound.report.view.words import count, full_name, label, mode_class
+from corebound.stats.latency import percentiles
 from corebound.stats.serving import Estimate, ServedCell, summarise_served
 from corebound.units import duration, percent, significant, time_unit
 
@@ -113,26 +116,50 @@ def _ends(estimate: Estimate, write: Callable[[float], str]) -> str:
 
 
 def _notes(known: Sequence[tuple[CellStudy, ServedCell]]) -> tuple[str, ...]:
-    """What of the load generator a reader has to know."""
-    served = [
-        one.served
+    """What of the load generator, and of the rules it follows, a reader has to know."""
+    found = [
+        (cell, one.served)
         for cell, _ in known
         for one in cell.launches
         if one.status == "ok" and one.served is not None
     ]
-    notes = []
-    if together := sum(not one.apart for one in served):
-        shares = [one.answered.cpu_ns / one.answered.wall_ns for one in served if not one.apart]
-        where = (
-            "every launch" if together == len(served) else f"{together} of {len(served)} launches"
-        )
-        notes.append(
-            f"In {where} the load generator had to share CPUs with the server, of which it used"
-            f" at most {percent(max(shares), 1)} of one."
-        )
-    if restarted := sum(one.restarts > 0 for one in served):
+    notes = [_of_generator([served for _, served in found])]
+    if restarted := sum(served.restarts > 0 for _, served in found):
         notes.append(f"In {count(restarted, 'launch', 'launches')} a worker was started anew.")
+    judged: dict[str, list[MlPerf]] = {}
+    for cell, served in found:
+        if served.answered.mlperf is not None:
+            judged.setdefault(full_name(cell.cell), []).append(served.answered.mlperf)
+    notes += [f"{name}: {_by_mlperf(runs)}" for name, runs in judged.items()]
     return tuple(notes)
+
+
+def _of_generator(served: Sequence[Served]) -> str:
+    shares = [one.answered.cpu_ns / one.answered.wall_ns for one in served]
+    used = f"used at most {percent(max(shares), 1)} of a CPU"
+    late = [
+        tail.p99_ns
+        for one in served
+        if one.answered.lateness and (tail := percentiles(one.answered.lateness)) is not None
+    ]
+    if late:
+        used += f" and was at most {duration(max(late))} late in 99 of 100 requests"
+    together = sum(not one.apart for one in served)
+    if not together:
+        return f"The load generator ran apart from the server, {used}."
+    where = "every launch" if together == len(served) else f"{together} of {len(served)} launches"
+    return f"In {where} the load generator had to share CPUs with the server; it {used}."
+
+
+def _by_mlperf(runs: Sequence[MlPerf]) -> str:
+    """What MLPerf's early stopping says of the launches of one cell."""
+    valid = sum(one.satisfied for one in runs)
+    said = f"by MLPerf's early stopping, {valid} of {count(len(runs), 'launch', 'launches')} valid"
+    estimates = [one.latency_ns for one in runs if one.latency_ns is not None]
+    if estimates and runs[0].percentile is not None:
+        worst = duration(max(estimates))
+        said += f"; {percent(runs[0].percentile, 0)} of queries within {worst}, at the worst"
+    return f"{said}."
 
 
 def _panels(known: Sequence[tuple[CellStudy, ServedCell]]) -> tuple[CurvePanel, ...]:

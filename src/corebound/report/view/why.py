@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from corebound.model.record import Launch, ThreadEvidence
-from corebound.model.topology import Cpu
+from corebound.model.topology import Cpu, CpuId, NodeId
 from corebound.report.charts.axis import linear_axis, plain_tick
 from corebound.report.charts.strip import Stretch, Strip, ThreadTrack
-from corebound.report.view.evidence import median_of, migrations, total
+from corebound.report.view.evidence import median_of, migrations, remote_share, total
 from corebound.report.view.figure import figure_of
 from corebound.report.view.page import Figure, StripPanel, Tick, Why
 from corebound.report.view.study import CellStudy, Study, typical_launch
@@ -41,11 +41,12 @@ def why(study: Study) -> Why | None:
     key = [(index, f"thread {index}") for index in range(min(tracks, _COLOURS))]
     if tracks > _COLOURS:
         key.append((_COLOURS, f"{tracks - _COLOURS} more threads"))
+    nodes = {cpu.id: cpu.node for cpu in study.run.host.topology.cpus}
     return Why(
         title=_title([cell for cell, _ in shown], study),
         lead=_lead(),
         key=tuple(key),
-        panels=tuple(_panel(cell, launch, rows) for cell, launch in shown),
+        panels=tuple(_panel(cell, launch, rows, nodes) for cell, launch in shown),
     )
 
 
@@ -126,7 +127,9 @@ def _rows(study: Study, launches: Sequence[Launch]) -> tuple[Cpu, ...]:
     )
 
 
-def _panel(cell: CellStudy, launch: Launch, cpus: Sequence[Cpu]) -> StripPanel:
+def _panel(
+    cell: CellStudy, launch: Launch, cpus: Sequence[Cpu], nodes: Mapping[CpuId, NodeId | None]
+) -> StripPanel:
     threads = _seen_threads(launch)
     end_ms = max(stay.to_ms for thread in threads for stay in thread.stays)
     row_of = {cpu.id: row for row, cpu in enumerate(cpus)}
@@ -147,7 +150,7 @@ def _panel(cell: CellStudy, launch: Launch, cpus: Sequence[Cpu]) -> StripPanel:
         for index, thread in enumerate(threads)
     )
     breaks = range(1, len(cpus))
-    figures = _figures(cell, launch)
+    figures = _figures(cell, launch, remote_share(launch, nodes))
     return StripPanel(
         label=label(cell.cell),
         caption=f"launch {launch.id}",
@@ -196,7 +199,7 @@ def _time_labels(end_ms: int) -> tuple[Tick, ...]:
     )
 
 
-def _figures(cell: CellStudy, launch: Launch) -> tuple[Figure, ...]:
+def _figures(cell: CellStudy, launch: Launch, remote: float | None) -> tuple[Figure, ...]:
     summary = cell.summary
     figures: list[Figure] = []
     moved, pushed, waited = migrations(launch), total(launch, "involuntary"), _wait_share(launch)
@@ -206,6 +209,8 @@ def _figures(cell: CellStudy, launch: Launch) -> tuple[Figure, ...]:
         figures.append(Figure(value=f"{pushed:,}", says="involuntary switches"))
     if waited is not None:
         figures.append(Figure(value=percent(waited, 0), says="of ready time spent waiting"))
+    if remote is not None:
+        figures.append(Figure(value=percent(remote, 0), says="of memory on another node"))
     worker = launch.workers[0]
     if worker.threads_used is not None:
         asked = "default" if worker.threads_asked is None else f"{worker.threads_asked} asked"

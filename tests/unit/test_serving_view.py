@@ -1,0 +1,167 @@
+"""What a page says of servers: each set-up's throughput, tail and cost, with their intervals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from build import a_launch, a_run, a_scenario, a_thread, a_traffic, a_worker, an_answered
+from corebound.model.record import Launch
+from corebound.model.serving import Served
+from corebound.model.topology import CpuId
+from corebound.model.traffic import Answered, MlPerf, Shape, Warmed
+from corebound.planning.expand import expand
+from corebound.report.charts.percentiles import across
+from corebound.report.view.figure import figure_of
+from corebound.report.view.serving import serving
+from corebound.report.view.study import Study, study
+from corebound.stats.serving import figure_ns, summarise_served
+from corebound.stats.summary import summarise_launch
+
+SCENARIO = a_scenario(
+    workload="image-serving",
+    environment="torchserve",
+    matrix={"threads": ["default", "cores-per-worker"]},
+    parameters={"model": "resnet18", "image": 224, "concurrency": 4},
+    baseline={"threads": "default"},
+)
+
+
+def a_served(
+    *, answered: Answered | None = None, shape: Shape = "closed", apart: bool = True
+) -> Served:
+    return Served(
+        startup_ns=10**9,
+        stop_ns=10**9,
+        traffic=a_traffic(shape=shape),
+        generator_cpus=(CpuId(0),),
+        apart=apart,
+        warmed=Warmed(ok=10, errors={}),
+        answered=answered or an_answered(),
+        cpu_ns=400_000_000,
+        restarts=0,
+    )
+
+
+def launches_of(place: int, *served: Served) -> tuple[Launch, ...]:
+    cell = expand(SCENARIO, "s.yaml")[place]
+    worker = replace(a_worker(threads=(a_thread(),)), wall_ns=(), cpu_ns=())
+    return tuple(
+        replace(
+            a_launch(cell=cell, block=block, position=place, workers=(worker,)),
+            served=one,
+        )
+        for block, one in enumerate(served)
+    )
+
+
+def studied(*launches: Launch) -> Study:
+    run = a_run(scenarios=(SCENARIO,))
+    return study(run, run.scenarios[0], launches)
+
+
+def lasting(seconds: float) -> Served:
+    """A hundred requests answered in so many seconds."""
+    return a_served(answered=an_answered(duration_ns=round(seconds * 1e9)))
+
+
+def test_a_closed_loop_is_judged_by_the_time_for_each_good_answer() -> None:
+    # 100 answers in half a second.
+    assert figure_ns(a_served()) == 5_000_000
+
+
+@pytest.mark.parametrize("shape", ["constant", "poisson", "server", "multi-stream"])
+def test_requests_at_a_rate_are_judged_by_their_99th_percentile(shape: Shape) -> None:
+    answered = an_answered(latencies_ns=(10_000_000,) * 98 + (70_000_000,) * 2)
+
+    # An HDR histogram of three digits: at most 0.1 % more.
+    assert figure_ns(a_served(answered=answered, shape=shape)) == pytest.approx(70e6, rel=0.001)
+
+
+def test_errors_are_counted_and_enter_no_latency() -> None:
+    answered = an_answered(latencies_ns=(10_000_000,) * 90, errors={"status 503": 10})
+
+    found = summarise_served(launches_of(0, a_served(answered=answered)))
+
+    assert found is not None
+    assert (found.errors, found.requests) == (10, 100)
+    assert found.p99_ns.value == pytest.approx(10e6, rel=0.001)
+
+
+def test_throughput_has_an_interval_over_launches_and_the_tail_is_of_all_requests() -> None:
+    found = summarise_served(launches_of(0, lasting(0.5), lasting(0.4)))
+
+    assert found is not None
+    # Geometric mean of 200 and 250 a second.
+    assert found.per_s.value == pytest.approx(50_000**0.5)
+    assert found.per_s.interval is not None
+    assert found.curve[-1].share == 1
+
+
+def test_a_launch_without_a_good_answer_has_no_figure() -> None:
+    with pytest.raises(ValueError, match="no figure"):
+        figure_ns(a_served(answered=an_answered(latencies_ns=(), errors={"refused": 100})))
+
+
+def test_a_servers_launch_is_summarised_like_any_other() -> None:
+    (launch,) = launches_of(0, a_served())
+
+    summary = summarise_launch(launch, "auto")
+
+    assert summary.median_ns == 5_000_000
+    # 400 ms of CPU time for 100 requests.
+    assert summary.cpu_median_ns == 4_000_000
+
+
+def test_set_ups_are_compared_by_what_they_are_judged_by() -> None:
+    launches = (
+        *launches_of(0, lasting(1.0), lasting(1.1), lasting(0.9)),
+        *launches_of(1, lasting(0.5), lasting(0.55), lasting(0.45)),
+    )
+
+    known = studied(*launches)
+
+    assert known.ranked[0].comparison.speedup_ratio == pytest.approx(2)
+    assert figure_of(known.cells).heading == "Time a request"
+
+
+def test_the_page_shows_each_set_up_with_its_percentiles() -> None:
+    launches = (*launches_of(0, lasting(1.0)), *launches_of(1, lasting(0.5)))
+
+    section = serving(studied(*launches))
+
+    assert section is not None
+    assert [row.per_s for row in section.rows] == ["100", "200"]
+    (panel,) = section.panels
+    assert len(panel.curves) == len(panel.key) == 2
+    assert [tick.text for tick in panel.along] == ["p50", "p90", "p99", "p99.9", "p99.99"]
+
+
+def test_a_generator_that_shared_cpus_with_the_server_is_named() -> None:
+    section = serving(studied(*launches_of(0, a_served(apart=False))))
+
+    assert section is not None
+    assert "had to share CPUs with the server; it used at most 2.0" in section.notes[0]
+
+
+def test_what_mlperf_says_of_a_run_stands_beside_it() -> None:
+    verdict = MlPerf(queries=64, percentile=0.9, needed=64, satisfied=True, latency_ns=9_000_000)
+    answered = an_answered(mlperf=verdict)
+
+    section = serving(studied(*launches_of(0, a_served(answered=answered, shape="single-stream"))))
+
+    assert section is not None
+    assert "1 of 1 launch valid; 90 % of queries within 9.00 ms" in section.notes[1]
+
+
+def test_a_scenario_without_servers_has_no_such_section() -> None:
+    cell = expand(a_scenario(), "a.yaml")[0]
+    run = a_run(scenarios=(a_scenario(),))
+
+    assert serving(study(run, run.scenarios[0], [a_launch(cell=cell)])) is None
+
+
+def test_each_tenth_of_the_requests_left_over_takes_the_same_room() -> None:
+    assert across(0.99) - across(0.9) == pytest.approx(across(0.999) - across(0.99))
+    assert across(1.0) == across(0.9999) == 1
