@@ -23,8 +23,9 @@ from corebound.model.record import (
     Worker,
 )
 from corebound.model.scenario import Scenario
+from corebound.model.serving import Served
 from corebound.model.topology import Cache, CoreKey, Cpu, CpuId, Node, NodeId, Topology
-from corebound.model.traffic import Answered, Client, GeneratorOrder, Shape, Traffic
+from corebound.model.traffic import Answered, Client, GeneratorOrder, Shape, Traffic, Warmed
 from corebound.model.wire import Operator
 from corebound.stats import latency
 
@@ -386,3 +387,20 @@ def an_answered(
         opened=0,
     )
     return replace(answered, **changes)
+
+
+def a_served(
+    *, answered: Answered | None = None, shape: Shape = "closed", apart: bool = True
+) -> Served:
+    """A launch of a server that went well, beside a generator on CPU 0."""
+    return Served(
+        startup_ns=10**9,
+        stop_ns=10**9,
+        traffic=a_traffic(shape=shape),
+        generator_cpus=(CpuId(0),),
+        apart=apart,
+        warmed=Warmed(ok=10, errors={}),
+        answered=answered or an_answered(),
+        cpu_ns=400_000_000,
+        restarts=0,
+    )

@@ -17,8 +17,10 @@ from build import (
     a_profiled_launch,
     a_run,
     a_scenario,
+    a_served,
     a_thread,
     a_worker,
+    an_answered,
     an_operator,
 )
 from corebound.model.plan import Cell, Placement
@@ -312,3 +314,75 @@ def a_sample() -> tuple[Run, tuple[Launch, ...]]:
     run = a_sample_run()
     launches = sample_launches(run, a_network())
     return run, (*launches, *sample_profiles(run, a_network()))
+
+
+# Set-up: (requests a second, milliseconds of CPU time each)
+_SET_UPS = {
+    ("none", "default", "default"): (5.0, 270.0),
+    ("none", "default", "passive"): (34.0, 47.0),
+    ("none", "cores-per-worker", "default"): (36.0, 45.0),
+    ("launcher", "default", "default"): (35.0, 44.0),
+}
+
+
+def a_serving_sample() -> tuple[Run, tuple[Launch, ...]]:
+    """A server in the study's set-ups: four launches each, latencies with a long tail."""
+    scenario = a_scenario(
+        name="torchserve",
+        title="TorchServe under load, in its set-ups",
+        question="What do fewer threads for each worker bring a server?",
+        workload="image-serving",
+        parameters={"model": "resnet18", "image": 224, "concurrency": 10},
+        environment="torchserve",
+        workers=2,
+        matrix={
+            "binding": ["none", "launcher"],
+            "threads": ["default", "cores-per-worker"],
+            "wait_policy": [None, "passive"],
+            "exclude": [
+                {"binding": "launcher", "threads": "cores-per-worker"},
+                {"binding": "launcher", "wait_policy": "passive"},
+                {"threads": "cores-per-worker", "wait_policy": "passive"},
+            ],
+        },
+        baseline={"binding": "none", "threads": "default", "wait_policy": None},
+    )
+    run = a_run(scenarios=(scenario,), run_id="served", started_at="2026-03-14T08:00:00Z")
+    noise = random.Random(5)  # no secret
+    cells = expand(scenario, run.scenarios[0].path)
+    return run, tuple(
+        _served(cell, block, position, noise)
+        for block in range(4)
+        for position, cell in enumerate(cells)
+    )
+
+
+def _served(cell: Cell, block: int, position: int, noise: random.Random) -> Launch:
+    values = dict(cell.axes)
+    per_s, cpu_ms = _SET_UPS[values["binding"], values["threads"], values["wait_policy"]]
+    pace = per_s * noise.lognormvariate(0, 0.04)
+    middle_ns = 10 / pace * 1e9
+    latencies = [round(middle_ns * noise.lognormvariate(0, 0.3)) for _ in range(160)]
+    served = replace(
+        a_served(
+            answered=an_answered(latencies_ns=latencies, duration_ns=round(160 / pace * 1e9)),
+            apart=False,
+        ),
+        cpu_ns=round(160 * cpu_ms * 1e6),
+    )
+    workers = tuple(
+        replace(a_worker(slot=slot, threads_used=2), wall_ns=(), cpu_ns=()) for slot in range(2)
+    )
+    slot = a_placement(cpus=(0, 1), bound=False).slots[0]
+    placement = replace(a_placement(cpus=(0, 1), bound=False), slots=(slot, slot))
+    return replace(
+        a_launch(
+            cell=cell,
+            run="served",
+            block=block,
+            position=position,
+            workers=workers,
+            placement=placement,
+        ),
+        served=served,
+    )

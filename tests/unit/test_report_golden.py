@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from corebound.report import site
-from report_sample import NOW, a_sample, sample_imports
+from report_sample import NOW, a_sample, a_serving_sample, sample_imports
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -18,11 +18,15 @@ GOLDEN = Path(__file__).parents[1] / "golden"
     [
         ("index.html", "overview.html"),
         ("operators.html", "operators.html"),
+        ("claims.html", "claims.html"),
         ("scenario/resnet50-inference.html", "scenario.html"),
+        ("scenario/torchserve.html", "serving.html"),
     ],
 )
 def test_a_page_is_as_it_was_reviewed(name: str, golden: str) -> None:
-    made = dict(site.files([a_sample()], now=NOW, profiles=sample_imports()))[name]
+    made = dict(site.files([a_sample(), a_serving_sample()], now=NOW, profiles=sample_imports()))[
+        name
+    ]
 
     if os.environ.get("COREBOUND_GOLDEN") == "write":
         (GOLDEN / golden).write_text(made, "utf-8")

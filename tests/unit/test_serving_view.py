@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from build import a_launch, a_run, a_scenario, a_thread, a_traffic, a_worker, an_answered
+from build import a_launch, a_run, a_scenario, a_served, a_thread, a_worker, an_answered
 from corebound.model.record import Launch
 from corebound.model.serving import Served
-from corebound.model.topology import CpuId
-from corebound.model.traffic import Answered, MlPerf, Shape, Warmed
+from corebound.model.traffic import MlPerf, Shape
 from corebound.planning.expand import expand
 from corebound.report.charts.percentiles import across
 from corebound.report.view.figure import figure_of
@@ -26,22 +25,6 @@ SCENARIO = a_scenario(
     parameters={"model": "resnet18", "image": 224, "concurrency": 4},
     baseline={"threads": "default"},
 )
-
-
-def a_served(
-    *, answered: Answered | None = None, shape: Shape = "closed", apart: bool = True
-) -> Served:
-    return Served(
-        startup_ns=10**9,
-        stop_ns=10**9,
-        traffic=a_traffic(shape=shape),
-        generator_cpus=(CpuId(0),),
-        apart=apart,
-        warmed=Warmed(ok=10, errors={}),
-        answered=answered or an_answered(),
-        cpu_ns=400_000_000,
-        restarts=0,
-    )
 
 
 def launches_of(place: int, *served: Served) -> tuple[Launch, ...]:

@@ -177,7 +177,8 @@ def _panel(grouped: Group, served_of: Mapping[str, ServedCell]) -> CurvePanel:
             points=tuple(
                 (point.share, point.latency_ns / length_ns)
                 for point in served.curve
-                if point.share >= FIRST
+                # Beyond its one worst request a curve has nothing to show.
+                if FIRST <= point.share <= 1 - 1 / (served.requests - served.errors)
             ),
         )
         for place, (cell, served) in enumerate(group)
