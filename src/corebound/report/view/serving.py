@@ -183,8 +183,9 @@ def _panel(grouped: Group, served_of: Mapping[str, ServedCell]) -> CurvePanel:
         )
         for place, (cell, served) in enumerate(group)
     )
-    latencies = [latency for curve in curves for _, latency in curve.points]
-    axis = log_axis(min(latencies) / 1.15, max(latencies) * 1.15, most_ticks=6)
+    least_ns = min(served.p50_ns.value for _, served in group)
+    most_ns = max(served.p99_9_ns for _, served in group)
+    axis = log_axis(least_ns / length_ns / 1.3, most_ns / length_ns * 1.15, most_ticks=6)
     says = "; ".join(
         f"{full_name(cell)}: p50 {duration(served.p50_ns.value)}, p99"
         f" {duration(served.p99_ns.value)}"
