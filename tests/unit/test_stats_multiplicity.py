@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import false_discovery_control
 
-from corebound.stats.multiplicity import holm
+from corebound.stats.multiplicity import benjamini_hochberg, holm
 
 p_values = st.lists(st.none() | st.floats(0, 1), max_size=30)
 
@@ -51,3 +53,54 @@ def test_a_family_without_a_difference_alarms_in_one_of_twenty_at_most() -> None
 def test_alpha_is_a_chance() -> None:
     with pytest.raises(ValueError, match="between 0 and 1"):
         holm([0.5], alpha=1.0)
+
+
+@given(p_values)
+def test_benjamini_and_hochbergs_findings_are_those_of_scipy(ps: list[float | None]) -> None:
+    found = benjamini_hochberg(ps)
+
+    tested = [p for p in ps if p is not None]
+    adjusted = iter(false_discovery_control(tested).tolist() if tested else [])
+    for p, is_found in zip(ps, found, strict=True):
+        if p is None:
+            assert not is_found
+            continue
+        limit = float(next(adjusted))
+        # On the very line, rounding decides.
+        assert is_found == (limit <= 0.05) or limit == pytest.approx(0.05)
+
+
+@given(p_values)
+def test_what_holm_finds_benjamini_and_hochberg_find_too(ps: list[float | None]) -> None:
+    for strict, mild in zip(holm(ps), benjamini_hochberg(ps), strict=True):
+        assert mild or not strict
+
+
+@given(p_values, st.randoms(use_true_random=False))
+def test_the_order_of_a_suite_does_not_matter(
+    ps: list[float | None], chance: random.Random
+) -> None:
+    order = list(range(len(ps)))
+    chance.shuffle(order)
+
+    shuffled = benjamini_hochberg([ps[i] for i in order])
+
+    assert shuffled == tuple(benjamini_hochberg(ps)[i] for i in order)
+
+
+def test_of_a_suites_findings_one_in_twenty_is_false_at_most() -> None:
+    rng = np.random.default_rng(1)
+    shares = []
+    for _ in range(500):
+        # Of 100 tests ten have something to find: p-values of about 1e-6.
+        ps = np.concatenate((rng.random(90), 2e-6 * rng.random(10)))
+        found = benjamini_hochberg(ps.tolist())
+        shares.append(sum(found[:90]) / max(sum(found), 1))
+
+    # 90 of 100 are true nulls, so 4.5 % is expected; a standard error is about 0.3 %.
+    assert 0.035 <= float(np.mean(shares)) <= 0.055
+
+
+def test_the_share_of_false_findings_is_a_share() -> None:
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        benjamini_hochberg([0.5], alpha=0.0)

@@ -1,0 +1,1 @@
+"""How often the statistics are right, by simulation: `python -m benchmarks.simulation`."""

@@ -1,0 +1,188 @@
+"""How often a step in a history is found, and how often one that is not there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corebound.stats.change_points import Night, Step, find_steps
+from corebound.stats.history import History, extended
+
+NIGHTS = 100
+STEP = math.log(1.05)
+TYPICAL_NS = 10e6
+# "Found" is within so many nights either way.
+NEAR = 3
+# A step may come on any night but the first and the last of these.
+EDGE = 10
+
+Array = NDArray[np.float64]
+Draw = Callable[[np.random.Generator, int], Array]
+
+
+def _independent(rng: np.random.Generator, n: int) -> Array:
+    return rng.normal(0, 0.01, n)
+
+
+def _heavy_tail(rng: np.random.Generator, n: int) -> Array:
+    noise: Array = 0.01 * rng.standard_t(3, n)
+    return noise
+
+
+def _correlated(rng: np.random.Generator, n: int) -> Array:
+    """AR(0.6); what is new every night varies by 1 %, so the whole by 1.25 %."""
+    noise = rng.normal(0, 0.01, n)
+    noise[0] /= math.sqrt(1 - 0.6**2)
+    for index in range(1, n):
+        noise[index] += 0.6 * noise[index - 1]
+    return noise
+
+
+def _spikes(rng: np.random.Generator, n: int) -> Array:
+    """One night in twenty takes 5 % to 50 % longer."""
+    return _independent(rng, n) + (rng.random(n) < 0.05) * rng.uniform(0.05, 0.5, n)
+
+
+def _small_spikes(rng: np.random.Generator, n: int) -> Array:
+    return _independent(rng, n) + 0.05 * (rng.random(n) < 0.05)
+
+
+def _bimodal(rng: np.random.Generator, n: int) -> Array:
+    return _independent(rng, n) + math.log(1.06) * (rng.random(n) < 0.5)
+
+
+def _seldom_slow(rng: np.random.Generator, n: int) -> Array:
+    return _independent(rng, n) + math.log(1.06) * (rng.random(n) < 0.2)
+
+
+NOISES: tuple[tuple[str, Draw], ...] = (
+    ("independent nights, 1 %", _independent),
+    ("heavy tail, Student t3 of 1 %", _heavy_tail),
+    ("correlated nights, AR(0.6)", _correlated),
+    ("one night in 20 is 5 % slower", _small_spikes),
+    ("one night in 20 is 5-50 % slower", _spikes),
+    ("two kinds of night, 6 % apart, 1:1", _bimodal),
+    ("two kinds of night, 6 % apart, 4:1", _seldom_slow),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One series without and with a step, looked at once in the end."""
+
+    alarm: bool
+    found: bool
+    other: bool
+    within: bool
+    covered: bool
+
+
+def nights_of(logs: Sequence[float] | Array) -> tuple[Night, ...]:
+    return tuple(Night(figure=TYPICAL_NS * math.exp(log)) for log in logs)
+
+
+def near(steps: Iterable[Step], at: int, direction: str) -> list[Step]:
+    return [s for s in steps if abs(s.at - at) <= NEAR and s.direction == direction]
+
+
+def _trial(index: int, *, draw: Draw, seed: int) -> Trial:
+    rng = np.random.default_rng((seed, index))
+    logs = draw(rng, NIGHTS)
+    at = int(rng.integers(EDGE, NIGHTS - EDGE + 1))
+    up = bool(rng.integers(2))
+    alarm = bool(find_steps(nights_of(logs)))
+    logs[at:] += STEP if up else -STEP
+    steps = find_steps(nights_of(logs))
+    right = near(steps, at, "up" if up else "down")
+    truth = math.exp(STEP if up else -STEP)
+    return Trial(
+        alarm=alarm,
+        found=bool(right),
+        other=len(steps) > len(right[:1]),
+        within=any(s.last_good < at <= s.first_bad for s in right),
+        covered=any(s.interval is not None and s.interval.contains(truth) for s in right),
+    )
+
+
+def rate(hits: Iterable[bool]) -> str:
+    """A share with its 95 % interval after Wilson (1927)."""
+    outcomes = list(hits)
+    n = len(outcomes)
+    if not n:
+        return "-"
+    share, z = sum(outcomes) / n, 1.96
+    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
+    reach = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    return f"{share:.1%} ({max(middle - reach, 0):.1%}-{min(middle + reach, 1):.1%})"
+
+
+def found(seed: int, trials: int) -> None:
+    """Alarms on series without a step, and steps of 5 % that are found."""
+    print(f"{NIGHTS} nights, {trials} trials each; 95 % intervals in brackets. A series without a")
+    print(f"step in which one is reported; with one of 5 % on night {EDGE} to {NIGHTS - EDGE},")
+    print(f"up or down: found within {NEAR} nights; something else reported; of those found,")
+    print("the range of nights holds the step, and the interval its size.\n")
+    print(
+        f"{'noise':<36}{'alarms':>19}{'found':>21}{'something else':>19}"
+        f"{'range':>8}{'interval':>10}"
+    )
+    with ProcessPoolExecutor() as pool:
+        for name, draw in NOISES:
+            work = partial(_trial, draw=draw, seed=seed)
+            results = list(pool.map(work, range(trials), chunksize=10))
+            hits = [r for r in results if r.found]
+            print(
+                f"{name:<36}{rate(r.alarm for r in results):>19}"
+                f"{rate(r.found for r in results):>21}{rate(r.other for r in results):>19}"
+                f"{_share(r.within for r in hits):>8}{_share(r.covered for r in hits):>10}",
+                flush=True,
+            )
+    print()
+
+
+def _share(hits: Iterable[bool]) -> str:
+    outcomes = list(hits)
+    return f"{sum(outcomes) / len(outcomes):.1%}" if outcomes else "-"
+
+
+def _season(index: int, *, draw: Draw, seed: int) -> tuple[bool, int | None]:
+    """A history looked at every night: a false alarm in 100, nights until a step is seen."""
+    rng = np.random.default_rng((seed, index, 1))
+    history = History()
+    alarm = False
+    logs = draw(rng, 2 * NIGHTS)
+    logs[NIGHTS:] += STEP
+    for count, night in enumerate(nights_of(logs), start=1):
+        history = extended(history, night)
+        if count <= NIGHTS:
+            alarm = alarm or bool(history.steps)
+        elif near(history.steps, NIGHTS, "up"):
+            return alarm, count - NIGHTS
+    return alarm, None
+
+
+def nightly(seed: int, trials: int) -> None:
+    """The same, but looked at every night."""
+    print(f"Looked at every night, {trials} trials: histories that report a step on any of their")
+    print(f"first {NIGHTS} nights, without one; then a step of 5 %: nights with it until it is")
+    print("reported, in the middle and in 95 of 100.\n")
+    print(f"{'noise':<36}{'alarms':>19}{'median':>8}{'95 %':>6}{'never':>7}")
+    with ProcessPoolExecutor() as pool:
+        for name, draw in NOISES:
+            work = partial(_season, draw=draw, seed=seed)
+            results = list(pool.map(work, range(trials)))
+            # One that is never seen is later than all others.
+            delays = sorted(math.inf if delay is None else delay for _, delay in results)
+            print(
+                f"{name:<36}{rate(alarm for alarm, _ in results):>19}"
+                f"{delays[len(delays) // 2]:>8.0f}{delays[math.ceil(0.95 * len(delays)) - 1]:>6.0f}"
+                f"{delays.count(math.inf):>7}",
+                flush=True,
+            )
+    print()

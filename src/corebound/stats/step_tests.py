@@ -1,0 +1,169 @@
+"""Two stretches of nights: do they lie at different levels, and how far apart?
+
+All of it knows that a night may go with the night before, and none of it is
+thrown by a single night that took twice as long. Values are logarithms.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special  # scipy.stats would take half a second to import
+
+Array = NDArray[np.float64]
+
+# Of each end, before a mean is taken: what one spiky night in twenty needs.
+_TRIMMED = 0.1
+# A side with fewer has no spread of its own that is worth anything.
+_OWN_SPREAD = 8
+
+
+def inflation(n: int, correlation: float) -> float:
+    """How many times as uncertain, as a variance, the mean of n correlated values is.
+
+    Source: Bayley & Hammersley, "The effective number of independent
+    observations in an autocorrelated time series" (1946), for AR(1).
+
+    >>> inflation(2, 0.5)
+    1.5
+    """
+    lags = np.arange(1, n)
+    return float(1 + 2 * np.sum((1 - lags / n) * correlation**lags))
+
+
+def correlation(pieces: list[Array]) -> float:
+    """From one night to the next within pieces of one level each, in [0, 0.9].
+
+    By ranks of the residuals, so that a spike does not hide or make it. What
+    taking off each piece's own level hides is put back.
+
+    Source: the bias, Marriott & Pope (1954); normal scores, van der Waerden.
+    """
+    n = sum(piece.size for piece in pieces)
+    pairs = n - len(pieces)
+    if pairs < 3:
+        return 0.0
+    residuals = np.concatenate([piece - np.median(piece) for piece in pieces])
+    scores = special.ndtri((ranks(residuals) - 0.5) / n)
+    ends = np.cumsum([piece.size for piece in pieces])[:-1]
+    products = np.delete(scores[1:] * scores[:-1], ends - 1)
+    spread = float(np.mean(scores**2))
+    if spread == 0:
+        return 0.0
+    seen = float(np.mean(products)) / spread
+    return min(max(seen + (1 + 3 * max(seen, 0.0)) * len(pieces) / n, 0.0), 0.9)
+
+
+def ranks(values: Array) -> Array:
+    """From 1 up; equal values share the mean of their ranks."""
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    shared: Array = (last - (counts - 1) / 2)[places]
+    return shared
+
+
+def t_p_value(left: Array, right: Array, *, rho: float, own_error: float) -> float:
+    """Two-sided p of equal levels: Student's or Welch's t on trimmed means.
+
+    Welch's, with a spread for each side, where both are long enough to have one
+    and it is the more careful of the two; else Student's with a common one.
+
+    Args:
+        left: Values of one stretch; with `right` at least 3.
+        right: Of the other.
+        rho: Correlation from one value to the next, in [0, 1).
+        own_error: Standard error of the difference by what the values' own
+            intervals say, or 0; the test's is never taken for less.
+
+    Source: Yuen, "The two-sample trimmed t for unequal population variances" (1974).
+    """
+    (middle_l, square_l, n_l), (middle_r, square_r, n_r) = _trimmed(left), _trimmed(right)
+    inflate_l, inflate_r = inflation(left.size, rho), inflation(right.size, rho)
+    freedom = float(n_l + n_r - 2)
+    common = (square_l + square_r) / freedom
+    variance = common * (inflate_l / n_l + inflate_r / n_r)
+    if min(left.size, right.size) >= _OWN_SPREAD:
+        shares = (
+            square_l / (n_l - 1) / n_l * inflate_l,
+            square_r / (n_r - 1) / n_r * inflate_r,
+        )
+        if sum(shares) > variance:
+            variance = sum(shares)
+            freedom = variance**2 / (shares[0] ** 2 / (n_l - 1) + shares[1] ** 2 / (n_r - 1))
+    # Correlated values tell as much about a spread as fewer independent ones.
+    freedom = max(freedom * (1 - rho) / (1 + rho), 1.0)
+    error = math.sqrt(max(variance, own_error**2))
+    difference = abs(middle_r - middle_l)
+    if error == 0:
+        return 1.0 if difference == 0 else 0.0
+    return min(1.0, 2 * float(special.stdtr(freedom, -difference / error)))
+
+
+def _trimmed(values: Array) -> tuple[float, float, int]:
+    """The trimmed mean, the winsorised sum of squares about its mean, and how many stay."""
+    ordered = np.sort(values)
+    cut = int(_TRIMMED * values.size)
+    kept = ordered[cut : values.size - cut]
+    winsorised = np.clip(ordered, kept[0], kept[-1])
+    return float(kept.mean()), float(np.sum((winsorised - winsorised.mean()) ** 2)), kept.size
+
+
+def rank_p_value(left: Array, right: Array, *, rho: float) -> float:
+    """Two-sided p of Mann and Whitney's rank test, with ties, by normal approximation."""
+    m, n = left.size, right.size
+    both = ranks(np.concatenate((left, right)))
+    excess = abs(float(both[:m].sum()) - m * (m + n + 1) / 2)
+    _, counts = np.unique(both, return_counts=True)
+    ties = float(np.sum(counts**3 - counts)) / ((m + n) * (m + n - 1))
+    variance = m * n / 12 * (m + n + 1 - ties) * _pair_inflation(m, n, rho)
+    if variance <= 0:
+        return 1.0
+    return min(1.0, 2 * float(special.ndtr(-max(excess - 0.5, 0.0) / math.sqrt(variance))))
+
+
+def least_rank_p_value(m: int, n: int, *, rho: float) -> float:
+    """The p of sides that do not overlap at all: what the test could say at best."""
+    variance = m * n / 12 * (m + n + 1) * _pair_inflation(m, n, rho)
+    return 2 * float(special.ndtr(-(m * n / 2 - 0.5) / math.sqrt(variance)))
+
+
+def _pair_inflation(m: int, n: int, rho: float) -> float:
+    return (inflation(m, rho) / m + inflation(n, rho) / n) / (1 / m + 1 / n)
+
+
+def shift(left: Array, right: Array) -> float:
+    """How far the right lies above the left: the median of all differences.
+
+    Stays put where a mean is drawn by a spike and a median jumps from one of two
+    levels to the other.
+
+    Source: Hodges & Lehmann, "Estimates of location based on rank tests" (1963).
+    """
+    return float(np.median(right[:, np.newaxis] - left[np.newaxis, :]))
+
+
+def shift_bounds(
+    left: Array, right: Array, *, rho: float, own_error: float, confidence: float
+) -> tuple[float, float] | None:
+    """Bounds of `shift`: those the rank test would not refute.
+
+    Widened where the values' own intervals are wider. None where the values are
+    too few for even their extremes to do.
+    """
+    m, n = left.size, right.size
+    z = float(special.ndtri((1 + confidence) / 2))
+    spread = math.sqrt(m * n * (m + n + 1) / 12 * _pair_inflation(m, n, rho))
+    outside = math.floor(m * n / 2 - z * spread)
+    if outside < 1:
+        return None
+    differences = np.sort((right[:, np.newaxis] - left[np.newaxis, :]).ravel())
+    middle = float(np.median(differences))
+    low, high = float(differences[outside - 1]), float(differences[-outside])
+    return min(low, middle - z * own_error), max(high, middle + z * own_error)
+
+
+def mean_error(errors: Array) -> float:
+    """Standard error of the mean of values that have these, at least one."""
+    return float(np.sqrt(np.sum(errors**2))) / errors.size

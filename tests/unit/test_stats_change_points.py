@@ -1,0 +1,261 @@
+"""Steps in a history: found where they are, and not where they are not."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from corebound.stats.change_points import Night, Step, find_steps, segment_starts
+from corebound.stats.interval import Interval
+
+Array = NDArray[np.float64]
+
+
+def a_history(
+    *levels: tuple[int, float], noise: float = 0.01, seed: int = 1, key: str = "host"
+) -> list[Night]:
+    """So many nights at each level, in milliseconds, each with relative noise."""
+    rng = np.random.default_rng(seed)
+    return [
+        Night(figure=1e6 * level * math.exp(noise * rng.standard_normal()), key=key)
+        for count, level in levels
+        for _ in range(count)
+    ]
+
+
+def summaries(steps: tuple[Step, ...]) -> list[tuple[int, str, str]]:
+    return [(step.at, step.direction, step.status) for step in steps]
+
+
+def test_a_step_is_found_with_its_place_its_size_and_who_says_so() -> None:
+    (step,) = find_steps(a_history((60, 40.0), (20, 42.0)))
+
+    assert (step.at, step.direction, step.status) == (60, "up", "new")
+    assert step.last_good < 60 <= step.first_bad
+    assert step.ratio == pytest.approx(1.05, abs=0.01)
+    assert step.interval is not None
+    assert step.interval.contains(1.05)
+    assert sum(vote.found is True for vote in step.votes) >= 3
+    assert step.p_value < 1e-6
+
+
+def test_an_improvement_is_a_step_down() -> None:
+    (step,) = find_steps(a_history((60, 42.0), (20, 40.0)))
+
+    assert (step.at, step.direction) == (60, "down")
+    assert step.ratio == pytest.approx(40 / 42, abs=0.01)
+
+
+def test_noise_alone_has_no_step() -> None:
+    assert all(find_steps(a_history((100, 40.0), seed=seed)) == () for seed in range(5))
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 5, 100])
+def test_a_constant_history_has_no_step(n: int) -> None:
+    assert find_steps([Night(figure=7.0)] * n) == ()
+
+
+def test_without_any_noise_a_step_is_found_on_its_night() -> None:
+    (step,) = find_steps([Night(figure=100.0)] * 50 + [Night(figure=105.0)] * 10)
+
+    assert (step.last_good, step.at, step.first_bad) == (49, 50, 50)
+    assert step.ratio == pytest.approx(1.05)
+
+
+def test_a_step_too_small_to_matter_is_none_unless_it_matters_to_the_scenario() -> None:
+    nights = a_history((50, 40.0), (50, 40.6), noise=0.002)
+
+    assert find_steps(nights) == ()
+    assert [step.at for step in find_steps(nights, threshold=0.01)] == [50]
+
+
+def test_a_single_night_that_took_twice_as_long_is_no_step() -> None:
+    nights = a_history((80, 40.0))
+    nights[40] = Night(figure=8e7, key="host")
+    nights[-1] = Night(figure=8e7, key="host")
+
+    assert find_steps(nights) == ()
+
+
+def test_two_slow_nights_are_a_step_only_where_slow_nights_are_not_common() -> None:
+    quiet = a_history((80, 40.0), (2, 44.0))
+    spiky = list(quiet)
+    for index in range(5, 80, 15):
+        spiky[index] = Night(figure=4.4e7, key="host")
+
+    assert summaries(find_steps(quiet)) == [(80, "up", "new")]
+    assert find_steps(spiky) == ()
+
+
+def test_a_step_that_was_undone_has_recovered() -> None:
+    steps = find_steps(a_history((50, 40.0), (10, 44.0), (20, 40.0)))
+
+    assert summaries(steps) == [(50, "up", "recovered"), (60, "down", "new")]
+
+
+def test_two_steps_the_same_way_are_two() -> None:
+    steps = find_steps(a_history((40, 40.0), (15, 42.0), (15, 44.1)))
+
+    assert summaries(steps) == [(40, "up", "new"), (55, "up", "new")]
+
+
+def test_what_is_long_ago_or_known_is_old() -> None:
+    nights = a_history((60, 40.0), (20, 42.0))
+    known = find_steps(nights)
+    later = [*nights, *a_history((20, 42.0), seed=2)]
+
+    assert summaries(find_steps(nights, known=known)) == [(60, "up", "old")]
+    assert summaries(find_steps(later)) == [(60, "up", "old")]
+
+
+def test_another_host_or_kernel_begins_a_segment_and_is_no_step() -> None:
+    nights = [*a_history((50, 40.0), key="6.1"), *a_history((50, 60.0), key="6.12", seed=2)]
+
+    assert find_steps(nights) == ()
+    assert segment_starts(nights) == (0, 50)
+
+
+def test_a_step_after_a_change_of_host_is_still_found() -> None:
+    nights = [*a_history((30, 40.0), key="a"), *a_history((40, 60.0), (10, 64.0), key="b", seed=2)]
+
+    assert [step.at for step in find_steps(nights)] == [70]
+
+
+def test_nights_without_a_figure_are_passed_over_and_widen_where_the_step_may_be() -> None:
+    nights = a_history((50, 40.0), (30, 44.0), noise=0.002)
+    for index in (20, 48, 49, 50, 60):
+        nights[index] = Night(figure=None if index % 2 else math.nan, key="host")
+
+    (step,) = find_steps(nights)
+
+    assert (step.last_good, step.at, step.first_bad) == (47, 51, 51)
+
+
+def test_nights_that_are_uncertain_by_themselves_make_no_step() -> None:
+    sure = a_history((30, 40.0), (3, 42.0), noise=0.002)
+    assert [step.at for step in find_steps(sure)] == [30]
+
+    unsure = [
+        Night(
+            figure=night.figure,
+            key=night.key,
+            interval=Interval(low=night.figure / 1.3, high=night.figure * 1.3, confidence=0.95),
+        )
+        for night in sure
+        if night.figure is not None
+    ]
+
+    assert find_steps(unsure) == ()
+
+
+def test_a_night_whose_interval_says_nothing_is_passed_over() -> None:
+    nights = a_history((30, 40.0), (20, 42.0))
+    nights[35] = Night(
+        figure=8e7, key="host", interval=Interval(low=0.0, high=math.inf, confidence=0.95)
+    )
+
+    assert [step.at for step in find_steps(nights)] == [30]
+
+
+def test_two_kinds_of_night_are_no_steps_and_hide_none() -> None:
+    rng = np.random.default_rng(5)
+    logs = rng.normal(0, 0.01, 100) + math.log(1.06) * rng.integers(0, 2, 100)
+
+    assert find_steps([Night(figure=math.exp(log)) for log in logs]) == ()
+
+    logs[50:] += math.log(1.05)
+    (step,) = find_steps([Night(figure=math.exp(log)) for log in logs])
+    assert abs(step.at - 50) <= 3
+
+
+def test_what_has_no_logarithm_is_no_figure_and_no_threshold() -> None:
+    with pytest.raises(ValueError, match="above 0"):
+        Night(figure=0.0)
+    with pytest.raises(ValueError, match="above 0"):
+        Night(figure=math.inf)
+    with pytest.raises(ValueError, match="threshold"):
+        find_steps([], threshold=0.0)
+
+
+seeds = st.integers(0, 10_000)
+
+
+def _stepped(seed: int) -> Array:
+    """Logarithms of 60 nights with a clear step somewhere."""
+    rng = np.random.default_rng(seed)
+    logs: Array = rng.normal(0, 0.01, 60)
+    logs[int(rng.integers(15, 46)) :] += 0.08
+    return logs
+
+
+def _places(logs: Array) -> list[tuple[int, int, int]]:
+    steps = find_steps([Night(figure=math.exp(log)) for log in logs])
+    return [(step.last_good, step.at, step.first_bad) for step in steps]
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=seeds, unit=st.sampled_from([1e-9, 0.3, 1e6]))
+def test_another_unit_changes_nothing(seed: int, unit: float) -> None:
+    logs = _stepped(seed)
+
+    assert _places(logs + math.log(unit)) == _places(logs)
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=seeds)
+def test_told_backwards_a_step_is_as_far_from_the_other_end(seed: int) -> None:
+    logs = _stepped(seed)
+
+    forwards = _places(logs)
+
+    n = logs.size
+    assert _places(logs[::-1]) == [(n - 1 - b, n - at, n - 1 - g) for g, at, b in forwards]
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=seeds)
+def test_the_reciprocal_of_a_history_has_the_reciprocal_steps(seed: int) -> None:
+    logs = _stepped(seed)
+
+    assert _places(-logs) == _places(logs)
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=seeds, missing=st.sets(st.integers(0, 59), max_size=20))
+def test_a_missing_night_is_as_if_it_had_not_been(seed: int, missing: set[int]) -> None:
+    logs = _stepped(seed)
+    nights = [
+        Night(figure=None if index in missing else math.exp(log)) for index, log in enumerate(logs)
+    ]
+    kept = [index for index in range(60) if index not in missing]
+
+    found = [step.at for step in find_steps(nights)]
+
+    assert found == [kept[at] for _, at, _ in _places(logs[kept])]
+
+
+@pytest.mark.parametrize("kind", ["independent", "heavy tail", "AR(0.6)", "spikes"])
+def test_of_steps_of_5_percent_nearly_all_are_found_and_hardly_any_other(kind: str) -> None:
+    found = alarms = 0
+    for seed in range(15):
+        rng = np.random.default_rng((3, seed))
+        logs: Array = rng.normal(0, 0.01, 100)
+        if kind == "heavy tail":
+            logs = 0.01 * rng.standard_t(3, 100)
+        elif kind == "spikes":
+            logs += 0.3 * (rng.random(100) < 0.05)
+        elif kind == "AR(0.6)":
+            for index in range(1, 100):
+                logs[index] += 0.6 * logs[index - 1]
+        alarms += bool(_places(logs))
+        logs[50:] += math.log(1.05)
+        found += any(abs(at - 50) <= 3 for _, at, _ in _places(logs))
+
+    # At the rates of docs/statistics.md, 12 of 15 and 2 alarms are far in the tails.
+    assert found >= 12
+    assert alarms <= 2
