@@ -116,6 +116,16 @@ def wait_until_gone(suite: Path) -> list[str]:
     return list(left_of(suite))
 
 
+def wait_until_measuring(suite: Path) -> None:
+    """Until the record is begun; the first launch follows at once."""
+    for _ in range(400):
+        if any(file.stat().st_size for file in suite.glob("reports/records/*/*.jsonl")):
+            time.sleep(0.5)
+            return
+        time.sleep(0.05)
+    raise AssertionError("the run has not begun to measure")
+
+
 needs_no_smt = pytest.mark.skipif(
     Path("/sys/devices/system/cpu/smt/active").exists()
     and Path("/sys/devices/system/cpu/smt/active").read_text().strip() == "1",
@@ -165,7 +175,7 @@ def test_after_kill_9_nothing_is_left_and_a_resumed_run_repeats_nothing(
 
 def test_ctrl_c_ends_the_launch_and_keeps_what_was_measured(suite: Path) -> None:
     process = start(suite, "long.yaml")
-    time.sleep(1.5)
+    wait_until_measuring(suite)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=30)
 
@@ -197,7 +207,7 @@ def test_a_scenario_that_has_changed_is_not_continued_silently(suite: Path) -> N
 
 def test_only_one_run_measures_at_a_time(suite: Path) -> None:
     first = start(suite, "long.yaml")
-    time.sleep(1.5)
+    wait_until_measuring(suite)
 
     code, _, err = run(suite, "nap.yaml")
     first.send_signal(signal.SIGTERM)

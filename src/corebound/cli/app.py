@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from corebound import __version__
-from corebound.cli import environments, exchange, measure, plan, site
+from corebound.cli import doctor, environments, exchange, measure, plan, site
 from corebound.errors import CoreboundError
 
 app = typer.Typer(
@@ -24,6 +24,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
 )
+app.command("doctor")(doctor.doctor)
 app.command("topology")(plan.topology)
 app.command("check")(plan.check)
 app.command("plan")(plan.plan)

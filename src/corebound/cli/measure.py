@@ -17,7 +17,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from corebound.cli import outcome, session
+from corebound.cli import doctor, outcome, session
 from corebound.cli.plan import Json, Only
 from corebound.cli.progress import Progress
 from corebound.cli.session import Session, Wanted
@@ -77,6 +77,7 @@ def run(
         ready = session.resume(wanted, records) if resume else session.begin(wanted, records)
         if ready.note is not None:
             console.print(Text(ready.note))
+        ready = doctor.preflight(ready, console)
         launches, ending = _measure(ready, budget_s, console, stack, operators=operators)
     told = outcome.Told(run=ready.run, file=ready.file, launches=launches, ending=ending)
     if as_json:

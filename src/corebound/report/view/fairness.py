@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from corebound.model.record import Launch
 from corebound.report.view.page import Check
 from corebound.report.view.study import Study
+from corebound.report.view.throughput import peak_share
 from corebound.report.view.words import count
 from corebound.units import percent
 
@@ -27,6 +28,8 @@ def checks(study: Study) -> tuple[Check, ...]:
         _strays(tried),
         _environment(tried),
         _looking(tried),
+        _host(study),
+        *_peak(study),
     )
 
 
@@ -154,4 +157,38 @@ def _looking(launches: Sequence[Launch]) -> Check:
         passed=share <= _MOST_LOOKING,
         says=f"Looking at threads cost under {percent(_MOST_LOOKING)} of a CPU",
         evidence=f"{percent(share, 2)} over {count(looks, 'look')}",
+    )
+
+
+def _host(study: Study) -> Check:
+    says = "Nothing on the host stood out when the run began"
+    found = study.run.preflight
+    if found is None:
+        return Check(passed=None, says=says, evidence="not looked at")
+    warnings = [one.check for one in found if one.state == "warning"]
+    hidden = sum(one.state == "unavailable" for one in found)
+    evidence = ", ".join(warnings) or count(len(found) - hidden, "check")
+    if hidden:
+        evidence += f"; {count(hidden, 'other')} unavailable"
+    return Check(passed=not warnings, says=says, evidence=evidence)
+
+
+def _peak(study: Study) -> Iterator[Check]:
+    """Nothing computes faster than its cores can; no check where no cell has such a share."""
+    found = [
+        share.ratio
+        for cell in study.cells
+        if (share := peak_share(cell, study.scenario, study.run.host)) is not None
+    ]
+    if not found:
+        return
+    above = sum(ratio > 1 for ratio in found)
+    evidence = f"the highest reached {percent(max(found), 0)}"
+    if above:
+        evidence += (
+            f", above it {count(above, 'cell')} of {len(found)}: something that the peak"
+            " assumes is wrong"
+        )
+    yield Check(
+        passed=not above, says="No cell exceeds the computed peak of its cores", evidence=evidence
     )

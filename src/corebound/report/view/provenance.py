@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from corebound.model.record import EnvironmentLock, Run
+from collections import Counter
+
+from corebound.model.record import EnvironmentLock, Host, Peak, Run
 from corebound.model.topology import Topology, cpu_list
 from corebound.report.view.command import reproduce_command
 from corebound.report.view.fairness import checks
 from corebound.report.view.page import Fact, Provenance
 from corebound.report.view.study import Study
+from corebound.report.view.throughput import factors
 from corebound.report.view.words import count, day
-from corebound.units import duration, size
+from corebound.units import duration, significant, size
 
 
 def provenance(study: Study, *, records_file: str) -> Provenance:
@@ -26,6 +29,7 @@ def provenance(study: Study, *, records_file: str) -> Provenance:
         facts=(
             *_run_facts(study, records_file),
             *_host_facts(study.run),
+            *_preflight_facts(study.run),
             *_environment_facts(study),
         ),
         checks=checks(study),
@@ -73,8 +77,58 @@ def _host_facts(run: Run) -> tuple[Fact, ...]:
         Fact(term="CPU", value=host.cpu_model),
         Fact(term="Topology", value=topology_words(host.topology)),
         Fact(term="Memory", value=memory),
+        Fact(term="GPUs", value=_gpus(host)),
+        Fact(term="Computed peak", value=_peak(host)),
         Fact(term="Kernel", value=f"{host.kernel}, {host.os}"),
     )
+
+
+def _preflight_facts(run: Run) -> tuple[Fact, ...]:
+    """What stood out on the host when the run began, and what it did not show."""
+    if run.preflight is None:
+        return (Fact(term="Host's state", value="unavailable: not looked at"),)
+    stood = [f"{one.check} {one.value}" for one in run.preflight if one.state == "warning"]
+    hidden = [one.check for one in run.preflight if one.state == "unavailable"]
+    facts = [Fact(term="Host's state", value="; ".join(stood) or "nothing stood out")]
+    if hidden:
+        facts.append(Fact(term="Not shown by the host", value=", ".join(hidden)))
+    return tuple(facts)
+
+
+def _gpus(host: Host) -> str:
+    """The GPUs, each model once with its number."""
+    if host.gpus is None:
+        return "unavailable: not looked for"
+    if not host.gpus:
+        return "none that CUDA could use"
+    found = Counter(gpu.name for gpu in host.gpus)
+    return ", ".join(f"{number} × {name}" for name, number in found.items())
+
+
+def _peak(host: Host) -> str:
+    """What all cores could compute at most, of which factors, and what that takes to hold."""
+    peak = host.peak
+    if peak is None:
+        return "unavailable: not looked for"
+    cores = len({cpu.core for cpu in host.topology.cpus})
+    single = peak.flop_per_s(cores=cores, bits=32)
+    double = peak.flop_per_s(cores=cores, bits=64)
+    if single is None or double is None:
+        return f"unavailable: {_unknown_factor(peak)}"
+    assumed = f"; it assumes that {', that '.join(peak.assumptions)}" if peak.assumptions else ""
+    return (
+        f"float32 {significant(single / 1e9)} GFLOP/s, float64 {significant(double / 1e9)} GFLOP/s:"
+        f" {factors(peak, cores=cores, bits=32)}, for {peak.simd} on {peak.core}{assumed}"
+    )
+
+
+def _unknown_factor(peak: Peak) -> str:
+    if peak.simd_bits is None:
+        return "no instruction that multiplies and adds vectors is shown, or not its width"
+    if peak.fma_units is None:
+        named = f"{peak.core} with {peak.simd}" if peak.core else "this design of core"
+        return f"how many FMA units {named} has is in no table"
+    return "the clock of the cores is not shown"
 
 
 def topology_words(topology: Topology) -> str:
@@ -106,18 +160,20 @@ def _environment_facts(study: Study) -> tuple[Fact, ...]:
     used = {cell.cell.environment for cell in study.cells}
     facts = [_lock_fact(lock) for lock in study.run.environments if lock.name in used]
     workers = [
-        worker for launch in study.launches if launch.status == "ok" for worker in launch.workers
+        # Beside another environment, each says whose versions they are.
+        (f"{launch.cell.environment}: " if len(used) > 1 else "", worker)
+        for launch in study.launches
+        if launch.status == "ok"
+        for worker in launch.workers
     ]
-    versions = dict.fromkeys(
-        ", ".join(f"{name} {version}" for name, version in sorted(worker.versions.items()))
-        for worker in workers
+    versions = {
+        whose + ", ".join(f"{name} {version}" for name, version in sorted(worker.versions.items()))
+        for whose, worker in workers
         if worker.versions
-    )
-    facts += [Fact(term="Libraries", value=said) for said in versions]
-    facts += [
-        Fact(term="BLAS", value=blas)
-        for blas in dict.fromkeys(worker.blas for worker in workers if worker.blas)
-    ]
+    }
+    blas = {whose + worker.blas for whose, worker in workers if worker.blas}
+    facts += [Fact(term="Libraries", value=said) for said in sorted(versions)]
+    facts += [Fact(term="BLAS", value=said) for said in sorted(blas)]
     return tuple(facts)
 
 

@@ -1,0 +1,240 @@
+"""`corebound doctor` for real: on this machine, and on a folder that stands for another."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from checkup_machine import HEALTHY, THP
+from corebound.host.checkup.tuning import STATE, standing
+from corebound.store import jsonl
+from trees import write
+
+SWAPPINESS = "proc/sys/vm/swappiness"
+LAYOUT = "proc/sys/kernel/randomize_va_space"
+SPOILT = {SWAPPINESS: "60\n", LAYOUT: "0\n", "sys/kernel/mm/ksm/run": "1\n"}
+TUNED = {SWAPPINESS: "1\n", LAYOUT: "2\n", "sys/kernel/mm/ksm/run": "0\n"}
+
+
+def doctor(*words: str, code: int = 0, cwd: Path | None = None) -> tuple[str, str]:
+    done = subprocess.run(
+        (sys.executable, "-m", "corebound", "doctor", *words),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        cwd=cwd,
+    )
+    assert "Traceback" not in done.stderr
+    assert done.returncode == code, done.stderr
+    return done.stdout, done.stderr
+
+
+def as_json(*words: str) -> dict[str, dict[str, str | None]]:
+    findings = json.loads(doctor(*words, "--json")[0])["findings"]
+    return {finding["check"]: finding for finding in findings}
+
+
+def read(root: Path) -> dict[str, str]:
+    return {path: (root / path).read_text() for path in SPOILT}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    files = {**HEALTHY, **SPOILT, "sys/devices/system/cpu/online": "0-1\n"}
+    for cpu in range(2):
+        files[f"sys/devices/system/cpu/cpu{cpu}/topology/core_id"] = f"{cpu}\n"
+    return write({path: text.encode() for path, text in files.items()}, tmp_path / "root")
+
+
+def test_this_machine_is_judged_by_what_its_kernel_says() -> None:
+    found = as_json()
+
+    for finding in found.values():
+        assert finding["state"] in {"ok", "warning", "unavailable"}
+        assert finding["value"]
+        assert (finding["state"] == "warning") or finding["mend"] is None
+    # The same facts, read here without any of our own code.
+    for check, file in (
+        ("governor", "/sys/devices/system/cpu/cpufreq/policy0/scaling_governor"),
+        ("THP", f"/{THP}/enabled"),
+        ("memory pressure", "/proc/pressure/memory"),
+        ("autogroup", "/proc/sys/kernel/sched_autogroup_enabled"),
+        ("NUMA balancing", "/proc/sys/kernel/numa_balancing"),
+    ):
+        assert (found[check]["state"] == "unavailable") == (not Path(file).exists()), check
+    swappiness = Path(f"/{SWAPPINESS}").read_text().strip()
+    assert str(found["swappiness"]["value"]).startswith(swappiness)
+
+
+def test_a_process_that_keeps_a_cpu_busy_is_named() -> None:
+    with subprocess.Popen((sys.executable, "-c", "while True: pass")) as busy:
+        try:
+            # Where others are busy too, another look may find it among the busiest.
+            looks = (as_json()["busy processes"] for _ in range(8))
+            found = next(one for one in looks if f"({busy.pid})" in str(one["value"]))
+        finally:
+            busy.kill()
+
+    assert found["state"] == "warning"
+    assert str(busy.pid) in str(found["mend"])
+    assert str(found["undo"]).startswith("kill -CONT ")
+
+
+def test_tuning_another_machine_and_restoring_it_leaves_it_as_it_was(root: Path) -> None:
+    told, _ = doctor("--tune", "--root", str(root))
+
+    assert read(root) == TUNED
+    for path, value in (("vm.swappiness", "1"), ("kernel.randomize_va_space", "2")):
+        assert f"sysctl -w {path}={value}" in told
+    assert told.index("sysctl -w vm.swappiness=1") < told.index(f"/{SWAPPINESS}: 60 → 1")
+    assert f"{len(SPOILT)} of them" in doctor("--root", str(root))[0]
+
+    (root / SWAPPINESS).write_text("30\n")
+    told, _ = doctor("--restore", "--root", str(root))
+
+    assert read(root) == SPOILT
+    assert "somebody had set it to 30" in told
+    assert not (root / STATE).exists()
+    assert "Nothing to restore" in doctor("--restore", "--root", str(root))[0]
+
+
+def test_tuning_a_machine_without_warnings_changes_nothing(root: Path) -> None:
+    doctor("--tune", "--root", str(root))
+    doctor("--tune", "--root", str(root))
+    doctor("--restore", "--root", str(root))
+
+    assert read(root) == SPOILT
+
+
+def test_json_of_tuning_has_what_was_and_what_is(root: Path) -> None:
+    told = json.loads(doctor("--tune", "--json", "--root", str(root))[0])
+
+    assert {one["path"]: (one["before"], one["after"]) for one in told["settings"]} == {
+        path: (SPOILT[path].strip(), TUNED[path].strip()) for path in SPOILT
+    }
+
+
+# Root may write everywhere, so it becomes somebody else once it has imported everything.
+AS_ANOTHER = """
+import os, sys
+from corebound.cli.app import main
+if os.geteuid() == 0:
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+sys.argv = ["corebound", "doctor", "--tune", "--root", sys.argv[1]]
+main()
+"""
+
+
+def test_without_the_right_to_change_anything_the_commands_are_told(root: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        machine = Path(folder) / "machine"
+        shutil.copytree(root, machine)
+        for path in SPOILT:
+            (machine / path).chmod(0o444)
+        done = subprocess.run(
+            (sys.executable, "-c", AS_ANOTHER, str(machine)),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+        assert "Traceback" not in done.stderr
+        assert done.returncode == 3, done.stderr
+        for setting in ("vm.swappiness=1", "kernel.randomize_va_space=2"):
+            assert f"    sysctl -w {setting}\n" in done.stderr
+        assert "    echo 0 > /sys/kernel/mm/ksm/run\n" in done.stderr
+        assert read(machine) == SPOILT
+
+
+def test_both_at_once_is_refused() -> None:
+    _, said = doctor("--tune", "--restore", code=2)
+
+    assert "contradict" in said
+
+
+def test_a_tuning_that_is_killed_is_restored(root: Path) -> None:
+    """A real SIGKILL, at whatever moment it comes, over many settings."""
+    folder = root / "sys/devices/system/cpu/cpufreq"
+    files = [folder / f"policy{number}" / "scaling_governor" for number in range(400)]
+    for file in files:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("powersave\n")
+        (file.parent / "scaling_available_governors").write_text("powersave performance\n")
+    half = 0
+    for after in (1, 20, 90):
+        process = subprocess.Popen(
+            (sys.executable, "-m", "corebound", "doctor", "--tune", "--root", str(root)),
+            stdout=subprocess.DEVNULL,
+        )
+        while process.poll() is None and sum(map(_tuned, files)) < after:
+            time.sleep(0.001)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        half += 0 < sum(map(_tuned, files)) < len(files)
+        assert standing(root)
+
+        doctor("--restore", "--root", str(root))
+
+        assert {file.read_text() for file in files} == {"powersave\n"}
+        assert read(root) == SPOILT
+        assert not (root / STATE).exists()
+    assert half, "no kill came in the middle"
+
+
+def _tuned(file: Path) -> bool:
+    return file.read_text() != "powersave\n"
+
+
+def test_a_run_says_its_warnings_and_keeps_what_was_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "nothing.yaml").write_text(SCENARIO)
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    with subprocess.Popen((sys.executable, "-c", "while True: pass")) as busy:
+        try:
+            done = subprocess.run(
+                (sys.executable, "-m", "corebound", "run", "nothing.yaml", "--json"),
+                cwd=tmp_path,
+                capture_output=True,
+                text=True,
+                check=True,
+                timeout=60,
+            )
+        finally:
+            busy.kill()
+
+    assert "warning: busy processes: " in done.stderr
+    assert json.loads(done.stdout)["ending"] == "complete"
+    (file,) = jsonl.files(tmp_path / "reports" / "records")
+    kept = {finding.check: finding for finding in jsonl.read(file).run.preflight or ()}
+    assert kept["busy processes"].state == "warning"
+    assert kept["ASLR"].state in {"ok", "warning", "unavailable"}
+    assert "environments" not in kept
+
+
+SCENARIO = """\
+schema: 1
+name: nothing
+title: Nothing
+question: Does binding disturb nothing?
+workload: {command: ["true"]}
+environment: host
+matrix:
+  binding: [none, one-cpu]
+measure:
+  iterations: 2
+  launches: {min: 2, max: 2}
+"""

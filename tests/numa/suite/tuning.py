@@ -1,0 +1,115 @@
+"""Inside the machine, as root: spoil its settings, tune, kill the tuning anywhere, restore.
+
+Prints one JSON document of what the kernel itself showed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from corebound.host.checkup.examine import examine
+from corebound.host.checkup.judged import Judged
+from corebound.host.checkup.tuning import STATE, Disk, restore, tune
+from corebound.topology import probe
+
+ROOT = Path("/")
+SPOILT = {
+    "proc/sys/vm/swappiness": "60",
+    "proc/sys/kernel/randomize_va_space": "0",
+    "proc/sys/kernel/numa_balancing": "1",
+    "proc/sys/kernel/sched_autogroup_enabled": "1",
+    "sys/kernel/mm/ksm/run": "1",
+    "sys/kernel/mm/transparent_hugepage/enabled": "always",
+    "sys/kernel/mm/transparent_hugepage/defrag": "always",
+}
+
+
+class Deadly(Disk):
+    """Kills its own process for real, before a step."""
+
+    def __init__(self, at: int) -> None:
+        self._left = at
+
+    def _step(self) -> None:
+        if self._left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        self._left -= 1
+
+    def write(self, path: Path, data: bytes) -> None:
+        self._step()
+        super().write(path, data)
+
+    def rename(self, source: Path, target: Path) -> None:
+        self._step()
+        super().rename(source, target)
+
+    def sync(self, folder: Path) -> None:
+        self._step()
+        super().sync(folder)
+
+    def set(self, path: Path, value: str) -> None:
+        self._step()
+        super().set(path, value)
+        self._step()
+
+
+def look() -> tuple[Judged, ...]:
+    return examine(
+        probe.Files(ROOT), topology=probe.live(), wait=lambda: None, pid=os.getpid(), sudo=True
+    )
+
+
+def settings(paths: list[str]) -> dict[str, str]:
+    return {path: (ROOT / path).read_text() for path in paths}
+
+
+def tuned_until_killed(at: int) -> bool:
+    """Tune in a process of its own; whether it was killed."""
+    child = os.fork()
+    if child == 0:
+        tune([change for one in look() for change in one.changes], ROOT, Deadly(at))
+        os._exit(0)
+    return os.WIFSIGNALED(os.waitpid(child, 0)[1])
+
+
+for path, value in SPOILT.items():
+    if (ROOT / path).exists():
+        Disk().set(ROOT / path, value)
+spoilt = look()
+changes = [change for one in spoilt for change in one.changes]
+before = settings([change.path for change in changes])
+
+kills: list[dict[str, bool | int]] = []
+while True:
+    killed = tuned_until_killed(len(kills))
+    meanwhile = settings(list(before))
+    restore(ROOT, Disk())
+    kills.append(
+        {
+            "killed": killed,
+            "changed": sum(meanwhile[path] != text for path, text in before.items()),
+            "restored": settings(list(before)) == before and not (ROOT / STATE).exists(),
+        }
+    )
+    if not killed:
+        break
+
+outcomes = tune(changes, ROOT, Disk())
+tuned = look()
+restore(ROOT, Disk())
+json.dump(
+    {
+        "spoilt": {one.finding.check: asdict(one.finding) for one in spoilt},
+        "tuned": {one.finding.check: asdict(one.finding) for one in tuned},
+        "wanted": {change.path: change.value for change in changes},
+        "outcomes": [asdict(one) for one in outcomes],
+        "kills": kills,
+        "restored": settings(list(before)) == before,
+    },
+    sys.stdout,
+)

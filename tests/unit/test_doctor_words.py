@@ -1,0 +1,152 @@
+"""What `corebound doctor` prints, and what a run keeps of it and its page shows."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from build import a_host, a_launch, a_run, a_scenario
+from checkup_machine import CPU, THP, examined, process, stat
+from corebound.cli.checkup_words import brief, describe, outcomes
+from corebound.host.checkup.tuning import Outcome
+from corebound.model.finding import Finding, State
+from corebound.model.record import Run
+from corebound.planning.expand import expand
+from corebound.report.view import study as studies
+from corebound.report.view.provenance import provenance
+from corebound.store import codec
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "doctor.txt"
+
+
+def findings_of_a_busy_laptop() -> tuple[Finding, ...]:
+    found = examined(
+        {
+            "proc/200/stat": process("browser", 100),
+            "proc/loadavg": "2.31 1.10 0.90 3/900 4000\n",
+            "proc/pressure/cpu": None,
+            "proc/sys/vm/swappiness": "60\n",
+            f"{CPU}/cpufreq/boost": "1\n",
+            f"{CPU}/cpufreq/policy0/scaling_governor": "schedutil\n",
+            f"{CPU}/cpufreq/policy1/scaling_governor": "schedutil\n",
+            f"{CPU}/smt/active": "1\n",
+            f"{CPU}/smt/control": "on\n",
+            f"{THP}/enabled": "[always] madvise never\n",
+        },
+        later={"proc/stat": stat(user=45, idle=10_055), "proc/200/stat": process("browser", 140)},
+        host=a_host(nodes=2, cpus_per_core=2),
+        tools=frozenset({"taskset", "hwloc-calc"}),
+        environments={"numpy": True, "pytorch": False},
+    )
+    return tuple(one.finding for one in found.values())
+
+
+def a_finding(check: str, state: State, value: str) -> Finding:
+    return Finding(
+        check=check, group="load", state=state, value=value, why="", mend=None, undo=None
+    )
+
+
+def test_findings_are_printed_as_they_were_reviewed() -> None:
+    shown = describe(findings_of_a_busy_laptop()) + "\n"
+
+    if os.environ.get("COREBOUND_GOLDEN") == "write":
+        GOLDEN.write_text(shown, "utf-8")
+    assert shown == GOLDEN.read_text("utf-8")
+
+
+def test_nothing_is_wider_than_a_terminal_but_a_command() -> None:
+    for line in describe(findings_of_a_busy_laptop()).splitlines():
+        assert len(line) <= 80 or line.startswith(("    mend: ", "    undo: ")), line
+
+
+def test_before_a_run_only_warnings_are_said_a_line_each() -> None:
+    lines = brief(findings_of_a_busy_laptop())
+
+    assert lines[:2] == ("warning: governor: schedutil", "warning: turbo: on")
+    assert all(line.startswith("warning: ") and len(line) <= 80 for line in lines)
+
+
+def test_a_setting_that_did_not_take_says_so() -> None:
+    lines = tuple(
+        outcomes(
+            (
+                Outcome(path="proc/a", before="1", after="0"),
+                Outcome(path="proc/b", before="1", after="1"),
+                Outcome(path="proc/c", before="1", after="1", fault="it cannot be set to 0: no"),
+                Outcome(path="proc/d", before="9", after="1", meanwhile="9"),
+            )
+        )
+    )
+
+    assert lines == (
+        "  /proc/a: 1 → 0",
+        "  /proc/b: was 1 already",
+        "  /proc/c: not as wanted",
+        "    it cannot be set to 0: no",
+        "  /proc/d: 9 → 1",
+        "    somebody had set it to 9 since it was tuned",
+    )
+
+
+def test_a_run_keeps_its_findings() -> None:
+    run = replace(a_run(), preflight=findings_of_a_busy_laptop())
+
+    assert codec.decode_run(codec.encode(run)) == run
+
+
+def test_a_record_from_before_there_was_a_doctor_still_reads() -> None:
+    document = json.loads(codec.encode(a_run()))
+    del document["record"]["preflight"]
+
+    assert codec.decode_run(json.dumps(document).encode()).preflight is None
+
+
+@pytest.mark.parametrize(
+    ("preflight", "passed", "evidence", "facts"),
+    [
+        (None, None, "not looked at", {"Host's state": "unavailable: not looked at"}),
+        (
+            (a_finding("load", "ok", "0.1"), a_finding("steal", "ok", "0 %")),
+            True,
+            "2 checks",
+            {"Host's state": "nothing stood out"},
+        ),
+        (
+            (
+                a_finding("load", "warning", "2.3 over the last minute"),
+                a_finding("turbo", "unavailable", "no switch of turbo here"),
+                a_finding("governor", "unavailable", "no cpufreq here"),
+                a_finding("THP", "warning", "always"),
+            ),
+            False,
+            "load, THP; 2 others unavailable",
+            {
+                "Host's state": "load 2.3 over the last minute; THP always",
+                "Not shown by the host": "turbo, governor",
+            },
+        ),
+    ],
+)
+def test_a_page_shows_what_stood_out_on_the_host_when_the_run_began(
+    preflight: tuple[Finding, ...] | None,
+    passed: bool | None,
+    evidence: str,
+    facts: dict[str, str],
+) -> None:
+    page = provenance(_study(replace(a_run(), preflight=preflight)), records_file="a.jsonl")
+
+    check = next(check for check in page.checks if check.says.startswith("Nothing on the host"))
+    assert (check.passed, check.evidence) == (passed, evidence)
+    shown = {fact.term: fact.value for fact in page.facts}
+    assert {term: shown.get(term) for term in facts} == facts
+    assert ("Not shown by the host" in shown) == ("Not shown by the host" in facts)
+
+
+def _study(run: Run) -> studies.Study:
+    cell = expand(a_scenario(), "a-scenario.yaml")[0]
+    return studies.study(run, run.scenarios[0], [a_launch(cell=cell)])
