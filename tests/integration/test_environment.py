@@ -47,6 +47,15 @@ def test_one_that_was_left_half_made_is_made_again(suite: Path) -> None:
     assert environment.make("bare", suite, lambda _what: None) == made
 
 
+@pytest.mark.parametrize("marker", ["", '{"python": "3.11', "[]", "{}"])
+def test_one_whose_marker_was_cut_short_is_not_made(suite: Path, marker: str) -> None:
+    made = environment.make("bare", suite, lambda _what: None)
+
+    (made.python.parents[1] / environment.MARKER).write_text(marker)
+
+    assert environment.find("bare", suite) is None
+
+
 def test_packages_that_cannot_be_installed_are_told_with_pips_own_words(suite: Path) -> None:
     (suite / "environments" / "bad.txt").write_text("./no-such-folder-here\n")
 

@@ -13,7 +13,7 @@ from build import a_host, a_launch, a_run, a_scenario
 from checkup_machine import CPU, THP, examined, process, stat
 from corebound.cli.checkup_words import brief, describe, outcomes
 from corebound.host.checkup.tuning import Outcome
-from corebound.model.finding import Finding, State
+from corebound.model.host_check import HostCheck, State
 from corebound.model.record import Run
 from corebound.planning.expand import expand
 from corebound.report.view import study as studies
@@ -23,7 +23,7 @@ from corebound.store import codec
 GOLDEN = Path(__file__).parents[1] / "golden" / "doctor.txt"
 
 
-def findings_of_a_busy_laptop() -> tuple[Finding, ...]:
+def findings_of_a_busy_laptop() -> tuple[HostCheck, ...]:
     found = examined(
         {
             "proc/200/stat": process("browser", 100),
@@ -45,8 +45,8 @@ def findings_of_a_busy_laptop() -> tuple[Finding, ...]:
     return tuple(one.finding for one in found.values())
 
 
-def a_finding(check: str, state: State, value: str) -> Finding:
-    return Finding(
+def a_finding(check: str, state: State, value: str) -> HostCheck:
+    return HostCheck(
         check=check, group="load", state=state, value=value, why="", mend=None, undo=None
     )
 
@@ -133,7 +133,7 @@ def test_a_record_from_before_there_was_a_doctor_still_reads() -> None:
     ],
 )
 def test_a_page_shows_what_stood_out_on_the_host_when_the_run_began(
-    preflight: tuple[Finding, ...] | None,
+    preflight: tuple[HostCheck, ...] | None,
     passed: bool | None,
     evidence: str,
     facts: dict[str, str],

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from corebound.host.checkup.tuning import Outcome
-from corebound.model.finding import Finding, Group, State
+from corebound.model.host_check import Group, HostCheck, State
 
 _WIDTH = 80
 _SIGNS: dict[State, str] = {"ok": "✓", "warning": "!", "unavailable": "–"}
@@ -24,7 +24,7 @@ _NAME_WIDTH = max(len("perf_event_paranoid"), *map(len, _HEADINGS)) + 1
 _STATE_WIDTH = len("unavailable") + 1
 
 
-def describe(findings: Sequence[Finding]) -> str:
+def describe(findings: Sequence[HostCheck]) -> str:
     """All findings. Commands are never wrapped, so that they can be copied."""
     lines = [_headline(findings)]
     for group, found in groupby(findings, key=lambda finding: finding.group):
@@ -34,7 +34,7 @@ def describe(findings: Sequence[Finding]) -> str:
     return "\n".join(lines)
 
 
-def brief(findings: Sequence[Finding]) -> tuple[str, ...]:
+def brief(findings: Sequence[HostCheck]) -> tuple[str, ...]:
     """The warnings, a line each."""
     return tuple(
         textwrap.shorten(
@@ -58,7 +58,7 @@ def outcomes(found: Sequence[Outcome]) -> Iterator[str]:
             yield f"    somebody had set it to {one.meanwhile} since it was tuned"
 
 
-def _headline(findings: Sequence[Finding]) -> str:
+def _headline(findings: Sequence[HostCheck]) -> str:
     states = [finding.state for finding in findings]
     warnings = states.count("warning")
     return (
@@ -67,7 +67,7 @@ def _headline(findings: Sequence[Finding]) -> str:
     )
 
 
-def _finding(finding: Finding) -> Iterator[str]:
+def _finding(finding: HostCheck) -> Iterator[str]:
     state = f"{_SIGNS[finding.state]} {finding.state:{_STATE_WIDTH}}"
     head = f"  {finding.check:{_NAME_WIDTH}}{state}"
     yield from textwrap.wrap(

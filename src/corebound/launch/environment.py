@@ -99,14 +99,10 @@ def find(name: str, suite: Path) -> Environment | None:
     folder = _folder(name, file)
     try:
         made = json.loads((folder / MARKER).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    lock = EnvironmentLock(
-        name=name,
-        sha256=_sha256(file),
-        python=made["python"],
-        packages=tuple(made["packages"]),
-    )
+        python, packages = made["python"], tuple(made["packages"])
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None  # not made, or cut short while its marker was written
+    lock = EnvironmentLock(name=name, sha256=_sha256(file), python=python, packages=packages)
     return Environment(python=folder / "bin" / "python", lock=lock)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from corebound.model.finding import Finding
+from corebound.model.host_check import HostCheck
 from corebound.model.plan import Cell, Command, Placement
 from corebound.model.serving import Served
 from corebound.model.topology import CpuId, Topology
@@ -132,7 +132,7 @@ class Run:
     commit: Commit | None
     scenarios: tuple[ScenarioSource, ...]
     environments: tuple[EnvironmentLock, ...]
-    preflight: tuple[Finding, ...] | None = None
+    preflight: tuple[HostCheck, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

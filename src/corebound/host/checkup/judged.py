@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from corebound.host.checkup.moment import Moment
 from corebound.host.checkup.reading import Tree, shown
-from corebound.model.finding import Finding, Group, State
+from corebound.model.host_check import Group, HostCheck, State
 from corebound.model.topology import Topology, cpu_list
 
 
@@ -52,7 +52,7 @@ class Change:
 class Judged:
     """A finding, and what of the host root may safely change to mend it."""
 
-    finding: Finding
+    finding: HostCheck
     changes: tuple[Change, ...] = ()
 
 
@@ -92,8 +92,8 @@ class Subject:
 
     def _finding(
         self, state: State, value: str, *, mend: str | None = None, undo: str | None = None
-    ) -> Finding:
-        return Finding(
+    ) -> HostCheck:
+        return HostCheck(
             check=self.check,
             group=self.group,
             state=state,

@@ -11,7 +11,7 @@ Group = Literal["processor", "CPUs", "load", "memory", "kernel", "tools", "envir
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class HostCheck:
     """What one check saw.
 
     Attributes:
