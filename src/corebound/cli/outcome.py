@@ -16,6 +16,7 @@ from rich.text import Text
 from corebound import units
 from corebound.errors import HostError, LaunchError
 from corebound.model.record import Kind, Launch, Run
+from corebound.report.view.findings import findings_data
 from corebound.report.view.study import CellStudy, Study, study
 from corebound.runner import Ending
 from corebound.stats.interval import Interval
@@ -99,13 +100,19 @@ def _row(cell: CellStudy) -> tuple[str, str, str, str, str]:
 
 def as_json(told: Told) -> str:
     """Everything `show` prints, for scripts."""
+    studies = tuple(_studies(told))
     document: dict[str, Any] = {
         "run": told.run.id,
         "records": str(told.file),
         "ending": told.ending,
         "launches": _counts(told, "measure"),
         "profiles": _counts(told, "profile"),
-        "cells": [_cell(cell) for one in _studies(told) for cell in one.cells],
+        "cells": [_cell(cell) for one in studies for cell in one.cells],
+        "findings": [
+            {"scenario": one.scenario.name, **finding}
+            for one in studies
+            for finding in findings_data(one)
+        ],
     }
     return msgspec.json.format(msgspec.json.encode(document), indent=1).decode()
 

@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping
-from typing import Literal
+from collections.abc import Callable
 
+from corebound.diagnosis.launches import total
 from corebound.model.record import Launch
-from corebound.model.topology import CpuId, NodeId
 from corebound.report.view.study import CellStudy
-
-Counted = Literal["migrations", "voluntary", "involuntary", "run_ns", "wait_ns"]
-
-
-def total(launch: Launch, field: Counted) -> int | None:
-    """A count of every thread of a launch, taken together."""
-    values = [getattr(thread, field) for worker in launch.workers for thread in worker.threads]
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
 
 
 def migrations(launch: Launch) -> int | None:
@@ -49,22 +39,3 @@ def median_of(cell: CellStudy, count: Callable[[Launch], int | None]) -> float |
     counted = [count(launch) for launch in cell.launches if launch.status == "ok"]
     known = [number for number in counted if number is not None]
     return statistics.median(known) if known else None
-
-
-def remote_share(launch: Launch, nodes: Mapping[CpuId, NodeId | None]) -> float | None:
-    """Share of the workers' memory that is on a node none of their CPUs belongs to.
-
-    None where nobody could say, and on a host of one node, where it means nothing.
-
-    Args:
-        launch: The launch.
-        nodes: The node of each CPU of its host.
-    """
-    if launch.placement is None or len(set(nodes.values())) < 2:
-        return None
-    own = all_bytes = 0
-    for worker in launch.workers:
-        mine = {nodes.get(cpu) for cpu in launch.placement.slots[worker.slot].cpus}
-        own += sum(size for node, size in worker.node_bytes.items() if node in mine)
-        all_bytes += sum(worker.node_bytes.values())
-    return 1 - own / all_bytes if all_bytes else None

@@ -12,6 +12,7 @@ from corebound.model.record import ImportedProfile, OperatorProfile
 from corebound.model.wire import Operator
 from corebound.report.view.command import reproduce_command
 from corebound.report.view.evidence import median_of, migrations, switches, threads, whole_ns
+from corebound.report.view.findings import findings_data
 from corebound.report.view.operator_notes import OUTSIDE
 from corebound.report.view.operators import Profiled, profiled
 from corebound.report.view.study import CellStudy, Study
@@ -31,6 +32,7 @@ def cells_json(study: Study) -> str:
         "margin": study.measure.margin,
         "cells": [{"axes": dict(cell.cell.axes), **_figures(study, cell)} for cell in study.cells],
         "profiles": [_profile(one) for one in profiled(study)],
+        "findings": findings_data(study),
     }
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 

@@ -14,6 +14,7 @@ from corebound.report.charts.strip import Strip
 from corebound.report.charts.trace import Trace
 
 if TYPE_CHECKING:
+    from corebound.report.view.findings import FindingRow
     from corebound.report.view.operators import Operators
     from corebound.report.view.serving import Serving
 
@@ -299,6 +300,7 @@ class ScenarioPage:
     name: str
     hero: Hero
     intervals: IntervalTable | None
+    findings: tuple[FindingRow, ...]
     serving: Serving | None
     why: Why | None
     operators: Operators | None

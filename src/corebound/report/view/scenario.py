@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from corebound.report.view.claims import claim_rows
+from corebound.report.view.findings import finding_rows
 from corebound.report.view.intervals import interval_table
 from corebound.report.view.operators import operators
 from corebound.report.view.page import Head, ScenarioPage
@@ -43,6 +44,7 @@ def scenario_page(
         name=study.scenario.name,
         hero=top,
         intervals=interval_table(study),
+        findings=finding_rows(study),
         serving=serving(study),
         why=why(study),
         operators=operators(study, traces=traces or {}),

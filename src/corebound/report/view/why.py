@@ -5,11 +5,12 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 
+from corebound.diagnosis.launches import remote_share, total, wait_share
 from corebound.model.record import Launch, ThreadEvidence
 from corebound.model.topology import Cpu, CpuId, NodeId
 from corebound.report.charts.axis import linear_axis, plain_tick
 from corebound.report.charts.strip import Stretch, Strip, ThreadTrack
-from corebound.report.view.evidence import median_of, migrations, remote_share, total
+from corebound.report.view.evidence import median_of, migrations
 from corebound.report.view.figure import figure_of
 from corebound.report.view.page import Figure, StripPanel, Tick, Why
 from corebound.report.view.study import CellStudy, Study, typical_launch
@@ -62,14 +63,6 @@ def shown_cells(study: Study) -> tuple[CellStudy, ...]:
     return tuple(unique.values())
 
 
-def _wait_share(launch: Launch) -> float | None:
-    """Share of the time its threads were ready to run that they waited for a CPU."""
-    run_ns, wait_ns = total(launch, "run_ns"), total(launch, "wait_ns")
-    if run_ns is None or wait_ns is None or run_ns + wait_ns == 0:
-        return None
-    return wait_ns / (run_ns + wait_ns)
-
-
 def _seen_threads(launch: Launch) -> tuple[ThreadEvidence, ...]:
     """Threads that ran once the workers were told to go, busiest first."""
     threads = [
@@ -95,7 +88,7 @@ def _title(cells: Sequence[CellStudy], study: Study) -> str:
     moved, stayed = median_of(slow, migrations), median_of(fast, migrations)
     if moved is not None and stayed is not None and moved >= 10 and moved >= 3 * stayed:
         return f"Why: {name} threads keep moving"
-    waits = [_wait_share(found[0]) if (found := typical_launch(c)) else None for c in (slow, fast)]
+    waits = [wait_share(found[0]) if (found := typical_launch(c)) else None for c in (slow, fast)]
     if waits[0] is not None and waits[1] is not None and waits[0] - waits[1] >= 0.1:
         return f"Why: {name} threads wait for a CPU"
     return "Where the threads ran"
@@ -202,7 +195,7 @@ def _time_labels(end_ms: int) -> tuple[Tick, ...]:
 def _figures(cell: CellStudy, launch: Launch, remote: float | None) -> tuple[Figure, ...]:
     summary = cell.summary
     figures: list[Figure] = []
-    moved, pushed, waited = migrations(launch), total(launch, "involuntary"), _wait_share(launch)
+    moved, pushed, waited = migrations(launch), total(launch, "involuntary"), wait_share(launch)
     if moved is not None:
         figures.append(Figure(value=f"{moved:,}", says="migrations"))
     if pushed is not None:

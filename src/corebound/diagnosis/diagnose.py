@@ -1,0 +1,65 @@
+"""All rules over all cells: the findings of a scenario, strongest first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from corebound.diagnosis import places, threads, trust, work
+from corebound.diagnosis.evidence import CellEvidence, Evidence
+from corebound.diagnosis.finding import Finding, Tone
+
+Rule = Callable[[CellEvidence, Evidence], Finding | None]
+
+RULES: tuple[Rule, ...] = (
+    threads.more_threads_than_cpus,
+    threads.one_cpu_default_threads,
+    threads.processes_with_all_threads,
+    threads.bound_after_start,
+    threads.dispatch_threads,
+    places.smt_siblings_shared,
+    places.threads_migrate,
+    places.memory_remote,
+    places.workers_overlap,
+    work.random_numbers,
+    work.operator_dominates,
+    work.data_starves_step,
+    work.loaders,
+    work.checkpoint_share,
+    work.slower_blas,
+    trust.generator_bound,
+    trust.never_steady,
+)
+
+# More than a reader takes in at once; the rest would be of the weakest.
+MOST = 6
+
+_STRENGTH: dict[Tone, int] = {"bad": 0, "warn": 1, "plain": 2}
+
+
+def diagnose(evidence: Evidence, *, most: int = MOST) -> tuple[Finding, ...]:
+    """What stands out in a scenario.
+
+    Args:
+        evidence: Its cells.
+        most: The most findings wanted.
+
+    Returns:
+        One finding a rule, strongest first: of the cell where it is worst, with all
+        the cells where it was seen.
+    """
+    found = [merged for rule in RULES if (merged := _merged(rule, evidence)) is not None]
+    return tuple(sorted(found, key=_order)[:most])
+
+
+def _merged(rule: Rule, evidence: Evidence) -> Finding | None:
+    """A rule's findings in all cells as one."""
+    each = [one for cell in evidence.cells if (one := rule(cell, evidence)) is not None]
+    if not each:
+        return None
+    each.sort(key=_order)
+    return replace(each[0], cells=tuple(cell for one in each for cell in one.cells))
+
+
+def _order(one: Finding) -> tuple[int, float]:
+    return _STRENGTH[one.tone], -one.times_ratio

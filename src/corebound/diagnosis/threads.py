@@ -1,0 +1,283 @@
+"""Rules on threads: how many, against how many CPUs, sized when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from corebound.diagnosis.evidence import CellEvidence, Evidence, Loss, cpu_ratio, settings
+from corebound.diagnosis.finding import Finding
+from corebound.units import duration, percent, ratio
+
+# The settings that change how many threads there are, and nothing else.
+_POOLS = ("threads", "omp", "mkl", "intra_op")
+# Of several workers, room for each may need a binding too.
+_SHARING = (*_POOLS, "binding", "backend", "smt")
+
+# CPU time an iteration beside a cell whose threads fit, from where on threads spin rather
+# than compute: several processes of default threads took 2 to 12 times as
+# much (ResNet-18 behind TorchServe: 171 ms against 45), noise and caches far less.
+SPINNING_RATIO = 1.5
+# Share of ready time spent waiting for a CPU, from where on too many threads are its cause
+# although no cell has fewer: two threads on one CPU wait half of it, on a quiet host
+# threads that fit wait under 0.02.
+WAITING_SHARE = 0.3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Harm:
+    """What too many threads were seen to do.
+
+    Attributes:
+        loss: To a cell whose threads fit; None where that is not certain.
+        spin: CPU time an iteration as a multiple of `beside`'s, where it is that much.
+        beside: The cell it stands beside; None where none has threads that fit.
+    """
+
+    loss: Loss | None
+    spin: float | None
+    beside: CellEvidence | None
+
+
+def more_threads_than_cpus(one: CellEvidence, among: Evidence) -> Finding | None:
+    """A worker that computes with more threads than it has CPUs."""
+    room, threads = _room(one), one.threads
+    if room is None or threads is None or threads <= room or _is_late(one):
+        return None
+    if room == 1 and one.cell.threads.rule == "default":
+        return None  # `one_cpu_default_threads` says more
+    fitting = _fitting(one, among, _POOLS)
+    said = (one.threads_said or 0) > room
+    harm = _harm(one, among, fitting, alone=said and (one.wait_share or 0) >= WAITING_SHARE)
+    if harm is None:
+        return None
+    return _finding(
+        "more-threads-than-cpus",
+        one,
+        harm,
+        what=f"{threads} threads share {_cpus(room)}",
+        remedy=f"Set `threads: {room}` (outside corebound OMP_NUM_THREADS={room}), or bind to"
+        " as many CPUs as there are threads.",
+    )
+
+
+def one_cpu_default_threads(one: CellEvidence, among: Evidence) -> Finding | None:
+    """A worker on one CPU whose framework still makes several threads."""
+    threads = one.threads
+    if _room(one) != 1 or threads is None or threads <= 1 or _is_late(one):
+        return None
+    if one.cell.threads.rule != "default":
+        return None
+    fitting = _fitting(one, among, _POOLS)
+    said = (one.threads_said or 0) > 1
+    harm = _harm(one, among, fitting, alone=said and (one.wait_share or 0) >= WAITING_SHARE)
+    if harm is None:
+        return None
+    return _finding(
+        "one-cpu-default-threads",
+        one,
+        harm,
+        what=f"{threads} threads, which nobody asked for by name, share one CPU",
+        remedy="Set `threads: 1` (outside corebound OMP_NUM_THREADS=1).",
+    )
+
+
+def processes_with_all_threads(one: CellEvidence, among: Evidence) -> Finding | None:
+    """Several processes, each with as many threads as there are CPUs for all of them."""
+    threads, cpus, workers = one.threads, len(one.cpus), one.cell.workers
+    if workers < 2 or threads is None or threads < cpus or cpus < 2:
+        return None
+    fitting = _fitting(one, among, _SHARING)
+    said = (one.threads_said or 0) >= cpus
+    harm = _harm(one, among, fitting, alone=said and (one.wait_share or 0) >= WAITING_SHARE)
+    if harm is None:
+        return None
+    each = max(1, cpus // workers)
+    remedy = f"Set `threads: {each}` (outside corebound OMP_NUM_THREADS={each} for each process)"
+    remedy += f"{_apart(one)}." if workers <= cpus else "."
+    passive = [
+        other
+        for other in among.peers(one, ("wait_policy",))
+        if other.value("wait_policy") == "passive"
+    ]
+    if (loss := among.worst_loss(one, passive)) is not None:
+        remedy += (
+            f" Where the threads have to stay, OMP_WAIT_POLICY=PASSIVE alone takes"
+            f" {ratio(loss.ratio)} off: they then do not spin."
+        )
+    return _finding(
+        "processes-with-all-threads",
+        one,
+        harm,
+        what=f"{workers} processes have {threads} threads each, {workers * threads} on"
+        f" {_cpus(cpus)}",
+        remedy=remedy,
+    )
+
+
+def bound_after_start(one: CellEvidence, among: Evidence) -> Finding | None:
+    """A worker that was bound when its pool had been sized for more CPUs."""
+    room, threads = _room(one), one.threads
+    if room is None or threads is None or threads <= room or not _is_late(one):
+        return None
+    # What the same setting does when bound in time tells it, however many its threads are.
+    early = [other for other in among.peers(one, ("bind", *_POOLS)) if not _is_late(other)]
+    said = (one.threads_said or 0) > room
+    harm = _harm(one, among, early, alone=said and (one.wait_share or 0) >= WAITING_SHARE)
+    if harm is None:
+        return None
+    return _finding(
+        "bound-after-start",
+        one,
+        harm,
+        what=f"It was bound to {_cpus(room)} when its pool already had {threads} threads",
+        remedy="Bind before it starts: `bind: before-start` (outside corebound `taskset -c CPUS"
+        f" command`, not `taskset -ap`), or set OMP_NUM_THREADS={room} as well.",
+    )
+
+
+def dispatch_threads(one: CellEvidence, among: Evidence) -> Finding | None:
+    """MindSpore's pipeline threads, which spin on CPUs that its operators need."""
+    room = _room(one)
+    if one.cell.framework != "mindspore" or room is None:
+        return None
+    parameters = dict(one.cell.parameters)
+    asked = parameters.get("dispatch_threads", 0)
+    eager = parameters.get("mode") == "eager" and not parameters.get("blocking")
+    crowded = isinstance(asked, int) and asked > room
+    if not crowded and not eager:
+        return None
+    axis = "dispatch_threads" if crowded else "blocking"
+    loss = among.worst_loss(one, among.peers(one, (axis,)))
+    if loss is None:
+        return None
+    what = (
+        f"{asked} dispatch threads spin on {_cpus(room)}"
+        if crowded
+        else ("Run operator by operator, its pipeline threads spin where its operators have to run")
+    )
+    remedy = (
+        "Set `dispatch_threads: 1` (outside corebound ms.runtime.dispatch_threads_num(1)), or"
+        " MS_DEV_RUNTIME_CONF=pipeline:False."
+        if crowded
+        else "Set `blocking: true` (outside corebound ms.runtime.launch_blocking())."
+    )
+    return _finding("dispatch-threads", one, _Harm(loss=loss, spin=None, beside=loss.than),
+                    what=what, remedy=remedy)  # fmt: skip
+
+
+def _room(one: CellEvidence) -> int | None:
+    """CPUs of each worker, of the one that has least."""
+    placement = one.placement
+    return None if placement is None else min(len(set(slot.cpus)) for slot in placement.slots)
+
+
+def _apart(one: CellEvidence) -> str:
+    """The binding that gives each worker CPUs of its own, where there is one to name."""
+    if one.cell.framework == "torchserve":
+        return ", or `binding: launcher`"
+    return "" if any(launch.served for launch in one.ok) else ", best with `binding: per-worker`"
+
+
+def _is_late(one: CellEvidence) -> bool:
+    return one.placement is not None and one.placement.moment == "after-start"
+
+
+def _each_is(one: CellEvidence) -> str:
+    """What figures are of: a server's are of its requests."""
+    return "a request" if any(launch.served for launch in one.ok) else "an iteration"
+
+
+def _cpus(number: int) -> str:
+    return "one CPU" if number == 1 else f"{number} CPUs"
+
+
+def _fitting(one: CellEvidence, among: Evidence, axes: Collection[str]) -> tuple[CellEvidence, ...]:
+    """The cells beside this one whose threads have a CPU each, or a core's share of them.
+
+    Where workers are more than CPUs, one thread each is the least there can be.
+    """
+    return tuple(
+        other
+        for other in among.peers(one, axes)
+        if other.threads is not None
+        and (
+            other.threads * other.cell.workers <= max(len(other.cpus), other.cell.workers)
+            and other.threads <= (_room(other) or 0)
+        )
+    )
+
+
+def _harm(
+    one: CellEvidence, among: Evidence, fitting: Collection[CellEvidence], *, alone: bool
+) -> _Harm | None:
+    """What one cell suffers beside those that fit; `alone`: enough is seen without them."""
+    if not fitting:
+        return _Harm(loss=None, spin=None, beside=None) if alone else None
+    loss = among.worst_loss(one, fitting)
+    beside = loss.than if loss else min(fitting, key=lambda other: other.summary.median_ns or 0)
+    spun = cpu_ratio(one, beside)
+    spin = spun if spun is not None and spun >= SPINNING_RATIO else None
+    return _Harm(loss=loss, spin=spin, beside=beside) if loss or spin else None
+
+
+def _finding(rule: str, one: CellEvidence, harm: _Harm, *, what: str, remedy: str) -> Finding:
+    said = what
+    each = _each_is(one)
+    if harm.loss is not None:
+        said += f": {each} takes {ratio(harm.loss.ratio)} as long as with"
+        said += f" `{settings(harm.loss.than.cell, one.cell)}`"
+    elif harm.spin is not None and harm.beside is not None:
+        said += f": {each} takes {ratio(harm.spin)} the CPU time of"
+        said += f" `{settings(harm.beside.cell, one.cell)}`"
+    times = harm.loss.ratio if harm.loss else 1 / (1 - min(one.wait_share or 0.0, 0.9))
+    return Finding(
+        rule=rule,
+        tone="bad" if harm.loss else "warn",
+        what=f"{said}.",
+        evidence=_figures(one, harm.beside),
+        remedy=remedy,
+        cells=(one.cell,),
+        times_ratio=times,
+    )
+
+
+def _figures(one: CellEvidence, beside: CellEvidence | None) -> tuple[str, ...]:
+    """What was seen of this cell, each with the other's beside it."""
+
+    def both(says: str, own: str | None, other: str | None) -> str | None:
+        if own is None:
+            return None
+        return f"{says}: {own}" + (f" (beside: {other})" if other is not None else "")
+
+    figures = (
+        both("waiting for a CPU, of ready time", *_each(one, beside, _waits)),
+        both("involuntary switches a launch", *_each(one, beside, _pushed)),
+        both(f"CPU time of {_each_is(one)}", *_each(one, beside, _cpu_time)),
+        both(f"wall time of {_each_is(one)}", *_each(one, beside, _wall_time)),
+    )
+    return tuple(figure for figure in figures if figure is not None)
+
+
+def _each(
+    one: CellEvidence, beside: CellEvidence | None, of: Callable[[CellEvidence], str | None]
+) -> tuple[str | None, str | None]:
+    return of(one), None if beside is None else of(beside)
+
+
+def _waits(one: CellEvidence) -> str | None:
+    return None if one.wait_share is None else percent(one.wait_share, 0)
+
+
+def _pushed(one: CellEvidence) -> str | None:
+    return None if one.involuntary is None else f"{one.involuntary:,.0f}"
+
+
+def _cpu_time(one: CellEvidence) -> str | None:
+    found_ns = one.summary.cpu_median_ns
+    return None if found_ns is None else duration(found_ns)
+
+
+def _wall_time(one: CellEvidence) -> str | None:
+    found_ns = one.summary.median_ns
+    return None if found_ns is None else duration(found_ns)

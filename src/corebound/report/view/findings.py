@@ -1,0 +1,101 @@
+"""What stands out in a scenario: the findings of diagnosis, for the page and for machines."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from corebound.diagnosis.diagnose import diagnose
+from corebound.diagnosis.evidence import CellEvidence, Evidence
+from corebound.diagnosis.finding import Finding
+from corebound.diagnosis.finding import Tone as Strength
+from corebound.report.view.operators import profiled
+from corebound.report.view.page import Label, Piece, Text, Tone
+from corebound.report.view.study import Study
+from corebound.report.view.words import label
+
+# Of a finding that is seen in many cells the worst are named.
+_MOST_CELLS = 4
+
+_SIGNS: dict[Strength, tuple[Tone, str, str]] = {
+    # strength: (tone, sign, what it means where a sign cannot be seen)
+    "bad": ("bad", "▼", "costs time"),
+    "warn": ("warn", "!", "to mind"),
+    "plain": ("plain", "·", "to know"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingRow:
+    """One finding; `more` counts the cells that are not named."""
+
+    tone: Tone
+    sign: str
+    meaning: str
+    what: Text
+    evidence: tuple[str, ...]
+    remedy: Text
+    cells: tuple[Label, ...]
+    more: str
+
+
+def findings(study: Study) -> tuple[Finding, ...]:
+    """What stands out, strongest first."""
+    profiles = {one.cell.key: one.profile for one in profiled(study)}
+    return diagnose(
+        Evidence(
+            cells=tuple(
+                CellEvidence(
+                    cell=one.cell,
+                    launches=one.launches,
+                    summary=one.summary,
+                    profile=profiles.get(one.cell.key),
+                )
+                for one in study.cells
+            ),
+            topology=study.run.host.topology,
+            margin=study.measure.margin,
+            # Launching until an interval is narrow makes narrow intervals too frequent.
+            adaptive=study.measure.launches.max > study.measure.launches.min,
+        )
+    )
+
+
+def finding_rows(study: Study) -> tuple[FindingRow, ...]:
+    """The same for the page."""
+    return tuple(_row(one) for one in findings(study))
+
+
+def findings_data(study: Study) -> list[dict[str, Any]]:
+    """The same as plain data; cells by their keys."""
+    return [
+        {
+            **{name: value for name, value in asdict(one).items() if name != "cells"},
+            "cells": [cell.key for cell in one.cells],
+        }
+        for one in findings(study)
+    ]
+
+
+def _row(one: Finding) -> FindingRow:
+    tone, sign, meaning = _SIGNS[one.tone]
+    rest = len(one.cells) - _MOST_CELLS
+    return FindingRow(
+        tone=tone,
+        sign=sign,
+        meaning=meaning,
+        what=_with_code(one.what),
+        evidence=one.evidence,
+        remedy=_with_code(one.remedy),
+        cells=tuple(label(cell) for cell in one.cells[:_MOST_CELLS]),
+        more=f"and {rest} more" if rest > 0 else "",
+    )
+
+
+def _with_code(text: str) -> Text:
+    """Text whose stretches between backticks are code."""
+    return tuple(
+        Piece(part, "code" if index % 2 else "plain")
+        for index, part in enumerate(text.split("`"))
+        if part
+    )

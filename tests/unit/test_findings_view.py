@@ -1,0 +1,61 @@
+"""Findings on the page, in the exports and in what `run --json` says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from corebound.cli.outcome import Told, as_json
+from corebound.report.view.export import cells_json
+from corebound.report.view.findings import finding_rows
+from corebound.report.view.page import Piece
+from corebound.report.view.study import Study, study
+from corebound.store import jsonl
+from diagnosed import RECORDED
+
+
+def _stored(name: str) -> jsonl.Stored:
+    return jsonl.read(RECORDED / f"{name}.jsonl")
+
+
+def _study(name: str) -> Study:
+    stored = _stored(name)
+    return study(stored.run, stored.run.scenarios[0], stored.launches)
+
+
+def test_a_row_has_sign_and_word_settings_as_code_and_its_cells_by_name() -> None:
+    (row,) = finding_rows(_study("several-processes"))
+
+    assert (row.tone, row.sign, row.meaning) == ("bad", "▼", "costs time")
+    assert Piece("threads: 1", "code") in row.what
+    assert Piece("binding: per-worker", "code") in row.remedy
+    assert [cell.name for cell in row.cells] == ["unbound", "unbound"]
+    assert row.more == ""
+
+
+def test_findings_are_strongest_first() -> None:
+    rows = finding_rows(_study("mindspore-dispatch-threads"))
+
+    assert [row.tone for row in rows] == ["bad", "warn"]
+
+
+def test_a_scenario_without_findings_has_no_rows() -> None:
+    assert finding_rows(_study("resnet50-inference")) == ()
+
+
+def test_the_export_names_rules_and_cells_for_machines() -> None:
+    (found,) = json.loads(cells_json(_study("numpy-blas")))["findings"]
+
+    assert found["rule"] == "slower-blas"
+    assert found["cells"] == ["threads=1,dtype=float32,blas=mkl"]
+    assert 2.2 < found["times_ratio"] < 2.4
+
+
+def test_run_json_has_each_scenario_s_findings() -> None:
+    stored = _stored("data-loaders")
+    told = Told(run=stored.run, file=Path("run.jsonl"), launches=stored.launches, ending="complete")
+
+    (found,) = json.loads(as_json(told))["findings"]
+
+    assert (found["scenario"], found["rule"]) == ("data-loaders", "loaders")
+    assert found["remedy"].startswith("Set `loaders: 2`")
