@@ -10,15 +10,13 @@ from typing import Any, Literal
 from corebound.model.catalogue import BUILT_IN, BuiltIn
 from corebound.model.measure import Measure, WarmupIterations, WarmupSeconds, measured
 from corebound.model.scenario import CommandWorkload, ExplicitCpus, Scenario
+from corebound.planning.checks_traffic import traffic
 from corebound.planning.command import LAUNCHERS
 from corebound.planning.expand import framework_of
 from corebound.planning.points import AXES, Key, Point, Setting, parameters, setting, text
-from corebound.planning.servers import PINNING, SERVERS, TAKES
-from corebound.planning.tree import Path, printable
+from corebound.planning.servers import PINNING, SERVERS
+from corebound.planning.tree import Flaw, Path, printable
 from corebound.planning.words import close_to, listed
-
-# A place in the scenario, what is wrong there, how to mend it.
-Finding = tuple[Path, str, str]
 
 _FUNCTION = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 _SHELL = frozenset({"|", "||", "&", "&&", ";", "<", ">", ">>", "2>", "2>&1"})
@@ -36,7 +34,7 @@ _OWN_VARIABLES = {
 }
 
 
-def whole(scenario: Scenario, doubtful: frozenset[str]) -> Iterator[Finding]:
+def whole(scenario: Scenario, doubtful: frozenset[str]) -> Iterator[Flaw]:
     """What is wrong with the scenario as such, whatever its cells.
 
     Args:
@@ -55,7 +53,7 @@ def whole(scenario: Scenario, doubtful: frozenset[str]) -> Iterator[Finding]:
             )
 
 
-def at_point(point: Point, scenario: Scenario, doubtful: frozenset[str]) -> Iterator[Finding]:
+def at_point(point: Point, scenario: Scenario, doubtful: frozenset[str]) -> Iterator[Flaw]:
     """What is wrong with one point of the matrix; `doubtful` as for `whole`."""
     values = {name: setting(point, (name,), scenario) for name in AXES}
     if not doubtful & {"binding", "bind", "backend", "smt", "memory"}:
@@ -63,11 +61,11 @@ def at_point(point: Point, scenario: Scenario, doubtful: frozenset[str]) -> Iter
     if not doubtful & {"workload", "environment", "framework"}:
         yield from _framework(values, scenario)
     given = parameters(point, scenario)
-    yield from parameter_findings(given, scenario)
-    yield from _traffic(given, scenario)
+    yield from parameter_flaws(given, scenario)
+    yield from traffic(given, scenario)
 
 
-def _workload(scenario: Scenario) -> Iterator[Finding]:
+def _workload(scenario: Scenario) -> Iterator[Flaw]:
     workload = scenario.workload
     if isinstance(workload, CommandWorkload):
         yield from _command(workload.command)
@@ -81,7 +79,7 @@ def _workload(scenario: Scenario) -> Iterator[Finding]:
         yield ("workload",), what, mend
 
 
-def _command(words: tuple[str, ...]) -> Iterator[Finding]:
+def _command(words: tuple[str, ...]) -> Iterator[Flaw]:
     path: Path = ("workload", "command")
     if not words[0] or words[0].split() != [words[0]]:
         separate = ", ".join(words[0].split()) or "sort"
@@ -93,7 +91,7 @@ def _command(words: tuple[str, ...]) -> Iterator[Finding]:
             yield (*path, index), what, 'Write [sh, -c, "…"] if you want a shell.'
 
 
-def _variables(scenario: Scenario) -> Iterator[Finding]:
+def _variables(scenario: Scenario) -> Iterator[Flaw]:
     for name in scenario.env:
         path = ("env", name)
         if not name or "=" in name or name != name.strip():
@@ -103,7 +101,7 @@ def _variables(scenario: Scenario) -> Iterator[Finding]:
             yield path, f"`{name}` is set by corebound itself.", f"Write `{key}:` instead."
 
 
-def _measure(scenario: Scenario, doubtful: frozenset[str]) -> Iterator[Finding]:
+def _measure(scenario: Scenario, doubtful: frozenset[str]) -> Iterator[Flaw]:
     said: set[str] = set()
     profiles: tuple[Literal["quick", "nightly"] | None, ...] = (None, "quick", "nightly")
     for profile in profiles:
@@ -121,7 +119,7 @@ _ABOUT = {
 }
 
 
-def _measures(measure: Measure) -> Iterator[Finding]:
+def _measures(measure: Measure) -> Iterator[Flaw]:
     launches, warmup = measure.launches, measure.warmup
     if launches.max < launches.min:
         what = f"`min: {launches.min}` is more than `max: {launches.max}`."
@@ -139,7 +137,7 @@ def _measures(measure: Measure) -> Iterator[Finding]:
         yield ("warmup",), what, "Lower the warm-up, or raise `timeout_s`."
 
 
-def _binding(values: dict[str, Setting]) -> Iterator[Finding]:
+def _binding(values: dict[str, Setting]) -> Iterator[Flaw]:
     bind, backend = values["bind"], values["backend"]
     mode = values["binding"].text
     if bind.value == "after-start" and mode in {"none", "launcher"}:
@@ -162,7 +160,7 @@ def _binding(values: dict[str, Setting]) -> Iterator[Finding]:
         yield memory.path, what, "Write `backend: auto` or `backend: numactl`."
 
 
-def _framework(values: dict[str, Setting], scenario: Scenario) -> Iterator[Finding]:
+def _framework(values: dict[str, Setting], scenario: Scenario) -> Iterator[Flaw]:
     environment, explicit = values["environment"], values["framework"]
     name = environment.value
     if name is not None and name.endswith((".txt", ".yaml", ".yml")):
@@ -196,7 +194,7 @@ def _framework(values: dict[str, Setting], scenario: Scenario) -> Iterator[Findi
     yield from _told(values, framework)
 
 
-def _gpus(asked: Setting, workload: str, most: int, framework: str) -> Iterator[Finding]:
+def _gpus(asked: Setting, workload: str, most: int, framework: str) -> Iterator[Flaw]:
     if asked.value <= most:
         return
     if most == 0:
@@ -211,7 +209,7 @@ def _gpus(asked: Setting, workload: str, most: int, framework: str) -> Iterator[
 _ON_GPUS = listed(sorted({framework for one in BUILT_IN.values() for framework in one.gpus}))
 
 
-def _told(values: dict[str, Setting], framework: str) -> Iterator[Finding]:
+def _told(values: dict[str, Setting], framework: str) -> Iterator[Flaw]:
     """Settings that only some frameworks can be told."""
     plainly = "plain Python" if framework == "none" else framework
     for key, unable in (("intra_op", {"none"}), ("inter_op", {"none", "numpy"})):
@@ -224,7 +222,7 @@ def _told(values: dict[str, Setting], framework: str) -> Iterator[Finding]:
         yield values["binding"].path, what, f"Use it with {listed(launching)}."
 
 
-def parameter_findings(found: dict[str, Setting], scenario: Scenario) -> Iterator[Finding]:
+def parameter_flaws(found: dict[str, Setting], scenario: Scenario) -> Iterator[Flaw]:
     """What is wrong with parameters, each by itself."""
     workload = scenario.workload
     built_in = BUILT_IN.get(workload) if isinstance(workload, str) else None
@@ -243,28 +241,7 @@ def parameter_findings(found: dict[str, Setting], scenario: Scenario) -> Iterato
             yield given.path, what, "Use letters, digits and `_`."
 
 
-def _traffic(found: dict[str, Setting], scenario: Scenario) -> Iterator[Finding]:
-    """What of the traffic to a server does not go together."""
-    workload = scenario.workload
-    built_in = BUILT_IN.get(workload) if isinstance(workload, str) else None
-    if built_in is None or not built_in.serves:
-        return
-    shape = found["traffic"].text if "traffic" in found else "closed"
-    for name, shapes in TAKES.items():
-        given, path = found.get(name), ("parameters", name)
-        if given is None and shape in shapes:
-            what = f"`traffic: {shape}` needs `{name}`."
-            yield ("parameters",), what, f"Write `{name}:` among the parameters."
-        elif given is not None and shape not in shapes:
-            what = f"`{name}` means nothing to `traffic: {shape}`."
-            yield given.path or path, what, "Remove it, or take that cell out with `exclude`."
-    client = found.get("client")
-    if client is not None and client.value == "ab" and shape != "closed":
-        what = f"`client: ab` cannot send `traffic: {shape}`."
-        yield client.path, what, "Write `client: corebound`, or `traffic: closed`."
-
-
-def _built_in(workload: str, built_in: BuiltIn, name: str, given: Setting) -> Iterator[Finding]:
+def _built_in(workload: str, built_in: BuiltIn, name: str, given: Setting) -> Iterator[Flaw]:
     value, shown = given.value, printable(name)
     kind = built_in.parameters.get(name)
     if kind is None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from corebound.model.plan import Cell
 from corebound.model.scenario import MatrixEntry, Scenario
 from corebound.planning.cell_values import matching, value_of
-from corebound.planning.checks import Finding, explicit
+from corebound.planning.checks import explicit
 from corebound.planning.expand import claim_pairs
 from corebound.planning.points import (
     AXES,
@@ -21,7 +21,7 @@ from corebound.planning.points import (
     labels,
     product,
 )
-from corebound.planning.tree import Path, printable
+from corebound.planning.tree import Flaw, Path, printable
 from corebound.planning.words import close_to, listed
 
 # A day has room for some 10,000 launches of eight seconds; a matrix beyond
@@ -29,7 +29,7 @@ from corebound.planning.words import close_to, listed
 MOST_CELLS = 10_000
 
 
-def axes_alone(scenario: Scenario) -> Iterator[Finding]:
+def axes_alone(scenario: Scenario) -> Iterator[Flaw]:
     """What is wrong with the axes, before any cell is made of them."""
     for key, settings in axes(scenario.matrix).items():
         first: dict[str, Setting] = {}
@@ -47,7 +47,7 @@ def axes_alone(scenario: Scenario) -> Iterator[Finding]:
         yield ("matrix",), what, "Shorten axes, or make several scenarios."
 
 
-def _names(scenario: Scenario) -> Iterator[Finding]:
+def _names(scenario: Scenario) -> Iterator[Flaw]:
     matrix = scenario.matrix
     written: list[tuple[Path, Iterable[str]]] = [(("matrix", "parameters"), matrix.parameters)]
     written += [
@@ -61,7 +61,7 @@ def _names(scenario: Scenario) -> Iterator[Finding]:
                 yield (*path, name), what, "Vary it under another name."
 
 
-def excludes(scenario: Scenario, doubtful: frozenset[str]) -> Iterator[Finding]:
+def excludes(scenario: Scenario, doubtful: frozenset[str]) -> Iterator[Flaw]:
     """What is wrong with each exclude; `doubtful` as for `named_cells`."""
     spanned = axes(scenario.matrix)
     every = product(scenario.matrix)
@@ -71,7 +71,7 @@ def excludes(scenario: Scenario, doubtful: frozenset[str]) -> Iterator[Finding]:
             yield from _exclude(out, index, spanned, every)
 
 
-def includes(scenario: Scenario, made: tuple[Point, ...]) -> Iterator[Finding]:
+def includes(scenario: Scenario, made: tuple[Point, ...]) -> Iterator[Flaw]:
     """What is wrong with each include, and with the cells that are left in the end."""
     # An exclude that names nothing takes all out, and has been named itself.
     if not made and scenario.matrix.exclude and all(one.written for one in scenario.matrix.exclude):
@@ -102,7 +102,7 @@ def _first_path(point: Point) -> Path:
 
 def _exclude(
     out: Point, index: int, spanned: dict[Key, tuple[Setting, ...]], every: list[dict[Key, Setting]]
-) -> Iterator[Finding]:
+) -> Iterator[Flaw]:
     sound = bool(out)
     if not out:
         path: Path = ("matrix", "exclude", index)
@@ -130,7 +130,7 @@ def _offer(written: str, known: list[str]) -> str:
 
 def named_cells(
     scenario: Scenario, cells: tuple[Cell, ...], doubtful: frozenset[str]
-) -> Iterator[Finding]:
+) -> Iterator[Flaw]:
     """What is wrong with the cells that baseline and claims name.
 
     Args:
@@ -158,7 +158,7 @@ def named_cells(
 
 def _named(
     wanted: MatrixEntry, path: Path, cells: tuple[Cell, ...], doubtful: frozenset[str]
-) -> Iterator[Finding]:
+) -> Iterator[Flaw]:
     named = entry(wanted, path)
     if {part for key in named for part in key} & doubtful:
         return

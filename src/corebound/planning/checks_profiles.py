@@ -8,14 +8,14 @@ from corebound.model.measure import ProfileName, measured
 from corebound.model.plan import Cell
 from corebound.model.scenario import Profile, Scenario
 from corebound.planning.cell_values import matching
-from corebound.planning.checks import Finding, parameter_findings
+from corebound.planning.checks import parameter_flaws
 from corebound.planning.points import at
-from corebound.planning.tree import Path, printable
+from corebound.planning.tree import Flaw, Path, printable
 
 _ALL: tuple[ProfileName | None, ...] = (None, "quick", "nightly")
 
 
-def profiles(scenario: Scenario, cells: Sequence[Cell]) -> Iterator[Finding]:
+def profiles(scenario: Scenario, cells: Sequence[Cell]) -> Iterator[Flaw]:
     """What is wrong with each profile, given the cells of the whole matrix."""
     for name, change in scenario.profiles.items():
         yield from _parameters(scenario, change, ("profiles", name, "parameters"))
@@ -28,16 +28,16 @@ def profiles(scenario: Scenario, cells: Sequence[Cell]) -> Iterator[Finding]:
     yield from _queries(scenario, cells)
 
 
-def _parameters(scenario: Scenario, change: Profile, path: Path) -> Iterator[Finding]:
+def _parameters(scenario: Scenario, change: Profile, path: Path) -> Iterator[Flaw]:
     for name, value in change.parameters.items():
         if name in scenario.matrix.parameters:
             what = f"`{printable(name)}` is an axis of the matrix."
             yield (*path, name), what, "Choose among its values with `only`."
         else:
-            yield from parameter_findings({name: at(value, (*path, name))}, scenario)
+            yield from parameter_flaws({name: at(value, (*path, name))}, scenario)
 
 
-def _queries(scenario: Scenario, cells: Sequence[Cell]) -> Iterator[Finding]:
+def _queries(scenario: Scenario, cells: Sequence[Cell]) -> Iterator[Flaw]:
     """A query is so many requests, and requests are what iterations count."""
     sizes = {value for cell in cells for name, value in cell.parameters if name == "query"}
     for profile in _ALL:

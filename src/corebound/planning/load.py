@@ -8,11 +8,10 @@ from typing import Any
 from corebound.errors import Fault, ScenarioFaults
 from corebound.model.scenario import Scenario
 from corebound.planning import checks, checks_matrix, checks_profiles
-from corebound.planning.checks import Finding
 from corebound.planning.expand import expand
 from corebound.planning.points import points
 from corebound.planning.shape import Shaped, shape
-from corebound.planning.tree import tree
+from corebound.planning.tree import Flaw, tree
 from corebound.planning.yaml_lines import read
 
 
@@ -66,7 +65,7 @@ def _sorted(faults: Iterable[Fault]) -> tuple[Fault, ...]:
     return tuple(sorted(dict.fromkeys(faults), key=lambda fault: fault.line or 0))
 
 
-def _meaning(scenario: Scenario, shaped: Shaped) -> Iterator[Finding]:
+def _meaning(scenario: Scenario, shaped: Shaped) -> Iterator[Flaw]:
     """What is wrong with what could be understood, as far as it can be told."""
     doubtful = frozenset(part for path in shaped.lost for part in path if isinstance(part, str))
     yield from checks.whole(scenario, doubtful)

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 Scalar = str | int | float | bool | None
 Path = tuple[str | int, ...]
 
+# A place in a scenario, what is wrong there, how to mend it.
+Flaw = tuple[Path, str, str]
+
 # Far deeper than any scenario goes; it bounds every walk.
 MOST_DEPTH = 16
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Literal
 from corebound.report.charts.axis import Axis
 from corebound.report.charts.interval import IntervalPlot
 from corebound.report.charts.strip import Strip
-from corebound.report.charts.trace import Trace
 
 if TYPE_CHECKING:
     from corebound.report.view.findings import FindingRow
     from corebound.report.view.operators import Operators
     from corebound.report.view.serving import Serving
+    from corebound.report.view.warmup import Warmup
 
 Tone = Literal["good", "bad", "warn", "plain"]
 
@@ -167,29 +167,6 @@ class Why:
     lead: str
     key: tuple[tuple[int, str], ...]
     panels: tuple[StripPanel, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TracePanel:
-    """Every iteration of one launch."""
-
-    label: Label
-    caption: str
-    trace: Trace
-    levels: tuple[Tick, ...]
-    iterations: tuple[Tick, ...]
-    cut_at: float | None
-    cut_note: str
-    clipped_note: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Warmup:
-    """How launches settled."""
-
-    title: str
-    lead: str
-    panels: tuple[TracePanel, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from corebound.model.measure import WarmupIterations, WarmupSeconds
 from corebound.model.record import Launch
 from corebound.report.charts.axis import Axis, linear_axis, plain_tick
 from corebound.report.charts.trace import Trace
-from corebound.report.view.page import Tick, TracePanel, Warmup
+from corebound.report.view.page import Label, Tick
 from corebound.report.view.study import CellStudy, Study, typical_launch
 from corebound.report.view.why import shown_cells
 from corebound.report.view.words import count, full_name, label, mode_class
@@ -19,6 +20,29 @@ from corebound.units import duration, significant, time_unit
 # Iterations this far above the steady ones are clipped, so that one cold
 # start does not flatten all that follows.
 _HEADROOM = 1.15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracePanel:
+    """Every iteration of one launch."""
+
+    label: Label
+    caption: str
+    trace: Trace
+    levels: tuple[Tick, ...]
+    iterations: tuple[Tick, ...]
+    cut_at: float | None
+    cut_note: str
+    clipped_note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warmup:
+    """How launches settled."""
+
+    title: str
+    lead: str
+    panels: tuple[TracePanel, ...]
 
 
 def warmup(study: Study) -> Warmup | None:
