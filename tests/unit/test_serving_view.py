@@ -13,11 +13,13 @@ from corebound.model.traffic import MlPerf, Shape
 from corebound.planning.expand import expand
 from corebound.report.charts.percentiles import across
 from corebound.report.view.figure import figure_of
+from corebound.report.view.scenario import scenario_page
 from corebound.report.view.serving import serving
 from corebound.report.view.study import Study, study
 from corebound.stats.serving import figure_ns, summarise_served
 from corebound.stats.summary import summarise_launch
 
+NOW = "2026-03-14T09:26:53+00:00"
 SCENARIO = a_scenario(
     workload="image-serving",
     environment="torchserve",
@@ -148,3 +150,14 @@ def test_a_scenario_without_servers_has_no_such_section() -> None:
 def test_each_tenth_of_the_requests_left_over_takes_the_same_room() -> None:
     assert across(0.99) - across(0.9) == pytest.approx(across(0.999) - across(0.99))
     assert across(1.0) == across(0.9999) == 1
+
+
+def test_a_page_names_the_parameters_that_the_profile_left() -> None:
+    scenario = SCENARIO.model_validate(
+        {**SCENARIO.document(), "profiles": {"quick": {"parameters": {"concurrency": 2}}}}
+    )
+    run = replace(a_run(scenarios=(scenario,)), profile="quick")
+
+    page = scenario_page(study(run, run.scenarios[0], ()), now=NOW, records_file="r.jsonl")
+
+    assert "concurrency 2" in page.hero.context

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from corebound.model.plan import Cell
+from corebound.model.plan import Cell, Scalar
 from corebound.report.view.figure import figure_of
 from corebound.report.view.page import Flag, Hero, Piece, Text
 from corebound.report.view.study import CellStudy, Duel, Study
@@ -34,7 +34,7 @@ def hero(study: Study, checks_passed: int, checks: int) -> Hero:
         checks: How many could be judged.
     """
     verdict, support = verdict_of(study)
-    parameters = ", ".join(f"{name} {value}" for name, value in study.scenario.parameters.items())
+    parameters = ", ".join(f"{name} {value}" for name, value in _fixed(study).items())
     return Hero(
         title=study.scenario.title,
         question=study.scenario.question,
@@ -43,6 +43,14 @@ def hero(study: Study, checks_passed: int, checks: int) -> Hero:
         support=support,
         flags=_flags(study, checks_passed, checks),
     )
+
+
+def _fixed(study: Study) -> dict[str, Scalar]:
+    """Parameters that no axis varies, as the run's profile left them."""
+    if not study.planned:
+        return {}
+    first = study.planned[0]
+    return {name: value for name, value in first.parameters if name not in dict(first.axes)}
 
 
 def baseline_name(study: Study) -> str:
