@@ -39,7 +39,8 @@ def counted(graph, types):
 
 
 def test_every_workload_of_several_frameworks_is_compared_here() -> None:
-    several = {name for name, one in BUILT_IN.items() if len(one.targets) > 1}
+    # Servers answer with one file's network, and each launch compares an answer with its own.
+    several = {name for name, one in BUILT_IN.items() if len(one.targets) > 1 and not one.serves}
 
     assert several == {"gemm", "hourglass-training", "small-network-training"}
     assert set(BUILT_IN["gemm"].targets) == {"numpy", "pytorch"}

@@ -165,6 +165,7 @@ def test_rules_count_what_a_worker_got(cell: Cell, host: Topology) -> None:
             "per-core": min(len(distinct_cores(host, slot.cpus)) for slot in placement.slots),
             "per-cpu": min(len(slot.cpus) for slot in placement.slots),
             "host-cores": len({cpu.core for cpu in host.cpus}),
+            "cores-per-worker": max(1, len({cpu.core for cpu in host.allowed}) // cell.workers),
         }
         rule = cell.threads.rule
         assert placement.threads == (rule if isinstance(rule, int) else counts[rule])
