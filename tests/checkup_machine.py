@@ -126,4 +126,4 @@ def examined(
         tools=tools,
         environments={"numpy": True} if environments is None else environments,
     )
-    return {one.finding.check: one for one in judged}
+    return {one.host_check.check: one for one in judged}

@@ -39,8 +39,8 @@ def doctor(*words: str, code: int = 0, cwd: Path | None = None) -> tuple[str, st
 
 
 def as_json(*words: str) -> dict[str, dict[str, str | None]]:
-    findings = json.loads(doctor(*words, "--json")[0])["findings"]
-    return {finding["check"]: finding for finding in findings}
+    checks = json.loads(doctor(*words, "--json")[0])["checks"]
+    return {seen["check"]: seen for seen in checks}
 
 
 def read(root: Path) -> dict[str, str]:
@@ -58,10 +58,10 @@ def root(tmp_path: Path) -> Path:
 def test_this_machine_is_judged_by_what_its_kernel_says() -> None:
     found = as_json()
 
-    for finding in found.values():
-        assert finding["state"] in {"ok", "warning", "unavailable"}
-        assert finding["value"]
-        assert (finding["state"] == "warning") or finding["mend"] is None
+    for seen in found.values():
+        assert seen["state"] in {"ok", "warning", "unavailable"}
+        assert seen["value"]
+        assert (seen["state"] == "warning") or seen["mend"] is None
     # The same facts, read here without any of our own code.
     for check, file in (
         ("governor", "/sys/devices/system/cpu/cpufreq/policy0/scaling_governor"),
@@ -219,7 +219,7 @@ def test_a_run_says_its_warnings_and_keeps_what_was_seen(
     assert "warning: busy processes: " in done.stderr
     assert json.loads(done.stdout)["ending"] == "complete"
     (file,) = jsonl.files(tmp_path / "reports" / "records")
-    kept = {finding.check: finding for finding in jsonl.read(file).run.preflight or ()}
+    kept = {seen.check: seen for seen in jsonl.read(file).run.preflight or ()}
     assert kept["busy processes"].state == "warning"
     assert kept["ASLR"].state in {"ok", "warning", "unavailable"}
     assert "environments" not in kept

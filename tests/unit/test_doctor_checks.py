@@ -31,7 +31,7 @@ V1_FOLDER = "sys/fs/cgroup/cpu,cpuacct"
 
 
 def test_a_healthy_machine_has_nothing_to_mend() -> None:
-    assert {name: one.finding.state for name, one in examined().items()} == dict.fromkeys(
+    assert {name: one.host_check.state for name, one in examined().items()} == dict.fromkeys(
         examined(), "ok"
     )
 
@@ -91,11 +91,11 @@ def test_what_disturbs_is_a_warning_with_a_reason_and_a_way_to_mend_it(
 ) -> None:
     found = examined(files)
 
-    assert found[check].finding.state == "warning"
-    assert found[check].finding.value.startswith(value)
-    assert found[check].finding.why
-    assert found[check].finding.mend
-    others = {name for name, one in found.items() if one.finding.state != "ok"}
+    assert found[check].host_check.state == "warning"
+    assert found[check].host_check.value.startswith(value)
+    assert found[check].host_check.why
+    assert found[check].host_check.mend
+    others = {name for name, one in found.items() if one.host_check.state != "ok"}
     assert others == {check}
 
 
@@ -134,11 +134,11 @@ def test_what_disturbs_is_a_warning_with_a_reason_and_a_way_to_mend_it(
     ],
 )
 def test_what_a_host_does_not_show_is_unavailable_and_not_fine(check: str, gone: list[str]) -> None:
-    finding = examined(dict.fromkeys(gone))[check].finding
+    seen = examined(dict.fromkeys(gone))[check].host_check
 
-    assert finding.state == "unavailable"
-    assert finding.value
-    assert finding.mend is None
+    assert seen.state == "unavailable"
+    assert seen.value
+    assert seen.mend is None
 
 
 @pytest.mark.parametrize(
@@ -160,16 +160,16 @@ def test_what_a_host_does_not_show_is_unavailable_and_not_fine(check: str, gone:
     ],
 )
 def test_what_means_nothing_to_us_is_unavailable(check: str, path: str) -> None:
-    finding = examined({path: "mañana \x1b[2J\n"}, later={path: "mañana \x1b[2J\n"})[check].finding
+    seen = examined({path: "mañana \x1b[2J\n"}, later={path: "mañana \x1b[2J\n"})[check].host_check
 
-    assert finding.state == "unavailable"
-    assert finding.value.isprintable()
+    assert seen.state == "unavailable"
+    assert seen.value.isprintable()
 
 
 def test_a_machine_without_any_file_shows_nothing_at_all() -> None:
     found = examined(dict.fromkeys(HEALTHY), no_host=True, tools=None)
 
-    states = {name: one.finding.state for name, one in found.items()}
+    states = {name: one.host_check.state for name, one in found.items()}
     assert states.pop("environments") == "ok"
     assert set(states.values()) == {"unavailable"}
 
@@ -190,7 +190,7 @@ def test_whatever_files_hold_every_check_answers_in_printable_words(
 
     assert set(found) == set(examined())
     for one in found.values():
-        assert one.finding.value.isprintable()
+        assert one.host_check.value.isprintable()
         assert all(change.prior != change.value for change in one.changes)
 
 
@@ -202,14 +202,14 @@ def test_a_driver_without_the_steady_governor_is_not_told_to_use_it() -> None:
         }
     )["governor"]
 
-    assert "offers no `performance`" in (found.finding.mend or "")
+    assert "offers no `performance`" in (found.host_check.mend or "")
     assert not found.changes
 
 
 def test_cores_that_are_being_slowed_now_are_told_from_those_that_once_were() -> None:
     path = f"{CPU}/cpu0/thermal_throttle/core_throttle_count"
 
-    found = examined({path: "3\n"}, later={path: "4\n"})["thermal throttling"].finding
+    found = examined({path: "3\n"}, later={path: "4\n"})["thermal throttling"].host_check
 
     assert found.value == "slowing down now, 4 times since start"
 
@@ -217,13 +217,13 @@ def test_cores_that_are_being_slowed_now_are_told_from_those_that_once_were() ->
 def test_an_old_kernel_tells_of_smt_by_its_topology() -> None:
     files = {f"{CPU}/smt/active": None, f"{CPU}/smt/control": None}
 
-    assert examined(files)["SMT"].finding.state == "ok"
-    found = examined(files, host=a_host(cpus_per_core=2))["SMT"].finding
+    assert examined(files)["SMT"].host_check.state == "ok"
+    found = examined(files, host=a_host(cpus_per_core=2))["SMT"].host_check
     assert (found.state, found.value) == ("warning", "on")
 
 
 def test_a_guest_cannot_be_sure_that_there_is_no_smt() -> None:
-    found = examined({"proc/cpuinfo": "flags : fpu hypervisor\n"})["SMT"].finding
+    found = examined({"proc/cpuinfo": "flags : fpu hypervisor\n"})["SMT"].host_check
 
     assert found.value == "none is shown (a hypervisor may hide it)"
 
@@ -231,30 +231,30 @@ def test_a_guest_cannot_be_sure_that_there_is_no_smt() -> None:
 def test_isolated_cpus_that_we_may_not_use_are_of_no_use() -> None:
     host = a_host(cores_per_node=4, allowed=frozenset({0, 1}))
 
-    found = examined({f"{CPU}/isolated": "2-3\n"}, host=host)["isolated CPUs"].finding
+    found = examined({f"{CPU}/isolated": "2-3\n"}, host=host)["isolated CPUs"].host_check
 
     assert (found.state, found.value) == ("warning", "2-3 isolated; ours are 0-1")
     assert (found.mend or "").startswith("taskset -c 2-3 ")
 
 
 def test_the_scheduler_does_not_spread_threads_over_several_isolated_cpus() -> None:
-    several = examined({f"{CPU}/isolated": "0-1\n"})["isolated CPUs"].finding
+    several = examined({f"{CPU}/isolated": "0-1\n"})["isolated CPUs"].host_check
     single = examined({f"{CPU}/isolated": "1\n", f"{CPU}/nohz_full": "1\n"})["isolated CPUs"]
 
     assert several.state == "warning"
-    assert single.finding.state == "ok"
-    assert single.finding.value == "1 isolated, 1 without ticks; ours are 0-1"
+    assert single.host_check.state == "ok"
+    assert single.host_check.value == "1 isolated, 1 without ticks; ours are 0-1"
 
 
 def test_interrupts_are_sent_to_the_cpus_that_are_not_ours() -> None:
     found = examined(host=a_host(cores_per_node=4, allowed=frozenset({1, 2})))["IRQ affinity"]
 
-    assert found.finding.value == "2 of 2 on CPUs 1-2"
+    assert found.host_check.value == "2 of 2 on CPUs 1-2"
     assert found.changes == (
         Change(path="proc/irq/24/smp_affinity_list", prior="0-1", value="0,3"),
         Change(path="proc/irq/25/smp_affinity_list", prior="1", value="0,3"),
     )
-    assert found.finding.undo == (
+    assert found.host_check.undo == (
         "echo 0-1 > /proc/irq/24/smp_affinity_list; echo 1 > /proc/irq/25/smp_affinity_list"
     )
 
@@ -262,7 +262,7 @@ def test_interrupts_are_sent_to_the_cpus_that_are_not_ours() -> None:
 def test_interrupts_elsewhere_disturb_nobody() -> None:
     host = a_host(cores_per_node=4, allowed=frozenset({2, 3}))
 
-    assert examined(host=host)["IRQ affinity"].finding.state == "ok"
+    assert examined(host=host)["IRQ affinity"].host_check.state == "ok"
 
 
 def test_interrupts_are_never_sent_to_isolated_cpus() -> None:
@@ -276,7 +276,7 @@ def test_interrupts_are_never_sent_to_isolated_cpus() -> None:
 def test_where_every_cpu_is_ours_interrupts_have_nowhere_else_to_go() -> None:
     found = examined()["IRQ affinity"]
 
-    assert found.finding.value == "2 of 2 on CPUs 0-1; none is spared"
+    assert found.host_check.value == "2 of 2 on CPUs 0-1; none is spared"
     assert not found.changes
 
 
@@ -328,7 +328,7 @@ def test_where_every_cpu_is_ours_interrupts_have_nowhere_else_to_go() -> None:
 def test_a_quota_anywhere_above_us_is_found(
     files: dict[str, str | None], value: str, mend: str, undo: str
 ) -> None:
-    found = examined(files)["CPU quota"].finding
+    found = examined(files)["CPU quota"].host_check
 
     assert (found.state, found.value) == ("warning", value)
     assert (found.mend, found.undo) == (mend, undo)
@@ -337,7 +337,7 @@ def test_a_quota_anywhere_above_us_is_found(
 def test_the_tightest_quota_is_shown_and_all_are_lifted() -> None:
     found = examined(
         {GROUP: "400000 100000\n", "sys/fs/cgroup/user.slice/session/cpu.max": "100000 100000\n"}
-    )["CPU quota"].finding
+    )["CPU quota"].host_check
 
     assert found.value == "1.00 CPUs in /sys/fs/cgroup/user.slice/session"
     assert (found.mend or "").count("echo max") == 2
@@ -350,7 +350,7 @@ def test_a_group_outside_of_what_is_mounted_has_the_limits_of_the_mount() -> Non
         "sys/fs/cgroup/cpu.max": "100000 100000\n",
     }
 
-    assert examined(files)["CPU quota"].finding.value == "1.00 CPUs in /sys/fs/cgroup"
+    assert examined(files)["CPU quota"].host_check.value == "1.00 CPUs in /sys/fs/cgroup"
 
 
 def test_busy_processes_are_named_with_their_share_of_a_cpu() -> None:
@@ -362,7 +362,7 @@ def test_busy_processes_are_named_with_their_share_of_a_cpu() -> None:
             "proc/200/stat": process("a (b) c", 140),
             "proc/202/stat": process("new\x1b", 15, started=999),
         },
-    )["busy processes"].finding
+    )["busy processes"].host_check
 
     assert found.value == "110 % of a CPU: a (b) c (200) 80 %, new? (202) 30 %"
     assert (found.mend, found.undo) == ("kill -STOP 200 202", "kill -CONT 200 202")
@@ -375,7 +375,7 @@ def test_a_number_that_was_used_again_is_another_process() -> None:
             "proc/stat": stat(user=20, idle=10_080),
             "proc/200/stat": process("new", 20, started=999),
         },
-    )["busy processes"].finding
+    )["busy processes"].host_check
 
     assert found.value == "40 % of a CPU: new (200) 40 %"
 
@@ -383,13 +383,13 @@ def test_a_number_that_was_used_again_is_another_process() -> None:
 def test_corebound_itself_is_no_foreign_process() -> None:
     found = examined(
         later={"proc/stat": stat(user=50, idle=10_050), "proc/77/stat": process("corebound", 60)}
-    )["busy processes"].finding
+    )["busy processes"].host_check
 
     assert (found.state, found.value) == ("ok", "0 % of a CPU")
 
 
 def test_work_that_no_process_shows_counts_too() -> None:
-    found = examined(later={"proc/stat": stat(user=50, idle=10_050)})["busy processes"].finding
+    found = examined(later={"proc/stat": stat(user=50, idle=10_050)})["busy processes"].host_check
 
     assert found.state == "warning"
     assert found.value == "100 % of a CPU, by nothing that is shown here"
@@ -402,7 +402,7 @@ def test_a_thread_of_the_kernel_is_named_but_cannot_be_stopped() -> None:
             "proc/stat": stat(user=40, idle=10_060),
             "proc/30/stat": process("kswapd0", 40, parent=2),
         },
-    )["busy processes"].finding
+    )["busy processes"].host_check
 
     assert found.value == "80 % of a CPU: kswapd0 (30) 80 %"
     assert (found.mend, found.undo) == ("see what keeps the kernel busy: top", None)
@@ -410,18 +410,18 @@ def test_a_thread_of_the_kernel_is_named_but_cannot_be_stopped() -> None:
 
 def test_steal_is_judged_now_and_since_the_start() -> None:
     # 5 of 100 ticks; 5 of 10,100 since the start.
-    now = examined(later={"proc/stat": stat(idle=10_095, steal=5)})["steal"].finding
+    now = examined(later={"proc/stat": stat(idle=10_095, steal=5)})["steal"].host_check
     # 1,000 of 11,000 then, and of 11,100 now.
     ever = examined(
         {"proc/stat": stat(steal=1_000)}, later={"proc/stat": stat(idle=10_100, steal=1_000)}
-    )["steal"].finding
+    )["steal"].host_check
 
     assert (now.state, now.value) == ("warning", "5.0 % now, 0.0 % since the machine started")
     assert (ever.state, ever.value) == ("warning", "0.0 % now, 9.0 % since the machine started")
 
 
 def test_pages_on_their_way_to_the_disk_are_seen() -> None:
-    found = examined(later={"proc/vmstat": "pswpin 0\npswpout 12\n"})["swap"].finding
+    found = examined(later={"proc/vmstat": "pswpin 0\npswpout 12\n"})["swap"].host_check
 
     assert found.value == "0 B of 8.0 GiB used, 12 pages moved just now"
 
@@ -431,16 +431,16 @@ def test_without_swap_swappiness_has_no_effect() -> None:
 
     found = examined(files)
 
-    assert found["swap"].finding.value == "there is none"
-    assert found["swappiness"].finding.state == "ok"
+    assert found["swap"].host_check.value == "there is none"
+    assert found["swappiness"].host_check.state == "ok"
 
 
 def test_numa_balancing_matters_only_between_nodes() -> None:
     files = {"proc/sys/kernel/numa_balancing": "1\n"}
 
-    assert examined(files)["NUMA balancing"].finding.state == "ok"
+    assert examined(files)["NUMA balancing"].host_check.state == "ok"
     found = examined(files, host=a_host(nodes=2))["NUMA balancing"]
-    assert found.finding.value == "on, 2 nodes"
+    assert found.host_check.value == "on, 2 nodes"
     assert found.changes == (Change(path="proc/sys/kernel/numa_balancing", prior="1", value="0"),)
 
 
@@ -450,25 +450,25 @@ def test_counters_that_are_kept_from_users_do_not_bind_the_privileged() -> None:
         "proc/self/status": "CapEff:\t000001ffffffffff\n",
     }
 
-    assert examined(files)["perf_event_paranoid"].finding.state == "ok"
+    assert examined(files)["perf_event_paranoid"].host_check.state == "ok"
     # Under sudo the doctor is privileged, and whoever measures is not.
-    assert examined(files, sudo=True)["perf_event_paranoid"].finding.state == "warning"
+    assert examined(files, sudo=True)["perf_event_paranoid"].host_check.state == "warning"
 
 
 def test_missing_tools_say_what_is_lost_and_where_to_get_them() -> None:
     found = examined(tools=PROGRAMS - {"numactl"})
 
-    assert found["numactl"].finding.state == "warning"
-    assert found["numactl"].finding.mend == "apt-get install numactl"
-    assert found["numactl"].finding.undo == "apt-get remove numactl"
-    assert found["perf"].finding.state == "ok"
+    assert found["numactl"].host_check.state == "warning"
+    assert found["numactl"].host_check.mend == "apt-get install numactl"
+    assert found["numactl"].host_check.undo == "apt-get remove numactl"
+    assert found["perf"].host_check.state == "ok"
 
 
 def test_environments_that_are_not_made_are_named() -> None:
     found = examined(environments={"numpy": True, "pytorch": False, "mindspore": False})
 
-    assert found["environments"].finding.value == "1 of 3 made, not pytorch, mindspore"
-    assert found["environments"].finding.mend == "corebound environment make pytorch mindspore"
+    assert found["environments"].host_check.value == "1 of 3 made, not pytorch, mindspore"
+    assert found["environments"].host_check.mend == "corebound environment make pytorch mindspore"
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from corebound.store import codec
 GOLDEN = Path(__file__).parents[1] / "golden" / "doctor.txt"
 
 
-def findings_of_a_busy_laptop() -> tuple[HostCheck, ...]:
+def checks_of_a_busy_laptop() -> tuple[HostCheck, ...]:
     found = examined(
         {
             "proc/200/stat": process("browser", 100),
@@ -42,17 +42,17 @@ def findings_of_a_busy_laptop() -> tuple[HostCheck, ...]:
         tools=frozenset({"taskset", "hwloc-calc"}),
         environments={"numpy": True, "pytorch": False},
     )
-    return tuple(one.finding for one in found.values())
+    return tuple(one.host_check for one in found.values())
 
 
-def a_finding(check: str, state: State, value: str) -> HostCheck:
+def a_host_check(check: str, state: State, value: str) -> HostCheck:
     return HostCheck(
         check=check, group="load", state=state, value=value, why="", mend=None, undo=None
     )
 
 
-def test_findings_are_printed_as_they_were_reviewed() -> None:
-    shown = describe(findings_of_a_busy_laptop()) + "\n"
+def test_checks_are_printed_as_they_were_reviewed() -> None:
+    shown = describe(checks_of_a_busy_laptop()) + "\n"
 
     if os.environ.get("COREBOUND_GOLDEN") == "write":
         GOLDEN.write_text(shown, "utf-8")
@@ -60,12 +60,12 @@ def test_findings_are_printed_as_they_were_reviewed() -> None:
 
 
 def test_nothing_is_wider_than_a_terminal_but_a_command() -> None:
-    for line in describe(findings_of_a_busy_laptop()).splitlines():
+    for line in describe(checks_of_a_busy_laptop()).splitlines():
         assert len(line) <= 80 or line.startswith(("    mend: ", "    undo: ")), line
 
 
 def test_before_a_run_only_warnings_are_said_a_line_each() -> None:
-    lines = brief(findings_of_a_busy_laptop())
+    lines = brief(checks_of_a_busy_laptop())
 
     assert lines[:2] == ("warning: governor: schedutil", "warning: turbo: on")
     assert all(line.startswith("warning: ") and len(line) <= 80 for line in lines)
@@ -93,8 +93,8 @@ def test_a_setting_that_did_not_take_says_so() -> None:
     )
 
 
-def test_a_run_keeps_its_findings() -> None:
-    run = replace(a_run(), preflight=findings_of_a_busy_laptop())
+def test_a_run_keeps_what_was_checked() -> None:
+    run = replace(a_run(), preflight=checks_of_a_busy_laptop())
 
     assert codec.decode_run(codec.encode(run)) == run
 
@@ -111,17 +111,17 @@ def test_a_record_from_before_there_was_a_doctor_still_reads() -> None:
     [
         (None, None, "not looked at", {"Host's state": "unavailable: not looked at"}),
         (
-            (a_finding("load", "ok", "0.1"), a_finding("steal", "ok", "0 %")),
+            (a_host_check("load", "ok", "0.1"), a_host_check("steal", "ok", "0 %")),
             True,
             "2 checks",
             {"Host's state": "nothing stood out"},
         ),
         (
             (
-                a_finding("load", "warning", "2.3 over the last minute"),
-                a_finding("turbo", "unavailable", "no switch of turbo here"),
-                a_finding("governor", "unavailable", "no cpufreq here"),
-                a_finding("THP", "warning", "always"),
+                a_host_check("load", "warning", "2.3 over the last minute"),
+                a_host_check("turbo", "unavailable", "no switch of turbo here"),
+                a_host_check("governor", "unavailable", "no cpufreq here"),
+                a_host_check("THP", "warning", "always"),
             ),
             False,
             "load, THP; 2 others unavailable",

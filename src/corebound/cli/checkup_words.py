@@ -24,24 +24,22 @@ _NAME_WIDTH = max(len("perf_event_paranoid"), *map(len, _HEADINGS)) + 1
 _STATE_WIDTH = len("unavailable") + 1
 
 
-def describe(findings: Sequence[HostCheck]) -> str:
-    """All findings. Commands are never wrapped, so that they can be copied."""
-    lines = [_headline(findings)]
-    for group, found in groupby(findings, key=lambda finding: finding.group):
+def describe(checks: Sequence[HostCheck]) -> str:
+    """All checks. Commands are never wrapped, so that they can be copied."""
+    lines = [_headline(checks)]
+    for group, found in groupby(checks, key=lambda seen: seen.group):
         lines += ["", _HEADINGS[group]]
-        for finding in found:
-            lines += _finding(finding)
+        for seen in found:
+            lines += _host_check(seen)
     return "\n".join(lines)
 
 
-def brief(findings: Sequence[HostCheck]) -> tuple[str, ...]:
+def brief(checks: Sequence[HostCheck]) -> tuple[str, ...]:
     """The warnings, a line each."""
     return tuple(
-        textwrap.shorten(
-            f"warning: {finding.check}: {finding.value}", width=_WIDTH, placeholder=" …"
-        )
-        for finding in findings
-        if finding.state == "warning"
+        textwrap.shorten(f"warning: {seen.check}: {seen.value}", width=_WIDTH, placeholder=" …")
+        for seen in checks
+        if seen.state == "warning"
     )
 
 
@@ -58,8 +56,8 @@ def outcomes(found: Sequence[Outcome]) -> Iterator[str]:
             yield f"    somebody had set it to {one.meanwhile} since it was tuned"
 
 
-def _headline(findings: Sequence[HostCheck]) -> str:
-    states = [finding.state for finding in findings]
+def _headline(checks: Sequence[HostCheck]) -> str:
+    states = [seen.state for seen in checks]
     warnings = states.count("warning")
     return (
         f"{warnings} {'warning' if warnings == 1 else 'warnings'}, {states.count('ok')} ok, "
@@ -67,23 +65,23 @@ def _headline(findings: Sequence[HostCheck]) -> str:
     )
 
 
-def _finding(finding: HostCheck) -> Iterator[str]:
-    state = f"{_SIGNS[finding.state]} {finding.state:{_STATE_WIDTH}}"
-    head = f"  {finding.check:{_NAME_WIDTH}}{state}"
+def _host_check(seen: HostCheck) -> Iterator[str]:
+    state = f"{_SIGNS[seen.state]} {seen.state:{_STATE_WIDTH}}"
+    head = f"  {seen.check:{_NAME_WIDTH}}{state}"
     yield from textwrap.wrap(
-        head + finding.value,
+        head + seen.value,
         width=_WIDTH,
         subsequent_indent=" " * len(head),
         drop_whitespace=True,
         break_long_words=False,
         break_on_hyphens=False,
     )
-    if finding.state != "warning":
+    if seen.state != "warning":
         return
     yield from textwrap.wrap(
-        finding.why, width=_WIDTH, initial_indent="    ", subsequent_indent="    "
+        seen.why, width=_WIDTH, initial_indent="    ", subsequent_indent="    "
     )
-    if finding.mend is not None:
-        yield f"    mend: {finding.mend}"
-    if finding.undo is not None:
-        yield f"    undo: {finding.undo}"
+    if seen.mend is not None:
+        yield f"    mend: {seen.mend}"
+    if seen.undo is not None:
+        yield f"    undo: {seen.undo}"

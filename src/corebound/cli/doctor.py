@@ -69,20 +69,20 @@ def doctor(
 
 
 def preflight(ready: Session, console: Console) -> Session:
-    """Warn before a run begins, a line each, and keep the findings with the run.
+    """Warn before a run begins, a line each, and keep the checks with the run.
 
     A run that goes on keeps those with which it began.
     """
     judged = _look(_LIVE, ready.run.host.topology, means=False)
-    findings = tuple(one.finding for one in judged if one.finding.group not in _SAID_BY_RUN)
-    lines = checkup_words.brief(findings)
+    checks = tuple(one.host_check for one in judged if one.host_check.group not in _SAID_BY_RUN)
+    lines = checkup_words.brief(checks)
     for line in lines:
         console.print(Text(line), soft_wrap=True)
     if lines:
         console.print(Text("`corebound doctor` says why these matter and how to mend them."))
     if ready.run.preflight is not None:
         return ready
-    return replace(ready, run=replace(ready.run, preflight=findings))
+    return replace(ready, run=replace(ready.run, preflight=checks))
 
 
 def _examine(root: Path) -> tuple[Judged, ...]:
@@ -128,12 +128,12 @@ def _environments() -> dict[str, bool]:
 
 
 def _show(judged: Sequence[Judged], root: Path, *, as_json: bool) -> None:
-    findings = [one.finding for one in judged]
+    checks = [one.host_check for one in judged]
     standing = tuning.standing(root)
     if as_json:
-        _print_json({"findings": findings, "tuned": standing})
+        _print_json({"checks": checks, "tuned": standing})
         return
-    typer.echo(checkup_words.describe(findings))
+    typer.echo(checkup_words.describe(checks))
     if any(one.changes for one in judged):
         typer.echo(
             "\nThe commands are for root; `corebound doctor --tune` runs those for settings."
@@ -154,14 +154,14 @@ def _tune(judged: Sequence[Judged], root: Path, *, as_json: bool) -> None:
     mendable = [one for one in judged if one.changes]
     _say("These settings would spoil measurements and are changed now:", as_json=as_json)
     for one in mendable:
-        _say(f"  {one.finding.check}: {one.finding.value}", as_json=as_json)
-        _say(f"    {one.finding.mend}", as_json=as_json)
+        _say(f"  {one.host_check.check}: {one.host_check.value}", as_json=as_json)
+        _say(f"    {one.host_check.mend}", as_json=as_json)
     if not tuning.writable(changes, root):
         raise HostError(
             what="none of these settings may be changed by us.",
             where="corebound doctor --tune",
             mend="Run it as root, or run these commands as root yourself:\n"
-            + "\n".join(f"    {one.finding.mend}" for one in mendable),
+            + "\n".join(f"    {one.host_check.mend}" for one in mendable),
         )
     with ExitStack() as stack:
         _keep_runs_away(stack, root)

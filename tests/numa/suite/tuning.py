@@ -104,8 +104,8 @@ tuned = look()
 restore(ROOT, Disk())
 json.dump(
     {
-        "spoilt": {one.finding.check: asdict(one.finding) for one in spoilt},
-        "tuned": {one.finding.check: asdict(one.finding) for one in tuned},
+        "spoilt": {one.host_check.check: asdict(one.host_check) for one in spoilt},
+        "tuned": {one.host_check.check: asdict(one.host_check) for one in tuned},
         "wanted": {change.path: change.value for change in changes},
         "outcomes": [asdict(one) for one in outcomes],
         "kills": kills,

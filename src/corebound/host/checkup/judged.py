@@ -1,4 +1,4 @@
-"""A finding together with the settings that would mend it, and the commands for those."""
+"""A check together with the settings that would mend it, and the commands for those."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """A finding, and what of the host root may safely change to mend it."""
+    """A check, and what of the host root may safely change to mend it."""
 
-    finding: HostCheck
+    host_check: HostCheck
     changes: tuple[Change, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What a check is about; it makes its findings."""
+    """What a check is about; it makes its check."""
 
     check: str
     group: Group
@@ -66,11 +66,11 @@ class Subject:
 
     def ok(self, value: str) -> Judged:
         """Nothing to mend."""
-        return Judged(finding=self._finding("ok", value))
+        return Judged(host_check=self._host_check("ok", value))
 
     def unavailable(self, value: str) -> Judged:
         """The host does not show it; `value` says what is missing."""
-        return Judged(finding=self._finding("unavailable", value))
+        return Judged(host_check=self._host_check("unavailable", value))
 
     def unreadable(self, text: str) -> Judged:
         """The host shows something that means nothing to us."""
@@ -78,19 +78,19 @@ class Subject:
 
     def warning(self, value: str, *, mend: str, undo: str | None = None) -> Judged:
         """Something that only a person may mend."""
-        return Judged(finding=self._finding("warning", value, mend=mend, undo=undo))
+        return Judged(host_check=self._host_check("warning", value, mend=mend, undo=undo))
 
     def mendable(self, value: str, changes: Sequence[Change]) -> Judged:
         """Something that settings mend; the commands follow from them."""
-        finding = self._finding(
+        made = self._host_check(
             "warning",
             value,
             mend=command((change.path, change.value) for change in changes),
             undo=command((change.path, change.prior) for change in changes),
         )
-        return Judged(finding=finding, changes=tuple(changes))
+        return Judged(host_check=made, changes=tuple(changes))
 
-    def _finding(
+    def _host_check(
         self, state: State, value: str, *, mend: str | None = None, undo: str | None = None
     ) -> HostCheck:
         return HostCheck(
