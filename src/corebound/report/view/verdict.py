@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from corebound.model.plan import Cell, Scalar
+from corebound.model.plan import Scalar
 from corebound.report.view.figure import figure_of
-from corebound.report.view.page import Flag, Hero, Piece, Text
+from corebound.report.view.flags import flags
+from corebound.report.view.page import Hero, Piece, Text
 from corebound.report.view.study import CellStudy, Duel, Study
 from corebound.report.view.words import (
     bounds,
@@ -16,13 +17,9 @@ from corebound.report.view.words import (
     speedup,
     strong,
     time_text,
-    times_slower,
 )
 from corebound.stats.compare import Comparison
-from corebound.units import duration, percent
-
-# A setting this much slower than the baseline is a trap that readers must see.
-_TRAP_RATIO = 0.5
+from corebound.units import percent
 
 
 def hero(study: Study, checks_passed: int, checks: int) -> Hero:
@@ -41,7 +38,7 @@ def hero(study: Study, checks_passed: int, checks: int) -> Hero:
         context=", ".join(filter(None, (parameters, f"on {study.run.host.name}"))),
         verdict=verdict,
         support=support,
-        flags=_flags(study, checks_passed, checks),
+        flags=flags(study, checks_passed, checks),
     )
 
 
@@ -208,94 +205,3 @@ def _short_baseline(study: Study) -> str:
         return "its baseline"
     duel = study.ranked[0]
     return compared_with(duel.cell.cell, duel.baseline.cell)
-
-
-def _flags(study: Study, checks_passed: int, checks: int) -> tuple[Flag, ...]:
-    flags = [_trap(study), _lost(study), _unsettled(study), _skipped(study)]
-    if checks:
-        all_passed = checks_passed == checks
-        flags.append(
-            Flag(
-                tone="good" if all_passed else "warn",
-                sign="✓" if all_passed else "!",
-                title=f"{checks_passed} of {checks} fairness checks passed",
-                detail="each evaluated from the records",
-                link="#fairness",
-            )
-        )
-    return tuple(flag for flag in flags if flag is not None)
-
-
-def _trap(study: Study) -> Flag | None:
-    if not study.ranked:
-        return None
-    cell, comparison = study.ranked[-1].cell, study.ranked[-1].comparison
-    if comparison.verdict != "slower" or comparison.speedup_ratio > _TRAP_RATIO:
-        return None
-    return Flag(
-        tone="bad",
-        sign="▼",
-        title=f"{times_slower(comparison.speedup_ratio)}: {full_name(cell.cell)}",
-        detail=_waiting(cell),
-        link="#settings",
-    )
-
-
-def _waiting(cell: CellStudy) -> str:
-    summary = cell.summary
-    each = f"{time_text(summary.median_ns)} {figure_of((cell,)).each}"
-    if summary.cpu_median_ns is None:
-        return each
-    return f"{each}, {duration(summary.cpu_median_ns)} of CPU time"
-
-
-def _lost(study: Study) -> Flag | None:
-    counts = {
-        status: sum(cell.summary.count(status) for cell in study.cells)
-        for status in ("invalid", "failed", "timed-out")
-    }
-    lost = {status: number for status, number in counts.items() if number}
-    if not lost:
-        return None
-    said = ", ".join(f"{number} {status}" for status, number in lost.items())
-    total = sum(cell.summary.attempts - cell.summary.count("skipped") for cell in study.cells)
-    noun = "launch" if sum(lost.values()) == 1 else "launches"
-    return Flag(
-        tone="warn",
-        sign="!",
-        title=f"{said} {noun}",
-        detail=f"of {total}; none of them is in any figure",
-        link="#launches",
-    )
-
-
-def _unsettled(study: Study) -> Flag | None:
-    unsettled = sum(cell.summary.unsettled for cell in study.cells)
-    if not unsettled:
-        return None
-    total = sum(len(cell.summary.launches) for cell in study.cells)
-    return Flag(
-        tone="warn",
-        sign="!",
-        title=f"{count(unsettled, 'launch', 'launches')} never became steady",
-        detail=f"of {total}; counted, because leaving them out would flatter",
-        link="#launches",
-    )
-
-
-def _skipped(study: Study) -> Flag | None:
-    skipped = [cell.cell for cell in study.cells if cell.summary.count("skipped")]
-    if not skipped:
-        return None
-    return Flag(
-        tone="plain",
-        sign="–",
-        title=f"{count(len(skipped), 'cell')} skipped",
-        detail=f"this host cannot hold {_names(skipped)}",
-        link="#skipped" if any(cell.is_measured for cell in study.cells) else "#launches",
-    )
-
-
-def _names(cells: list[Cell]) -> str:
-    named = list(dict.fromkeys(full_name(cell).split(",")[0] for cell in cells))
-    return named[0] if len(named) == 1 else f"{named[0]} and {len(named) - 1} more"
