@@ -120,11 +120,12 @@ def test_a_product_on_a_gpu_is_checked_against_the_cpus(tmp_path: Path) -> None:
 
 SAID = """
 import torch
+from corebound.worker.workload import WorkloadError
 from corebound.workloads import distributed_pytorch, gemm_pytorch
 torch.backends.cuda.is_built = lambda: {built}
 try:
     {call}
-except Exception as error:
+except WorkloadError as error:
     print(type(error).__name__, error)
 """
 

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -35,7 +36,7 @@ app.add_typer(environments.app, name="environment")
 app.add_typer(exchange.app, name="import")
 
 
-def _version(wanted: bool) -> None:  # noqa: FBT001  # typer calls it so
+def _version(*, wanted: bool) -> None:
     if wanted:
         typer.echo(f"corebound {__version__}")
         raise typer.Exit
@@ -44,13 +45,12 @@ def _version(wanted: bool) -> None:  # noqa: FBT001  # typer calls it so
 @app.callback()
 def _main(
     *,
-    version: bool = typer.Option(
-        False,  # noqa: FBT003  # typer takes defaults so
-        "--version",
-        help="Say the version and end.",
-        callback=_version,
-        is_eager=True,
-    ),
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Say the version and end.", callback=_version, is_eager=True
+        ),
+    ] = False,
 ) -> None:
     """Take the options of corebound itself."""
 

@@ -37,7 +37,7 @@ class Ordered(Part):
     def _remember(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         made = handler(data)
         if isinstance(data, Mapping):
-            made._written = tuple(data)  # noqa: SLF001  # its own
+            made._written = tuple(data)  # noqa: SLF001  # `made` is of this class; pydantic hands no self
         return made
 
     @model_serializer(mode="wrap")

@@ -225,7 +225,7 @@ class Scenario(Settings):
     ) -> Self:
         made = handler(data)
         if isinstance(info.context, Mapping):
-            made._line = info.context.get("line")  # noqa: SLF001  # its own
+            made._line = info.context.get("line")  # noqa: SLF001  # `made` is of this class; pydantic hands no self
         return made
 
     def document(self) -> dict[str, Any]:

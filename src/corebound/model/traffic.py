@@ -62,17 +62,17 @@ class Traffic:
             raise ValueError("a traffic's shape and client are known ones")
         if self.requests < 1 or self.warmup_requests < 0 or not self.timeout_s > 0:
             raise ValueError("a traffic has requests, and time for them")
-        _matches(self.shape == "closed", self.concurrency, "concurrency")
-        _matches(self.shape in OPEN, self.rate_per_s, "rate_per_s")
-        _matches(self.shape == "multi-stream", self.samples_a_query, "samples_a_query")
-        _matches(self.shape == "server", self.bound_ms, "bound_ms")
+        _matches("concurrency", self.concurrency, belongs=self.shape == "closed")
+        _matches("rate_per_s", self.rate_per_s, belongs=self.shape in OPEN)
+        _matches("samples_a_query", self.samples_a_query, belongs=self.shape == "multi-stream")
+        _matches("bound_ms", self.bound_ms, belongs=self.shape == "server")
         if self.samples_a_query and self.requests % self.samples_a_query:
             raise ValueError("a traffic's queries are whole")
         if self.client == "ab" and self.shape != "closed":
             raise ValueError("ab sends in a closed loop only")
 
 
-def _matches(belongs: bool, value: float | None, name: str) -> None:  # noqa: FBT001  # one asks it
+def _matches(name: str, value: float | None, *, belongs: bool) -> None:
     if belongs != (value is not None) or (value is not None and not value > 0):
         raise ValueError(f"`{name}` is above 0 where its shape has it, and absent elsewhere")
 

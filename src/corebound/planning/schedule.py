@@ -19,5 +19,5 @@ def order(keys: Iterable[str], *, seed: int, scenario: str, block: int) -> tuple
         block: The block's number, from 0.
     """
     shuffled = sorted(keys)
-    random.Random(f"{seed}/{scenario}/{block}").shuffle(shuffled)  # noqa: S311  # no secret
+    random.Random(f"{seed}/{scenario}/{block}").shuffle(shuffled)  # noqa: S311  # an order to get again, no secret
     return tuple(shuffled)

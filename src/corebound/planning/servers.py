@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import PurePath
+from typing import get_args
 
 from corebound.model.measure import Measure, WarmupIterations
 from corebound.model.plan import Cell, Framework, Placement, Scalar
-from corebound.model.traffic import OPEN, Shape, Traffic
+from corebound.model.traffic import OPEN, Client, Shape, Traffic
 
 # What a server finds in the folder it is started in.
 CONFIGURATION = "config.properties"
@@ -38,6 +39,10 @@ TAKES: Mapping[str, frozenset[Shape]] = {
     "query": frozenset({"multi-stream"}),
     "bound_ms": frozenset({"server"}),
 }
+
+
+_SHAPES: Mapping[str, Shape] = {shape: shape for shape in get_args(Shape)}
+_CLIENTS: Mapping[str, Client] = {client: client for client in get_args(Client)}
 
 
 def server_words(cell: Cell, python: str) -> tuple[str, ...]:
@@ -73,6 +78,7 @@ def traffic_of(cell: Cell, measure: Measure, *, seed: int) -> Traffic:
 
     Raises:
         ValueError: its parameters do not make a traffic; the text says why.
+        KeyError: its traffic or its client is none of the choices.
     """
     parameters = dict(cell.parameters)
     warmup = measure.warmup
@@ -81,14 +87,14 @@ def traffic_of(cell: Cell, measure: Measure, *, seed: int) -> Traffic:
     else:
         warm = max(LEAST_WARM_UP, round(measure.iterations * WARM_UP_SHARE))
     return Traffic(
-        shape=str(parameters.get("traffic", "closed")),  # type: ignore[arg-type]  # it checks
+        shape=_SHAPES[str(parameters.get("traffic", "closed"))],
         requests=measure.iterations,
         warmup_requests=warm,
         concurrency=_whole(parameters, "concurrency"),
         rate_per_s=_number(parameters, "rate"),
         samples_a_query=_whole(parameters, "query"),
         bound_ms=_number(parameters, "bound_ms"),
-        client=str(parameters.get("client", "corebound")),  # type: ignore[arg-type]  # likewise
+        client=_CLIENTS[str(parameters.get("client", "corebound"))],
         seed=seed,
         # It is the launch's deadline that ends what takes too long.
         timeout_s=measure.timeout_s,

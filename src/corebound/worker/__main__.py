@@ -170,7 +170,7 @@ def _pipe(descriptor: int, flags: int) -> int:
     if not is_ours:
         # A framework's launcher closes what it hands on, but holds its own.
         return os.open(f"/proc/{os.getppid()}/fd/{descriptor}", flags)
-    os.set_inheritable(descriptor, False)  # noqa: FBT003  # it takes no keywords
+    os.set_inheritable(descriptor, False)
     return descriptor
 
 
@@ -181,7 +181,7 @@ def main() -> int:
     try:
         work(wire.decode_request(orders.readline()), orders, reply)
     # The worker's edge: whatever a workload raises becomes a record.
-    except BaseException as error:  # noqa: BLE001  # its one home
+    except BaseException as error:  # noqa: BLE001  # the edge: what a workload raises, exits included, is to be told
         mend = error.mend if isinstance(error, WorkloadError) else None
         what = str(error) or type(error).__name__
         if not isinstance(error, WorkloadError):

@@ -170,13 +170,13 @@ def find(target: str) -> Callable[..., object]:
             what=f"no module `{module_name}` was found.",
             mend="Put it beside the scenario file, or add its package to the environment.",
         ) from error
-    function = getattr(module, function_name, None)
+    function: object = getattr(module, function_name, None)
     if not callable(function):
         raise WorkloadError(
             what=f"`{module_name}` has no function `{function_name}`.",
             mend="Name a function of that module that returns the step.",
         )
-    return function  # type: ignore[no-any-return]  # a name found at run time has no other type
+    return function
 
 
 def make(request: Request) -> Workload:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import mindspore.dataset as ds
 import numpy as np
@@ -21,6 +20,15 @@ SOURCE_PIXELS = 64
 BATCHES_A_LOOK = 20
 
 
+class Batches(Protocol):
+    """MindSpore's iterator over a data set."""
+
+    def __next__(self) -> Any: ...
+
+    def stop(self) -> None:
+        """End the threads that prepare batches."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
     """Batches without end, prepared ahead by the pipeline's own threads.
@@ -32,7 +40,7 @@ class Pipeline:
         folder: Where tuning leaves what it found.
     """
 
-    source: Iterator[Any]
+    source: Batches
     batches: int
     expected: tuple[int, ...]
     folder: Path
@@ -62,7 +70,7 @@ class Pipeline:
 
     def teardown(self) -> None:
         """Stop the pipeline and take away what tuning wrote."""
-        self.source.stop()  # type: ignore[attr-defined]  # MindSpore's iterator has it
+        self.source.stop()
         shutil.rmtree(self.folder)
 
 
@@ -80,7 +88,7 @@ def pipeline(
     """
     folder = Path(tempfile.mkdtemp())
     if autotune:
-        ds.config.set_enable_autotune(True, str(folder / "tuned"))  # noqa: FBT003  # it takes no keywords
+        ds.config.set_enable_autotune(True, str(folder / "tuned"))
         ds.config.set_autotune_interval(BATCHES_A_LOOK)
     pixels = np.random.randint(256, size=(IMAGES, SOURCE_PIXELS, SOURCE_PIXELS, 3))
     columns = (pixels.astype(np.uint8), np.arange(IMAGES, dtype=np.int32))

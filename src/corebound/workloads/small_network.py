@@ -74,7 +74,7 @@ class Numbers:
 
 def numbers(shape: Shape) -> Numbers:
     """Make the numbers; the same for one shape in every framework and launch."""
-    source = random.Random(SEED)  # noqa: S311  # weights, no secret
+    source = random.Random(SEED)  # noqa: S311  # weights to get again, no secret
 
     def uniform(count: int, low: float, high: float) -> array[float]:
         span = high - low

@@ -161,7 +161,7 @@ def _allow_connections(order: GeneratorOrder) -> None:
 def main() -> int:
     """Carry out one order; 0 if it was, 1 if it failed and the runner knows why."""
     for descriptor in (wire.REQUEST_FD, wire.REPLY_FD):
-        os.set_inheritable(descriptor, False)  # noqa: FBT003  # it takes no keywords
+        os.set_inheritable(descriptor, False)
     talk = Talk(os.fdopen(wire.REQUEST_FD, "rb"), os.fdopen(wire.REPLY_FD, "wb"))
     try:
         order = traffic.decode_order(talk.orders.readline())
@@ -171,7 +171,7 @@ def main() -> int:
             with asyncio.Runner(loop_factory=new_loop) as runner:
                 runner.run(generate(order, talk))
     # The generator's edge: whatever befell it becomes a record.
-    except BaseException as error:  # noqa: BLE001  # as at the worker's edge
+    except BaseException as error:  # noqa: BLE001  # a process of its own has an edge of its own, as the worker has
         if isinstance(error, CoreboundError):
             what, mend = f"{error.where}: {error.what}", error.mend
         else:
