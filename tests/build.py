@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import date, timedelta
 from typing import Any
 
 from corebound.model.plan import Binding, Cell, Command, Placement, Slot, Threads
@@ -23,6 +24,7 @@ from corebound.model.record import (
     Worker,
 )
 from corebound.model.scenario import Scenario
+from corebound.model.series import Point, Series
 from corebound.model.serving import Served
 from corebound.model.topology import Cache, CoreKey, Cpu, CpuId, Node, NodeId, Topology
 from corebound.model.traffic import Answered, Client, GeneratorOrder, Shape, Traffic, Warmed
@@ -404,3 +406,37 @@ def a_served(
         cpu_ns=400_000_000,
         restarts=0,
     )
+
+
+def a_point(figure: float | None = 100.0, *, day: int = 0, **changes: Any) -> Point:
+    """A night's figure, so many days after the first of January, each of a commit of its own."""
+    at = f"{date(2026, 1, 1) + timedelta(days=day)}T02:00:00Z"
+    sha = f"{day:040x}"
+    point = Point(
+        at=at,
+        run=f"run{day}",
+        commit=Commit(sha=sha, subject=f"change {day}", committed_at=at, dirty=False),
+        figure=figure,
+        bounds=None,
+        launches=(),
+        missing=None if figure is not None else "failed: no reason",
+        circumstances=(("kernel", "6.1"),),
+    )
+    return replace(point, **changes)
+
+
+def a_series(figures: Sequence[float | None], **changes: Any) -> Series:
+    """A night for every figure."""
+    series = Series(
+        project=None,
+        host="h0",
+        host_name="host",
+        scenario="matmul",
+        title="Matrix product",
+        cell="default",
+        unit="ns",
+        margin=0.02,
+        reproduce=("corebound", "run", "matmul.yaml"),
+        points=tuple(a_point(figure, day=day) for day, figure in enumerate(figures)),
+    )
+    return replace(series, **changes)

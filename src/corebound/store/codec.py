@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
 
 from corebound.model.record import PROFILE_SCHEMA, SCHEMA, ImportedProfile, Launch, Run
+from corebound.model.series import SERIES_SCHEMA, Series
 
 
 class UnreadableError(ValueError):
@@ -16,6 +18,11 @@ class UnreadableError(ValueError):
 class _Line(msgspec.Struct, frozen=True):
     kind: Literal["run", "launch"]
     record: msgspec.Raw
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    schema: int
+    series: tuple[Series, ...]
 
 
 class _Version(msgspec.Struct, frozen=True):
@@ -28,6 +35,7 @@ _version = msgspec.json.Decoder(_Version)
 _run = msgspec.json.Decoder(Run)
 _launch = msgspec.json.Decoder(Launch)
 _profile = msgspec.json.Decoder(ImportedProfile)
+_series = msgspec.json.Decoder(_Kept)
 
 
 def encode(record: Run | Launch) -> bytes:
@@ -85,6 +93,28 @@ def decode_profile(data: bytes) -> ImportedProfile:
         raise UnreadableError(str(error)) from None
     raise UnreadableError(
         f"it was written by a newer corebound (schema {schema}, this one knows {PROFILE_SCHEMA})"
+    )
+
+
+def encode_series(series: Sequence[Series]) -> bytes:
+    """Write series as the whole of their file."""
+    return _encoder.encode(_Kept(schema=SERIES_SCHEMA, series=tuple(series))) + b"\n"
+
+
+def decode_series(data: bytes) -> tuple[Series, ...]:
+    """Read series back.
+
+    Raises:
+        UnreadableError: they are none, damaged, or of a newer corebound.
+    """
+    try:
+        schema = _version.decode(data).schema
+        if schema <= SERIES_SCHEMA:
+            return _series.decode(data).series
+    except (msgspec.DecodeError, ValueError) as error:
+        raise UnreadableError(str(error)) from None
+    raise UnreadableError(
+        f"it was written by a newer corebound (schema {schema}, this one knows {SERIES_SCHEMA})"
     )
 
 

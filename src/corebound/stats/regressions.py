@@ -1,0 +1,88 @@
+"""Changes in a suite's history: which series stepped, and which of the steps are findings."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from corebound.model.series import Point, Series
+from corebound.stats.change_points import CONFIDENCE, Night, Step, find_steps
+from corebound.stats.interval import Interval
+from corebound.stats.multiplicity import benjamini_hochberg
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A lasting change in one series; `step` has indices into its points.
+
+    `clear`: it stands as one of all the suite's steps, of which some look like
+    one by chance.
+    """
+
+    series: Series
+    step: Step
+    clear: bool
+
+    @property
+    def id(self) -> str:
+        """Stays itself from night to night: of the series, and the point it was first seen at."""
+        first = self.first_bad
+        named = f"{self.series.id} {first.commit.sha if first.commit else first.at}"
+        return hashlib.sha256(named.encode()).hexdigest()[:10]
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether it got worse: every figure is one of which less is better."""
+        return self.step.direction == "up"
+
+    @property
+    def last_good(self) -> Point:
+        """The last point that is surely before it."""
+        return self.series.points[self.step.last_good]
+
+    @property
+    def first_bad(self) -> Point:
+        """The first point that is surely after it."""
+        return self.series.points[self.step.first_bad]
+
+
+def nights_of(series: Series) -> tuple[Night, ...]:
+    """The points as `find_steps` takes them."""
+    return tuple(
+        Night(
+            figure=point.figure,
+            key=repr(point.circumstances),
+            interval=_interval(point),
+        )
+        for point in series.points
+    )
+
+
+def _interval(point: Point) -> Interval | None:
+    if point.bounds is None:
+        return None
+    low, high = point.bounds
+    return Interval(low=low, high=high, confidence=CONFIDENCE)
+
+
+def changes(suite: Sequence[Series]) -> tuple[Change, ...]:
+    """Every step of every series, largest first.
+
+    Args:
+        suite: All the series that are judged together.
+
+    Source: of the steps that the detectors' votes let through, `clear` are those that
+    Benjamini & Hochberg keep over the suite.
+    """
+    found = [
+        (series, step)
+        for series in suite
+        for step in find_steps(nights_of(series), threshold=series.margin)
+    ]
+    clear = benjamini_hochberg([step.p_value for _, step in found])
+    made = [
+        Change(series=series, step=step, clear=is_clear)
+        for (series, step), is_clear in zip(found, clear, strict=True)
+    ]
+    return tuple(sorted(made, key=lambda one: (-abs(one.step.ratio - 1), one.series.id)))

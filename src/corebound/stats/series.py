@@ -1,0 +1,143 @@
+"""From records to series: what each cell of a run came to, joined over runs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import msgspec
+
+from corebound.model.measure import Measure, measured
+from corebound.model.plan import Cell
+from corebound.model.record import Launch, Run, ScenarioSource
+from corebound.model.scenario import Scenario
+from corebound.model.series import Point, Series
+from corebound.stats.summary import CellSummary, summarise
+
+_canonical = msgspec.json.Encoder(order="sorted")
+
+
+def series_of_run(run: Run, launches: Sequence[Launch]) -> tuple[Series, ...]:
+    """What one run says: for each cell it launched, a series of one point.
+
+    Cells that the host could not hold are left out: they have no history.
+
+    Args:
+        run: The run.
+        launches: Its launches, in any order; those that profile are passed over.
+
+    Raises:
+        pydantic.ValidationError: a recorded scenario is none this version can read.
+    """
+    scenarios = {
+        source.document["name"]: (source, Scenario.model_validate(source.document))
+        for source in run.scenarios
+    }
+    by_cell: dict[str, list[Launch]] = {}
+    for launch in launches:
+        if launch.kind == "measure" and launch.status != "skipped":
+            by_cell.setdefault(launch.cell.id, []).append(launch)
+    return tuple(
+        _series(run, *scenarios[own[0].cell.scenario], own)
+        for _, own in sorted(by_cell.items())
+        if own[0].cell.scenario in scenarios
+    )
+
+
+def joined(series: Iterable[Series]) -> tuple[Series, ...]:
+    """Put the points of equal series together, oldest first.
+
+    Whatever else a series says, its latest point says. By id.
+    """
+    by_id: dict[str, list[Series]] = {}
+    for one in series:
+        by_id.setdefault(one.id, []).append(one)
+    result = []
+    for _, parts in sorted(by_id.items()):
+        parts.sort(key=lambda part: part.points[-1].at)
+        points = sorted((point for part in parts for point in part.points), key=_moment)
+        result.append(replace(parts[-1], points=tuple(points)))
+    return tuple(result)
+
+
+def _moment(point: Point) -> tuple[str, str]:
+    return point.at, point.run or ""
+
+
+def _series(
+    run: Run, source: ScenarioSource, scenario: Scenario, launches: Sequence[Launch]
+) -> Series:
+    cell = launches[0].cell
+    measure = measured(scenario, run.profile)
+    summary = summarise(cell, launches, measure.warmup)
+    return Series(
+        project=None,
+        host=run.host.id,
+        host_name=run.host.name,
+        scenario=scenario.name,
+        title=scenario.title,
+        cell=cell.key,
+        unit="ns",
+        margin=measure.margin,
+        reproduce=_reproduce(run, source, cell),
+        points=(
+            Point(
+                at=run.started_at,
+                run=run.id,
+                commit=run.commit,
+                figure=summary.median_ns,
+                bounds=_bounds(summary),
+                launches=tuple(one.median_ns for one in summary.launches),
+                missing=_missing(summary, launches),
+                circumstances=_circumstances(run, scenario, measure, cell),
+            ),
+        ),
+    )
+
+
+def _bounds(summary: CellSummary) -> tuple[float, float] | None:
+    interval = summary.interval
+    return None if interval is None else (interval.low, interval.high)
+
+
+def _missing(summary: CellSummary, launches: Sequence[Launch]) -> str | None:
+    if summary.median_ns is not None:
+        return None
+    reasons = (f"{launch.status}: {launch.reason}" for launch in launches if launch.reason)
+    return next(reasons, "no launch was ok")
+
+
+def _reproduce(run: Run, source: ScenarioSource, cell: Cell) -> tuple[str, ...]:
+    words = ["corebound", "run", source.path]
+    if run.profile is not None:
+        words += ["--profile", run.profile]
+    for axis, value in cell.axes:
+        words += ["--only", f"{axis}={value}"]
+    return tuple(words)
+
+
+def _circumstances(
+    run: Run, scenario: Scenario, measure: Measure, cell: Cell
+) -> tuple[tuple[str, str], ...]:
+    """What a commit of the project under test is not to blame for.
+
+    What is measured counts, not how often or how it is called.
+    """
+    allowed = [cpu.id for cpu in run.host.topology.allowed]
+    lock = next((one for one in run.environments if one.name == cell.environment), None)
+    substance = (
+        scenario.document()["workload"],
+        replace(cell, axes=(), where=""),
+        measure.model_dump(mode="json", include={"iterations", "warmup"}),
+    )
+    return (
+        ("kernel", run.host.kernel),
+        ("CPUs", _digest((run.host.cpu_model, allowed))),
+        ("environment", _digest((lock.python, lock.packages)) if lock else ""),
+        ("scenario", _digest(substance)),
+    )
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(_canonical.encode(value)).hexdigest()[:12]

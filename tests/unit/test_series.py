@@ -1,0 +1,122 @@
+"""What a run adds to the history of its cells, and what of a history is a change."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+from build import a_launch, a_machine, a_run, a_scenario, a_series
+from corebound.model.record import Commit, Launch, Run
+from corebound.planning.expand import expand
+from corebound.stats.regressions import changes
+from corebound.stats.series import joined, series_of_run
+from corebound.store import histories
+
+SCENARIO = a_scenario(name="matmul")
+CELLS = expand(SCENARIO, "matmul.yaml", None)
+
+
+def a_night(
+    day: int, *, launches: tuple[Launch, ...] | None = None
+) -> tuple[Run, tuple[Launch, ...]]:
+    run = a_run(
+        scenarios=(SCENARIO,), run_id=f"run{day:02}", started_at=f"2026-03-{day:02}T02:00:00Z"
+    )
+    made = launches or tuple(
+        a_launch(cell=cell, block=block, position=position)
+        for block in range(3)
+        for position, cell in enumerate(CELLS)
+    )
+    return run, made
+
+
+def test_every_cell_launched_has_one_point_a_run() -> None:
+    series = series_of_run(*a_night(1))
+
+    assert [one.cell for one in series] == sorted(cell.key for cell in CELLS)
+    assert all(len(one.points) == 1 and len(one.points[0].launches) == 3 for one in series)
+    assert all(one.points[0].bounds is not None for one in series)
+
+
+def test_runs_join_to_one_series_a_cell_oldest_first() -> None:
+    nights = [series_of_run(*a_night(day)) for day in (3, 1, 2)]
+
+    series = joined(one for night in nights for one in night)
+
+    assert len(series) == len(CELLS)
+    for one in series:
+        assert [point.run for point in one.points] == ["run01", "run02", "run03"]
+
+
+def test_a_night_without_a_good_launch_says_why_and_has_no_figure() -> None:
+    bad = replace(a_launch(cell=CELLS[0]), status="failed", reason="out of memory")
+
+    point = series_of_run(*a_night(1, launches=(bad,)))[0].points[0]
+
+    assert point.figure is None
+    assert point.missing == "failed: out of memory"
+
+
+def test_a_cell_that_the_host_cannot_hold_has_no_history() -> None:
+    skipped = replace(a_launch(cell=CELLS[0]), status="skipped", reason="too many CPUs")
+
+    assert series_of_run(*a_night(1, launches=(skipped,))) == ()
+
+
+def test_another_kernel_begins_another_segment_and_another_commit_does_not() -> None:
+    run, launches = a_night(1)
+    newer = replace(run, host=replace(a_machine(), kernel="7.0"))
+    committed = Commit(
+        sha="b" * 40, subject="new", committed_at="2026-03-01T00:00:00Z", dirty=False
+    )
+
+    one, other, third = (
+        series_of_run(each, launches)[0].points[0].circumstances
+        for each in (run, newer, replace(run, commit=committed))
+    )
+
+    assert one != other
+    assert one == third
+
+
+def test_a_step_is_a_regression_where_figures_went_up() -> None:
+    noise = random.Random(1)
+    figures = [100 * (1.1 if night >= 30 else 1) * noise.gauss(1, 0.01) for night in range(60)]
+
+    found = changes([a_series(figures), a_series(figures[::-1], cell="binding=node")])
+
+    assert {(one.series.cell, one.is_regression, one.clear) for one in found} == {
+        ("default", True, True),
+        ("binding=node", False, True),
+    }
+    assert all(abs(one.step.at - 30) <= 1 for one in found)
+
+
+def test_a_change_keeps_its_id_as_nights_are_added() -> None:
+    noise = random.Random(1)
+    figures = [100 * (1.1 if night >= 30 else 1) * noise.gauss(1, 0.01) for night in range(60)]
+
+    ids = [changes([a_series(figures[:nights])])[0].id for nights in (50, 60)]
+
+    assert ids[0] == ids[1]
+
+
+def test_histories_come_back_as_they_were_kept(tmp_path: Path) -> None:
+    series = (a_series([1.0, 2.0], project="sunpy"),)
+
+    histories.keep("sunpy", series, tmp_path)
+    histories.keep("sunpy", series, tmp_path)
+
+    assert histories.read_all(tmp_path) == (series, ())
+
+
+def test_a_file_that_holds_no_history_is_named_and_passed_over(tmp_path: Path) -> None:
+    histories.keep("sunpy", (a_series([1.0]),), tmp_path)
+    broken = tmp_path / "histories" / "0.json"
+    broken.write_text("{}")
+
+    series, faults = histories.read_all(tmp_path)
+
+    assert len(series) == 1
+    assert [fault.file for fault in faults] == [str(broken)]
