@@ -28,7 +28,7 @@ def test_a_pool_sized_before_binding_is_named_and_one_of_a_single_thread_is_not(
     found = recorded("small-network-threads")["bound-after-start"]
 
     assert keys(found) == ["binding=one-cpu,bind=after-start,threads=default"]
-    assert "117× the CPU time of `bind: before-start`" in found.what
+    assert "115× the CPU time of `bind: before-start`" in found.what
 
 
 def test_binding_mindspore_after_its_start_costs_nothing_and_is_left_alone() -> None:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
-from scipy import ndimage
 
+from corebound.stats.elbow import cuts_before_elbow
 from corebound.stats.pelt import change_points
 
 SteadyKind = Literal["steady", "warm-up then steady", "slowdown", "never steady"]
@@ -18,11 +19,8 @@ SteadyKind = Literal["steady", "warm-up then steady", "slowdown", "never steady"
 # The worse kind last, for a launch of several workers is as its worst.
 _KINDS: tuple[SteadyKind, ...] = ("steady", "warm-up then steady", "slowdown", "never steady")
 
-# What a cut must gain, in multiples of ln n. The 15 of Barrett et al. (2017) cuts the
-# noise of real launches; 30 agrees best with labelled ones (docs/statistics.md).
-_PENALTY = 30.0
-_MIN_SEGMENT = 10
-# With so few samples that penalty would let every step pass.
+_MIN_SEGMENT = 2
+# With so few samples there is no elbow to be seen: what a cut must gain, in multiples of ln n.
 _SHORT = 50
 _SHORT_PENALTY = 10.0
 _SHORT_MIN_SEGMENT = 5
@@ -36,6 +34,7 @@ _LEAST_STEADY = 1 / 6
 # Shorter spells of speed are luck, not a slowdown to warn of.
 _LEAST_SLOWED = 1 / 20
 _OUTLIER_WINDOW = 200
+_NEVER_OUTLIERS = 20
 # Longer series are looked at in so many groups: the cost of cutting grows with the
 # square, and a start need not be known to the iteration among thousands.
 _MOST_POINTS = 3000
@@ -103,15 +102,19 @@ def _find(series_ns: NDArray[np.float64]) -> SteadyState:
     n = series_ns.size
     if n < 2:
         return SteadyState(kind="steady", start=0)
-    # A clock that saw no time pass saw less than its own step: a logarithm needs some.
+    # A clock that saw no time pass saw less than its own step: a ratio needs some.
     series_ns = np.maximum(series_ns, 1.0)
-    logs = np.log(series_ns)
-    head = _head(logs)
+    ratios = series_ns / np.median(series_ns)
+    head = _head(ratios)
+    # A segment of few samples would take the head in with what comes after it.
+    skipped = head if n < _SHORT else 0
     # Where in the whole series the samples are that are no outliers.
-    at = head + np.flatnonzero(~_outliers(logs[head:]))
-    segments = np.split(series_ns[at], _cuts(logs[at]))
+    at = skipped + np.flatnonzero(~_outliers(ratios[skipped:]))
+    bounds = [int(at[cut]) for cut in _cuts(ratios[at])]
+    # Outliers place no cut, but they are samples, and count where one is.
+    segments = np.split(series_ns[skipped:], [bound - skipped for bound in bounds])
     first = _first_steady(segments)
-    start = int(at[sum(map(len, segments[:first]))]) if first else head
+    start = max(bounds[first - 1] if first else 0, head)
     if start > n * (1 - _LEAST_STEADY):
         return SteadyState(kind="never steady", start=unsettled_start(n))
     faster = sum(len(part) for part in segments[:first] if _shift(part, segments[-1]) < 0)
@@ -120,34 +123,46 @@ def _find(series_ns: NDArray[np.float64]) -> SteadyState:
     return SteadyState(kind="warm-up then steady" if start else "steady", start=start)
 
 
-def _head(logs: NDArray[np.float64]) -> int:
+def _head(ratios: NDArray[np.float64]) -> int:
     """How many of the first samples stand out from what comes after, at most half.
 
     These are too few to be a segment: they are told by being longer than nine
     in ten of the second half, and by more than a wider margin.
     """
-    half = logs.size // 2
-    longest = np.quantile(logs[half:], 0.9) + math.log1p(2 * _MARGIN)
-    ordinary = np.flatnonzero(logs[:half] <= longest)
+    half = ratios.size // 2
+    longest = np.quantile(ratios[half:], 0.9) * (1 + 2 * _MARGIN)
+    ordinary = np.flatnonzero(ratios[:half] <= longest)
     return int(ordinary[0]) if ordinary.size else half
 
 
-def _outliers(logs: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Samples further from their neighbours' median than 3 times what 98 % spread."""
-    size = min(_OUTLIER_WINDOW, logs.size)
-    middle = ndimage.median_filter(logs, size, mode="nearest")
-    low = ndimage.percentile_filter(logs, 1, size, mode="nearest")
-    high = ndimage.percentile_filter(logs, 99, size, mode="nearest")
-    return np.abs(logs - middle) > 3 * (high - low)
+def _outliers(ratios: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Samples further from the median than 3 times what 98 % spread, in any window they are in.
+
+    The first few are never outliers: what is slow there may be warming up.
+    """
+    outliers = np.zeros(ratios.size, dtype=np.bool_)
+    later = ratios[_NEVER_OUTLIERS:]
+    size = min(_OUTLIER_WINDOW, later.size)
+    if size == 0:
+        return outliers
+    low, middle, high = np.quantile(sliding_window_view(later, size), (0.01, 0.5, 0.99), axis=1)
+    reach = 3 * (high - low)
+    above = np.pad(middle + reach, size - 1, constant_values=np.inf)
+    below = np.pad(middle - reach, size - 1, constant_values=-np.inf)
+    most = sliding_window_view(above, size).min(axis=1)
+    least = sliding_window_view(below, size).max(axis=1)
+    outliers[_NEVER_OUTLIERS:] = (later > most) | (later < least)
+    return outliers
 
 
-def _cuts(logs: NDArray[np.float64]) -> tuple[int, ...]:
-    """Where mean or variance change, by factors: on logarithms a slow phase is no noisier."""
-    short = logs.size < _SHORT
+def _cuts(ratios: NDArray[np.float64]) -> tuple[int, ...]:
+    """Where mean or variance change."""
+    if ratios.size >= _SHORT:
+        return cuts_before_elbow(ratios, min_segment=_MIN_SEGMENT, variance_floor=_VARIANCE_FLOOR)
     return change_points(
-        logs,
-        penalty=(_SHORT_PENALTY if short else _PENALTY) * math.log(logs.size),
-        min_segment=_SHORT_MIN_SEGMENT if short else _MIN_SEGMENT,
+        ratios,
+        penalty=_SHORT_PENALTY * math.log(ratios.size),
+        min_segment=_SHORT_MIN_SEGMENT,
         variance_floor=_VARIANCE_FLOOR,
     )
 
