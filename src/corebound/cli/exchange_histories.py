@@ -1,0 +1,159 @@
+"""`corebound import asv` and `import pyperf`: histories that other tools measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.text import Text
+
+from corebound.cli.plan import Json
+from corebound.cli.site import Records
+from corebound.errors import Fault
+from corebound.exchange import asv_project, kept, pyperf_files
+from corebound.exchange.kept import Kept
+from corebound.model.series import Series
+
+ProjectName = Annotated[str | None, typer.Option("--project", help="What to call the project.")]
+
+
+def asv(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DIR", help="The folder of asv.conf.json, that file, or a folder of results."
+        ),
+    ],
+    *,
+    project: ProjectName = None,
+    repo: Annotated[
+        Path | None,
+        typer.Option("--repo", help="A clone of its repository, for the subjects of commits."),
+    ] = None,
+    records: Records = Path("reports/records"),
+    as_json: Json = False,
+) -> None:
+    """Import the history of a project that asv measured."""
+    with _Bar(Console(stderr=True, highlight=False)) as bar:
+        found = asv_project.read(folder, name=project, repo=repo, progress=bar.show)
+    known = (
+        () if found.unknown is None else (("commits the repository does not have", found.unknown),)
+    )
+    tell(
+        found.project,
+        (("result files", found.files), *known),
+        kept.keep(found.project, found.series, records),
+        found.faults,
+        as_json=as_json,
+    )
+
+
+def pyperf(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="Files that pyperf wrote.")
+    ],
+    *,
+    project: ProjectName = None,
+    records: Records = Path("reports/records"),
+    as_json: Json = False,
+) -> None:
+    """Import what pyperf measured: a point of each benchmark's history a file."""
+    name = project or "pyperf"
+    with _Bar(Console(stderr=True, highlight=False)) as bar:
+        found = pyperf_files.read_all(files, project=name, progress=bar.show)
+    tell(
+        name,
+        (("files", found.files),),
+        kept.keep(name, found.series, records),
+        found.faults,
+        as_json=as_json,
+    )
+
+
+def tell(
+    project: str,
+    counts: Sequence[tuple[str, int]],
+    history: Kept,
+    faults: Sequence[Fault],
+    *,
+    as_json: bool,
+) -> None:
+    """Say what a project's history holds now, and what was passed over.
+
+    Args:
+        project: Its name.
+        counts: What was read, in words, and how many.
+        history: As it was kept.
+        faults: What could not be read; for people, on stderr.
+        as_json: For a script.
+    """
+    points = [point for one in history.series for point in one.points]
+    document: dict[str, Any] = {
+        "project": project,
+        "file": str(history.file),
+        **{name.replace(" ", "_"): number for name, number in counts},
+        "series": len(history.series),
+        "points": len(points),
+        "figures": sum(point.figure is not None for point in points),
+        "added": history.added,
+        "faults": faults,
+    }
+    if as_json:
+        typer.echo(msgspec.json.format(msgspec.json.encode(document), indent=1).decode())
+        return
+    warnings = Console(stderr=True, highlight=False, soft_wrap=True)
+    for fault in faults:
+        warnings.print(Text(f"warning: {fault}"))
+    console = Console(highlight=False, soft_wrap=True)
+    said = ", ".join(f"{number:,} {name}" for name, number in counts)
+    console.print(Text(f"{project}: {said}"))
+    console.print(
+        Text(
+            f"{len(history.series):,} series of {len(points):,} points, "
+            f"{document['figures']:,} of them with a figure; {history.added:,} are new"
+        )
+    )
+    for one in _unlike(history.series):
+        console.print(Text(one))
+    console.print(Text(f"kept in {history.file}"))
+
+
+def _unlike(series: Sequence[Series]) -> list[str]:
+    """Series without a single figure, which no page can draw."""
+    empty = [one for one in series if all(point.figure is None for point in one.points)]
+    reasons = {point.missing for one in empty for point in one.points[-1:]}
+    if not empty:
+        return []
+    named = "; ".join(sorted(reason for reason in reasons if reason)[:3])
+    return [f"{len(empty):,} series have no figure ({named})"]
+
+
+class _Bar:
+    """Shows how many files were read, on a terminal."""
+
+    def __init__(self, console: Console) -> None:
+        self._bar = Progress(
+            TextColumn("reading results"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task = self._bar.add_task("", total=None)
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self._bar.stop()
+
+    def show(self, done: int, total: int) -> None:
+        """Move the bar."""
+        self._bar.update(self._task, completed=done, total=total)

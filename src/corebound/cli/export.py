@@ -1,0 +1,182 @@
+"""`corebound export`: records in the formats of other tools."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from corebound.cli.site import Records
+from corebound.errors import Fault, InputError
+from corebound.exchange import asv_export, asv_results, dashboards, pyperf_export, table
+from corebound.exchange.cells import CellOfRun, cells_of
+from corebound.exchange.reading import Unreadable
+from corebound.store import jsonl
+from corebound.store.jsonl import Stored
+
+
+class Format(StrEnum):
+    """What `export` can write."""
+
+    ASV = "asv"
+    PYPERF = "pyperf"
+    BENCHER = "bencher"
+    GITHUB = "github-action-benchmark"
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+# Others hold the state of one moment: figures of two runs would be mixed up.
+_HISTORIES = (Format.ASV, Format.CSV, Format.PARQUET)
+_ONE_RUN = {
+    Format.PYPERF: pyperf_export.suite,
+    Format.BENCHER: dashboards.bencher,
+    Format.GITHUB: dashboards.github_action,
+}
+
+
+def export(
+    format_: Annotated[Format, typer.Argument(metavar="FORMAT", help=", ".join(Format))],
+    *,
+    out: Annotated[
+        Path, typer.Option("--out", help="The file to write; of asv, the folder of its results.")
+    ],
+    run: Annotated[
+        str | None,
+        typer.Option(
+            "--run", help="The run's id. Without it: the latest, or all for asv, csv, parquet."
+        ),
+    ] = None,
+    records: Records = Path("reports/records"),
+) -> None:
+    """Write records for asv, pyperf, Bencher, github-action-benchmark, or as a table."""
+    faults: list[Fault] = []
+    cells = _cells(_chosen(records, run, every=format_ in _HISTORIES), faults)
+    if format_ is Format.ASV:
+        _write_asv(cells, out, faults)
+    elif format_ is Format.PARQUET:
+        _write(out, table.as_parquet(cells, str(out)))
+    elif format_ is Format.CSV:
+        _write(out, table.as_csv(cells).encode())
+    else:
+        _write(out, _ONE_RUN[format_](_with_figures(cells, out, faults)).encode())
+    warnings = Console(stderr=True, highlight=False, soft_wrap=True)
+    for fault in faults:
+        warnings.print(Text(f"warning: {fault}"))
+    typer.echo(out)
+
+
+def _chosen(records: Path, wanted: str | None, *, every: bool) -> list[Stored]:
+    """Runs, oldest first."""
+    stored = [jsonl.read(file) for file in jsonl.files(records)]
+    stored.sort(key=lambda one: (one.run.started_at, one.run.id))
+    if wanted is not None:
+        stored = [one for one in stored if one.run.id == wanted]
+    if not stored:
+        raise InputError(
+            what="there is no run." if wanted is None else f"there is no run {wanted}.",
+            where=str(records),
+            mend="Measure with `corebound run`, or name another folder with --records.",
+        )
+    return stored if every or wanted is not None else stored[-1:]
+
+
+def _cells(stored: Sequence[Stored], faults: list[Fault]) -> list[CellOfRun]:
+    cells: list[CellOfRun] = []
+    for one in stored:
+        own, unreadable = cells_of(one.run, one.launches, str(one.file))
+        cells += own
+        faults += (*one.faults, *unreadable)
+    return cells
+
+
+def _left_out(where: Path, what: str, mend: str) -> Fault:
+    return Fault(file=str(where), line=None, what=what, mend=mend)
+
+
+def _with_figures(cells: list[CellOfRun], out: Path, faults: list[Fault]) -> list[CellOfRun]:
+    """The cells that have a figure; the others are named."""
+    good = [one for one in cells if one.summary.median_ns is not None]
+    if not good:
+        raise InputError(
+            what="no cell of the run has a figure.",
+            where=str(out),
+            mend="Look at its launches with `corebound report`, or name another with --run.",
+        )
+    faults += [
+        _left_out(out, f"{one.cell.id} is left out: {one.trouble}.", "Its records tell more.")
+        for one in cells
+        if one.summary.median_ns is None
+    ]
+    return good
+
+
+def _write_asv(cells: list[CellOfRun], out: Path, faults: list[Fault]) -> None:
+    of_commits = [one for one in cells if one.run.commit is not None]
+    runs = {one.run.id: one.run for one in cells}
+    faults += [
+        _left_out(
+            out,
+            f"run {run.id} is left out: it is of no commit.",
+            "Measure in a repository's working tree: asv orders results by commit.",
+        )
+        for run in runs.values()
+        if run.commit is None
+    ]
+    faults += [
+        _left_out(
+            out,
+            f"run {run.id} measured changes that were not committed.",
+            "asv cannot tell: its figures stand as those of the commit.",
+        )
+        for run in runs.values()
+        if run.commit is not None and run.commit.dirty
+    ]
+    if not of_commits:
+        raise InputError(
+            what="no run is of a commit, and asv orders results by commit.",
+            where=str(out),
+            mend="Measure in a repository's working tree, or export csv.",
+        )
+    for name, text in asv_export.documents(of_commits, _benchmarks(out)).items():
+        _write(out / name, text.encode())
+
+
+def _benchmarks(out: Path) -> dict[str, Any]:
+    """What benchmarks.json holds already: asv's own benchmarks stay beside ours."""
+    file = out / asv_export.BENCHMARKS
+    try:
+        told = asv_results.document(file.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except (OSError, Unreadable) as error:
+        told = error
+    if not isinstance(told, dict):
+        raise InputError(
+            what="it is no benchmarks.json of asv.",
+            where=str(file),
+            mend="Delete it, or name another folder with --out.",
+        )
+    return told
+
+
+def _write(file: Path, data: bytes) -> None:
+    """Write a file whole or not at all."""
+    fresh = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        fresh.write_bytes(data)
+        fresh.replace(file)
+    except OSError as error:
+        fresh.unlink(missing_ok=True)
+        raise InputError(
+            what=f"it cannot be written: {error.strerror}.",
+            where=str(file),
+            mend="Name another place with --out.",
+        ) from error

@@ -1,0 +1,237 @@
+"""An asv project's directory: its configuration, its trees of results, and what is wrong there."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from corebound.errors import Fault, InputError
+from corebound.exchange import asv_results, asv_series
+from corebound.exchange.asv_results import ResultFile
+from corebound.exchange.asv_series import Known, Project
+from corebound.exchange.commits import described
+from corebound.exchange.reading import Unreadable, clean
+from corebound.model.series import Series
+
+CONFIGURATION = "asv.conf.json"
+# Of benchmarks that asv.conf.json has no threshold for: that of our own scenarios.
+MARGIN = 0.02
+_ABOUT = ("machine.json", "benchmarks.json")
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where an asv project keeps what.
+
+    Attributes:
+        name: What the project is called.
+        results: The folder of its results.
+        repo: Its repository, where that is a folder of this host.
+        thresholds: As in `Project`.
+    """
+
+    name: str
+    results: Path
+    repo: Path | None
+    thresholds: Sequence[tuple[re.Pattern[str], float]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """What a project's results came to.
+
+    Attributes:
+        project: Its name.
+        series: By id.
+        files: How many result files were read.
+        unknown: How many commits the repository does not have; None without one.
+        faults: What could not be read and was passed over.
+    """
+
+    project: str
+    series: tuple[Series, ...]
+    files: int
+    unknown: int | None
+    faults: tuple[Fault, ...]
+
+
+def read(path: Path, *, name: str | None, repo: Path | None, progress: Progress) -> Read:
+    """Read all results of a project; damaged files are named and passed over.
+
+    Args:
+        path: Its folder, its asv.conf.json, or its folder of results.
+        name: What to call it instead.
+        repo: A clone of its repository, for the subjects of commits.
+        progress: Called with how many files are read, of how many.
+
+    Raises:
+        InputError: there is no result that can be read.
+    """
+    place = find(path)
+    faults: list[Fault] = []
+    files, benchmarks = _read_all(place.results, progress, faults)
+    where = repo or place.repo
+    commits = described(where, (file.commit for file in files.values())) if where else {}
+    dated = []
+    for source, file in files.items():
+        if file.date_ms is None and file.commit not in commits:
+            mend = "Name the project's repository with --repo."
+            faults.append(_fault(source, Unreadable("it does not tell its commit's date.", mend)))
+        else:
+            dated.append(file)
+    if not dated:
+        raise _nothing(place.results, faults)
+    project = Project(
+        name=name or place.name,
+        benchmarks=benchmarks,
+        commits=commits,
+        thresholds=place.thresholds,
+        margin=MARGIN,
+    )
+    hashes = {file.commit for file in dated}
+    return Read(
+        project=project.name,
+        series=asv_series.series_of(project, dated),
+        files=len(dated),
+        unknown=len(hashes - set(commits)) if where else None,
+        faults=tuple(faults),
+    )
+
+
+def find(path: Path) -> Place:
+    """Where a project keeps its results.
+
+    Raises:
+        InputError: its asv.conf.json is none, or there is no such folder.
+    """
+    file = path if path.is_file() else path / CONFIGURATION
+    if file.is_file():
+        return _configured(file)
+    if not path.is_dir():
+        raise InputError(
+            what="there is no such folder.",
+            where=str(path),
+            mend=f"Name the folder that {CONFIGURATION} is in, or that of asv's results.",
+        )
+    above = path.resolve().parent / CONFIGURATION
+    if above.is_file() and (place := _configured(above)).results.resolve() == path.resolve():
+        return place
+    name = path.resolve().parent.name if path.name == "results" else path.resolve().name
+    return Place(name=clean(name) or "asv", results=path, repo=None, thresholds=())
+
+
+def _configured(file: Path) -> Place:
+    told = _configuration(file)
+    folder = file.parent
+    repo = told.get("repo")
+    beside = folder / repo if isinstance(repo, str) and "://" not in repo else None
+    return Place(
+        name=clean(str(told.get("project") or folder.resolve().name)),
+        results=folder / str(told.get("results_dir") or "results"),
+        repo=beside if beside is not None and _is_repository(beside) else None,
+        thresholds=_thresholds(told.get("regressions_thresholds"), file),
+    )
+
+
+def _is_repository(folder: Path) -> bool:
+    # A work tree, or a bare one.
+    return (folder / ".git").exists() or (folder / "objects").is_dir()
+
+
+def _configuration(file: Path) -> Mapping[str, Any]:
+    """asv.conf.json, which may have comments; asv reads it as JSON 5 too."""
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise _unreadable(file, error.strerror or str(error)) from error
+    try:
+        told = asv_results.document(data)
+    except Unreadable:
+        # Slow to import, and needed for comments only.
+        json5 = importlib.import_module("json5")
+        try:
+            told = json5.loads(data.decode())
+        except (ValueError, RecursionError) as error:
+            raise _unreadable(file, str(error)) from None
+    if not isinstance(told, dict):
+        raise _unreadable(file, "it holds no object")
+    return told
+
+
+def _unreadable(file: Path, why: str) -> InputError:
+    return InputError(
+        what=f"this configuration of asv cannot be read: {why}.",
+        where=str(file),
+        mend="Mend it, or name the folder of asv's results instead.",
+    )
+
+
+def _thresholds(told: Any, file: Path) -> list[tuple[re.Pattern[str], float]]:
+    found = []
+    try:
+        for pattern, value in (told or {}).items():
+            found.append((re.compile(pattern), float(value)))
+    except (AttributeError, TypeError, ValueError, re.error) as error:
+        raise _unreadable(file, f"its regressions_thresholds: {error}") from None
+    for _, margin in found:
+        if not 0 < margin < math.inf:
+            raise _unreadable(file, f"a threshold of {margin} is not above 0")
+    return found
+
+
+def _read_all(
+    results: Path, progress: Progress, faults: list[Fault]
+) -> tuple[dict[Path, ResultFile], dict[str, Known]]:
+    """Result files by where they are, and what benchmarks.json says, if it is there."""
+    sources = sorted(file for file in results.rglob("*.json") if file.name not in _ABOUT)
+    files = {}
+    for number, source in enumerate(sources):
+        progress(number, len(sources))
+        try:
+            file = asv_results.read(source.read_bytes())
+            # Where it does not tell, its folder does: asv names it by the machine.
+            files[source] = replace(file, machine=file.machine or source.parent.name)
+        except Unreadable as error:
+            faults.append(_fault(source, error))
+        except OSError as error:
+            faults.append(_fault(source, _not_read(error)))
+    progress(len(sources), len(sources))
+    about = results / "benchmarks.json"
+    try:
+        return files, asv_series.known(asv_results.document(about.read_bytes()))
+    except FileNotFoundError:
+        return files, {}
+    except Unreadable as error:
+        faults.append(_fault(about, error))
+    except OSError as error:
+        faults.append(_fault(about, _not_read(error)))
+    return files, {}
+
+
+def _not_read(error: OSError) -> Unreadable:
+    return Unreadable(f"it cannot be read: {error.strerror}.", "Check its permissions.")
+
+
+def _fault(file: Path, error: Unreadable) -> Fault:
+    return Fault(file=str(file), line=None, what=f"passed over, for {error.what}", mend=error.mend)
+
+
+def _nothing(results: Path, faults: Sequence[Fault]) -> InputError:
+    if faults:
+        return InputError(
+            what=f"none of its result files can be read. {faults[0].what}",
+            where=faults[0].file,
+            mend=faults[0].mend,
+        )
+    return InputError(
+        what="there are no result files of asv.",
+        where=str(results),
+        mend=f"Name the folder that {CONFIGURATION} is in, or that of asv's results.",
+    )

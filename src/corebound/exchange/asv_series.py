@@ -1,0 +1,280 @@
+"""From result files of asv to series: one for each machine, environment, benchmark, parameters.
+
+A revision is a point, in the order of commit dates as asv has them. A benchmark whose
+version changes, or a machine that is no longer described as it was, begins a segment.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from corebound.exchange.asv_results import Outcome, ResultFile
+from corebound.exchange.reading import clean
+from corebound.model.record import Commit
+from corebound.model.series import Point, Series
+
+# What asv's own kinds of benchmark are measured in, by the start of their names: for trees
+# without benchmarks.json. Source: asv's documentation, "Benchmark types and attributes".
+_UNITS = (("time", "seconds"), ("mem", "bytes"), ("peakmem", "bytes"))
+_NS = 1e9
+_QUOTED = re.compile(r"""^u?'(.+)'$|^<class '(.+)'>$""")
+_VERSION = "benchmark"
+_OF_VERSION = 12
+_NO_RESULT = "the file has no result for it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What benchmarks.json says of a benchmark.
+
+    Attributes:
+        title: For the eye.
+        unit: In asv's words, such as `seconds`.
+        params: Names of its parameters.
+    """
+
+    title: str
+    unit: str
+    params: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """Whose history it is.
+
+    Attributes:
+        name: As the user or asv.conf.json calls it.
+        benchmarks: What is known of them, by name.
+        commits: What the repository says of them, by hash; those that it lacks are missing.
+        thresholds: asv's `regressions_thresholds`: patterns of benchmarks, and the
+            least change that matters in them.
+        margin: That of all other benchmarks.
+    """
+
+    name: str
+    benchmarks: Mapping[str, Known]
+    commits: Mapping[str, Commit]
+    thresholds: Sequence[tuple[re.Pattern[str], float]]
+    margin: float
+
+
+def known(told: Any) -> dict[str, Known]:
+    """What benchmarks.json says; entries that say nothing are passed over."""
+    entries = told.items() if isinstance(told, dict) else ()
+    return {
+        name: Known(
+            title=str(entry.get("pretty_name") or name),
+            unit=str(entry.get("unit") or unit_of(name)),
+            params=tuple(map(str, entry.get("param_names") or ())),
+        )
+        for name, entry in entries
+        if isinstance(entry, dict)
+    }
+
+
+def unit_of(benchmark: str) -> str:
+    """The unit asv gives a benchmark of such a name that names none itself.
+
+    >>> unit_of("suite.Trees.time_insert"), unit_of("suite.track_size")
+    ('seconds', 'unit')
+    """
+    own = benchmark.rsplit(".", 1)[-1].lower()
+    return next((unit for start, unit in _UNITS if own.startswith(start)), "unit")
+
+
+def series_of(project: Project, files: Iterable[ResultFile]) -> tuple[Series, ...]:
+    """Every series of the files, by id.
+
+    Args:
+        project: Whose files they are.
+        files: In any order; each has a date, or its commit is in the repository.
+    """
+    points: dict[tuple[str, str, str], list[Point]] = {}
+    for file in files:
+        host = _label(file.machine or "unnamed")
+        commit = project.commits.get(file.commit) or Commit(
+            sha=file.commit, subject="", committed_at=moment(file.date_ms or 0), dirty=False
+        )
+        facets = tuple((_label(name), _label(value)) for name, value in file.facets)
+        for outcome in file.outcomes:
+            circumstances = (*facets, (_VERSION, (outcome.version or "")[:_OF_VERSION]))
+            about = _about(project, outcome.benchmark)
+            for cell, point in _points(outcome, about, file.environment, commit, circumstances):
+                points.setdefault((host, outcome.benchmark, cell), []).append(point)
+    made = [_series(project, *key, found) for key, found in points.items()]
+    return tuple(sorted(made, key=lambda one: one.id))
+
+
+def moment(date_ms: int) -> str:
+    """ISO 8601 in UTC, to the second.
+
+    >>> moment(1637362095000)
+    '2021-11-19T22:48:15Z'
+    """
+    return f"{np.datetime64(date_ms // 1000, 's')}Z"
+
+
+def _about(project: Project, benchmark: str) -> Known:
+    found = project.benchmarks.get(benchmark)
+    return found or Known(title=benchmark, unit=unit_of(benchmark), params=())
+
+
+def _series(project: Project, host: str, benchmark: str, cell: str, found: list[Point]) -> Series:
+    about = _about(project, benchmark)
+    found.sort(key=in_order)
+    return Series(
+        project=project.name,
+        host=host,
+        host_name=host,
+        scenario=_label(benchmark),
+        title=_label(about.title),
+        cell=cell,
+        unit="ns" if about.unit == "seconds" else _label(about.unit),
+        margin=_margin(project, benchmark),
+        reproduce=("asv", "run", "--bench", rf"^{re.escape(benchmark)}\b"),
+        points=dated(found),
+    )
+
+
+def in_order(point: Point) -> tuple[str, str]:
+    """What points of imported histories are sorted by."""
+    return point.at, point.commit.sha if point.commit else ""
+
+
+def dated(points: Sequence[Point]) -> tuple[Point, ...]:
+    """Points of files that do not tell a benchmark's version get that of the next that does.
+
+    Old files of asv do not tell it, which is no sign of a change.
+    """
+    result: list[Point] = []
+    version = ""
+    for point in reversed(points):
+        told = dict(point.circumstances)
+        version = told.get(_VERSION) or version
+        if told.get(_VERSION) == version or not version:
+            result.append(point)
+        else:
+            told[_VERSION] = version
+            result.append(replace(point, circumstances=tuple(told.items())))
+    return tuple(reversed(result))
+
+
+def _margin(project: Project, benchmark: str) -> float:
+    """The largest of the thresholds that apply, as asv has it."""
+    own = [margin for pattern, margin in project.thresholds if pattern.match(benchmark)]
+    return max(own, default=project.margin)
+
+
+def _points(
+    outcome: Outcome,
+    about: Known,
+    environment: str,
+    commit: Commit,
+    circumstances: tuple[tuple[str, str], ...],
+) -> Iterator[tuple[str, Point]]:
+    scale = _NS if about.unit == "seconds" else 1.0
+    values = outcome.values
+    for index, cell in enumerate(_cells(outcome.params, about.params, environment)):
+        told = values is None or index < len(values)
+        value = values[index] if values is not None and told else None
+        figure, missing = _figure(value, about.unit, scale) if told else (None, _NO_RESULT)
+        samples = _scaled(_at(outcome.samples, index) or (), scale)
+        yield (
+            cell,
+            Point(
+                at=commit.committed_at,
+                run=None,
+                commit=commit,
+                figure=figure,
+                bounds=None if figure is None else _bounds(_at(outcome.bounds, index), scale),
+                launches=() if figure is None else samples,
+                missing=missing,
+                circumstances=circumstances,
+            ),
+        )
+
+
+def _at(values: Sequence[Any], index: int) -> Any:
+    return values[index] if index < len(values) else None
+
+
+def _figure(value: object, unit: str, scale: float) -> tuple[float | None, str | None]:
+    """A figure in the series' unit, or why there is none: ratios need numbers above 0."""
+    if value is None:
+        return None, "it failed"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None, f"{clean(str(value))[:40]!r} is no number"
+    if isinstance(value, float) and math.isnan(value):
+        return None, "it was skipped"
+    try:
+        figure = float(value) * scale
+    except OverflowError:
+        figure = math.inf
+    if math.isinf(figure):
+        return None, "an infinite figure is none"
+    if figure <= 0:
+        return None, f"{value:g} {unit}: only a figure above 0 can be compared"
+    return figure, None
+
+
+def _bounds(own: tuple[float, float] | None, scale: float) -> tuple[float, float] | None:
+    """The interval of asv, where it has one: a single sample gives an infinite one."""
+    if own is None:
+        return None
+    low, high = own[0] * scale, own[1] * scale
+    return (low, high) if math.isfinite(low) and math.isfinite(high) and low <= high else None
+
+
+def _scaled(samples: Sequence[float], scale: float) -> tuple[float, ...]:
+    scaled = tuple(sample * scale for sample in samples)
+    return scaled if all(map(math.isfinite, scaled)) else ()
+
+
+def _cells(
+    params: Sequence[Sequence[str]], names: Sequence[str], environment: str
+) -> Iterator[str]:
+    """The key of each combination of parameters, in asv's order."""
+    if len(names) != len(params):
+        names = [f"param{number}" for number, _ in enumerate(params, start=1)]
+    axes = [
+        [f"{_label(name)}={value}" for value in _values(values)]
+        for name, values in zip(names, params, strict=True)
+    ]
+    where = f"environment={_label(environment)}"
+    for words in itertools.product(*axes):
+        yield ",".join((*words, where))
+
+
+def _values(values: Sequence[str]) -> list[str]:
+    """Values without their quotes, unless two of them would then be the same."""
+    bare = [_label(_bare(value)) for value in values]
+    if len(set(bare)) == len(bare):
+        return bare
+    quoted = [_label(value) for value in values]
+    twice = Counter(quoted)
+    return [
+        f"{value} ({index})" if twice[value] > 1 else value for index, value in enumerate(quoted)
+    ]
+
+
+def _bare(value: str) -> str:
+    found = _QUOTED.match(value)
+    return (found.group(1) or found.group(2)) if found else value
+
+
+def _label(text: str) -> str:
+    """A text that can be shown; those that were cut or mended still differ from one another."""
+    shown = clean(text)
+    if shown == text:
+        return text
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{shown} #{digest[:6]}"

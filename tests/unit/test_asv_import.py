@@ -1,0 +1,402 @@
+"""Result trees of asv, read: what becomes a point, what becomes a series, what is passed over."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corebound.errors import InputError
+from corebound.exchange import asv_project, asv_results, asv_series, kept
+from corebound.exchange.asv_series import Project
+from corebound.exchange.reading import Unreadable
+from corebound.model.series import Point, Series
+from corebound.store import codec, histories
+
+SHA = "a" * 40
+# 2021-11-19T22:48:15Z by `date -u -d @1637362095`.
+DATE_MS = 1_637_362_095_000
+COLUMNS = [
+    "result", "params", "version", "started_at", "duration", "stats_ci_99_a", "stats_ci_99_b",
+    "stats_q_25", "stats_q_75", "stats_number", "stats_repeat", "samples", "profile",
+]  # fmt: skip
+
+
+def a_file(results: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """A result file of version 2."""
+    told = {
+        "commit_hash": SHA,
+        "env_name": "virtualenv-py3.11",
+        "date": DATE_MS,
+        "params": {"machine": "box", "cpu": "a CPU", "os": "Linux", "python": "3.11"},
+        "python": "3.11",
+        "requirements": {},
+        "env_vars": {},
+        "result_columns": COLUMNS,
+        "results": results,
+        "durations": {},
+        "version": 2,
+    }
+    return told | changes
+
+
+def a_tree(folder: Path, *files: dict[str, Any], benchmarks: dict[str, Any] | None = None) -> Path:
+    """A project's folder whose results are these files."""
+    machine = folder / "results" / "box"
+    machine.mkdir(parents=True)
+    (folder / "asv.conf.json").write_text(
+        '{\n  // a comment, as asv allows\n  "version": 1, "project": "trees",\n}'
+    )
+    for number, told in enumerate(files):
+        (machine / f"{number:08}-env.json").write_text(json.dumps(told))
+    if benchmarks is not None:
+        (folder / "results" / "benchmarks.json").write_text(json.dumps(benchmarks))
+    return folder
+
+
+def read(folder: Path) -> asv_project.Read:
+    def show(done: int, total: int) -> None:
+        assert 0 <= done <= total
+
+    return asv_project.read(folder, name=None, repo=None, progress=show)
+
+
+def only_points(found: asv_project.Read) -> tuple[Point, ...]:
+    (series,) = found.series
+    return series.points
+
+
+def by_cell(found: asv_project.Read) -> dict[str, Series]:
+    return {one.cell.removesuffix(",environment=virtualenv-py3.11"): one for one in found.series}
+
+
+TIME = {"time_it": {"unit": "seconds", "param_names": []}}
+
+
+def test_seconds_become_nanoseconds_with_their_interval_and_samples(tmp_path: Path) -> None:
+    row = [[0.25], [], "v1", None, None, [0.2], [0.3], None, None, None, None, [[0.2, 0.3]]]
+    tree = a_tree(tmp_path, a_file({"time_it": row}), benchmarks=TIME)
+
+    (series,) = read(tree).series
+
+    (point,) = series.points
+    assert (series.unit, point.figure, point.missing) == ("ns", 0.25e9, None)
+    assert (point.bounds, point.launches) == ((0.2e9, 0.3e9), (0.2e9, 0.3e9))
+    assert (point.at, point.commit and point.commit.sha) == ("2021-11-19T22:48:15Z", SHA)
+    assert series.id == "trees/box/time_it[environment=virtualenv-py3.11]"
+
+
+def test_other_units_stay_in_words(tmp_path: Path) -> None:
+    about = {"mem_it": {"unit": "bytes"}, "track_it": {"unit": "rows per s"}}
+    tree = a_tree(
+        tmp_path, a_file({"mem_it": [[280], []], "track_it": [[7], []]}), benchmarks=about
+    )
+
+    found = {one.scenario: (one.unit, one.points[0].figure) for one in read(tree).series}
+
+    assert found == {"mem_it": ("bytes", 280.0), "track_it": ("rows per s", 7.0)}
+
+
+def test_without_benchmarks_json_a_name_tells_the_unit(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, a_file({"suite.S.time_it": [[1.0], []], "peakmem_it": [[1], []]}))
+
+    assert [one.unit for one in read(tree).series] == ["bytes", "ns"]
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (None, "it failed"),
+        (math.nan, "it was skipped"),
+        (math.inf, "an infinite figure is none"),
+        (10**400, "an infinite figure is none"),
+        (0, "0 seconds: only a figure above 0 can be compared"),
+        (-1.5, "-1.5 seconds: only a figure above 0 can be compared"),
+        ("fast", "'fast' is no number"),
+        (True, "'True' is no number"),
+    ],
+)
+def test_what_is_no_figure_says_why(tmp_path: Path, value: object, why: str) -> None:
+    tree = a_tree(tmp_path, a_file({"time_it": [[value], []]}), benchmarks=TIME)
+
+    (point,) = only_points(read(tree))
+
+    assert (point.figure, point.missing) == (None, why)
+
+
+def test_an_interval_that_is_infinite_or_partly_missing_is_none(tmp_path: Path) -> None:
+    row = [[1.0, 1.0, 1.0], [["1", "2", "3"]], "v", None, None,
+           [-math.inf, None, 0.5], [math.inf, 2.0, 2.0]]  # fmt: skip
+    tree = a_tree(tmp_path, a_file({"time_it": row}), benchmarks=TIME)
+
+    found = [one.points[0].bounds for one in read(tree).series]
+
+    assert found == [None, None, (0.5e9, 2e9)]
+
+
+def test_figures_are_of_the_product_of_the_parameters_the_last_one_fastest(
+    tmp_path: Path,
+) -> None:
+    about = {"time_it": {"unit": "seconds", "param_names": ["n", "kind"]}}
+    row = [[1.0, 2.0, 3.0, 4.0], [["10", "20"], ["'a'", "'b'"]]]
+    tree = a_tree(tmp_path, a_file({"time_it": row}), benchmarks=about)
+
+    found = {cell: one.points[0].figure for cell, one in by_cell(read(tree)).items()}
+
+    assert found == {"n=10,kind=a": 1e9, "n=10,kind=b": 2e9, "n=20,kind=a": 3e9, "n=20,kind=b": 4e9}
+
+
+def test_a_list_shorter_than_the_product_leaves_the_rest_without_a_result(
+    tmp_path: Path,
+) -> None:
+    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], [["1", "2"]]]}), benchmarks=TIME)
+
+    found = {cell: one.points[0].missing for cell, one in by_cell(read(tree)).items()}
+
+    assert found == {"param1=1": None, "param1=2": "the file has no result for it"}
+
+
+def test_a_benchmark_that_failed_as_a_whole_failed_in_every_cell(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, a_file({"time_it": [None, [["1", "2"]]]}), benchmarks=TIME)
+
+    assert [one.points[0].missing for one in read(tree).series] == ["it failed"] * 2
+
+
+@pytest.mark.parametrize(
+    ("values", "cells"),
+    [
+        (["'1'", "1"], ["param1='1'", "param1=1"]),
+        (["f", "f"], ["param1=f (0)", "param1=f (1)"]),
+        (["<class 'int'>"], ["param1=int"]),
+    ],
+)
+def test_parameters_keep_apart_what_differs(
+    tmp_path: Path, values: list[str], cells: list[str]
+) -> None:
+    tree = a_tree(tmp_path, a_file({"time_it": [[1.0] * len(values), [values]]}), benchmarks=TIME)
+
+    assert list(by_cell(read(tree))) == cells
+
+
+def test_long_and_unprintable_values_are_cut_and_still_differ(tmp_path: Path) -> None:
+    values = ["x" * 5000 + "1", "x" * 5000 + "2", "\x1b[31m", "\x1b[32m"]
+    tree = a_tree(tmp_path, a_file({"time_it": [[1.0] * 4, [values]]}), benchmarks=TIME)
+
+    cells = list(by_cell(read(tree)))
+
+    assert len(set(cells)) == 4
+    assert all(cell.isprintable() and len(cell) < 300 for cell in cells)
+
+
+def test_version_1_is_read_with_bare_figures_and_objects(tmp_path: Path) -> None:
+    stats = {"ci_99": [0.9, 1.1], "q_25": 1, "q_75": 1}
+    results = {
+        "time_bare": 0.5,
+        "time_failed": None,
+        "time_one": {"result": [1.0], "stats": [stats], "params": [], "samples": [[1.0, 1.0]]},
+        "time_many": {"result": [1.0, None], "params": [["1", "2"]], "stats": [stats, None]},
+    }
+    told = {
+        "version": 1, "commit_hash": SHA, "date": DATE_MS, "python": "2.7",
+        "requirements": {"numpy": "1.8", "six": None}, "params": {"machine": "box"},
+        "results": results, "profiles": {},
+    }  # fmt: skip
+    tree = a_tree(tmp_path, told)
+
+    found = {(one.scenario, one.cell): one.points[0] for one in read(tree).series}
+
+    where = "environment=py2.7-numpy1.8-six"
+    assert found["time_bare", where].figure == 0.5e9
+    assert found["time_failed", where].missing == "it failed"
+    assert found["time_one", where].bounds == (0.9e9, 1.1e9)
+    assert found["time_one", where].launches == (1e9, 1e9)
+    assert found["time_many", f"param1=1,{where}"].figure == 1e9
+    assert found["time_many", f"param1=2,{where}"].missing == "it failed"
+
+
+def test_points_are_in_the_order_of_commit_dates(tmp_path: Path) -> None:
+    dates = [DATE_MS + 2_000, DATE_MS, DATE_MS + 1_000]
+    files = [
+        a_file({"time_it": [[float(number)], []]}, date=date, commit_hash=f"{number}" * 40)
+        for number, date in enumerate(dates, start=1)
+    ]
+
+    points = only_points(read(a_tree(tmp_path, *files, benchmarks=TIME)))
+
+    assert [point.figure for point in points] == [2e9, 3e9, 1e9]
+
+
+def versions(found: asv_project.Read) -> list[str]:
+    return [dict(point.circumstances)["benchmark"] for point in only_points(found)]
+
+
+def nights(*told: str | None) -> list[dict[str, Any]]:
+    return [
+        a_file({"time_it": [[1.0], [], version]}, date=DATE_MS + day, commit_hash=f"{day:040x}")
+        for day, version in zip(itertools.count(0, 1000), told, strict=False)
+    ]
+
+
+def test_another_version_of_a_benchmark_is_another_circumstance(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, *nights("a" * 64, "b" * 64), benchmarks=TIME)
+
+    assert versions(read(tree)) == ["a" * 12, "b" * 12]
+
+
+def test_a_file_that_does_not_tell_the_version_is_no_sign_of_a_change(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, *nights(None, "one", None, "two", None), benchmarks=TIME)
+
+    assert versions(read(tree)) == ["one", "one", "two", "two", ""]
+
+
+def test_a_machine_that_is_described_anew_is_another_circumstance(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+
+    (point,) = only_points(read(tree))
+
+    assert point.circumstances == (("cpu", "a CPU"), ("os", "Linux"), ("benchmark", ""))
+
+
+def test_environments_of_one_commit_are_series_of_their_own(tmp_path: Path) -> None:
+    files = [
+        a_file({"time_it": [[1.0], []]}, env_name=f"virtualenv-py3.{minor}") for minor in (10, 11)
+    ]
+
+    found = read(a_tree(tmp_path, *files, benchmarks=TIME))
+
+    assert [one.cell for one in found.series] == [
+        "environment=virtualenv-py3.10",
+        "environment=virtualenv-py3.11",
+    ]
+
+
+def test_a_threshold_of_asv_conf_is_the_margin(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []], "time_all": [[1.0], []]}))
+    (tree / "asv.conf.json").write_text(
+        json.dumps({"project": "p", "regressions_thresholds": {".*it": 0.1, "time_i": 0.2}})
+    )
+
+    assert {one.scenario: one.margin for one in read(tree).series} == {
+        "time_it": 0.2,
+        "time_all": 0.02,
+    }
+
+
+@pytest.mark.parametrize("named", [".", "asv.conf.json", "results"])
+def test_a_project_is_named_by_its_folder_its_configuration_or_its_results(
+    tmp_path: Path, named: str
+) -> None:
+    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+
+    assert read(tree / named).project == "trees"
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"", "no whole JSON"),
+        (b'{"commit_hash": "a', "no whole JSON"),
+        (b"\xff\xfe", "no whole JSON"),
+        (b"[]", "no result file"),
+        (b"{}", "no result file"),
+        (json.dumps(a_file({}, version=3)).encode(), "version 3"),
+        (json.dumps(a_file({}, commit_hash=None)).encode(), "damaged"),
+        (json.dumps(a_file({"x": 3})).encode(), "damaged"),
+        (json.dumps(a_file({"x": [[1.0], ["1"] * 2, 3]}, result_columns=7)).encode(), "damaged"),
+        (json.dumps(a_file({"x": [3, []]})).encode(), "damaged"),
+        (json.dumps(a_file({"x": [None, [["1"] * 100] * 9]})).encode(), "combinations"),
+    ],
+)
+def test_a_damaged_file_is_refused_in_words(data: bytes, says: str) -> None:
+    with pytest.raises(Unreadable, match=says):
+        asv_results.read(data)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
+        max_leaves=12,
+    ),
+    st.sampled_from(["results", "params", "requirements", "date", "env_name", "commit_hash"]),
+    st.sampled_from([1, 2]),
+)
+def test_whatever_stands_in_a_file_it_is_read_or_refused(
+    value: object, key: str, version: int
+) -> None:
+    whole: dict[str, Any] = {"time_it": [[1.0], [], "v"]} if version == 2 else {"time_it": 1.0}
+    data = json.dumps(a_file(whole, version=version) | {key: value}).encode()
+    project = Project(name="p", benchmarks={}, commits={}, thresholds=(), margin=0.02)
+    try:
+        read_back = codec.decode_series(
+            codec.encode_series(asv_series.series_of(project, [asv_results.read(data)]))
+        )
+    except Unreadable:
+        return
+    assert all(one.points for one in read_back)
+
+
+@given(st.lists(st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.floats())))
+def test_whatever_stands_in_a_row_it_is_read_or_refused(row: list[object]) -> None:
+    project = Project(name="p", benchmarks={}, commits={}, thresholds=(), margin=0.02)
+    data = json.dumps(a_file({"time_it": row})).encode()
+    try:
+        series = asv_series.series_of(project, [asv_results.read(data)])
+    except Unreadable:
+        return
+    assert codec.decode_series(codec.encode_series(series)) == series
+
+
+def test_damaged_files_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+    torn = tree / "results" / "box" / "torn.json"
+    torn.write_text('{"commit_hash": "')
+
+    found = read(tree)
+
+    assert (found.files, [fault.file for fault in found.faults]) == (1, [str(torn)])
+
+
+def test_a_folder_without_any_result_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+
+    with pytest.raises(InputError, match="no result files"):
+        read(tmp_path / "results")
+
+
+def test_where_all_is_damaged_the_first_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="none of its result files"):
+        read(a_tree(tmp_path, {"version": 2}))
+
+
+def test_importing_twice_changes_nothing(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, *nights("v", "v"), benchmarks=TIME)
+    records = tmp_path / "records"
+    first = kept.keep("trees", read(tree).series, records)
+    bytes_then = first.file.read_bytes()
+
+    again = kept.keep("trees", read(tree).series, records)
+
+    assert (first.added, again.added) == (2, 0)
+    assert again.file.read_bytes() == bytes_then
+
+
+def test_importing_more_files_adds_them_and_keeps_those_that_are_gone(tmp_path: Path) -> None:
+    one, two, three = nights("v", "v", None)
+    records = tmp_path / "records"
+    kept.keep("trees", read(a_tree(tmp_path / "1", one, two, benchmarks=TIME)).series, records)
+    changed = two | {"results": {"time_it": [[2.0], [], "v"]}}
+
+    now = kept.keep(
+        "trees", read(a_tree(tmp_path / "2", changed, three, benchmarks=TIME)).series, records
+    )
+
+    (series,), _ = histories.read_all(records)
+    assert now.added == 1
+    assert [point.figure for point in series.points] == [1e9, 2e9, 1e9]
