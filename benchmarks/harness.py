@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks import telemetry_cost
 from corebound.store import jsonl
 from corebound.worker.loop import measure
 
@@ -120,6 +121,17 @@ class TimerCost:
         return _tracked(timer_costs_ns)
 
 
+class TelemetryCost:
+    """What looking at a launch adds to a step of 5 ms, as asv follows it."""
+
+    unit = "%"
+    timeout = 300
+
+    def track_median(self) -> float:
+        """Median over pairs of launches with looks and without."""
+        return _tracked(lambda: [(one - 1) * 100 for one in telemetry_cost.measure().ratios])
+
+
 def figures() -> list[Figure]:
     """Everything there is to show."""
     return [
@@ -145,6 +157,8 @@ def main() -> None:
             f"{figure.name:36}{median:>7.1f} {figure.unit}{least:>7.1f} {figure.unit}"
             f"{most:>9.1f} {figure.unit}   {target}"
         )
+    print()
+    telemetry_cost.main()
 
 
 if __name__ == "__main__":

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from build import a_host, a_run, a_scenario, a_worker
+from build import a_host, a_host_over_time, a_run, a_scenario, a_window, a_worker
 from corebound.launch.launch import Outcome
 from corebound.model.plan import Binding
 from corebound.model.record import Kind, Launch, Status
 from corebound.planning.assemble import Means, Planned, assemble
 from corebound.planning.expand import expand
 from corebound.runner import Clock, Ending, Job, Runner, Task
+from corebound.runner.disturbed import MOST_REFUSED
 from corebound.runner.launcher import requests
 
 
@@ -307,3 +309,79 @@ def test_a_profile_is_asked_for_in_the_request_and_measuring_is_not_changed() ->
 
 def a_job(planned: Planned, kind: Kind) -> Job:
     return Job(id="a", kind=kind, block=0, position=0, planned=planned)
+
+
+def a_disturbed_outcome() -> Outcome:
+    """Twenty iterations of 100 ms on a CPU of which half was stolen."""
+    windows = (a_window(from_ms=500 * at, to_ms=500 * at + 500, steal_ms=250) for at in range(4))
+    return replace(an_outcome(median_ns=100_000_000), host=a_host_over_time(*windows))
+
+
+def test_a_disturbed_launch_is_refused_and_made_again_at_the_end_of_its_block() -> None:
+    kept: list[Launch] = []
+    first = iter([a_disturbed_outcome()])
+
+    a_runner(kept, a_task(), launch=lambda _job: next(first, None) or an_outcome()).run()
+
+    refused, *others = kept
+    assert refused.status == "invalid"
+    assert refused.disturbance is not None
+    assert refused.disturbance.refused
+    assert refused.evidence == refused.disturbance.evidence
+    assert [(one.first, one.last) for one in refused.workers[0].disturbed] == [(1, 19)]
+    again = kept[2]
+    assert (again.block, again.cell.key) == (0, refused.cell.key)
+    assert (again.id, again.attempt) == (f"{refused.id}-again-1", 1)
+    assert all(launch.status == "ok" for launch in others)
+    assert len(kept) == 7
+
+
+def test_a_host_that_disturbs_everything_makes_no_run_endless_and_no_cell_empty() -> None:
+    kept: list[Launch] = []
+
+    ending = a_runner(kept, a_task(), launch=lambda _job: a_disturbed_outcome()).run()
+
+    assert ending == "complete"
+    for key in ("binding=none", "binding=one-cpu"):
+        statuses = [launch.status for launch in kept if launch.cell.key == key]
+        assert statuses.count("invalid") == MOST_REFUSED
+        assert statuses.count("ok") == 3
+    assert all(launch.disturbance is not None for launch in kept)
+    assert len({launch.id for launch in kept}) == len(kept)
+
+
+def test_refused_launches_are_made_again_within_the_budget_only() -> None:
+    kept: list[Launch] = []
+    seconds = iter(range(1000))
+
+    ending = a_runner(
+        kept,
+        a_task(),
+        launch=lambda _job: a_disturbed_outcome(),
+        budget_s=4.5,
+        clock=lambda: float(next(seconds)),
+    ).run()
+
+    assert ending == "out of time"
+    assert len(kept) < 3
+
+
+def test_a_run_killed_after_a_refused_launch_makes_it_again() -> None:
+    whole: list[Launch] = []
+    a_runner(whole, a_task(), launch=lambda _job: a_disturbed_outcome()).run()
+
+    for stop in range(len(whole)):
+        kept = whole[:stop]
+        a_runner(kept, a_task(), launch=lambda _job: a_disturbed_outcome()).run()
+
+        assert sorted(launch.id for launch in kept) == sorted(launch.id for launch in whole)
+
+
+def test_a_launch_that_failed_is_not_also_refused() -> None:
+    kept: list[Launch] = []
+
+    a_runner(
+        kept, a_task(), launch=lambda _job: replace(a_disturbed_outcome(), status="failed")
+    ).run()
+
+    assert {launch.status for launch in kept} == {"failed"}

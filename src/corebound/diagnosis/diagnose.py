@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from corebound.diagnosis import places, threads, trust, work
+from corebound.diagnosis import host, places, processor, threads, trust, work
 from corebound.diagnosis.evidence import CellEvidence, Evidence
 from corebound.diagnosis.finding import Finding, Tone
 
@@ -21,12 +21,18 @@ RULES: tuple[Rule, ...] = (
     places.threads_migrate,
     places.memory_remote,
     places.workers_overlap,
+    processor.remote_loads,
+    processor.memory_bound,
+    processor.core_bound,
     work.random_numbers,
     work.operator_dominates,
     work.data_starves_step,
     work.loaders,
     work.checkpoint_share,
     work.slower_blas,
+    host.throttled,
+    host.foreign_load,
+    host.steal,
     trust.generator_bound,
     trust.never_steady,
 )

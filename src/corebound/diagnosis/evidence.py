@@ -17,6 +17,12 @@ from corebound.stats.summary import CellSummary
 # settings' table says it already. A margin of equivalence is mostly 2 %.
 LEAST_LOSS_RATIO = 1.05
 
+# Axes that change how work is run, never what is done.
+HOW_IT_RUNS = (
+    *("binding", "bind", "smt", "backend", "memory", "threads", "omp", "mkl", "intra_op"),
+    *("inter_op", "wait_policy", "dispatch_threads", "blocking"),
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellEvidence:
@@ -146,6 +152,34 @@ def cpu_ratio(one: CellEvidence, other: CellEvidence) -> float | None:
     """CPU time of an iteration as a multiple of another cell's; None where unknown."""
     own_ns, other_ns = one.summary.cpu_median_ns, other.summary.cpu_median_ns
     return own_ns / other_ns if own_ns is not None and other_ns else None
+
+
+def spin_share(one: CellSummary, among: Collection[CellSummary]) -> float | None:
+    """CPU time of an iteration that made no progress: an estimate, and the most it can be.
+
+    The same work is done with the least CPU time in one of the cells that differ in how
+    it is run only; what a cell uses beyond that is spinning at barriers and locks, or work
+    that got slower: 1 - least / own. This is work time inflation (Olivier et al.,
+    Characterizing and Mitigating Work Time Inflation in Task Parallel Programs, SC 2012).
+
+    Args:
+        one: The cell.
+        among: The cells of its scenario in this run.
+
+    Returns:
+        A share of its CPU time, or None where it is not known or none is comparable.
+    """
+    own_ns, work = one.cpu_median_ns, _without(one.cell, HOW_IT_RUNS)
+    others_ns = [
+        other.cpu_median_ns
+        for other in among
+        if other.cpu_median_ns is not None
+        and other.cell.key != one.cell.key
+        and _without(other.cell, HOW_IT_RUNS) == work
+    ]
+    if not own_ns or not others_ns:
+        return None
+    return max(0.0, 1 - min(others_ns) / own_ns)
 
 
 def settings(cell: Cell, other: Cell) -> str:

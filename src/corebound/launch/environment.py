@@ -29,6 +29,13 @@ MARKER = "corebound.json"
 
 HOST = "host"
 
+_LOOK = """
+import json, platform
+from importlib import metadata
+found = sorted({(one.name, one.version) for one in metadata.distributions()})
+print(json.dumps([platform.python_version(), found]))
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
@@ -148,6 +155,40 @@ def _host() -> Environment:
         name=HOST, sha256="", python=platform.python_version(), packages=tuple(packages)
     )
     return Environment(python=Path(sys.executable), lock=lock)
+
+
+def existing(python: Path, name: str) -> Environment:
+    """An environment that others made, by its interpreter.
+
+    Raises:
+        InputError: it does not run.
+    """
+    try:
+        version, found = looked_into(python)
+    except (OSError, subprocess.CalledProcessError, ValueError):
+        raise InputError(
+            what="this is no Python interpreter that runs.",
+            where=str(python),
+            mend="Name the program of an environment: its bin/python.",
+        ) from None
+    packages = tuple(f"{package}=={held}" for package, held in found)
+    lock = EnvironmentLock(name=name, sha256="", python=version, packages=packages)
+    return Environment(python=python, lock=lock)
+
+
+def looked_into(python: Path) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Version of an interpreter, then name and version of each package that it finds.
+
+    Raises:
+        OSError: there is no such program.
+        subprocess.CalledProcessError: it does not run.
+        ValueError: it is something else.
+    """
+    done = subprocess.run(
+        (str(python), "-I", "-c", _LOOK), check=True, capture_output=True, stdin=subprocess.DEVNULL
+    )
+    version, found = json.loads(done.stdout)
+    return version, tuple((name, held) for name, held in found)
 
 
 def _sha256(file: Path) -> str:

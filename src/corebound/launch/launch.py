@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-import os
 import selectors
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from corebound.errors import LaunchError
 from corebound.launch import inherit, proof
+from corebound.launch.log import tail
+from corebound.launch.perf import Offer
 from corebound.launch.supervise import Supervision
 from corebound.launch.talk import Talk
-from corebound.launch.telemetry import Watch
+from corebound.launch.watching import Watching
 from corebound.model import wire
 from corebound.model.plan import Command, Placement
 from corebound.model.record import Status, Worker
 from corebound.model.serving import Served
+from corebound.model.telemetry import Counters, HostOverTime
 
 # How long a worker may take to leave after its work: atexit handlers, pools.
 LEAVE_S = 10.0
 # What is ending by itself, such as a helper whose parent has just gone, may do so.
 GRACE_S = 0.2
-
-LOG_TAIL_BYTES = 8_192
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +39,8 @@ class Order:
         timeout_s: Deadline for all of it, from the start.
         python_path: A folder that holds the package `corebound` and nothing else.
         scratch: An empty folder, which the caller removes.
+        counting: What the hardware is to count of it.
+        looks: Whether to look at it while it is timed; not to, tells what looking costs.
     """
 
     placement: Placement
@@ -48,6 +50,8 @@ class Order:
     timeout_s: float
     python_path: Path
     scratch: Path
+    counting: Offer = field(default_factory=Offer)
+    looks: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +76,8 @@ class Outcome:
     log: str
     trace: Path | None = None
     served: Served | None = None
+    host: HostOverTime | None = None
+    counters: Counters | None = None
 
 
 def launch(order: Order, supervision: Supervision, tick: Callable[[], None]) -> Outcome:
@@ -102,7 +108,7 @@ class _Session:
         self._supervision = supervision
         self._tick = tick
         self._talks: list[Talk] = []
-        self._watches: list[Watch] = []
+        self._watching = self._watch(())
         self._began_ns = time.monotonic_ns()
         self._deadline_s = time.monotonic() + order.timeout_s
         self._log = order.scratch / "log"
@@ -138,12 +144,14 @@ class _Session:
             evidence=evidence,
             duration_ns=ended_ns - self._began_ns,
             overhead_ns=ended_ns - self._began_ns - self._alive_ns(),
-            looks=sum(watch.looks for watch in self._watches),
-            look_ns=sum(watch.look_ns for watch in self._watches),
+            looks=self._watching.looks,
+            look_ns=self._watching.look_ns,
             workers=workers,
             strays=strays,
             log=tail(self._log),
             trace=self._trace(),
+            host=self._watching.host,
+            counters=self._watching.counters,
         )
 
     def _trace(self) -> Path | None:
@@ -175,18 +183,22 @@ class _Session:
 
     def _measure(self) -> None:
         self._until(lambda: all(talk.ready is not None for talk in self._talks))
-        self._watches = [Watch(talk.pid) for talk in self._talks]
-        for watch, slot in zip(self._watches, self._order.placement.slots, strict=True):
-            watch.look(search=True)
-            if self._order.placement.moment == "after-start":
+        order = self._order
+        self._watching = self._watch([talk.pid for talk in self._talks])
+        self._watching.begin()
+        if order.placement.moment == "after-start":
+            for watch, slot in zip(self._watching.watches, order.placement.slots, strict=True):
                 watch.bind(slot.cpus)
-        for watch in self._watches:
-            watch.mark()
+        self._watching.mark()
         for talk in self._talks:
             talk.go()
         self._until(lambda: all(talk.end is not None for talk in self._talks))
-        for watch in self._watches:
-            watch.look(search=True)
+        self._watching.end()
+
+    def _watch(self, pids: Sequence[int]) -> Watching:
+        placement, scratch = self._order.placement, self._order.scratch
+        counting = self._order.counting
+        return Watching(pids, placement, self._supervision, scratch=scratch, counting=counting)
 
     def _part(self) -> None:
         """Let the workers go, and wait until they have."""
@@ -206,10 +218,9 @@ class _Session:
             left_s = self._deadline_s - time.monotonic()
             if left_s <= 0:
                 raise _LateError
-            pause_s = max((watch.pause_s for watch in self._watches), default=1.0)
-            if not self._wait(min(left_s, pause_s), heard=True):
-                for watch in self._watches:
-                    watch.look()
+            if not self._wait(min(left_s, self._watching.pause_s), heard=True):
+                if self._order.looks:
+                    self._watching.look()
                 self._tick()
             if any(talk.failure is not None for talk in self._talks):
                 raise _BrokenError
@@ -240,6 +251,7 @@ class _Session:
         return bool(ready)
 
     def _clear_up(self) -> tuple[str, ...]:
+        self._watching.close()
         for talk in self._talks:
             talk.close()
         strays = self._supervision.end(grace_s=GRACE_S)
@@ -260,14 +272,15 @@ class _Session:
         return f"in `{failure.during}`: {failure.what}", mend
 
     def _workers(self) -> tuple[Worker, ...]:
-        evidence = [watch.close() for watch in self._watches]
+        watching = self._watching
+        seen = dict(enumerate(zip(watching.watches, watching.threads, strict=True)))
         return tuple(
             talk.worker(
                 slot=slot,
                 threads_asked=self._order.threads_asked,
-                threads=evidence[slot] if evidence else (),
-                peak_rss_bytes=self._watches[slot].peak_rss_bytes if evidence else None,
-                node_bytes=self._watches[slot].node_bytes if evidence else {},
+                threads=seen[slot][1] if slot in seen else (),
+                peak_rss_bytes=seen[slot][0].peak_rss_bytes if slot in seen else None,
+                node_bytes=seen[slot][0].node_bytes if slot in seen else {},
             )
             for slot, talk in enumerate(self._talks)
         )
@@ -282,14 +295,3 @@ class _Session:
         if not spans:
             return 0
         return max(ended for _, ended in spans) - min(began for began, _ in spans)
-
-
-def tail(file: Path) -> str:
-    """The end of a launch's log; empty where there is none."""
-    try:
-        with file.open("rb") as stream:
-            size = stream.seek(0, os.SEEK_END)
-            stream.seek(max(0, size - LOG_TAIL_BYTES))
-            return stream.read().decode("utf-8", errors="replace")
-    except FileNotFoundError:
-        return ""

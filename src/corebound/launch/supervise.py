@@ -46,6 +46,11 @@ class Supervision:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(PATIENCE_S)
 
+    @property
+    def pid(self) -> int:
+        """The supervisor's process, which everything of a launch is below."""
+        return self._process.pid
+
     def fileno(self) -> int:
         """Readable when a worker has ended."""
         return self._channel.fileno()

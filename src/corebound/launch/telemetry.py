@@ -9,14 +9,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from corebound.launch import memory
+from corebound.launch.host_watch import Threads
+from corebound.launch.processes import below
 from corebound.launch.supervisor import processes_below
 from corebound.model.record import Stay, ThreadEvidence
 from corebound.model.topology import CpuId
 
-# A look may cost this share of one CPU at most; the next is put off accordingly.
-MOST_SHARE = 0.005
-SHORTEST_S, LONGEST_S = 0.010, 0.100
-# Finding new processes means reading all of /proc, so it is done less often.
+# A look may cost this share of one CPU at most; the next is put off accordingly. With the
+# switch to it and back, and the host's own looks, all of it has to stay below 0.5 % of a
+# step (benchmarks/telemetry_cost.py).
+MOST_SHARE = 0.003
+SHORTEST_S, LONGEST_S = 0.010, 0.250
+# Finding new processes costs more than looking at known ones, so it is done less often.
 SEARCH_EVERY_S = 0.5
 
 
@@ -72,15 +76,17 @@ class Watch:
         began_ns = time.thread_time_ns()
         now_s = time.monotonic()
         if search or now_s - self._searched_s >= SEARCH_EVERY_S:
-            self._processes = {self.root, *processes_below(self.root)}
+            found = processes_below(self.root) if search else below(self.root)
+            self._processes = {self.root, *found}
             self._searched_s = now_s
         now_ms = self._now_ms()
         for pid in self._processes:
             for tid in _threads_of(pid):
                 self._see(pid, tid, now_ms, thorough=search)
-        if search:
-            self.peak_rss_bytes = _peak_rss_bytes(self._processes) or self.peak_rss_bytes
-            self.node_bytes = memory.node_bytes(self._processes) or self.node_bytes
+        if search and self._marked_ns is not None:
+            # Of the end alone: reading it holds the worker up for milliseconds.
+            self.peak_rss_bytes = _peak_rss_bytes(self._processes)
+            self.node_bytes = memory.node_bytes(self._processes)
         self._looked_ms = now_ms
         if not search:
             self.looks += 1
@@ -91,6 +97,22 @@ class Watch:
         """How long to leave the launch alone, so that looking stays cheap."""
         cost_s = self.look_ns / max(self.looks, 1) / 1e9
         return min(LONGEST_S, max(SHORTEST_S, cost_s / MOST_SHARE))
+
+    @property
+    def processes(self) -> frozenset[int]:
+        """The processes that it last saw."""
+        return frozenset(self._processes)
+
+    @property
+    def threads(self) -> Threads | None:
+        """What its threads used and waited, those that ended included; None where unknown."""
+        counted = [one.last for one in self._threads.values() if "run_ns" in one.last]
+        if not counted:
+            return None
+        return Threads(
+            ran_ns=sum(last["run_ns"] for last in counted),
+            waited_ns=sum(last["wait_ns"] for last in counted),
+        )
 
     def mark(self) -> None:
         """Count from here: what was used and counted before is set-up."""

@@ -79,6 +79,8 @@ class Cell:
         framework, environment: What it runs in.
         parameters: Given to the workload, by name.
         gpus: How many GPUs it computes on; its workers share them. 0: on the CPU.
+        commit: The revision of the project under test that it runs, as the scenario
+            names it; None: the one that is checked out, or none at all.
         env: Environment variables the scenario adds, by name.
         where: `file:line` of the scenario, so any later stage can name it.
     """
@@ -94,6 +96,7 @@ class Cell:
     env: tuple[tuple[str, str], ...]
     where: str
     gpus: int = 0
+    commit: str | None = None
 
     @property
     def key(self) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from corebound.model.host_check import HostCheck
 from corebound.model.plan import Cell, Command, Placement
 from corebound.model.serving import Served
+from corebound.model.telemetry import Counters, Disturbance, HostOverTime, Marked
 from corebound.model.topology import CpuId, Topology
 from corebound.model.wire import Operator
 
@@ -82,12 +83,15 @@ class EnvironmentLock:
     """What an environment held: interpreter and `name==version` of every package.
 
     `sha256` hashes its requirements file; it is empty for `host`, corebound's own.
+    `commit` is the one that it holds of the project under test, where it does; the
+    project itself is then none of `packages`.
     """
 
     name: str
     sha256: str
     python: str
     packages: tuple[str, ...]
+    commit: Commit | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,7 +228,7 @@ class Worker:
     `profile` is not None, where its operators were profiled. `work` is what one
     iteration does, counted by unit; empty where the workload does not say.
     `node_bytes` is its own memory by node, as its iterations ended; empty where the
-    kernel does not say.
+    kernel does not say. `disturbed` are the iterations that something outside disturbed.
     """
 
     slot: int
@@ -243,6 +247,7 @@ class Worker:
     profile: OperatorProfile | None = None
     node_bytes: dict[int, int] = field(default_factory=dict)
     work: dict[str, float] = field(default_factory=dict)
+    disturbed: tuple[Marked, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,6 +276,11 @@ class Launch:
             of the first worker.
         served: What requests came to, where the workload is a server; its workers
             then have no samples.
+        attempt: How many launches of this cell in this block were refused before it,
+            for they were disturbed.
+        host: The host while the workers were timed, and disturbance: what that did to
+            the launch. None where it was not watched, or not disturbed.
+        counters: What its processes were counted to do meanwhile, or None.
     """
 
     id: str
@@ -295,3 +305,7 @@ class Launch:
     kind: Kind = "measure"
     trace: str | None = None
     served: Served | None = None
+    attempt: int = 0
+    host: HostOverTime | None = None
+    disturbance: Disturbance | None = None
+    counters: Counters | None = None

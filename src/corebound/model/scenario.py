@@ -37,6 +37,8 @@ Count = Annotated[StrictInt, Field(ge=1, le=65_536)]
 GpuCount = Annotated[StrictInt, Field(ge=0, le=64)]
 Text = Annotated[StrictStr, Field(min_length=1, pattern=r"\S")]
 EnvironmentName = Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,79}$")]
+# What git takes for a revision, but for what begins like an option.
+Revision = Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./@{}~^+-]{0,79}$")]
 NamedMode = Literal[
     "none",
     "one-cpu",
@@ -111,7 +113,12 @@ class Settings(Part):
     gpus: GpuCount = Field(0, description="GPUs that a cell computes on; 0: on the CPU")
     framework: Framework | None = Field(None, description="read off the environment if absent")
     environment: EnvironmentName | None = Field(
-        None, description="environments/NAME.txt, or host: corebound's own Python"
+        None,
+        description="environments/NAME.txt, host: corebound's own Python,"
+        " or project: the project under test",
+    )
+    commit: Revision | None = Field(
+        None, description="of the project under test; the one checked out where absent"
     )
 
 
@@ -142,6 +149,7 @@ class Matrix(Ordered):
     gpus: tuple[GpuCount, ...] | None = Field(None, min_length=1)
     framework: tuple[Framework, ...] | None = Field(None, min_length=1)
     environment: tuple[EnvironmentName, ...] | None = Field(None, min_length=1)
+    commit: tuple[Revision, ...] | None = Field(None, min_length=1)
     parameters: Mapping[str, Annotated[tuple[Value, ...], Field(min_length=1)]] = Field(
         {}, description="axes over the workload's parameters"
     )

@@ -45,10 +45,13 @@ class Request:
         intra_op, inter_op: Threads the framework is told to use; None: not told.
         iterations: How many to time, the first included.
         seed: For every generator of random numbers the framework has.
-        path: Directories that `target` may be imported from, before others.
+        path: Directories that `target` may be imported from, before others; after
+            them where the project under test is measured.
         gpus: How many GPUs the function is to compute on; it is told only if not 0.
         operators: None: time the iterations. Else time none of them, and put so
             many, warm ones, under the framework's own profiler instead.
+        project: Whether the environment holds the project under test, which nothing
+            else that bears its name may stand before.
     """
 
     target: str | None
@@ -62,6 +65,7 @@ class Request:
     path: list[str]
     gpus: int = 0
     operators: int | None = None
+    project: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

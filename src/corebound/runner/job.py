@@ -19,10 +19,14 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One launch to be made: what of, what for, and under which name it is recorded."""
+    """One launch to be made: what of, what for, and under which name it is recorded.
+
+    `attempt` counts the launches that were refused in its place before.
+    """
 
     id: str
     kind: Kind
     block: int
     position: int
     planned: Planned
+    attempt: int = 0

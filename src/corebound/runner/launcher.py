@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import corebound
+from corebound.launch import perf
 from corebound.launch.launch import Order, Outcome, launch
 from corebound.launch.supervise import Supervision
 from corebound.model import wire
@@ -30,6 +31,7 @@ def launcher(
         tick: Called as time passes within a launch.
     """
     python_path = _python_path(scratch)
+    counting = perf.offer()
     folder = scratch / "launch"
 
     def launch_one(job: Job) -> Outcome:
@@ -40,7 +42,10 @@ def launcher(
         try:
             if planned.traffic is not None:
                 return serve(serving_order(planned, python_path, folder), supervision, tick)
-            outcome = launch(_order(job, planned.placement, python_path, folder), supervision, tick)
+            order = _order(job, planned.placement, python_path, folder)
+            if job.kind == "measure":
+                order = replace(order, counting=counting)
+            outcome = launch(order, supervision, tick)
             if outcome.trace is None:
                 return outcome
             return replace(outcome, trace=traces.keep(outcome.trace, kept, job.id))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from corebound.model.plan import Cell
 from corebound.model.record import Kind, Launch
 from corebound.planning.expand import baseline_of
+from corebound.runner.disturbed import MOST_REFUSED
 from corebound.runner.job import Job, Task
+from corebound.stats.disturbance import is_refused
 from corebound.stats.stopping import unfinished
 from corebound.stats.summary import CellSummary, LaunchSummary, gather, summarise_launch
 from corebound.stats.telling import telling
@@ -18,6 +20,7 @@ class Ledger:
         self.scenario = task.scenario
         self.by_key = {planned.cell.key: planned for planned in task.planned}
         self._done: dict[str, dict[int, Launch]] = {key: {} for key in self.by_key}
+        self._refused: dict[str, list[int]] = {key: [] for key in self.by_key}
         self._profiled: set[str] = set()
         self._summaries: dict[str, LaunchSummary] = {}
         cells = tuple(planned.cell for planned in task.planned)
@@ -34,12 +37,22 @@ class Ledger:
             return
         if launch.kind == "profile":
             self._profiled.add(launch.cell.key)
+        elif is_refused(launch):
+            self._refused[launch.cell.key].append(launch.block)
         else:
             self._done[launch.cell.key][launch.block] = launch
 
     def has(self, block: int, key: str) -> bool:
-        """Whether a cell has been launched in this block, whatever became of it."""
+        """Whether a cell has been launched in this block, refused launches aside."""
         return block in self._done[key]
+
+    def refused(self, block: int, key: str) -> int:
+        """How many launches of a cell were refused in this block."""
+        return self._refused[key].count(block)
+
+    def may_refuse(self, key: str) -> bool:
+        """Whether one more launch of a cell may be refused in this run."""
+        return len(self._refused[key]) < MOST_REFUSED
 
     def unfit(self) -> tuple[Job, ...]:
         """The cells that the host cannot hold and that are not recorded as such."""

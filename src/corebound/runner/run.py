@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from corebound.launch.launch import Outcome
 from corebound.model.plan import Unfit
 from corebound.model.record import Launch, Run
 from corebound.planning.schedule import order as shuffled
+from corebound.runner.disturbed import judged
 from corebound.runner.job import Job, Task
 from corebound.runner.ledger import Ledger
+from corebound.stats.disturbance import is_refused
 
 
 class Observer(Protocol):
@@ -101,12 +103,23 @@ class Runner:
             if not any(keys for _, keys in wanted):
                 return self._profile() if self._operators else "complete"
             for ledger, keys in wanted:
-                for job in self._jobs(ledger, keys, block):
-                    if self._is_late():
-                        return "out of time"
-                    left = sum(one.certain(after=block) for one in self._ledgers)
-                    self._launch(ledger, job, left=left)
+                if not self._block(ledger, keys, block):
+                    return "out of time"
         raise AssertionError("count() has no end")
+
+    def _block(self, ledger: Ledger, keys: frozenset[str], block: int) -> bool:
+        """One block of a scenario, refused launches once more at its end; False if time is out."""
+        jobs = list(self._jobs(ledger, keys, block))
+        while jobs:
+            again = []
+            for job in jobs:
+                if self._is_late():
+                    return False
+                left = sum(one.certain(after=block) for one in self._ledgers)
+                if is_refused(self._launch(ledger, job, left=left)):
+                    again.append(_next_attempt(job))
+            jobs = again
+        return True
 
     def _profile(self) -> Ending:
         """Once all is measured, launch the cells that tell most once more, each once a run."""
@@ -130,13 +143,16 @@ class Runner:
         )
         for position, key in enumerate(every):
             if key in keys and not ledger.has(block, key):
-                yield Job(
+                job = Job(
                     id=f"{ledger.scenario.name}-{block}-{position}",
                     kind="measure",
                     block=block,
                     position=position,
                     planned=ledger.by_key[key],
                 )
+                for _ in range(ledger.refused(block, key)):
+                    job = _next_attempt(job)
+                yield job
 
     def _skip(self, ledger: Ledger, job: Job, why: Unfit | None) -> None:
         self._keep(
@@ -165,13 +181,15 @@ class Runner:
             ),
         )
 
-    def _launch(self, ledger: Ledger, job: Job, *, left: int) -> None:
+    def _launch(self, ledger: Ledger, job: Job, *, left: int) -> Launch:
         self._observer.started(job, left=left)
         started_at = self._clock.now()
         began_s = self._clock.monotonic_s()
         outcome = self._launch_one(job)
         spent_ns = round((self._clock.monotonic_s() - began_s) * 1e9)
-        self._keep(
+        may_refuse = job.kind == "measure" and ledger.may_refuse(job.planned.cell.key)
+        outcome, disturbance = judged(outcome, may_refuse=may_refuse)
+        return self._keep(
             ledger,
             Launch(
                 id=job.id,
@@ -196,10 +214,21 @@ class Runner:
                 log=outcome.log,
                 trace=outcome.trace.name if outcome.trace else None,
                 served=outcome.served,
+                attempt=job.attempt,
+                host=outcome.host,
+                disturbance=disturbance,
+                counters=outcome.counters,
             ),
         )
 
-    def _keep(self, ledger: Ledger, record: Launch) -> None:
+    def _keep(self, ledger: Ledger, record: Launch) -> Launch:
         self._append(record)
         ledger.enter(record)
         self._observer.ended(record)
+        return record
+
+
+def _next_attempt(job: Job) -> Job:
+    """The same launch once more, after one that was refused."""
+    attempt = job.attempt + 1
+    return replace(job, id=f"{job.id.partition('-again-')[0]}-again-{attempt}", attempt=attempt)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from corebound.errors import CoreboundError
-from corebound.launch.launch import GRACE_S, Outcome, tail
+from corebound.launch.launch import GRACE_S, Outcome
+from corebound.launch.log import tail
 from corebound.launch.supervise import Supervision
 from corebound.launch.supervisor import processes_below
 from corebound.launch.telemetry import Watch

@@ -17,6 +17,7 @@ import tempfile
 import time
 import traceback
 from array import array
+from importlib.machinery import PathFinder
 from types import ModuleType
 from typing import BinaryIO
 
@@ -123,6 +124,22 @@ def _profile(adapter: ModuleType, workload: Workload, iterations: int) -> wire.P
     return profile
 
 
+def give_up_name() -> None:
+    """Let `import corebound` find the environment's own, where it is the project under test.
+
+    What the worker needs of ours it has imported by now, and goes on holding.
+    """
+    ours = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    theirs = [folder for folder in sys.path if folder not in ours]
+    if PathFinder.find_spec("corebound", theirs) is None:
+        return
+    sys.path[:] = theirs
+    # Processes that the workload starts inherit it.
+    os.environ.pop("PYTHONPATH", None)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "corebound"]:
+        del sys.modules[name]
+
+
 def work(request: wire.Request, orders: BinaryIO, reply: Reply) -> None:
     """Carry out one request, up to the last message.
 
@@ -131,10 +148,16 @@ def work(request: wire.Request, orders: BinaryIO, reply: Reply) -> None:
         Exception: whatever the workload itself raised.
     """
     environment = steering_environment()
-    sys.path[:0] = request.path
+    if request.project:
+        # A checkout beside the scenario must not stand in for the commit that was built.
+        sys.path += request.path
+    else:
+        sys.path[:0] = request.path
     with Phase(reply, "import"):
         adapter = importlib.import_module(ADAPTERS[request.framework])
         adapter.prepare(seed=request.seed, intra_op=request.intra_op, inter_op=request.inter_op)
+        if request.project:
+            give_up_name()
         if request.target is not None:
             find(request.target)
     with Phase(reply, "setup"):

@@ -113,3 +113,29 @@ class Counted:
 
 def counted(*, good: bool = True) -> Counted:
     return Counted(good)
+
+
+def _computes(until_s: float) -> None:
+    while time.thread_time() < until_s:
+        sum(range(1000))
+
+
+def computes_for(*, ms: int) -> Step:
+    """So much CPU time, however long that takes."""
+    return lambda: _computes(time.thread_time() + ms / 1000)
+
+
+def competes_with_itself(*, ms: int) -> Step:
+    """Four threads that want a CPU at once."""
+
+    def step() -> None:
+        threads = [
+            threading.Thread(target=lambda: _computes(time.thread_time() + ms / 4000))
+            for _ in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    return step

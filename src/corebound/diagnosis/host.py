@@ -1,0 +1,93 @@
+"""Rules on the host: what took CPU time from launches while they were timed."""
+
+from __future__ import annotations
+
+from corebound.diagnosis.evidence import CellEvidence, Evidence
+from corebound.diagnosis.finding import Finding, Tone
+from corebound.model.record import Launch
+from corebound.model.telemetry import Cause
+from corebound.stats.disturbance import MOST_DISTURBED, lost_cpus
+
+# What is lost beyond this of all CPU time would make a ratio that nobody believes.
+_MOST_LOST = 0.95
+
+
+def throttled(one: CellEvidence, _: Evidence) -> Finding | None:
+    """A cgroup's quota that stopped threads while they were timed."""
+    return _disturbed(
+        one,
+        "throttling",
+        rule="throttled",
+        tone="bad",
+        what="A cgroup's CPU quota stopped threads",
+        remedy="Lift the quota while measuring (`echo max > cpu.max` in the cgroup that"
+        " `corebound doctor` names; a container's `--cpus`, a pod's CPU limit), or give CPUs"
+        " instead of a quota (`--cpuset-cpus`) and as many threads as the quota allows.",
+    )
+
+
+def foreign_load(one: CellEvidence, _: Evidence) -> Finding | None:
+    """Other programs on the launch's CPUs that its threads had to wait for."""
+    return _disturbed(
+        one,
+        "foreign load",
+        rule="foreign-load",
+        tone="warn",
+        what="Other programs ran on its CPUs, and its threads waited for them",
+        remedy="Stop what else runs (`corebound doctor` names it), or give the launches CPUs of"
+        " their own: `cpus:` outside of what others may use, or isolated ones.",
+    )
+
+
+def steal(one: CellEvidence, _: Evidence) -> Finding | None:
+    """A hypervisor that gave the launch's CPUs to other guests."""
+    return _disturbed(
+        one,
+        "steal",
+        rule="steal",
+        tone="warn",
+        what="The hypervisor gave its CPUs to other guests",
+        remedy="Ask for CPUs of one's own (a dedicated host, pinned virtual CPUs), or measure"
+        " when the neighbours rest; believe ratios of launches side by side, not times.",
+    )
+
+
+def _disturbed(
+    one: CellEvidence, cause: Cause, *, rule: str, tone: Tone, what: str, remedy: str
+) -> Finding | None:
+    hit = [launch for launch in one.launches if _is_hit(launch, cause)]
+    if not hit:
+        return None
+    worst = max(hit, key=lambda launch: _lost_share(launch, cause))
+    share = _lost_share(worst, cause)
+    return Finding(
+        rule=rule,
+        tone=tone,
+        what=f"{what}, for most of {len(hit)} of {len(one.launches)} launches.",
+        evidence=(
+            *(worst.disturbance.evidence if worst.disturbance else ()),
+            *_counted(sum(each.status == "ok" for each in hit), "kept and marked"),
+            *_counted(sum(each.status != "ok" for each in hit), "without figures"),
+        ),
+        remedy=remedy,
+        cells=(one.cell,),
+        times_ratio=1 / (1 - min(share, _MOST_LOST)),
+    )
+
+
+def _is_hit(launch: Launch, cause: Cause) -> bool:
+    """Whether this cause disturbed most of a launch: less does not reach its median."""
+    found = launch.disturbance
+    return found is not None and cause in found.by and found.share > MOST_DISTURBED
+
+
+def _lost_share(launch: Launch, cause: Cause) -> float:
+    """CPU time lost to a cause as a share of all that the launch's CPUs could have given."""
+    host = launch.host
+    if host is None or not host.duration_ms:
+        return 0.0
+    return min(1.0, lost_cpus(host).get(cause, 0.0) / len(host.cpus))
+
+
+def _counted(number: int, what: str) -> tuple[str, ...]:
+    return (f"{number} launch{'es' if number > 1 else ''} {what}",) if number else ()

@@ -1,0 +1,110 @@
+"""What `perf stat -x,` writes, read: pure.
+
+A line is value, unit, event, time counted in nanoseconds, per cent of the time that it was
+counted, and two columns of a metric that is not used here (perf-stat(1), CSV FORMAT).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+# Of the top-down method; the kernel names these events where the processor has them, and
+# counts each in slots: on Intel level 1 since Ice Lake, level 2 since Sapphire Rapids.
+LEVEL_1 = {
+    "topdown-retiring": "retiring",
+    "topdown-bad-spec": "bad_speculation",
+    "topdown-fe-bound": "frontend_bound",
+    "topdown-be-bound": "backend_bound",
+}
+MEMORY_BOUND = "topdown-mem-bound"
+
+FIELDS = {
+    "cycles": "cycles",
+    "instructions": "instructions",
+    "LLC-load-misses": "llc_misses",
+    "node-load-misses": "remote_loads",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Count:
+    """One event.
+
+    Attributes:
+        value: Its count, scaled by perf to the whole time; None with `reason` where
+            there is none.
+        running_share: The share of the time that it was really counted.
+        reason: `not supported` by this host, or `not counted` though it might be.
+    """
+
+    value: float | None
+    running_share: float
+    reason: str | None = None
+
+
+def parse(text: str) -> dict[str, Count]:
+    r"""Every event by its name without modifiers; lines that are none are left out.
+
+    >>> found = parse("# started\n\n10,,cycles:u,500,50.00,,\n<not supported>,,slots,0,100.00,,\n")
+    >>> found["cycles"]
+    Count(value=10.0, running_share=0.5, reason=None)
+    >>> found["slots"].reason
+    'not supported'
+    """
+    found: dict[str, Count] = {}
+    for line in text.splitlines():
+        fields = line.split(",")
+        if line.startswith("#") or len(fields) < 5 or not fields[2]:
+            continue
+        try:
+            value = None if fields[0].startswith("<") else float(fields[0])
+            running = float(fields[4]) / 100
+        except ValueError:
+            continue  # a metric's line, or one of a perf that writes another format
+        reason = fields[0].strip("<>") if value is None else None
+        found[_plain(fields[2])] = Count(value=value, running_share=running, reason=reason)
+    return found
+
+
+def _plain(event: str) -> str:
+    """`cpu_core/topdown-retiring/u` is `topdown-retiring`."""
+    name = event.split("/")[1] if event.count("/") >= 2 else event
+    return name.partition(":")[0]
+
+
+def fields_of(counts: Mapping[str, Count]) -> dict[str, Any]:
+    """The fields of `model.telemetry.Counters` that events tell; some are `unavailable`."""
+    known = {name: one for name, one in counts.items() if one.value is not None}
+    found: dict[str, Any] = {
+        field: round(known[event].value or 0) for event, field in FIELDS.items() if event in known
+    }
+    found["slots"] = slots({name: one.value or 0.0 for name, one in known.items()})
+    if known:
+        found["running_share"] = min(one.running_share for one in known.values())
+    found["unavailable"] = {
+        event: one.reason for event, one in counts.items() if one.reason is not None
+    }
+    return found
+
+
+def slots(counts: Mapping[str, float]) -> dict[str, float]:
+    """Shares of all slots; empty where not every event of level 1 was counted.
+
+    The events of level 1 add up to all slots. What is bound by the back end is bound by
+    memory or, the rest, by the core (Yasin, A Top-Down Method for Performance Analysis
+    and Counters Architecture, ISPASS 2014).
+
+    >>> slots({"topdown-retiring": 50, "topdown-bad-spec": 5, "topdown-fe-bound": 5,
+    ...        "topdown-be-bound": 40, "topdown-mem-bound": 30})["core_bound"]
+    0.1
+    """
+    whole = sum(counts.get(event, 0.0) for event in LEVEL_1)
+    if not whole or any(event not in counts for event in LEVEL_1):
+        return {}
+    found = {name: counts[event] / whole for event, name in LEVEL_1.items()}
+    if MEMORY_BOUND in counts:
+        found["memory_bound"] = counts[MEMORY_BOUND] / whole
+        found["core_bound"] = max(0.0, counts["topdown-be-bound"] - counts[MEMORY_BOUND]) / whole
+    return found

@@ -1,0 +1,163 @@
+"""What was seen of the host while a launch was timed, and what that did to its iterations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from corebound.model.topology import CpuId
+
+Cause = Literal["steal", "throttling", "foreign load"]
+
+Counted = Literal[
+    "steal_ns",
+    "foreign_ns",
+    "waited_ns",
+    "throttled_ns",
+    "throttled_periods",
+    "cpu_pressure_ns",
+    "memory_pressure_ns",
+    "io_pressure_ns",
+    "minor_faults",
+    "major_faults",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostWindow:
+    """A stretch between two looks at the host; what nobody could say is None, never 0.
+
+    Attributes:
+        from_ms, to_ms: Milliseconds since the launch's workers were told to go.
+        steal_ns: What the hypervisor gave to others of the launch's CPUs, taken together.
+        foreign_ns: CPU time on the launch's CPUs of what is neither of the launch nor
+            corebound's own; at least that much.
+        rested_ns: How long these CPUs did nothing for a program, taken together.
+        waited_ns: How long the launch's threads were ready to run and waited for a CPU.
+        throttled_ns: How long a cgroup's quota stopped threads; throttled_periods: in
+            how many of its periods.
+        cpu_pressure_ns, memory_pressure_ns, io_pressure_ns: How long some thread of the
+            host waited for it (PSI, "some").
+        frequency_hz: Mean clock of some of the launch's CPUs as the stretch ended.
+        minor_faults, major_faults: Page faults of the launch's processes.
+    """
+
+    from_ms: int
+    to_ms: int
+    steal_ns: int | None = None
+    foreign_ns: int | None = None
+    rested_ns: int | None = None
+    waited_ns: int | None = None
+    throttled_ns: int | None = None
+    throttled_periods: int | None = None
+    cpu_pressure_ns: int | None = None
+    memory_pressure_ns: int | None = None
+    io_pressure_ns: int | None = None
+    frequency_hz: int | None = None
+    minor_faults: int | None = None
+    major_faults: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostOverTime:
+    """The host over the time that a launch's iterations took.
+
+    Attributes:
+        cpus: Those that the launch was given; steal and foreign load are of them.
+        windows: Stretches without a gap, in order.
+        looks: How often the host was looked at; look_ns: CPU time of that.
+        unavailable: What could not be seen, and why, in words.
+    """
+
+    cpus: tuple[CpuId, ...]
+    windows: tuple[HostWindow, ...]
+    looks: int
+    look_ns: int
+    unavailable: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def duration_ms(self) -> int:
+        """From the workers' start to the last look."""
+        return self.windows[-1].to_ms - self.windows[0].from_ms if self.windows else 0
+
+    def total(self, counted: Counted) -> int | None:
+        """A count over all windows; None where any of them has none."""
+        values = [getattr(window, counted) for window in self.windows]
+        known = [value for value in values if value is not None]
+        return sum(known) if known and len(known) == len(values) else None
+
+    def share(self, counted: Counted, *, cpus: int = 1) -> float | None:
+        """A time as a share of the launch's duration on so many CPUs; None where unknown."""
+        time_ns, whole_ns = self.total(counted), self.duration_ms * 1_000_000 * cpus
+        return None if time_ns is None or not whole_ns else time_ns / whole_ns
+
+    @property
+    def frequencies_hz(self) -> tuple[int, ...]:
+        """Every clock that was read, in order."""
+        return tuple(one.frequency_hz for one in self.windows if one.frequency_hz is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marked:
+    """Iterations of a worker, from `first` to `last`, that something outside disturbed."""
+
+    first: int
+    last: int
+    by: tuple[Cause, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disturbance:
+    """What disturbed a launch.
+
+    Attributes:
+        share: Of its iterations, or of its time where it has none, that were disturbed.
+        by: What disturbed them, the strongest first.
+        evidence: The same in words, with figures.
+        refused: Whether the launch is invalid for it, and was to be made again.
+    """
+
+    share: float
+    by: tuple[Cause, ...]
+    evidence: tuple[str, ...]
+    refused: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counters:
+    """Counts of a launch's processes while its iterations ran; absent ones are None.
+
+    Attributes:
+        source: What counted: `perf`, or `proc` for what the kernel counts anyway.
+        cycles, instructions: In user space and the kernel.
+        llc_misses: Loads that missed the last cache.
+        remote_loads: Loads that came from another node's memory.
+        slots: Shares of the pipeline's slots by top-down name (`retiring`,
+            `bad_speculation`, `frontend_bound`, `backend_bound`; of level 2
+            `memory_bound`, `core_bound`); empty where the processor does not say.
+        task_clock_ns: CPU time.
+        switches, migrations, faults: Context switches, moves between CPUs, page faults.
+        running_share: The least share of the time that a counter really counted, where
+            they took turns; the counts are scaled up by it.
+        unavailable: What could not be counted, and why.
+    """
+
+    source: Literal["perf", "proc"]
+    cycles: int | None = None
+    instructions: int | None = None
+    llc_misses: int | None = None
+    remote_loads: int | None = None
+    slots: dict[str, float] = field(default_factory=dict)
+    task_clock_ns: int | None = None
+    switches: int | None = None
+    migrations: int | None = None
+    faults: int | None = None
+    running_share: float | None = None
+    unavailable: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def instructions_per_cycle(self) -> float | None:
+        """IPC; None where either was not counted."""
+        if not self.cycles or self.instructions is None:
+            return None
+        return self.instructions / self.cycles

@@ -1,0 +1,181 @@
+"""What disturbed a launch from outside, iteration by iteration."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+
+from corebound.model.record import Launch, Worker
+from corebound.model.telemetry import Cause, Disturbance, HostOverTime, HostWindow, Marked
+from corebound.units import percent
+
+# A tenth of a CPU: what `corebound doctor` takes for a busy host, and a loss that makes a
+# thread on that CPU a ninth slower, several times what a comparison's margin allows.
+LEAST_LOST_CPUS = 0.1
+
+# Idle time and steal are told in ticks of 10 ms, so the difference of two looks is off by
+# up to one, with a standard deviation of 10/√6 = 4.1 ms a CPU and column (there are two
+# that move). Three of these: 3 × 4.1 × √2 = 17 ms for a CPU, and √n times that for n.
+_BLUR_NS = 17_000_000
+
+# Foreign load counts where the launch's threads waited: on CPUs that they left idle it
+# takes nothing from them. Half of it, for two that compete take turns, and a wait may fall
+# into the next window.
+_LEAST_WAITED = 0.5
+
+# A launch's figure is its median: with more than half of the iterations disturbed it is
+# one of those.
+MOST_DISTURBED = 0.5
+# A window is half a second or more; below two of these a launch is marked, not refused.
+LEAST_SEEN_MS = 1_000
+
+_NAMES: dict[Cause, str] = {
+    "steal": "the hypervisor gave {} of a CPU to others (steal)",
+    "throttling": "a cgroup's quota stopped threads for {} of the time (throttling)",
+    "foreign load": "other programs took {} of a CPU on its CPUs (foreign load)",
+}
+
+
+def causes(window: HostWindow, cpus: int) -> dict[Cause, float]:
+    """What took CPU time from a launch in this window, each in CPUs; empty if nothing did.
+
+    Args:
+        window: A stretch of the launch.
+        cpus: How many CPUs the launch was given.
+    """
+    elapsed_ns = (window.to_ms - window.from_ms) * 1_000_000
+    if elapsed_ns <= 0:
+        return {}
+    least_ns = LEAST_LOST_CPUS * elapsed_ns
+    blurred_ns = max(least_ns, _BLUR_NS * math.sqrt(cpus))
+    foreign_ns = _competing_ns(window)
+    lost: dict[Cause, float] = {}
+    if foreign_ns >= blurred_ns:
+        lost["foreign load"] = foreign_ns / elapsed_ns
+    if (window.steal_ns or 0) >= blurred_ns:
+        lost["steal"] = (window.steal_ns or 0) / elapsed_ns
+    if (window.throttled_ns or 0) >= least_ns:
+        lost["throttling"] = (window.throttled_ns or 0) / elapsed_ns
+    return lost
+
+
+def _competing_ns(window: HostWindow) -> int:
+    """Foreign load that the launch had to make room for; 0 where it need not have.
+
+    Where the kernel does not tell what threads waited, what the CPUs rested is taken off:
+    foreign load might have run there as well.
+    """
+    foreign_ns, waited_ns = window.foreign_ns or 0, window.waited_ns
+    if waited_ns is None:
+        return max(0, foreign_ns - (window.rested_ns or 0))
+    return foreign_ns if waited_ns >= _LEAST_WAITED * foreign_ns else 0
+
+
+def marked(wall_ns: Sequence[int], host: HostOverTime) -> tuple[Marked, ...]:
+    """The iterations of one worker that overlapped a disturbed window, as ranges.
+
+    When an iteration began is not recorded: they follow one another from the moment the
+    workers are told to go, with well under a microsecond between them. The first ran before.
+
+    Args:
+        wall_ns: Every iteration of the worker.
+        host: What was seen of the host.
+    """
+    bad = [(window, lost) for window in host.windows if (lost := causes(window, len(host.cpus)))]
+    if not bad:
+        return ()
+    ends_ms = [end / 1e6 for end in accumulate(wall_ns[1:])]
+    found: list[Marked] = []
+    place = 0
+    for index, end_ms in enumerate(ends_ms, start=1):
+        begin_ms = ends_ms[index - 2] if index > 1 else 0.0
+        while place < len(bad) and bad[place][0].to_ms <= begin_ms:
+            place += 1
+        by = _overlapping(bad[place:], end_ms)
+        if not by:
+            continue
+        if found and found[-1].last == index - 1 and found[-1].by == by:
+            found[-1] = Marked(first=found[-1].first, last=index, by=by)
+        else:
+            found.append(Marked(first=index, last=index, by=by))
+    return tuple(found)
+
+
+def _overlapping(
+    bad: Sequence[tuple[HostWindow, dict[Cause, float]]], end_ms: float
+) -> tuple[Cause, ...]:
+    """What disturbs an iteration up to `end_ms`, given the windows that end after it began."""
+    by: set[Cause] = set()
+    for window, lost in bad:
+        if window.from_ms >= end_ms:
+            break
+        by.update(lost)
+    return tuple(sorted(by))
+
+
+def disturbance(workers: Sequence[Worker], host: HostOverTime | None) -> Disturbance | None:
+    """What disturbed a launch, `refused` left open; None where nothing was seen to.
+
+    Args:
+        workers: Its workers, with the iterations that `marked` found. Without any
+            iteration, as of a server, the share is of time.
+        host: What was seen of the host.
+    """
+    if host is None:
+        return None
+    lost = lost_cpus(host)
+    if not lost:
+        return None
+    by = sorted(lost, key=lambda cause: -lost[cause])
+    share = _share(workers, host)
+    what = "its iterations" if any(worker.wall_ns for worker in workers) else "its time"
+    return Disturbance(
+        share=share,
+        by=tuple(by),
+        evidence=(
+            f"{percent(share, 0)} of {what} overlapped a disturbance",
+            *(_NAMES[cause].format(percent(lost[cause], 0)) for cause in by),
+        ),
+    )
+
+
+def lost_cpus(host: HostOverTime) -> dict[Cause, float]:
+    """What disturbed windows took from a launch, in CPUs over its whole time, by cause."""
+    lost: dict[Cause, float] = {}
+    for window in host.windows:
+        part = (window.to_ms - window.from_ms) / host.duration_ms if host.duration_ms else 0.0
+        for cause, cpus in causes(window, len(host.cpus)).items():
+            lost[cause] = lost.get(cause, 0.0) + cpus * part
+    return lost
+
+
+def _share(workers: Sequence[Worker], host: HostOverTime) -> float:
+    iterations = sum(max(0, len(worker.wall_ns) - 1) for worker in workers)
+    if iterations:
+        return sum(len(list(_each(worker))) for worker in workers) / iterations
+    bad = (window for window in host.windows if causes(window, len(host.cpus)))
+    return sum(window.to_ms - window.from_ms for window in bad) / host.duration_ms
+
+
+def _each(worker: Worker) -> Iterator[int]:
+    for one in worker.disturbed:
+        yield from range(one.first, one.last + 1)
+
+
+def is_too_much(found: Disturbance | None, host: HostOverTime | None) -> bool:
+    """Whether a launch was disturbed so that its figure is the disturbance's.
+
+    Args:
+        found: What disturbed it.
+        host: What was seen of the host; a launch shorter than two windows is never
+            refused, for of so little too little can be told.
+    """
+    if found is None or host is None or host.duration_ms < LEAST_SEEN_MS:
+        return False
+    return found.share > MOST_DISTURBED
+
+
+def is_refused(launch: Launch) -> bool:
+    """Whether a launch was refused for what disturbed it, and is to be made again."""
+    return launch.disturbance is not None and launch.disturbance.refused

@@ -1,0 +1,275 @@
+"""Launches beside real loads: what disturbs one is seen and named, what does not is not."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import corebound
+from corebound.launch.launch import Order, Outcome, launch
+from corebound.launch.perf import Offer
+from corebound.launch.supervise import Supervision
+from corebound.model.plan import Command, Placement, Slot
+from corebound.model.topology import CpuId
+from corebound.model.wire import Request
+from corebound.runner.disturbed import judged
+
+WORKLOADS = Path(__file__).parent.parent / "data" / "workloads"
+CPUS = sorted(os.sched_getaffinity(0))
+CGROUPS = Path("/sys/fs/cgroup")
+BUSY = "while True: pass"
+COUNTS = "i=0; while [ $i -lt 5000 ]; do i=$((i+1)); done"
+
+two_cpus = pytest.mark.skipif(len(CPUS) < 2, reason="needs a CPU beside the launch's own")
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Path:
+    library = tmp_path / "run" / "library"
+    library.mkdir(parents=True)
+    (library / "corebound").symlink_to(Path(corebound.__file__).parent)
+    return tmp_path / "run"
+
+
+@contextmanager
+def a_busy_process(cpu: int) -> Iterator[int]:
+    """Something that is not of corebound, and computes on one CPU all the time."""
+    command = ("taskset", "-c", str(cpu), sys.executable, "-c", BUSY)
+    with subprocess.Popen(command) as process:
+        try:
+            yield process.pid
+        finally:
+            process.kill()
+
+
+def a_launch(
+    supervision: Supervision,
+    scratch: Path,
+    *,
+    function: str = "computes_for",
+    command: list[str] | None = None,
+    ms: int = 5,
+    iterations: int = 400,
+    cpus: tuple[int, ...] = (CPUS[-1],),
+    events: tuple[str, ...] = (),
+) -> Outcome:
+    folder = scratch / "launch"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    prefix = ("taskset", "-c", ",".join(map(str, cpus)))
+    request = Request(
+        target=None if command else f"steps:{function}",
+        command=command,
+        parameters={} if command else {"ms": ms},
+        framework="none",
+        intra_op=None,
+        inter_op=None,
+        iterations=iterations,
+        seed=1,
+        path=[str(WORKLOADS)],
+    )
+    return launch(
+        Order(
+            placement=Placement(
+                slots=(Slot(cpus=tuple(CpuId(cpu) for cpu in cpus)),),
+                threads=None,
+                backend="taskset",
+                memory="default",
+                moment="before-start",
+                bound=True,
+            ),
+            commands=(Command(argv=(*prefix, sys.executable, "-m", "corebound.worker"), env=()),),
+            requests=(request,),
+            threads_asked=None,
+            timeout_s=60.0,
+            python_path=scratch / "library",
+            scratch=folder,
+            counting=Offer(events=events),
+        ),
+        supervision,
+        lambda: None,
+    )
+
+
+def test_a_launch_beside_a_busy_process_is_marked_and_refused(scratch: Path) -> None:
+    with Supervision(scratch) as supervision, a_busy_process(CPUS[-1]):
+        outcome = a_launch(supervision, scratch)
+
+    refused, found = judged(outcome, may_refuse=True)
+    assert found is not None
+    assert "foreign load" in found.by
+    assert refused.status == "invalid"
+    assert "foreign load" in str(refused.reason)
+    (worker,) = refused.workers
+    assert sum(one.last - one.first + 1 for one in worker.disturbed) > 200
+
+    kept, found = judged(outcome, may_refuse=False)
+    assert kept.status == "ok"
+    assert found is not None
+    assert kept.workers[0].disturbed == worker.disturbed
+
+
+@two_cpus
+def test_a_busy_process_beside_the_launch_s_cpus_takes_nothing_from_it(scratch: Path) -> None:
+    with Supervision(scratch) as supervision, a_busy_process(CPUS[0]):
+        beside = a_launch(supervision, scratch)
+        within = a_launch(supervision, scratch, cpus=(CPUS[0],))
+
+    assert within.host is not None
+    shared = within.host.share("foreign_ns")
+    assert shared is not None
+    assert shared > 0.3
+    assert _accounted_share(beside) < 1.1
+
+
+def _accounted_share(outcome: Outcome) -> float:
+    """Foreign load with the time that the worker itself says it used, of what its CPUs had.
+
+    Whatever else runs on this machine, that is one at most; what is counted twice, or is of
+    another CPU, makes it more.
+    """
+    host, (worker,) = outcome.host, outcome.workers
+    assert host is not None
+    foreign_ns = host.total("foreign_ns")
+    assert foreign_ns is not None
+    return (foreign_ns + sum(worker.cpu_ns[1:])) / (host.duration_ms * 1e6 * len(host.cpus))
+
+
+@pytest.mark.parametrize("cpus", [(CPUS[-1],), tuple(CPUS)])
+def test_threads_that_compete_with_one_another_are_not_foreign(
+    scratch: Path, cpus: tuple[int, ...]
+) -> None:
+    with Supervision(scratch) as supervision:
+        outcome = a_launch(supervision, scratch, function="competes_with_itself", cpus=cpus)
+
+    assert _accounted_share(outcome) < 1.1
+
+
+@pytest.mark.parametrize("cpus", [(CPUS[-1],), tuple(CPUS)])
+def test_processes_that_come_and_go_between_two_looks_are_not_foreign(
+    scratch: Path, cpus: tuple[int, ...]
+) -> None:
+    with Supervision(scratch) as supervision:
+        outcome = a_launch(
+            supervision, scratch, command=["sh", "-c", COUNTS], iterations=150, cpus=cpus
+        )
+
+    assert _accounted_share(outcome) < 1.1
+
+
+def test_a_host_is_looked_at_seldom_and_tells_what_it_cannot(scratch: Path) -> None:
+    with Supervision(scratch) as supervision:
+        host = a_launch(supervision, scratch, iterations=300).host
+
+    assert host is not None
+    assert host.cpus == (CPUS[-1],)
+    assert 1 <= len(host.windows) <= 1 + host.duration_ms / 500
+    assert host.windows[0].from_ms == 0
+    assert all(a.to_ms == b.from_ms for a, b in zip(host.windows, host.windows[1:], strict=False))
+    assert host.total("steal_ns") is not None
+    assert (host.total("throttled_ns") is None) == ("throttling" in host.unavailable)
+    assert (not host.frequencies_hz) == ("frequency" in host.unavailable)
+    # Far below one in a thousand, were this machine its own: CPU time, not wall time.
+    assert host.look_ns < 0.01 * host.duration_ms * 1e6
+
+
+@pytest.fixture
+def quota() -> Iterator[Path]:
+    """A cgroup that may use a fifth of a CPU; needs root, as cgroups do."""
+    v1, v2 = CGROUPS / "cpu" / "corebound-test", CGROUPS / "corebound-test"
+    group = v1 if v1.parent.is_dir() else v2
+    try:
+        group.mkdir()
+        if group == v1:
+            (group / "cpu.cfs_quota_us").write_text("20000")
+        else:
+            (group / "cpu.max").write_text("20000 100000")
+    except OSError:
+        pytest.skip("needs a cgroup of one's own with a CPU quota")
+    try:
+        yield group
+    finally:
+        group.rmdir()
+
+
+THROTTLED = """
+import sys
+from pathlib import Path
+sys.path[:0] = sys.argv[1:3]
+(Path(sys.argv[3]) / "cgroup.procs").write_text("0")
+import test_disturbance as here
+from corebound.launch.supervise import Supervision
+from corebound.runner.disturbed import judged
+scratch = Path(sys.argv[4])
+with Supervision(scratch) as supervision:
+    outcome = here.a_launch(supervision, scratch, iterations=120)
+refused, found = judged(outcome, may_refuse=True)
+print(refused.status, found.by if found else None)
+"""
+
+
+def test_a_launch_that_a_quota_throttles_is_refused_and_says_so(scratch: Path, quota: Path) -> None:
+    here = Path(__file__).parent
+    folders = (str(here), str(here.parent), str(quota), str(scratch))
+
+    done = subprocess.run(
+        (sys.executable, "-c", THROTTLED, *folders), check=True, capture_output=True, text=True
+    )
+
+    assert done.stdout.startswith("invalid")
+    assert "throttling" in done.stdout
+
+
+def test_a_launch_without_a_look_at_its_host_is_not_judged(scratch: Path) -> None:
+    with Supervision(scratch) as supervision:
+        outcome = a_launch(supervision, scratch, iterations=2)
+
+    assert judged(replace(outcome, host=None), may_refuse=True) == (
+        replace(outcome, host=None),
+        None,
+    )
+
+
+def test_a_launch_says_what_its_processes_were_counted_to_do(scratch: Path) -> None:
+    with Supervision(scratch) as supervision:
+        counters = a_launch(supervision, scratch, iterations=50).counters
+
+    assert counters is not None
+    assert counters.source == "proc"
+    assert counters.cycles is None
+    # 49 iterations of 5 ms after the first.
+    assert counters.task_clock_ns is not None
+    assert 0.24e9 < counters.task_clock_ns < 0.5e9
+    assert counters.switches is not None
+    assert counters.faults is not None
+
+
+@pytest.mark.skipif(shutil.which("perf") is None, reason="needs Debian's linux-perf")
+def test_perf_beside_a_launch_counts_and_is_no_stray(scratch: Path) -> None:
+    with Supervision(scratch) as supervision:
+        outcome = a_launch(supervision, scratch, iterations=50, events=("page-faults",))
+
+    assert outcome.status == "ok", outcome.reason
+    assert outcome.strays == ()
+    assert outcome.counters is not None
+    assert outcome.counters.source == "perf"
+    assert outcome.counters.running_share == 1.0
+
+
+@pytest.mark.skipif(shutil.which("perf") is None, reason="needs Debian's linux-perf")
+def test_a_launch_whose_perf_fails_is_as_good_and_says_why(scratch: Path) -> None:
+    with Supervision(scratch) as supervision:
+        outcome = a_launch(supervision, scratch, iterations=50, events=("no-such-event",))
+
+    assert outcome.status == "ok", outcome.reason
+    assert outcome.counters is not None
+    assert outcome.counters.source == "proc"
+    assert "perf" in outcome.counters.unavailable["hardware counters"]
