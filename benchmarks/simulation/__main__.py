@@ -1,4 +1,4 @@
-"""Print what was simulated: `python -m benchmarks.simulation [verdicts|history]`."""
+"""Print what was simulated: `python -m benchmarks.simulation [verdicts|history|nights]`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.simulation import histories, recorded, verdicts, warm_up
+from benchmarks.simulation import histories, nights, recorded, verdicts, warm_up
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.simulation", description=__doc__)
-    parser.add_argument("what", nargs="?", choices=("verdicts", "history"), default="verdicts")
+    parser.add_argument(
+        "what", nargs="?", choices=("verdicts", "history", "nights"), default="verdicts"
+    )
     parser.add_argument("--trials", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--labelled", type=Path, help="labelled launches, a gzipped JSON list")
@@ -28,6 +30,9 @@ def main() -> None:
         warm_up.settled(rng, max(chosen.trials // 20, 1))
         if chosen.labelled:
             warm_up.labelled(chosen.labelled)
+        return
+    if chosen.what == "nights":
+        nights.watched(chosen.seed, max(chosen.trials // 5, 1))
         return
     histories.found(chosen.seed, chosen.trials)
     histories.nightly(chosen.seed, max(chosen.trials // 25, 1))

@@ -103,7 +103,7 @@ def _cell(name: str) -> Cell:
 CELL, BASELINE = _cell("cell"), _cell("baseline")
 
 
-def _summary(cell: Cell, medians_ns: Sequence[float], *, first_block: int = 0) -> CellSummary:
+def summary_of(cell: Cell, medians_ns: Sequence[float], *, first_block: int = 0) -> CellSummary:
     """A summary of launches whose medians are known."""
     return CellSummary(
         cell=cell,
@@ -132,8 +132,8 @@ def _summary(cell: Cell, medians_ns: Sequence[float], *, first_block: int = 0) -
 def _judge(medians_ns: Array, *, adaptive: bool = False) -> Comparison:
     """Compare one trial's launches, (blocks, 2) medians."""
     judged = compare(
-        _summary(CELL, [float(value) for value in medians_ns[:, 0]]),
-        _summary(BASELINE, [float(value) for value in medians_ns[:, 1]]),
+        summary_of(CELL, [float(value) for value in medians_ns[:, 0]]),
+        summary_of(BASELINE, [float(value) for value in medians_ns[:, 1]]),
         margin=MARGIN,
         adaptive=adaptive,
     )
@@ -195,8 +195,8 @@ def ordered(rng: np.random.Generator, trials: int) -> None:
         paired = [_judge(trial[:blocks]) for trial in medians]
         sequential = [
             compare(
-                _summary(CELL, [float(value) for value in trial[:blocks, 0]]),
-                _summary(BASELINE, [float(v) for v in trial[blocks:, 1]], first_block=blocks),
+                summary_of(CELL, [float(value) for value in trial[:blocks, 0]]),
+                summary_of(BASELINE, [float(v) for v in trial[blocks:, 1]], first_block=blocks),
                 margin=MARGIN,
             )
             for trial in medians
@@ -238,8 +238,8 @@ def stopped(rng: np.random.Generator, trials: int) -> None:
 def _blocks_taken(medians_ns: Array, rule: Launches) -> int:
     for blocks in range(rule.min, rule.max + 1):
         summaries = [
-            _summary(CELL, [float(value) for value in medians_ns[:blocks, 0]]),
-            _summary(BASELINE, [float(value) for value in medians_ns[:blocks, 1]]),
+            summary_of(CELL, [float(value) for value in medians_ns[:blocks, 0]]),
+            summary_of(BASELINE, [float(value) for value in medians_ns[:blocks, 1]]),
         ]
         if not unfinished(summaries, {CELL.key: BASELINE.key}, rule):
             return blocks

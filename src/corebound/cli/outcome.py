@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,9 @@ from corebound.model.record import Kind, Launch, Run
 from corebound.report.view.findings import findings_data
 from corebound.report.view.study import CellStudy, Study, study
 from corebound.runner import Ending
+from corebound.stats.disturbance import is_refused
 from corebound.stats.interval import Interval
+from corebound.stats.multiplicity import suite_findings
 
 VERDICTS = {"faster": "▲ faster", "slower": "▼ slower", "equivalent": "= equivalent"}
 
@@ -35,15 +37,19 @@ class Told:
 
 
 def exit_code(told: Told) -> int:
-    """4 if a launch failed, timed out or was invalid; 3 if the host holds no cell; else 0."""
-    statuses = {launch.status for launch in told.launches}
+    """4 if a launch failed, timed out or was invalid; 3 if the host holds no cell; else 0.
+
+    One that was refused for what disturbed it was made again, or time ran out.
+    """
+    statuses = {launch.status for launch in told.launches if not is_refused(launch)}
     if statuses & {"failed", "timed-out", "invalid"}:
         return LaunchError.exit_code
     holds_none = statuses == {"skipped"} and told.ending == "complete"
     return HostError.exit_code if holds_none else 0
 
 
-def _studies(told: Told) -> Iterator[Study]:
+def studies(told: Told) -> Iterator[Study]:
+    """What the run says, scenario by scenario."""
     for source in told.run.scenarios:
         name = source.document.get("name")
         own = [launch for launch in told.launches if launch.cell.scenario == name]
@@ -52,8 +58,17 @@ def _studies(told: Told) -> Iterator[Study]:
 
 def show(told: Told, console: Console) -> None:
     """Print a table a scenario, then where everything is."""
-    for one in _studies(told):
-        console.print(_table(one))
+    every = tuple(studies(told))
+    findings = _findings(every)
+    for one in every:
+        console.print(_table(one, findings))
+    if alone := sum(
+        _is_telling(cell) and cell.cell.id not in findings for one in every for cell in one.cells
+    ):
+        compared = sum(cell.comparison is not None for one in every for cell in one.cells)
+        rows = "One row" if alone == 1 else f"{alone} rows"
+        said = f"{rows} in brackets: so by itself; of {compared} comparisons some are by chance."
+        console.print(Text(said))
     counts = _counts(told, "measure")
     said = ", ".join(f"{number} {status}" for status, number in counts.items())
     if profiled := _counts(told, "profile"):
@@ -69,7 +84,18 @@ def _counts(told: Told, kind: Kind) -> dict[str, int]:
     return dict(Counter(launch.status for launch in told.launches if launch.kind == kind))
 
 
-def _table(one: Study) -> Table:
+def _findings(every: Iterable[Study]) -> frozenset[str]:
+    """The ids of the cells that differ from their baseline, judged as one of the whole run's."""
+    cells = [cell for one in every for cell in one.cells]
+    found = suite_findings([cell.comparison for cell in cells])
+    return frozenset(cell.cell.id for cell, is_one in zip(cells, found, strict=True) if is_one)
+
+
+def _is_telling(cell: CellStudy) -> bool:
+    return cell.comparison is not None and cell.comparison.verdict in {"faster", "slower"}
+
+
+def _table(one: Study, findings: frozenset[str]) -> Table:
     table = Table(title=one.scenario.title, title_justify="left", box=None, padding=(0, 1))
     axes = ", ".join(axis for axis, _ in one.planned[0].axes) or "cell"
     table.add_column(axes, overflow="fold")
@@ -77,11 +103,11 @@ def _table(one: Study) -> Table:
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     for cell in one.cells:
-        table.add_row(*_row(cell))
+        table.add_row(*_row(cell, findings))
     return table
 
 
-def _row(cell: CellStudy) -> tuple[str, str, str, str, str]:
+def _row(cell: CellStudy, findings: frozenset[str]) -> tuple[str, str, str, str, str]:
     median_ns, compared, label = cell.summary.median_ns, cell.comparison, cell.cell.label
     if median_ns is None:
         return label, "–", "–", "–", ", ".join(status for status, _ in cell.summary.counts)
@@ -89,35 +115,37 @@ def _row(cell: CellStudy) -> tuple[str, str, str, str, str]:
         word = "baseline" if cell.baseline is None else "baseline missing"
         return label, units.duration(median_ns), "", "", word
     bounds = compared.interval
+    word = VERDICTS.get(compared.verdict, "? undecided")
     return (
         label,
         units.duration(median_ns),
         units.ratio(compared.speedup_ratio),
         f"{bounds.low:.2f}–{bounds.high:.2f}" if bounds else "–",
-        VERDICTS.get(compared.verdict, "? undecided"),
+        f"({word})" if _is_telling(cell) and cell.cell.id not in findings else word,
     )
 
 
 def as_json(told: Told) -> str:
     """Everything `show` prints, for scripts."""
-    studies = tuple(_studies(told))
+    every = tuple(studies(told))
+    findings = _findings(every)
     document: dict[str, Any] = {
         "run": told.run.id,
         "records": str(told.file),
         "ending": told.ending,
         "launches": _counts(told, "measure"),
         "profiles": _counts(told, "profile"),
-        "cells": [_cell(cell) for one in studies for cell in one.cells],
+        "cells": [_cell(cell, findings) for one in every for cell in one.cells],
         "findings": [
             {"scenario": one.scenario.name, **finding}
-            for one in studies
+            for one in every
             for finding in findings_data(one)
         ],
     }
     return msgspec.json.format(msgspec.json.encode(document), indent=1).decode()
 
 
-def _cell(one: CellStudy) -> dict[str, Any]:
+def _cell(one: CellStudy, findings: frozenset[str]) -> dict[str, Any]:
     summary, compared = one.summary, one.comparison
     return {
         "id": summary.cell.id,
@@ -125,11 +153,13 @@ def _cell(one: CellStudy) -> dict[str, Any]:
         "median_ns": summary.median_ns,
         "median_interval_ns": _bounds(summary.interval),
         "cpu_median_ns": summary.cpu_median_ns,
+        "launch_medians_ns": [launch.median_ns for launch in summary.launches],
         "unsettled_launches": summary.unsettled,
         "baseline": one.baseline.id if one.baseline else None,
         "speedup_ratio": compared.speedup_ratio if compared else None,
         "speedup_interval": _bounds(compared.interval) if compared else None,
         "verdict": compared.verdict if compared else None,
+        "finding": summary.cell.id in findings,
         "launches_needed": compared.launches_needed if compared else None,
     }
 

@@ -155,7 +155,7 @@ def _steps_of_segment(
 ) -> list[Step]:
     """The steps of nights that all have a figure; `at` are their indices in the history."""
     values = np.array([math.log(night.figure) for night in nights if night.figure is not None])
-    errors = np.array([_own_error(night) for night in nights])
+    errors = np.array([own_error_of(night) for night in nights])
     cuts = search(values, errors, threshold=math.log1p(threshold), seed=seed)
     edges = [0, *(cut.at for cut in cuts), len(nights)]
     return [
@@ -194,7 +194,7 @@ def _step(
     )
 
 
-def _own_error(night: Night) -> float:
+def own_error_of(night: Night) -> float:
     """Standard error of a night's logarithm by its own launches; 0 where not known."""
     if night.interval is None:
         return 0.0

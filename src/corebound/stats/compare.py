@@ -20,7 +20,7 @@ CONFIDENCE = 0.95
 # Stopping as soon as the interval is narrow favours samples whose spread is small by
 # chance: up to 8 % of A/A pairs alarmed without this factor, at most 5 % with it.
 # Found by simulation; docs/statistics.md has the figures.
-_PRICE_OF_STOPPING = 1.1
+PRICE_OF_STOPPING = 1.1
 # Beyond what anyone would wait for, a forecast from the spread of a few launches is idle.
 _MOST_LAUNCHES = 100_000
 
@@ -138,7 +138,7 @@ def _estimate(cell: CellSummary, baseline: CellSummary, *, adaptive: bool) -> _E
     )
     estimate = _paired(blocks) if len(blocks) >= 2 else _unpaired(_flat(logs), _flat(baseline_logs))
     if adaptive and estimate.error is not None:
-        return replace(estimate, error=estimate.error * _PRICE_OF_STOPPING)
+        return replace(estimate, error=estimate.error * PRICE_OF_STOPPING)
     return estimate
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from corebound.stats.change_points import THRESHOLD, Night, Step, find_steps, same_step
+from corebound.stats.suspicion import early_step
 
 # What is looked at every night. A step that is older has long been found, and a level
 # from longer ago is not what tonight is compared with.
@@ -24,6 +25,7 @@ class History:
         passed: How many nights came before them.
         steps: Those found within the window, with indices into the whole history.
         past: Those that the window has left behind.
+        suspect: A step that the last two nights make one suspect, too early for a vote.
         threshold: Least change that matters, as in `find_steps`.
     """
 
@@ -31,6 +33,7 @@ class History:
     passed: int = 0
     steps: tuple[Step, ...] = ()
     past: tuple[Step, ...] = ()
+    suspect: Step | None = None
     threshold: float = THRESHOLD
 
 
@@ -46,12 +49,20 @@ def extended(history: History, night: Night) -> History:
     known = tuple(_moved(step, -passed) for step in before if step.at >= passed)
     found = find_steps(nights, threshold=history.threshold, known=known)
     steps = tuple(_moved(step, passed) for step in found)
+    early = early_step(nights, found, threshold=history.threshold)
     past = tuple(
         step if step.status == "recovered" else replace(step, status="old")
         for step in before
         if step.at < passed + _EDGE_NIGHTS and not any(same_step(step, kept) for kept in steps)
     )
-    return replace(history, nights=nights, passed=passed, steps=steps, past=past)
+    return replace(
+        history,
+        nights=nights,
+        passed=passed,
+        steps=steps,
+        past=past,
+        suspect=None if early is None else _moved(early, passed),
+    )
 
 
 def extended_by(history: History, nights: Iterable[Night]) -> History:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from corebound.stats.compare import Comparison
+
 
 def holm(p_values: Sequence[float | None], *, alpha: float = 0.05) -> tuple[bool, ...]:
     """Tell the findings from a family of tests, with few false ones in the whole family.
@@ -69,3 +71,21 @@ def benjamini_hochberg(
     passing = [p for rank, p in enumerate(tested, start=1) if p <= alpha * rank / len(tested)]
     limit = max(passing, default=-1.0)
     return tuple(p is not None and p <= limit for p in p_values)
+
+
+def suite_findings(comparisons: Sequence[Comparison | None]) -> tuple[bool, ...]:
+    """Tell which rows of a whole run or suite are findings, and not one of many by chance.
+
+    Args:
+        comparisons: All that are judged together, of every scenario; None where a cell
+            has none.
+
+    Returns:
+        For each whether it is `faster` or `slower` and stays so by Benjamini and Hochberg's
+        method: of all that are told as findings, one in twenty is false at most.
+    """
+    clear = benjamini_hochberg([None if one is None else one.p_value for one in comparisons])
+    return tuple(
+        one is not None and is_clear and one.verdict in {"faster", "slower"}
+        for one, is_clear in zip(comparisons, clear, strict=True)
+    )

@@ -1,4 +1,4 @@
-"""Changes in a suite's history: which series stepped, and which of the steps are findings."""
+"""Changes in a suite's history: which series stepped, and which end without a figure."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from corebound.model.regression import Place
 from corebound.model.series import Point, Series
 from corebound.stats.change_points import CONFIDENCE, Night, Step, find_steps
 from corebound.stats.interval import Interval
 from corebound.stats.multiplicity import benjamini_hochberg
+from corebound.stats.suspicion import early_step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +47,31 @@ class Change:
     def first_bad(self) -> Point:
         """The first point that is surely after it."""
         return self.series.points[self.step.first_bad]
+
+    @property
+    def place(self) -> Place:
+        """Where it is, for what is decided or measured of it."""
+        return Place(
+            series=self.series.id,
+            direction=self.step.direction,
+            after=self.last_good.at,
+            by=self.first_bad.at,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failing:
+    """A series that has had figures and ends without.
+
+    Attributes:
+        series: The series.
+        since: Its first point without a figure, after the last that has one.
+        points: How many points have had none since.
+    """
+
+    series: Series
+    since: Point
+    points: int
 
 
 def nights_of(series: Series) -> tuple[Night, ...]:
@@ -85,4 +112,42 @@ def changes(suite: Sequence[Series]) -> tuple[Change, ...]:
         Change(series=series, step=step, clear=is_clear)
         for (series, step), is_clear in zip(found, clear, strict=True)
     ]
-    return tuple(sorted(made, key=lambda one: (-abs(one.step.ratio - 1), one.series.id)))
+    return tuple(sorted(made, key=_largest_first))
+
+
+def suspicions(suite: Sequence[Series], found: Sequence[Change]) -> tuple[Change, ...]:
+    """The series whose last two nights stand out, before a vote can tell; none is `clear`.
+
+    Args:
+        suite: All the series.
+        found: Their `changes`.
+    """
+    made = []
+    for series in suite:
+        steps = [one.step for one in found if one.series.id == series.id]
+        step = early_step(nights_of(series), steps, threshold=series.margin)
+        if step is not None:
+            made.append(Change(series=series, step=step, clear=False))
+    return tuple(sorted(made, key=_largest_first))
+
+
+def failing(suite: Sequence[Series]) -> tuple[Failing, ...]:
+    """The series that end in points without a figure, longest first.
+
+    One that never had a figure is new, or was never sound: its run said so.
+    """
+    found = []
+    for series in suite:
+        missing = 0
+        for point in reversed(series.points):
+            if point.figure is not None:
+                break
+            missing += 1
+        if 0 < missing < len(series.points):
+            since = series.points[-missing]
+            found.append(Failing(series=series, since=since, points=missing))
+    return tuple(sorted(found, key=lambda one: (-one.points, one.series.id)))
+
+
+def _largest_first(change: Change) -> tuple[float, str]:
+    return -abs(change.step.ratio - 1), change.series.id

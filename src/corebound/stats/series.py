@@ -112,8 +112,8 @@ def _reproduce(run: Run, source: ScenarioSource, cell: Cell) -> tuple[str, ...]:
     words = ["corebound", "run", source.path]
     if run.profile is not None:
         words += ["--profile", run.profile]
-    for axis, value in cell.axes:
-        words += ["--only", f"{axis}={value}"]
+    if cell.axes:
+        words += ["--only", cell.key]
     return tuple(words)
 
 

@@ -1,0 +1,122 @@
+"""`corebound calibrate`: a scenario's baseline against itself: what differs is noise."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from corebound.cli import calibrate_words, doctor, measure, outcome, projects, session, suite
+from corebound.cli.plan import Files, Json
+from corebound.cli.session import Session, Wanted
+from corebound.cli.site import Records
+from corebound.cli.suite import Loaded
+from corebound.host.lock import alone
+from corebound.model.measure import ProfileName
+from corebound.model.plan import Cell
+from corebound.planning.assemble import Planned
+from corebound.planning.expand import baseline_of
+from corebound.runner import Task
+from corebound.stats.calibrated import COPIES, COPY, calibrated
+from corebound.stats.calibration import LEAST_PAIRS
+from corebound.store import calibrations, jsonl
+
+
+def calibrate(
+    files: Files,
+    *,
+    profile: Annotated[
+        ProfileName | None, typer.Option("--profile", help="How thoroughly to measure.")
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option("--budget", help="Start no launch after this: 90s, 10m, 2h.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="Of the order and of the workers' numbers.")
+    ] = None,
+    records: Records = Path("reports/records"),
+    as_json: Json = False,
+) -> None:
+    """Measure this host's noise: how small a difference a scenario can show here."""
+    budget_s = None if budget is None else measure.seconds(budget)
+    console = Console(stderr=True, highlight=False)
+    wanted = Wanted(files=tuple(files), profile=profile, only=(), seed=seed)
+    with ExitStack() as stack:
+        stack.enter_context(alone(f"`{shlex.join(('corebound', *sys.argv[1:]))}`"))
+        ready = doctor.preflight(_prepared(wanted, records, console), console)
+        launches, ending = measure.carry_out(
+            ready,
+            budget_s,
+            console,
+            stack,
+            operators=False,
+            again=shlex.join(("corebound", *sys.argv[1:])),
+        )
+    found = []
+    for source in ready.run.scenarios:
+        name = source.document["name"]
+        one = calibrated(
+            ready.run, source, [each for each in launches if each.cell.scenario == name]
+        )
+        if one is None:
+            console.print(Text(f"{name}: fewer than {LEAST_PAIRS} pairs of launches are ok."))
+        else:
+            calibrations.keep(one, records)
+            found.append(one)
+    if as_json:
+        typer.echo(msgspec.json.format(msgspec.json.encode(found), indent=1).decode())
+    else:
+        console.print(calibrate_words.table(found))
+        console.print(Text(calibrate_words.EXPLAINED))
+        console.print(Text(f"Records: {ready.file}"), soft_wrap=True)
+    told = outcome.Told(run=ready.run, file=ready.file, launches=launches, ending=ending)
+    raise typer.Exit(outcome.exit_code(told))
+
+
+def _prepared(wanted: Wanted, records: Path, console: Console) -> Session:
+    """A run of two copies of each scenario's baseline, kept beside the nights."""
+    loaded = suite.load_all(wanted.files, wanted.only, wanted.profile)
+    baselines = tuple(replace(one, cells=(baseline(one),)) for one in loaded)
+    run, tasks = session.planned(baselines, wanted, projects.teller(console))
+    return Session(
+        run=run,
+        file=jsonl.file_of(run, calibrations.folder_of(records)),
+        tasks=tuple(copied(task) for task in tasks),
+        done=(),
+        note=None,
+    )
+
+
+def baseline(one: Loaded) -> Cell:
+    """The cell that a scenario is calibrated with: what its first cell is compared with."""
+    return baseline_of(one.cells[0], one.cells, one.scenario) or one.cells[0]
+
+
+def copied(task: Task) -> Task:
+    """The task with every cell twice, each as often as its profile allows at most.
+
+    The copies differ in name alone: they are placed, launched and judged like any two cells.
+    """
+    return Task(
+        # Without a baseline of its own the first cell is what the others are compared with.
+        scenario=task.scenario.model_copy(update={"baseline": None}),
+        planned=tuple(_copy(planned, name) for planned in task.planned for name in COPIES),
+    )
+
+
+def _copy(planned: Planned, name: str) -> Planned:
+    launches = planned.measure.launches
+    most = launches.model_copy(update={"min": launches.max})
+    return replace(
+        planned,
+        cell=replace(planned.cell, axes=(*planned.cell.axes, (COPY, name))),
+        measure=planned.measure.model_copy(update={"launches": most}),
+    )

@@ -1,0 +1,159 @@
+"""`corebound regressions`: what changed over history, and what was decided about it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from corebound.cli import regressions_confirm, regressions_words
+from corebound.cli.plan import Json
+from corebound.cli.regressions_junit import junit
+from corebound.cli.regressions_status import STATUS, Status, add, decided
+from corebound.cli.regressions_suite import Suite, suite_of
+from corebound.cli.regressions_words import Told
+from corebound.cli.site import Records
+from corebound.errors import InputError
+from corebound.model.regression import Decision, State
+from corebound.stats.regressions import Change, changes, failing, suspicions
+from corebound.stats.regressions_judged import Judged, judged
+from corebound.store import confirmations
+
+REGRESSION = 1
+
+Format = Literal["text", "md", "json", "junit"]
+
+
+def regressions(
+    *,
+    form: Annotated[Format, typer.Option("--format", help="How to tell it.")] = "text",
+    records: Records = Path("reports/records"),
+    status: Status = STATUS,
+    site: Annotated[str, typer.Option("--site", help="Where the site is, for the links.")] = (
+        "reports/site"
+    ),
+    confirm: Annotated[
+        bool, typer.Option("--confirm", help="Measure again what is suspected, before it alarms.")
+    ] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="List also what is old, recovered or decided.")
+    ] = False,
+    accept: Annotated[
+        str | None, typer.Option("--accept", metavar="ID", help="Say that a change may stay.")
+    ] = None,
+    fixed: Annotated[
+        str | None, typer.Option("--fixed", metavar="ID", help="Say that a change is mended.")
+    ] = None,
+    reopen: Annotated[
+        str | None, typer.Option("--reopen", metavar="ID", help="Take a decision back.")
+    ] = None,
+    because: Annotated[str | None, typer.Option("--because", help="Why, in words.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Tell what changed over the nights; exit with 1 where a new regression stands."""
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    decisions = decided(status)
+    suite = suite_of(records)
+    for fault in suite.faults:
+        console.print(Text(f"warning: {fault}"))
+    found = changes(suite.series)
+    every = (*found, *suspicions(suite.series, found))
+    known, damaged = confirmations.read_all(records)
+    for fault in damaged:
+        console.print(Text(f"warning: {fault}"))
+    about = judged(every, decisions, known)
+    asked = _asked(accept=accept, fixed=fixed, reopen=reopen)
+    if asked is not None:
+        state, name = asked
+        _decide(state, _named(name, about, records), because, status)
+        console.print(Text(f"{name} is {state}: kept in {status}."))
+        return
+    if confirm:
+        _confirm(about, suite, records, console)
+        known, _ = confirmations.read_all(records)
+        about = judged(every, decisions, known)
+    told = Told(
+        judged=about,
+        failing=failing(suite.series),
+        series=suite.series,
+        site=site,
+        everything=everything,
+    )
+    typer.echo(_formatted(told, "json" if as_json else form))
+    raise typer.Exit(REGRESSION if told.alarms else 0)
+
+
+def _formatted(told: Told, form: Format) -> str:
+    if form == "json":
+        encoded = msgspec.json.encode(regressions_words.document(told))
+        return msgspec.json.format(encoded, indent=1).decode()
+    if form == "md":
+        return regressions_words.markdown(told)
+    return junit(told) if form == "junit" else regressions_words.text(told)
+
+
+def _asked(
+    *, accept: str | None, fixed: str | None, reopen: str | None
+) -> tuple[State, str] | None:
+    """What is to be decided about which change; None where nothing is."""
+    every: tuple[tuple[State, str | None], ...] = (
+        ("accepted", accept),
+        ("fixed", fixed),
+        ("open", reopen),
+    )
+    asked = [(state, name) for state, name in every if name is not None]
+    if len(asked) > 1:
+        raise InputError(
+            what="two decisions at once.",
+            where="corebound regressions",
+            mend="Pass one of --accept, --fixed and --reopen.",
+        )
+    return asked[0] if asked else None
+
+
+def _named(name: str, about: tuple[Judged, ...], records: Path) -> Judged:
+    found = next((one for one in about if name in {one.id, one.change.id}), None)
+    if found is None:
+        raise InputError(
+            what=f"there is no change `{name}` in these records.",
+            where=str(records),
+            mend="`corebound regressions --all` lists all, each with its id.",
+        )
+    return found
+
+
+def _decide(state: State, found: Judged, because: str | None, status: Path) -> None:
+    """Add a decision to the end of the file; what is there stays as it is.
+
+    Raises:
+        InputError: no reason is given to accept, or the file cannot be added to.
+    """
+    if state == "accepted" and not (because and because.strip()):
+        raise InputError(
+            what="a regression that is accepted without a reason is a riddle next year.",
+            where="--accept",
+            mend='Say why: --because "the new parser checks what it reads".',
+        )
+    decision = Decision(
+        id=found.id,
+        state=state,
+        because=" ".join((because or "").split()) or f"it was said to be {state}",
+        at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        place=found.change.place,
+    )
+    add(decision, status)
+
+
+def _confirm(about: tuple[Judged, ...], suite: Suite, records: Path, console: Console) -> None:
+    """Measure again what is open and has not been asked about, or is due again."""
+    due: list[Change] = [
+        one.change
+        for one in about
+        if one.is_open and (one.confirmation is None or one.confirmation.answer == "impossible")
+    ]
+    regressions_confirm.confirm(due, suite, records, console)

@@ -1,0 +1,68 @@
+"""What `corebound regressions` tells as JUnit XML: a test case a series."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from xml.etree import ElementTree as ET
+
+from corebound.cli.regressions_words import Told, came_in, named, size, standing
+from corebound.stats.regressions_judged import Judged
+
+# What XML 1.0 has no way to write, not even escaped.
+_NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def junit(told: Told) -> str:
+    """A test suite: a failure is a new regression, an error a series without figures.
+
+    What is only suspected is said in the case's output, and fails nothing.
+    """
+    of_series: dict[str, list[Judged]] = {}
+    for one in told.judged:
+        of_series.setdefault(one.change.series.id, []).append(one)
+    failing = {one.series.id: one for one in told.failing}
+    failed = {one.change.series.id for one in told.alarms}
+    suite = ET.Element(
+        "testsuite",
+        name="corebound regressions",
+        tests=str(len(told.series)),
+        failures=str(len(failed)),
+        errors=str(len(failing)),
+        skipped="0",
+    )
+    for series in told.series:
+        where = series.host if series.project is None else f"{series.project}.{series.host}"
+        case = ET.SubElement(
+            suite,
+            "testcase",
+            classname=_legal(f"{where}.{series.scenario}"),
+            name=_legal(series.cell or "default"),
+        )
+        mine = of_series.get(series.id, [])
+        alarms = [one for one in mine if one.alarm]
+        if alarms:
+            what = _legal("; ".join(size(one.change) for one in alarms))
+            failure = ET.SubElement(case, "failure", message=what, type="regression")
+            failure.text = _legal("\n\n".join(map(_said, alarms)))
+        if (ended := failing.get(series.id)) is not None:
+            why = ended.since.missing or "not told why"
+            what = _legal(f"no figure since {ended.since.at}: {why}")
+            ET.SubElement(case, "error", message=what, type="no figure")
+        quiet = [one for one in mine if one.is_open and not one.alarm]
+        if quiet:
+            ET.SubElement(case, "system-out").text = _legal("\n\n".join(map(_said, quiet)))
+    ET.indent(suite)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(suite, encoding="unicode")
+
+
+def _said(one: Judged) -> str:
+    change = one.change
+    lines = [f"{one.id} {named(change.series)}", size(change), came_in(change), standing(one)]
+    if change.series.reproduce:
+        lines.append(shlex.join(change.series.reproduce))
+    return "\n".join(lines)
+
+
+def _legal(text: str) -> str:
+    return _NO_XML.sub("\ufffd", text)

@@ -1,0 +1,73 @@
+"""The file in the repository that keeps what people decided about regressions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from corebound.errors import Fault, InputError, ScenarioFaults
+from corebound.model.regression import Decision
+from corebound.planning.decisions import HEAD, entry, read_decisions
+
+Status = Annotated[
+    Path, typer.Option("--status", help="The file of what was decided about regressions.")
+]
+STATUS = Path("reports/regressions.yaml")
+
+
+def read(status: Path) -> tuple[tuple[Decision, ...], tuple[Fault, ...]]:
+    """What was decided, and what is wrong with the file; nothing where there is none."""
+    try:
+        return read_decisions(status.read_bytes(), str(status))
+    except FileNotFoundError:
+        return (), ()
+    except OSError as error:
+        fault = Fault(
+            file=str(status),
+            line=None,
+            what=f"it cannot be read: {error.strerror}.",
+            mend="Name the file of decisions with --status.",
+        )
+        return (), (fault,)
+
+
+def decided(status: Path) -> tuple[Decision, ...]:
+    """What was decided.
+
+    Raises:
+        ScenarioFaults: everything that is wrong with the file.
+    """
+    decisions, faults = read(status)
+    if faults:
+        raise ScenarioFaults(faults)
+    return decisions
+
+
+def add(decision: Decision, status: Path) -> None:
+    """Add a decision to the end of the file; what is there stays as it is.
+
+    Raises:
+        InputError: the file cannot be added to.
+    """
+    try:
+        before = status.read_text("utf-8") if status.exists() else HEAD
+        after = before + ("" if before.endswith("\n") else "\n") + entry(decision)
+        was, _ = read_decisions(before.encode(), str(status))
+        now, faults = read_decisions(after.encode(), str(status))
+        if faults or len(now) != len(was) + 1:
+            raise InputError(
+                what="nothing can be added at the end of this file.",
+                where=str(status),
+                mend="Let `decisions:` be its last key, each decision begun with `  - `.",
+            )
+        status.parent.mkdir(parents=True, exist_ok=True)
+        with status.open("w", encoding="utf-8", newline="") as stream:
+            stream.write(after)
+    except OSError as error:
+        raise InputError(
+            what=f"the decision cannot be kept: {error.strerror}.",
+            where=str(status),
+            mend="Name a file that can be written with --status.",
+        ) from error

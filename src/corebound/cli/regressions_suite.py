@@ -1,0 +1,45 @@
+"""Every series there is: of our own records, joined over the runs, and those imported."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from corebound.cli.site import without_the_unreadable
+from corebound.errors import Fault
+from corebound.model.record import Run
+from corebound.model.series import Series
+from corebound.stats.series import joined, series_of_run
+from corebound.store import histories, jsonl
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """What the records hold over time.
+
+    Attributes:
+        series: By id.
+        runs: The runs that our own are of, by id.
+        faults: What could not be read.
+    """
+
+    series: tuple[Series, ...]
+    runs: Mapping[str, Run]
+    faults: tuple[Fault, ...]
+
+
+def suite_of(records: Path) -> Suite:
+    """Read all series of a folder of records."""
+    own: list[Series] = []
+    runs: dict[str, Run] = {}
+    faults: list[Fault] = []
+    for file in jsonl.files(records):
+        stored = jsonl.read(file)
+        run, unreadable = without_the_unreadable(stored)
+        runs[run.id] = run
+        faults += unreadable
+        own += series_of_run(run, stored.launches)
+    imported, damaged = histories.read_all(records)
+    every = sorted((*joined(own), *imported), key=lambda one: one.id)
+    return Suite(series=tuple(every), runs=runs, faults=(*faults, *damaged))

@@ -1,0 +1,284 @@
+"""What `corebound regressions` tells, in words: plain, in Markdown, and as data."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from corebound.model.regression import Answer, Confirmation
+from corebound.model.series import Series
+from corebound.report.view.addresses import series_place
+from corebound.report.view.changes import commit_range
+from corebound.report.view.chronicle import size_interval, size_word
+from corebound.stats.regressions import Change, Failing
+from corebound.stats.regressions_judged import Judged
+
+_ANSWERS: dict[Answer, str] = {
+    "confirmed": "confirmed",
+    "refuted": "not confirmed",
+    "undecided": "measured again, which does not tell",
+    "impossible": "could not be measured again",
+}
+_MARKDOWN = re.compile(r"([\\`*_\[\]<>|~#&@!])")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """Everything there is to tell.
+
+    Attributes:
+        judged: Changes and suspicions, largest first.
+        failing: Series that end without figures.
+        series: All that were looked at.
+        site: Where the site is, as links begin.
+        everything: Whether to list also what is no news.
+    """
+
+    judged: tuple[Judged, ...]
+    failing: tuple[Failing, ...]
+    series: tuple[Series, ...]
+    site: str
+    everything: bool
+
+    @property
+    def alarms(self) -> tuple[Judged, ...]:
+        """The new regressions."""
+        return tuple(one for one in self.judged if one.alarm)
+
+    @property
+    def suspected(self) -> tuple[Judged, ...]:
+        """What may be a regression, and is no alarm so far."""
+        return tuple(one for one in self.judged if one.is_open and not one.alarm)
+
+    @property
+    def gains(self) -> tuple[Judged, ...]:
+        """New changes for the better that stand."""
+        return tuple(
+            one
+            for one in self.judged
+            if not one.change.is_regression
+            and one.change.clear
+            and one.change.step.status == "new"
+            and one.state == "open"
+        )
+
+    @property
+    def rest(self) -> tuple[Judged, ...]:
+        """Everything else: decided, old, recovered, or perhaps chance."""
+        named = {id(one) for one in (*self.alarms, *self.suspected, *self.gains)}
+        return tuple(one for one in self.judged if id(one) not in named)
+
+
+def text(told: Told) -> str:
+    """For a terminal."""
+    lines = [headline(told)]
+    for heading, several in _sections(told):
+        lines += ["", heading]
+        for one in several:
+            lines += ["", *(f"  {line}" for line in _lines(one, told.site))]
+    if told.failing:
+        lines += ["", "Failed since"]
+        lines += [f"  {line}" for one in told.failing for line in ("", *_failed(one, told.site))]
+    if told.rest and not told.everything:
+        lines += [
+            "",
+            f"{_count(len(told.rest), 'other change')} known or no news: --all lists all.",
+        ]
+    return "\n".join(map(_plain, lines))
+
+
+def markdown(told: Told) -> str:
+    """For a comment or a summary of a CI run."""
+    lines = [f"**{_escaped(headline(told))}**"]
+    for heading, several in _sections(told):
+        lines += ["", f"### {heading}", ""]
+        for one in several:
+            lines += _item(_lines(one, told.site))
+    if told.failing:
+        lines += ["", "### Failed since", ""]
+        lines += [line for one in told.failing for line in _item(_failed(one, told.site))]
+    if told.rest and not told.everything:
+        lines += ["", f"{_count(len(told.rest), 'other change')} known or no news."]
+    return "\n".join(lines)
+
+
+def document(told: Told) -> dict[str, Any]:
+    """For scripts."""
+    return {
+        "alarms": len(told.alarms),
+        "series": len(told.series),
+        "changes": [_change(one, told.site) for one in told.judged],
+        "failing": [
+            {
+                **_series(one.series, told.site),
+                "since": one.since.at,
+                "points": one.points,
+                "reason": one.since.missing,
+            }
+            for one in told.failing
+        ],
+    }
+
+
+def headline(told: Told) -> str:
+    """The whole in a sentence."""
+    new = _count(len(told.alarms), "new regression") if told.alarms else "No new regression"
+    parts = [new]
+    if told.suspected:
+        parts.append(f"{len(told.suspected)} suspected")
+    if told.failing:
+        parts.append(f"{len(told.failing)} failing")
+    return f"{', '.join(parts)}, in {_count(len(told.series), 'series', 'series')}."
+
+
+def size(change: Change) -> str:
+    """How large: `▼ 4.5 % slower, 95 % interval [3.9, 5.1]`."""
+    word = size_word(change)
+    interval = size_interval(change)
+    known = f"95 % interval {interval}" if interval else "too few nights for an interval"
+    return f"{word.sign} {word.word}, {known}"
+
+
+def came_in(change: Change) -> str:
+    """Between which commits, or nights where the commits are the same or not known."""
+    good, bad = change.last_good, change.first_bad
+    commits = commit_range(good, bad)
+    one = good.commit is not None and bad.commit is not None and good.commit.sha == bad.commit.sha
+    nights = f"nights {good.at}..{bad.at}"
+    if one and bad.commit is not None:
+        return f"{nights}, all of commit {bad.commit.sha[:10]}: what changed is not in it"
+    if not commits:
+        return nights
+    subject = f" ({bad.commit.subject})" if bad.commit is not None and bad.commit.subject else ""
+    return f"commits {commits}{subject}, {nights}"
+
+
+def standing(judged: Judged) -> str:
+    """What became of it so far."""
+    change = judged.change
+    parts = []
+    if judged.is_back:
+        parts.append("said to be fixed, and there all the same")
+    elif judged.state != "open":
+        parts.append(judged.state)
+    elif change.step.status != "new":
+        parts.append(change.step.status)
+    elif judged.alarm:
+        parts.append("new")
+    elif not change.step.votes:
+        parts.append("suspected: so far it is two nights that stand out")
+    elif not change.clear:
+        parts.append("suspected: one of so many series may look so by chance")
+    else:
+        parts.append("new" if not change.is_regression else "suspected")
+    if judged.decision is not None and judged.state != "open":
+        parts.append(f"because {judged.decision.because}")
+    if judged.confirmation is not None:
+        parts.append(answer(judged.confirmation))
+    return "; ".join(parts)
+
+
+def answer(confirmation: Confirmation) -> str:
+    """What a re-run said, and how."""
+    return f"{_ANSWERS[confirmation.answer]} ({confirmation.at[:10]}): {confirmation.how}"
+
+
+def named(series: Series) -> str:
+    """A series for the eye."""
+    where = series.host_name if series.project is None else f"{series.project}, {series.host_name}"
+    cell = f" [{series.cell}]" if series.cell not in {"", "default"} else ""
+    return f"{series.title}{cell} on {where}"
+
+
+def _sections(told: Told) -> Iterator[tuple[str, tuple[Judged, ...]]]:
+    every = (
+        ("New regressions", told.alarms),
+        ("Suspected", told.suspected),
+        ("New improvements", told.gains),
+        ("Other changes", told.rest if told.everything else ()),
+    )
+    return ((heading, several) for heading, several in every if several)
+
+
+def _lines(one: Judged, site: str) -> tuple[str, ...]:
+    series = one.change.series
+    reproduce = f"reproduce: {shlex.join(series.reproduce)}" if series.reproduce else ""
+    lines = (
+        f"{one.id}  {named(series)}",
+        size(one.change),
+        came_in(one.change),
+        standing(one),
+        _link(series, site),
+        reproduce,
+    )
+    return tuple(line for line in lines if line)
+
+
+def _failed(one: Failing, site: str) -> tuple[str, ...]:
+    reason = f": {one.since.missing}" if one.since.missing else ""
+    return (
+        named(one.series),
+        f"no figure since {one.since.at}, {_count(one.points, 'night')}{reason}",
+        _link(one.series, site),
+        f"reproduce: {shlex.join(one.series.reproduce)}" if one.series.reproduce else "",
+    )
+
+
+def _link(series: Series, site: str) -> str:
+    return f"{site.rstrip('/')}/{series_place(series)}"
+
+
+def _item(lines: Sequence[str]) -> tuple[str, ...]:
+    first, *rest = (_escaped(line) for line in lines if line)
+    return (f"- **{first}**", *(f"  - {line}" for line in rest))
+
+
+def _escaped(line: str) -> str:
+    return _MARKDOWN.sub(r"\\\1", _plain(line))
+
+
+def _plain(line: str) -> str:
+    """Foreign text on one line, without what a terminal would obey."""
+    return "".join(character if character.isprintable() else " " for character in line)
+
+
+def _count(number: int, one: str, many: str | None = None) -> str:
+    return f"{number} {one if number == 1 else many or f'{one}s'}"
+
+
+def _series(series: Series, site: str) -> dict[str, Any]:
+    return {
+        "series": series.id,
+        "project": series.project,
+        "host": series.host,
+        "scenario": series.scenario,
+        "cell": series.cell,
+        "title": series.title,
+        "link": _link(series, site),
+        "reproduce": series.reproduce,
+    }
+
+
+def _change(one: Judged, site: str) -> dict[str, Any]:
+    change = one.change
+    step, good, bad = change.step, change.last_good, change.first_bad
+    return {
+        "id": one.id,
+        "alarm": one.alarm,
+        "regression": change.is_regression,
+        "state": one.state,
+        "because": None if one.decision is None else one.decision.because,
+        "is_back": one.is_back,
+        "step": step.status,
+        "suspicion": not step.votes,
+        "clear": change.clear,
+        "ratio": step.ratio,
+        "interval": None if step.interval is None else (step.interval.low, step.interval.high),
+        "last_good": {"at": good.at, "commit": None if good.commit is None else good.commit.sha},
+        "first_bad": {"at": bad.at, "commit": None if bad.commit is None else bad.commit.sha},
+        "confirmation": one.confirmation,
+        **_series(change.series, site),
+    }

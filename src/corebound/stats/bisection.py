@@ -1,0 +1,285 @@
+"""Which commit did it: a search in which every answer is a test on noisy launches.
+
+`search` decides what to measure next and what the answers say; it measures nothing itself.
+docs/commits.md says how its errors are kept small.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from scipy import special  # scipy.stats would take half a second to import
+
+from corebound.stats.interval import Interval, log_interval
+
+# How likely the whole search may be to tell anything wrong.
+ALPHA = 0.05
+CONFIDENCE = 0.95
+_SMALLEST_LOOK = 3
+
+# For each place in the line of commits, the launch's median in ns for each block.
+Medians = Mapping[int, Mapping[int, float]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """What is to be measured: so many launches of each of these places, block by block.
+
+    What was measured of the same places before counts.
+    """
+
+    places: tuple[int, ...]
+    launches: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What was measured, and the places that could not be built or run."""
+
+    medians_ns: Medians
+    broken: frozenset[int] = frozenset()
+
+
+Outcome = Literal["found", "range", "no difference", "undecided", "broken"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """What the search came to.
+
+    Attributes:
+        outcome: `found`: `suspects` is the one commit. `range`: it is one of
+            `suspects`, which cannot be told apart. `no difference`: the ends are as
+            fast as one another, within the margin. `undecided`: a difference, of the ends or,
+            where there are suspects, of the last pair, could be neither shown nor excluded.
+            `broken`: an end cannot be measured.
+        suspects: Places, oldest first.
+        good, bad: The places that enclose the suspects.
+        slowdown_ratio: Time at `bad` over time at `good`, as last measured; None where it
+            was not.
+        interval: Where that ratio lies, 95 %.
+        tests: How many questions were answered.
+    """
+
+    outcome: Outcome
+    suspects: tuple[int, ...]
+    good: int
+    bad: int
+    slowdown_ratio: float | None
+    interval: Interval | None
+    tests: int
+
+
+def looks(least: int, most: int) -> tuple[int, ...]:
+    """After how many launches to look at the data: doubling, from `least` to `most`.
+
+    >>> looks(6, 30), looks(2, 2)
+    ((6, 12, 24, 30), (3,))
+    """
+    first = max(least, _SMALLEST_LOOK)
+    found = [first]
+    while found[-1] * 2 < most:
+        found.append(found[-1] * 2)
+    return (*found, most) if most > found[-1] else tuple(found)
+
+
+def share(test: int, planned: int) -> float:
+    """The chance of error that a test may have, so that all of them keep within ALPHA.
+
+    Half of it is for the planned tests, in equal parts; commits that cannot be measured
+    can make more necessary, and each of those has half of what is left.
+
+    Args:
+        test: Counted from 0.
+        planned: How many there are when every commit can be measured.
+    """
+    if test < planned:
+        return ALPHA / 2 / planned
+    return ALPHA / 2 * math.pow(2, planned - test - 1)
+
+
+def sign(differences: Sequence[float], level: float) -> Literal[-1, 0, 1]:
+    """Which way differences go, by Student's t test; 0 where it cannot be told.
+
+    Args:
+        differences: One for each block, at least two.
+        level: How likely a sign may be told where the mean is 0.
+    """
+    mean = statistics.fmean(differences)
+    error = statistics.stdev(differences) / math.sqrt(len(differences))
+    if error == 0:
+        p_value = 1.0 if mean == 0 else 0.0
+    else:
+        p_value = 2 * float(special.stdtr(len(differences) - 1, -abs(mean) / error))
+    if p_value >= level:
+        return 0
+    return 1 if mean > 0 else -1
+
+
+def search(last: int, *, least: int, most: int, margin: float) -> Generator[Ask, Answer, Ending]:
+    """Search the line of commits from 0, which is good, to `last`, which is bad.
+
+    First the ends are compared; then, again and again, the commit in the middle with
+    the two that enclose it, to which of them it is nearer; at last the one that is
+    left with the one before it.
+
+    Args:
+        last: The place of the bad end, at least 1.
+        least: Launches of each commit before the first look.
+        most: Launches of each commit at most.
+        margin: A ratio of the ends within 1 / (1 + margin) to 1 + margin is no difference.
+
+    Yields:
+        What is to be measured; it is sent the answer.
+
+    Returns:
+        The ending.
+    """
+    return (yield from _Search(last, looks(least, most), margin).run())
+
+
+class _Search:
+    """The state of one search."""
+
+    def __init__(self, last: int, when: tuple[int, ...], margin: float) -> None:
+        self._good, self._bad = 0, last
+        self._looks = when
+        self._margin = margin
+        self._tests = 0
+        # The ends, every halving, and the last pair.
+        self._planned = math.ceil(math.log2(last)) + 2
+        # Those that could not be judged, and between which ends; None: between any.
+        self._aside: dict[int, tuple[int, int] | None] = {}
+        self._way = 0
+        # Of the ends, and in the end of the last pair.
+        self._logs: list[float] | None = None
+
+    def run(self) -> Generator[Ask, Answer, Ending]:
+        """See `search`."""
+        outcome = yield from self._ends()
+        if outcome is not None:
+            return self._ending(outcome)
+        is_one = self._bad - self._good == 1
+        while (middle := self._middle()) is not None:
+            yield from self._halve(middle)
+        if not is_one:
+            outcome = yield from self._last()
+        return self._ending(outcome or ("found" if self._bad - self._good == 1 else "range"))
+
+    def _ends(self) -> Generator[Ask, Answer, Outcome | None]:
+        """Whether the ends differ at all; None if they do."""
+        level = self._level() / len(self._looks)
+        for launches in self._looks:
+            answer = yield Ask(places=(self._good, self._bad), launches=launches)
+            self._logs = _log_ratios(answer, self._good, self._bad)
+            if self._logs is None:
+                return "broken"
+            bounds = _interval(self._logs, confidence=1 - ALPHA / len(self._looks))
+            if 1 / (1 + self._margin) <= bounds.low and bounds.high <= 1 + self._margin:
+                return "no difference"
+            self._way = sign(self._logs, level)
+            if self._way:
+                return None
+        return "undecided"
+
+    def _halve(self, middle: int) -> Generator[Ask, Answer, None]:
+        """Move one end to the commit in the middle, or set that commit aside."""
+        # One more than there are looks, for what is asked after the last.
+        level = self._level() / (len(self._looks) + 1)
+        before: list[float] | None = None
+        after: list[float] | None = None
+        for launches in self._looks:
+            answer = yield Ask(places=(self._good, middle, self._bad), launches=launches)
+            before = _log_ratios(answer, self._good, middle)
+            after = _log_ratios(answer, middle, self._bad)
+            if before is None or after is None:
+                self._aside[middle] = None
+                return
+            # Above 0: it is farther from the good end than from the bad one.
+            farther = [one - two for one, two in zip(before, after, strict=True)]
+            if way := sign(farther, level):
+                self._move(middle, is_bad=way == self._way)
+                return
+        # As far from one as from the other. If it is far from both, each half has a
+        # change of its own, and either will do.
+        if before and after and sign(before, level) == sign(after, level) == self._way:
+            self._move(middle, is_bad=True)
+        else:
+            self._aside[middle] = (self._good, self._bad)
+
+    def _last(self) -> Generator[Ask, Answer, Outcome | None]:
+        """Measure the two that are left anew, as often as may be, so that nothing favours them.
+
+        None if they can be told apart.
+        """
+        level = self._level()
+        answer = yield Ask(places=(self._good, self._bad), launches=self._looks[-1])
+        self._logs = _log_ratios(answer, self._good, self._bad)
+        if self._logs is not None and sign(self._logs, level) == self._way:
+            return None
+        return "undecided"
+
+    def _move(self, middle: int, *, is_bad: bool) -> None:
+        if is_bad:
+            self._bad = middle
+        else:
+            self._good = middle
+
+    def _middle(self) -> int | None:
+        """The commit nearest to the middle that can be judged; None if none is left.
+
+        One that was undecided is tried again in the end, if other ends enclose it by then.
+        """
+        hopeless = (None, (self._good, self._bad))
+        left = [
+            place
+            for place in range(self._good + 1, self._bad)
+            if place not in self._aside or self._aside[place] not in hopeless
+        ]
+        centre = (self._good + self._bad) / 2
+        return min(left, key=lambda at: (at in self._aside, abs(at - centre)), default=None)
+
+    def _level(self) -> float:
+        """How likely the next test may err."""
+        self._tests += 1
+        return share(self._tests - 1, self._planned)
+
+    def _ending(self, outcome: Outcome) -> Ending:
+        logs = self._logs
+        return Ending(
+            outcome=outcome,
+            suspects=tuple(range(self._good + 1, self._bad + 1)) if self._way else (),
+            good=self._good,
+            bad=self._bad,
+            slowdown_ratio=math.exp(statistics.fmean(logs)) if logs else None,
+            interval=_interval(logs, confidence=CONFIDENCE) if logs else None,
+            tests=self._tests,
+        )
+
+
+def _log_ratios(answer: Answer, good: int, bad: int) -> list[float] | None:
+    """Logarithm of time at `bad` over time at `good`, of each block that has every place.
+
+    None where one of the two cannot be measured, or fewer than two blocks were.
+    """
+    medians_ns = {place: of for place, of in answer.medians_ns.items() if of}
+    if {good, bad} & answer.broken or not {good, bad} <= medians_ns.keys():
+        return None
+    whole = set.intersection(*(set(of) for of in medians_ns.values()))
+    if len(whole) < 2:
+        return None
+    return [math.log(medians_ns[bad][one] / medians_ns[good][one]) for one in sorted(whole)]
+
+
+def _interval(logs: Sequence[float], *, confidence: float) -> Interval:
+    """Where the ratio lies, of at least two blocks."""
+    return log_interval(
+        statistics.fmean(logs),
+        standard_error=statistics.stdev(logs) / math.sqrt(len(logs)),
+        freedom=len(logs) - 1,
+        confidence=confidence,
+    )

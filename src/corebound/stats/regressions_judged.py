@@ -1,0 +1,132 @@
+"""Which changes alarm: after what people decided, and what re-runs said."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from corebound.model.regression import Confirmation, Decision, Place, State
+from corebound.stats.regressions import Change
+from corebound.stats.suspicion import ASK_AGAIN_NIGHTS, alarms, is_final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """A change, and what is to be told of it.
+
+    Attributes:
+        change: The change.
+        id: What it is called: as the decision has it, where there is one.
+        state: What was decided, else `open`.
+        decision: The latest one about it, or None.
+        confirmation: The latest re-run that still counts, or None.
+        is_back: It was said to be fixed, and is there all the same.
+        alarm: Whether it is a new regression that nobody has decided about.
+    """
+
+    change: Change
+    id: str
+    state: State
+    decision: Decision | None
+    confirmation: Confirmation | None
+    is_back: bool
+    alarm: bool
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is a regression that somebody should look at, alarm or not."""
+        undecided = self.state == "open" and self.change.step.status == "new"
+        return self.change.is_regression and (undecided or self.is_back)
+
+
+def judged(
+    found: Iterable[Change],
+    decisions: Sequence[Decision],
+    confirmations: Sequence[Confirmation],
+) -> tuple[Judged, ...]:
+    """Put together what is known of each change, in their order.
+
+    Args:
+        found: Changes, and suspicions.
+        decisions: What people decided, in the order of the file: the last one counts.
+        confirmations: What re-runs said.
+    """
+    return tuple(_judged(change, decisions, confirmations) for change in found)
+
+
+def states(found: Iterable[Change], decisions: Sequence[Decision]) -> dict[str, State]:
+    """What was decided, by the ids that the changes have today."""
+    known = ((change, _decision(change, decisions)) for change in found)
+    return {change.id: decision.state for change, decision in known if decision is not None}
+
+
+def _judged(
+    change: Change, decisions: Sequence[Decision], confirmations: Sequence[Confirmation]
+) -> Judged:
+    decision = _decision(change, decisions)
+    confirmation = _confirmation(change, confirmations)
+    state: State = "open" if decision is None else decision.state
+    is_back = decision is not None and state == "fixed" and _is_there_since(change, decision.at)
+    news = is_back or (state == "open" and change.step.status == "new")
+    return Judged(
+        change=change,
+        id=change.id if decision is None else decision.id,
+        state=state,
+        decision=decision,
+        confirmation=confirmation,
+        is_back=is_back,
+        alarm=change.is_regression
+        and news
+        and alarms(
+            voted=change.clear,
+            said=None if confirmation is None else confirmation.answer,
+            both=confirmation is not None and confirmation.both,
+        ),
+    )
+
+
+def _decision(change: Change, decisions: Sequence[Decision]) -> Decision | None:
+    about = [one for one in decisions if one.id == change.id or _is_of(one.place, change)]
+    return about[-1] if about else None
+
+
+def _confirmation(change: Change, confirmations: Sequence[Confirmation]) -> Confirmation | None:
+    """The latest; what is not final is forgotten when more nights may tell otherwise."""
+    about = [one for one in confirmations if one.id == change.id or _is_of(one.place, change)]
+    latest = max(about, key=lambda one: one.at, default=None)
+    if latest is None or is_final(
+        latest.answer, both=latest.both, covered=latest.place.covers(change.place)
+    ):
+        return latest
+    since = sum(
+        point.figure is not None and point.at > latest.seen for point in change.series.points
+    )
+    return latest if since < ASK_AGAIN_NIGHTS else None
+
+
+def _is_of(place: Place, change: Change) -> bool:
+    return place.overlaps(change.place)
+
+
+def _is_there_since(change: Change, moment: str) -> bool:
+    """Whether the nights after a moment lie nearer to the bad level than to the good."""
+    points, step = change.series.points, change.step
+    after = [
+        math.log(point.figure)
+        for point in points[step.at :]
+        if point.figure is not None and point.at > moment
+    ]
+    before = [math.log(one.figure) for one in points[: step.at] if one.figure is not None]
+    if len(after) < ASK_AGAIN_NIGHTS or not before:
+        return False
+    # A series may have stepped before: the good level is that of the nights just before.
+    good = statistics.median(before[-_LATELY:])
+    moved = statistics.median(after) - good
+    return moved / math.log(step.ratio) > _HALF
+
+
+# Nights that say what the level just before a step was.
+_LATELY = 20
+_HALF = 0.5

@@ -1,0 +1,172 @@
+"""`corebound calibrate` and `regressions --confirm` with real launches."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from corebound.model.calibration import Calibration
+from corebound.model.record import Launch, Run
+from corebound.store import calibrations, confirmations, jsonl
+
+SCENARIO = """\
+schema: 1
+name: nap
+title: A nap
+question: Does binding disturb a nap?
+workload: nap:setup
+environment: host
+parameters: {seconds: 0.002}
+matrix:
+  binding: [one-cpu, none]
+measure:
+  iterations: 10
+  launches: {min: 3, max: 4}
+baseline: {binding: none}
+"""
+WORKLOAD = """\
+import time
+
+def setup(*, seconds):
+    return lambda: time.sleep(seconds)
+"""
+
+
+@pytest.fixture
+def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "nap.yaml").write_text(SCENARIO)
+    (tmp_path / "nap.py").write_text(WORKLOAD)
+    # Its own /tmp, so that a run in progress on this host does not refuse ours.
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    return tmp_path
+
+
+def corebound(suite: Path, *words: str) -> tuple[int, str, str]:
+    done = subprocess.run(
+        (sys.executable, "-m", "corebound", *words),
+        cwd=suite,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout, done.stderr
+
+
+def calibration_of(suite: Path) -> Calibration:
+    (found,), faults = calibrations.read_all(suite / "reports" / "records")
+    assert not faults
+    return found
+
+
+def test_the_baseline_is_measured_twice_in_blocks_and_kept_beside_the_nights(suite: Path) -> None:
+    code, out, err = corebound(suite, "calibrate", "nap.yaml", "--json", "--seed", "1")
+
+    assert code == 0, err
+    records = suite / "reports" / "records"
+    assert list(jsonl.files(records)) == []
+    (file,) = (records / "calibrations").glob("*/*.jsonl")
+    launches = jsonl.read(file).launches
+    # Four blocks, the most the profile makes, of both copies; the order is the seed's.
+    assert sorted((one.block, one.cell.key) for one in launches) == [
+        (block, f"binding=none,copy={copy}") for block in range(4) for copy in "ab"
+    ]
+    kept = calibration_of(suite)
+    assert json.loads(out)[0]["run"] == kept.run
+    assert (kept.cell, kept.blocks) == ("binding=none", 4)
+    assert [one.launches for one in kept.noise] == [3, 4]
+    assert 0 < kept.noise[1].floor_ratio < kept.noise[0].floor_ratio
+
+
+def test_what_fails_is_told_and_gives_no_calibration(suite: Path) -> None:
+    (suite / "nap.py").write_text("def setup(*, seconds):\n    raise RuntimeError('no nap')\n")
+
+    code, _, err = corebound(suite, "calibrate", "nap.yaml")
+
+    assert code == 4
+    assert "nap: fewer than 3 pairs of launches are ok." in err
+    assert calibrations.read_all(suite / "reports" / "records") == ((), ())
+
+
+def a_history(suite: Path, slower: float) -> Path:
+    """Nights made of one real run: ten as it was, then four as if it were so much slower."""
+    code, _, err = corebound(suite, "run", "nap.yaml")
+    assert code == 0, err
+    records = suite / "reports" / "records"
+    (file,) = jsonl.files(records)
+    stored = jsonl.read(file)
+    file.unlink()
+    for night in range(14):
+        factor = (1.002 if night % 2 else 0.998) * (slower if night >= 10 else 1.0)
+        write(records, stored.run, stored.launches, night, factor)
+    return records
+
+
+def write(records: Path, run: Run, launches: tuple[Launch, ...], night: int, factor: float) -> None:
+    made = replace(run, id=f"night{night}", started_at=f"2026-01-{night + 1:02}T02:00:00Z")
+    appender = jsonl.Appender(jsonl.file_of(made, records))
+    appender.append(made)
+    for one in launches:
+        workers = tuple(
+            replace(each, wall_ns=tuple(round(factor * ns) for ns in each.wall_ns))
+            for each in one.workers
+        )
+        appender.append(replace(one, run=made.id, workers=workers))
+    appender.close()
+
+
+def test_a_step_that_is_not_there_any_more_is_measured_again_and_does_not_alarm(
+    suite: Path,
+) -> None:
+    records = a_history(suite, slower=3.0)
+    nights = list(jsonl.files(records))
+    before, _, _ = corebound(suite, "regressions")
+
+    code, out, err = corebound(suite, "regressions", "--confirm", "--json")
+
+    assert before == 1
+    assert code == 0, (out, err)
+    told = json.loads(out)["changes"]
+    # Both bindings stepped; each was asked about once, and naps are as long as ever.
+    assert [one["confirmation"]["answer"] for one in told] == ["refuted", "refuted"]
+    assert (
+        "4 launches" in told[0]["confirmation"]["how"]
+        or "3 launches" in told[0]["confirmation"]["how"]
+    )
+    # What was measured again is no night of the history.
+    assert list(jsonl.files(records)) == nights
+    assert len(list(confirmations.folder_of(records).glob("*/*.jsonl"))) == 2
+    assert corebound(suite, "regressions")[0] == 0
+
+
+def test_a_step_that_is_there_still_alarms_and_says_what_was_held_against_what(
+    suite: Path,
+) -> None:
+    a_history(suite, slower=3.0)
+    scenario = (suite / "nap.yaml").read_text()
+    (suite / "nap.py").write_text(WORKLOAD.replace("sleep(seconds)", "sleep(3 * seconds)"))
+    assert scenario == (suite / "nap.yaml").read_text()
+
+    code, out, _ = corebound(suite, "regressions", "--confirm")
+
+    assert code == 1
+    assert "confirmed" in out
+    assert "the good commit was not" in out
+
+
+def test_a_cell_that_is_another_now_cannot_be_measured_again(suite: Path) -> None:
+    a_history(suite, slower=3.0)
+    (suite / "nap.yaml").write_text(SCENARIO.replace("0.002", "0.003"))
+
+    code, out, _ = corebound(suite, "regressions", "--confirm")
+
+    assert code == 1
+    assert "could not be measured again" in out
+    assert "meanwhile the scenario changed" in out

@@ -1,0 +1,417 @@
+"""What `corebound regressions` tells, what people decide, and what alarms."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner, Result
+
+from build import a_point, a_series
+from corebound.cli.app import app
+from corebound.model.regression import Answer, Confirmation, Decision, Place, State
+from corebound.model.series import Series
+from corebound.planning.decisions import HEAD, entry, read_decisions
+from corebound.stats.regressions import Change, changes, failing, suspicions
+from corebound.stats.regressions_judged import Judged, judged, states
+from corebound.store import confirmations, histories
+
+LONG_AGO = "2020-01-01T00:00:00Z"
+FOREIGN = "<b>a & 'b'\x1b[31m\x00| `c` \ud7ff"
+
+
+def nights(
+    count: int = 60, *, step: int | None = None, back: int | None = None, seed: int = 1
+) -> list[float | None]:
+    """Figures that vary by 1 %, from `step` to `back` 8 % higher."""
+    chance = random.Random(seed)
+    ends = (count if step is None else step, count if back is None else back)
+    return [
+        100e6 * math.exp(chance.gauss(0, 0.01) + (0.08 if ends[0] <= night < ends[1] else 0))
+        for night in range(count)
+    ]
+
+
+def a_change(**changed: Any) -> Change:
+    (change,) = changes([a_series(nights(step=50), **changed)])
+    return change
+
+
+def a_decision(
+    state: State = "accepted", *, change: Change | None = None, at: str = LONG_AGO
+) -> Decision:
+    about = change or a_change()
+    return Decision(id=about.id, state=state, because="why not", at=at, place=about.place)
+
+
+def a_confirmation(
+    answer: Answer, *, change: Change | None = None, both: bool = False, seen: str | None = None
+) -> Confirmation:
+    about = change or a_change()
+    return Confirmation(
+        schema=1,
+        id=about.id,
+        place=about.place,
+        answer=answer,
+        both=both,
+        how="somehow",
+        at=LONG_AGO,
+        seen=seen or about.series.points[-1].at,
+        run=None,
+        ratio=None,
+        interval=None,
+    )
+
+
+def one(change: Change, *known: Decision | Confirmation) -> Judged:
+    (found,) = judged(
+        [change],
+        [each for each in known if isinstance(each, Decision)],
+        [each for each in known if isinstance(each, Confirmation)],
+    )
+    return found
+
+
+def test_a_new_regression_that_nobody_decided_about_alarms() -> None:
+    assert one(a_change()).alarm
+
+
+def test_a_gain_alarms_nobody() -> None:
+    figures = [figure and 1e16 / figure for figure in nights(step=50)]
+    (change,) = changes([a_series(figures)])
+
+    assert not change.is_regression
+    assert not one(change).alarm
+
+
+def test_an_accepted_step_does_not_alarm_and_a_reopened_one_does() -> None:
+    assert not one(a_change(), a_decision("accepted")).alarm
+    assert one(a_change(), a_decision("accepted"), a_decision("open")).alarm
+
+
+@pytest.mark.parametrize("until", range(52, 61))
+def test_an_accepted_step_stays_accepted_as_its_place_is_told_better(until: int) -> None:
+    figures = nights(step=50)
+    early = [*changes([a_series(figures[:until])])]
+    if not early:
+        pytest.skip("not seen so soon")
+
+    assert one(a_change(), a_decision("accepted", change=early[0])).state == "accepted"
+
+
+def test_of_two_decisions_the_last_counts() -> None:
+    found = one(a_change(), a_decision("fixed"), a_decision("accepted"))
+
+    assert found.state == "accepted"
+
+
+def test_a_decision_about_another_step_of_the_series_says_nothing() -> None:
+    decision = a_decision()
+    other = replace(decision, id="other", place=replace(decision.place, by=decision.place.after))
+
+    assert one(a_change(), other).alarm
+
+
+def test_a_fixed_step_that_is_gone_is_quiet() -> None:
+    (first, _) = sorted(changes([a_series(nights(70, step=50, back=60))]), key=lambda c: c.step.at)
+
+    assert not one(first, a_decision("fixed", change=first, at=first.series.points[59].at)).alarm
+
+
+def test_a_fixed_step_that_is_still_there_three_nights_later_alarms() -> None:
+    change = a_change()
+    points = change.series.points
+
+    assert not one(change, a_decision("fixed", at=points[-3].at)).alarm
+    back = one(change, a_decision("fixed", at=points[-4].at))
+    assert back.alarm
+    assert back.is_back
+
+
+def test_a_fixed_step_that_comes_back_later_is_another_and_alarms() -> None:
+    figures = [*nights(80, step=30, back=50), *nights(10, step=0, seed=2)]
+    found = sorted(changes([a_series(figures)]), key=lambda each: each.step.at)
+    decision = a_decision("fixed", change=found[0], at=found[0].series.points[55].at)
+
+    told = judged(found, [decision], [])
+
+    assert [each.alarm for each in told] == [False, False, True]
+
+
+def test_a_refuted_step_does_not_alarm_until_three_more_nights_show_it() -> None:
+    change = a_change()
+    points = change.series.points
+
+    assert not one(change, a_confirmation("refuted")).alarm
+    assert not one(change, a_confirmation("refuted", seen=points[-3].at)).alarm
+    assert one(change, a_confirmation("refuted", seen=points[-4].at)).alarm
+    # Commits do not change with the nights, but a change may prove to be beside them.
+    both = a_confirmation("refuted", both=True, seen=points[0].at)
+    assert not one(change, both).alarm
+    assert one(change, replace(both, place=replace(both.place, after=change.first_bad.at))).alarm
+
+
+@pytest.mark.parametrize("answer", ["undecided", "impossible", "confirmed"])
+def test_a_vote_that_no_re_run_refutes_alarms(answer: Answer) -> None:
+    assert one(a_change(), a_confirmation(answer)).alarm
+
+
+def a_suspicion() -> Change:
+    series = a_series([*nights(60), 108e6, 109e6])
+    (change,) = suspicions([series], ())
+    return change
+
+
+def test_two_nights_that_stand_out_are_suspected_and_alarm_once_both_commits_confirm() -> None:
+    change = a_suspicion()
+
+    assert change.step.at == 60
+    assert not one(change).alarm
+    assert one(change).is_open
+    assert not one(change, a_confirmation("confirmed", change=change)).alarm
+    assert one(change, a_confirmation("confirmed", change=change, both=True)).alarm
+
+
+def test_what_is_not_clear_among_the_suites_steps_is_suspected_only() -> None:
+    told = one(replace(a_change(), clear=False))
+
+    assert told.is_open
+    assert not told.alarm
+
+
+def test_the_state_of_a_change_is_known_by_the_id_it_has_today() -> None:
+    change = a_change()
+    earlier = replace(a_decision("accepted"), id="as it was called when it was seen first")
+
+    assert states([change], [earlier]) == {change.id: "accepted"}
+
+
+def test_a_series_that_ends_without_figures_has_failed_since() -> None:
+    failed = a_series([1.0, None, 1.0, None, None], scenario="a")
+    never = a_series([None, None], scenario="b")
+    fine = a_series([None, 1.0], scenario="c")
+
+    (found,) = failing([fine, never, failed])
+
+    assert (found.series.scenario, found.since.at[:10], found.points) == ("a", "2026-01-04", 2)
+
+
+# The file of decisions.
+
+
+WORDS = st.text(st.characters().filter(str.isprintable), min_size=1).filter(str.strip)
+
+
+@given(WORDS)
+def test_whatever_words_are_given_the_file_reads_them_back(words: str) -> None:
+    decision = Decision(
+        id=words,
+        state="fixed",
+        because=words,
+        at=LONG_AGO,
+        place=Place(series=words, direction="down", after=LONG_AGO, by=LONG_AGO),
+    )
+
+    (found,), faults = read_decisions((HEAD + entry(decision)).encode(), "f")
+
+    assert not faults
+    assert replace(found, line=None) == decision
+
+
+@given(st.text())
+def test_words_that_no_editor_shows_do_not_break_the_file(words: str) -> None:
+    decision = replace(a_decision(), because=f"a {words}".encode("utf-8", "replace").decode())
+
+    _, faults = read_decisions((HEAD + entry(decision)).encode(), "f")
+
+    assert not faults
+
+
+@given(st.binary(max_size=200))
+def test_no_file_is_a_traceback(data: bytes) -> None:
+    read_decisions(b"schema: 1\ndecisions:\n" + data, "f")
+    read_decisions(data, "f")
+
+
+def test_all_faults_of_the_file_are_named_with_their_lines() -> None:
+    data = b"""schema: 1
+decisions:
+  - change: 12
+    status: mended
+    because: [a]
+    at: yesterday
+    series: s
+    direction: up
+    after: 2026-01-01
+    by: 2026-01-02T00:00:00Z
+    who: me
+  - a word
+more: 1
+"""
+
+    found, faults = read_decisions(data, "f.yaml")
+
+    assert found == ()
+    assert [(fault.line, fault.what) for fault in faults] == [
+        (4, "`status: mended` is not known."),
+        (5, "`because` is no text."),
+        (6, "`at: yesterday` is no moment."),
+        (11, "`who` is no key of a decision."),
+        (12, "this is no decision."),
+        (13, "`more` is no key of this file."),
+    ]
+
+
+@pytest.mark.parametrize("schema", [b"", b"schema: 2\n", b"schema: true\n"])
+def test_a_file_of_another_schema_is_refused(schema: bytes) -> None:
+    _, faults = read_decisions(schema + b"decisions: []\n", "f")
+
+    assert len(faults) == 1
+    assert "schema" in faults[0].what
+
+
+# The command.
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def keep(*series: Series) -> None:
+    histories.keep("proj", [replace(each, project="proj") for each in series], RECORDS)
+
+
+RECORDS = Path("reports/records")
+
+
+def call(*words: str) -> Result:
+    result = CliRunner().invoke(app, ["regressions", *words])
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result
+
+
+def test_nothing_at_all_is_no_regression(here: Path) -> None:
+    result = call()
+
+    assert result.exit_code == 0
+    assert "No new regression, in 0 series." in result.stdout
+
+
+def test_a_regression_is_told_with_all_it_takes_to_look_at_it_and_exits_with_1(here: Path) -> None:
+    keep(a_series(nights(step=50)), a_series(nights(seed=2), scenario="other"))
+
+    result = call("--site", "https://example.org/perf/")
+
+    assert result.exit_code == 1
+    assert "1 new regression, in 2 series." in result.stdout
+    assert re.search(r"▼ [78]\.\d % slower, 95 % interval \[[6-8]\.\d, [7-9]\.\d\]", result.stdout)
+    assert re.search(r"commits 0{8}\w\w\.\.0{8}\w\w \(change 5\d\), nights 2026-", result.stdout)
+    assert "https://example.org/perf/history/matmul-" in result.stdout
+    assert "reproduce: corebound run matmul.yaml" in result.stdout
+
+
+def test_it_is_accepted_once_and_never_alarms_again_and_comments_stay(here: Path) -> None:
+    keep(a_series(nights(step=50)))
+    name = json.loads(call("--json").stdout)["changes"][0]["id"]
+    status = here / "reports" / "regressions.yaml"
+    status.parent.mkdir(exist_ok=True)
+    status.write_text("# ours\nschema: 1\ndecisions: # none yet\n# so far")
+
+    refused = CliRunner().invoke(app, ["regressions", "--accept", name])
+    accepted = call("--accept", name, "--because", 'it "checks": more')
+
+    assert refused.exit_code != 0
+    assert accepted.exit_code == 0
+    assert status.read_text().startswith("# ours\nschema: 1\ndecisions: # none yet\n# so far\n  - ")
+    assert call().exit_code == 0
+    listed = call("--all")
+    assert 'accepted; because it "checks": more' in listed.stdout
+    assert call("--reopen", name).exit_code == 0
+    assert call().exit_code == 1
+
+
+def test_a_file_that_cannot_be_added_to_is_left_as_it_is(here: Path) -> None:
+    keep(a_series(nights(step=50)))
+    name = json.loads(call("--json").stdout)["changes"][0]["id"]
+    status = here / "status.yaml"
+    status.write_text("decisions: []\nschema: 1\n")
+
+    result = CliRunner().invoke(app, ["regressions", "--status", "status.yaml", "--fixed", name])
+
+    assert "nothing can be added" in str(result.exception)
+    assert status.read_text() == "decisions: []\nschema: 1\n"
+
+
+def test_an_id_that_is_none_is_told(here: Path) -> None:
+    result = CliRunner().invoke(app, ["regressions", "--fixed", "nope"])
+
+    assert "there is no change `nope`" in str(result.exception)
+
+
+def test_failing_nights_are_told_and_are_no_regression(here: Path) -> None:
+    series = a_series([*nights(20), None, None])
+    points = (
+        *series.points[:-2],
+        *(replace(p, missing="out of memory") for p in series.points[-2:]),
+    )
+    keep(replace(series, points=points))
+
+    result = call()
+
+    assert result.exit_code == 0
+    assert "no figure since 2026-01-21T02:00:00Z, 2 nights: out of memory" in result.stdout
+
+
+def test_junit_is_well_formed_whatever_foreign_names_hold(here: Path) -> None:
+    worse = a_series(nights(step=50), title=FOREIGN, cell=FOREIGN, reproduce=("a", FOREIGN))
+    failed = a_series([1.0, None], scenario=FOREIGN)
+    failed = replace(failed, points=(failed.points[0], a_point(None, day=1, missing=FOREIGN)))
+    keep(worse, failed)
+
+    result = call("--format", "junit")
+
+    suite = ET.fromstring(result.stdout)  # noqa: S314  # of our own making
+    assert result.exit_code == 1
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("2", "1", "1")
+    assert len(suite.findall("testcase/failure")) == len(suite.findall("testcase/error")) == 1
+
+
+def test_text_obeys_no_foreign_escape_and_markdown_shows_foreign_marks(here: Path) -> None:
+    keep(a_series(nights(step=50), title=FOREIGN))
+
+    assert "\x1b" not in call().stdout
+    shown = call("--format", "md").stdout
+    assert "\x1b" not in shown
+    assert r"\<b\>a \& 'b'" in shown
+
+
+def test_an_imported_history_cannot_be_measured_again_and_alarms_as_before(here: Path) -> None:
+    keep(a_series(nights(step=50)))
+
+    result = call("--confirm")
+
+    assert result.exit_code == 1
+    assert "could not be measured again" in result.stdout
+    (kept,), _ = confirmations.read_all(RECORDS)
+    assert kept.answer == "impossible"
+
+
+def test_a_damaged_confirmation_is_named_and_passed_over(here: Path) -> None:
+    file = confirmations.keep(a_confirmation("refuted"), RECORDS)
+    file.with_name("0.json").write_text("{")
+
+    found, faults = confirmations.read_all(RECORDS)
+
+    assert [each.answer for each in found] == ["refuted"]
+    assert len(faults) == 1
