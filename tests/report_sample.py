@@ -11,18 +11,23 @@ from dataclasses import replace
 
 from build import (
     a_host,
+    a_host_over_time,
     a_launch,
     a_machine,
     a_placement,
+    a_point,
     a_profiled_launch,
     a_run,
     a_scenario,
+    a_series,
     a_served,
     a_thread,
+    a_window,
     a_worker,
     an_answered,
     an_operator,
 )
+from corebound.model.host_check import HostCheck, State
 from corebound.model.plan import Cell, Placement
 from corebound.model.record import (
     PROFILE_SCHEMA,
@@ -36,6 +41,8 @@ from corebound.model.record import (
     Worker,
 )
 from corebound.model.scenario import Scenario
+from corebound.model.series import Point, Series
+from corebound.model.telemetry import Counters, HostOverTime
 from corebound.planning.expand import expand
 
 NOW = "2026-03-14T09:26:53+00:00"
@@ -172,10 +179,51 @@ def _launch(cell: Cell, block: int, position: int, drift: float, noise: random.R
         placement=_placement(cpus, bound, threads),
         workers=(worker,),
     )
-    launch = replace(launch, duration_ns=sum(wall_ns) + 900_000_000)
+    launch = replace(
+        launch,
+        duration_ns=sum(wall_ns) + 900_000_000,
+        host=_host(cpus, sum(wall_ns) // 1_000_000),
+        counters=_counters(),
+    )
     if axes == {"binding": "node", "threads": "per-core"} and block == 4:
         return _moved(launch, worker)
     return launch
+
+
+def _host(cpus: tuple[int, ...], end_ms: int) -> HostOverTime:
+    """A virtual machine that was left alone but for a little, and shows no clock."""
+    half = end_ms // 2
+    windows = (
+        a_window(
+            from_ms=from_ms,
+            to_ms=to_ms,
+            foreign_ms=(to_ms - from_ms) // 100,
+            steal_ms=(to_ms - from_ms) // 250,
+            throttled_ms=None,
+            cpu_pressure_ns=(to_ms - from_ms) * 20_000,
+            memory_pressure_ns=0,
+            io_pressure_ns=0,
+        )
+        for from_ms, to_ms in ((0, half), (half, end_ms))
+    )
+    host = a_host_over_time(*windows, cpus=cpus)
+    return replace(host, unavailable={"throttling": "no cgroup above the launch rations CPU time"})
+
+
+def _counters() -> Counters:
+    return Counters(
+        source="perf",
+        cycles=20_000_000_000,
+        instructions=43_000_000_000,
+        slots={
+            "retiring": 0.6,
+            "bad_speculation": 0.05,
+            "frontend_bound": 0.17,
+            "backend_bound": 0.18,
+            "memory_bound": 0.06,
+            "core_bound": 0.12,
+        },
+    )
 
 
 def _moved(launch: Launch, worker: Worker) -> Launch:
@@ -386,3 +434,136 @@ def _served(cell: Cell, block: int, position: int, noise: random.Random) -> Laun
         ),
         served=served,
     )
+
+
+# Binding: (the level in milliseconds, share it got slower by at the night, the night)
+_COURSES: dict[str, tuple[float, float, int]] = {
+    "none": (42.3, 0.0, 0),
+    "physical-cores": (29.8, 0.062, 44),
+    "node": (33.9, -0.05, 30),
+}
+_NIGHTS = 60
+_KERNEL_NIGHT = 12
+
+
+def a_past() -> tuple[Series, ...]:
+    """Sixty nights of some cells, the last as the sample's run, and a project's from elsewhere.
+
+    One cell got slower and one faster, the kernel changed once, two nights gave no figure
+    and three were left out.
+    """
+    noise = random.Random(7)  # no secret
+    host = a_sample_run().host
+    own = [
+        replace(
+            a_series([]),
+            host=host.id,
+            host_name=host.name,
+            scenario="resnet50-inference",
+            title="ResNet-50, one image at a time",
+            cell=cell.key,
+            reproduce=("corebound", "run", "scenarios/resnet50-inference.yaml"),
+            points=tuple(_nights_of(*_COURSES[cell.binding.mode], noise)),
+        )
+        for cell in expand(a_network(), "scenarios/resnet50-inference.yaml")
+        if cell.binding.mode in _COURSES
+    ]
+    return (*own, *_a_project(noise))
+
+
+def _nights_of(level_ms: float, slower: float, night: int, noise: random.Random) -> list[Point]:
+    points = []
+    for day in range(_NIGHTS):
+        if day in {20, 21, 22}:
+            continue
+        level = level_ms * 1e6 * (1 + slower * (day >= night))
+        level *= 1.03 if day >= _KERNEL_NIGHT else 1.0
+        figure = level * noise.gauss(1, 0.006)
+        lost = day in {25, 50}
+        points.append(
+            a_point(
+                None if lost else figure,
+                day=day + 13,
+                bounds=None if lost else (figure * 0.991, figure * 1.01),
+                missing="failed: <out> of memory" if lost else None,
+                circumstances=(("kernel", "6.2.0" if day >= _KERNEL_NIGHT else "6.1.0"),),
+            )
+        )
+    subject = Commit(
+        sha="4e1d9c7a0b5f6d2c3e8f9a1b2c3d4e5f60718293",
+        subject="Fuse <batch norm> & ReLU",
+        committed_at="2026-02-25T18:00:00Z",
+        dirty=False,
+    )
+    return [
+        replace(point, commit=subject) if index == night - 3 else point
+        for index, point in enumerate(points)
+    ]
+
+
+def _a_project(noise: random.Random) -> tuple[Series, ...]:
+    """Two benchmarks of another tool on two machines; one by its parameters."""
+    made = []
+    for host in ("laptop", "server <2>"):
+        for benchmark, cells in (
+            ("io.Read.time_read", ("'fits', 10", "'fits', 100")),
+            ("m", ("",)),
+        ):
+            for cell in cells:
+                figures = [
+                    2.1e6 * (1.3 if commit >= 70 and cell.endswith("0") else 1.0)
+                    * noise.gauss(1, 0.01)
+                    for commit in range(90)
+                ]  # fmt: skip
+                made.append(
+                    a_series(
+                        figures,
+                        project="sunpy",
+                        host=host,
+                        host_name=host,
+                        scenario=benchmark,
+                        title=benchmark,
+                        cell=cell,
+                        reproduce=(),
+                    )
+                )
+    return tuple(made)
+
+
+def an_earlier_sample() -> tuple[Run, tuple[Launch, ...]]:
+    """The sample's run a day before, when an unbound cell took four hundredths less."""
+    run = replace(a_sample_run(), id="r0", started_at="2026-03-13T08:00:00Z")
+    launches = []
+    for launch in sample_launches(run, a_network()):
+        quicker = launch.cell.binding.mode == "physical-cores"
+        workers = tuple(
+            replace(worker, wall_ns=tuple(round(wall * 0.94) for wall in worker.wall_ns))
+            if quicker
+            else worker
+            for worker in launch.workers
+        )
+        launches.append(replace(launch, run=run.id, workers=workers))
+    return run, tuple(launches)
+
+
+def a_preflight() -> tuple[HostCheck, ...]:
+    """What a doctor saw: one of each state."""
+    return tuple(
+        HostCheck(
+            check=check,
+            group="processor",
+            state=state,
+            value=value,
+            why="it makes clocks <differ> from launch to launch",
+            mend="cpupower frequency-set -g performance" if state == "warning" else None,
+            undo=None,
+        )
+        for check, state, value in _CHECKS
+    )
+
+
+_CHECKS: tuple[tuple[str, State, str], ...] = (
+    ("governor", "warning", "powersave on 4 of 4 CPUs"),
+    ("swappiness", "ok", "10"),
+    ("turbo", "unavailable", "the kernel shows no switch"),
+)

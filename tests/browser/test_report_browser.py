@@ -6,6 +6,7 @@ import gzip
 import shutil
 from collections.abc import Iterator
 from ctypes.util import find_library
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -14,7 +15,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from corebound.report import site
-from report_sample import NOW, a_sample, sample_imports
+from report_sample import NOW, a_past, a_preflight, a_sample, an_earlier_sample, sample_imports
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = [
@@ -36,7 +37,19 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-PAGES = ("index.html", "scenario/resnet50-inference.html", "operators.html", "empty/index.html")
+PAGES = (
+    "index.html",
+    "scenario/resnet50-inference.html",
+    "operators.html",
+    "empty/index.html",
+    "past/index.html",
+    "past/scenario/resnet50-inference.html",
+    "past/history.html",
+    "past/history/io.Read.time_read-b69fd9f5.html",
+    "past/run/r1.html",
+    "past/host/bench-01-0123456789ab.html",
+    "past/compare/r0-r1.html",
+)
 Scheme = Literal["light", "dark"]
 
 
@@ -45,6 +58,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     site.write([a_sample()], folder, now=NOW, profiles=sample_imports())
     site.write([], folder / "empty", now=NOW)
+    run, launches = a_sample()
+    records = [(replace(run, preflight=a_preflight()), launches), an_earlier_sample()]
+    site.write(records, folder / "past", now=NOW, series=a_past())
     return folder
 
 
@@ -131,6 +147,16 @@ def test_a_page_is_whole_without_javascript(chromium: Browser, made: Path) -> No
     page.context.close()
 
 
+def test_a_history_is_whole_without_javascript(chromium: Browser, made: Path) -> None:
+    page = opened(chromium, made / "past/scenario/resnet50-inference.html")
+
+    assert "slower since 4e1d9c7a0b" in page.locator("#history h2").inner_text()
+    assert page.locator("#history > figure svg[role=img]").count() == 1
+    assert page.locator("#history > figure .marks span").count() == 2
+    assert page.locator("#history > .scroll .changes tbody tr").count() == 1
+    page.context.close()
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_every_link_leads_somewhere(chromium: Browser, made: Path, name: str) -> None:
     page = opened(chromium, made / name, scripts=True)
@@ -151,9 +177,12 @@ def test_every_link_leads_somewhere(chromium: Browser, made: Path, name: str) ->
     page.context.close()
 
 
+@pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize("width", [390, 1280])
-def test_no_text_is_smaller_than_11_px(chromium: Browser, made: Path, width: int) -> None:
-    page = opened(chromium, made / PAGES[1], width=width, scripts=True)
+def test_no_text_is_smaller_than_11_px(
+    chromium: Browser, made: Path, name: str, width: int
+) -> None:
+    page = opened(chromium, made / name, width=width, scripts=True)
     smallest = page.evaluate(
         """() => Math.min(...[...document.querySelectorAll('body *')]
             .filter(one => one.innerText && one.getClientRects().length)

@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from corebound.report import site
-from report_sample import NOW, a_sample, a_serving_sample, sample_imports
+from report_sample import (
+    NOW,
+    a_past,
+    a_sample,
+    a_serving_sample,
+    an_earlier_sample,
+    sample_imports,
+)
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -28,6 +35,42 @@ def test_a_page_is_as_it_was_reviewed(name: str, golden: str) -> None:
         name
     ]
 
+    _compare(made, golden)
+
+
+@pytest.mark.parametrize(
+    ("name", "golden"),
+    [
+        ("index.html", "overview-with-history.html"),
+        ("history.html", "history.html"),
+        ("history/io.Read.time_read-b69fd9f5.html", "benchmark.html"),
+        ("run/r1.html", "run.html"),
+        ("host/bench-01-0123456789ab.html", "host.html"),
+        ("compare/r0-r1.html", "compare.html"),
+        ("feed.xml", "feed.xml"),
+    ],
+)
+def test_a_page_over_time_is_as_it_was_reviewed(
+    with_history: dict[str, str], name: str, golden: str
+) -> None:
+    _compare(with_history[name], golden)
+
+
+def test_the_history_on_a_scenario_page_is_as_it_was_reviewed(
+    with_history: dict[str, str],
+) -> None:
+    page = with_history["scenario/resnet50-inference.html"]
+    begin = page.index('<section id="history">')
+
+    _compare(page[begin : page.index("</section>", begin)], "scenario-history.html")
+
+
+@pytest.fixture(scope="module")
+def with_history() -> dict[str, str]:
+    return dict(site.files([an_earlier_sample(), a_sample()], now=NOW, series=a_past()))
+
+
+def _compare(made: str, golden: str) -> None:
     if os.environ.get("COREBOUND_GOLDEN") == "write":
         (GOLDEN / golden).write_text(made, "utf-8")
 

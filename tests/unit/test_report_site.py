@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from build import a_launch, a_profiled_launch, a_run, a_scenario, an_operator
+from build import a_launch, a_profiled_launch, a_run, a_scenario, a_series, an_operator
 from corebound.errors import InputError
+from corebound.model.record import Commit, Run
+from corebound.model.series import Series
 from corebound.planning.expand import expand
 from corebound.report import site
-from corebound.store import jsonl
+from corebound.store import codec, jsonl
 from corebound.store.traces import folder_of
-from report_sample import NOW, a_sample
+from report_sample import NOW, a_past, a_preflight, a_sample
 
 EVIL = "<script>alert(1)</script>"
 
@@ -37,8 +40,10 @@ def test_a_site_is_an_overview_pages_figures_and_assets(tmp_path: Path) -> None:
         "data/resnet50-inference.csv",
         "data/resnet50-inference.json",
         "data/resnet50-inference.operators.csv",
+        "host/bench-01-0123456789ab.html",
         "index.html",
         "operators.html",
+        "run/r1.html",
         "scenario/resnet50-inference.html",
     ]
 
@@ -94,15 +99,62 @@ def test_whatever_a_record_says_is_text_and_never_markup() -> None:
     run = a_run(scenarios=(scenario,))
     run = replace(run, host=replace(run.host, name=EVIL, cpu_model=EVIL))
 
+    measured = a_launch(cell=cell, block=1)
     profiled = a_profiled_launch(an_operator(EVIL), cell=cell)
     unprofiled = replace(failed, kind="profile", position=1)
 
-    pages = dict(site.files([(run, (failed, profiled, unprofiled))], now=NOW))
+    run = replace(
+        run,
+        argv=(EVIL,),
+        commit=Commit(sha="a" * 40, subject=EVIL, committed_at=EVIL, dirty=True),
+        preflight=tuple(replace(one, value=EVIL, check=EVIL) for one in a_preflight()),
+    )
+    earlier = replace(run, id=EVIL, started_at="2025-01-01T00:00:00Z")
+    records = [(run, (failed, measured, profiled, unprofiled)), (earlier, (measured,))]
+    pages = dict(site.files(records, now=NOW, series=_evil_histories(run)))
 
+    assert {name.partition("/")[0] for name in pages} >= {"run", "host", "compare", "history"}
     for name, text in pages.items():
-        if name.endswith(".html"):
+        if name.endswith((".html", ".xml")):
             assert "<script" not in text
-            assert "&lt;script&gt;" in text
+            assert "&lt;script&gt;" in text, name
+        assert ".." not in name
+        assert "<" not in name
+
+
+def _evil_histories(run: Run) -> tuple[Series, ...]:
+    """A step in our own and in an imported history, whose every word is markup."""
+    figures = [1e6 * (1.2 if night > 40 else 1.0) * (1 + night % 3 / 500) for night in range(60)]
+    evil = Commit(sha="b" * 40, subject=EVIL, committed_at="2026-01-01T00:00:00Z", dirty=False)
+    series = a_series(figures, scenario="a-scenario", title=EVIL, host_name=EVIL, host=run.host.id)
+    points = tuple(
+        replace(point, commit=evil, circumstances=((EVIL, f"{EVIL}{index // 30}"),), missing=EVIL)
+        for index, point in enumerate(series.points)
+    )
+    own = replace(series, points=points, cell="binding=none", reproduce=(EVIL,))
+    return own, replace(own, project=EVIL, scenario=f"../{EVIL}", cell=EVIL, host=EVIL)
+
+
+def test_records_are_in_the_site_as_they_are_kept(tmp_path: Path) -> None:
+    run, launches = a_sample()
+    file = jsonl.file_of(run, tmp_path / "records")
+    file.parent.mkdir(parents=True)
+    file.write_bytes(codec.encode(run))
+
+    site.write([(run, launches)], tmp_path / "site", now=NOW, kept=tmp_path / "records")
+
+    raw = everything(tmp_path / "site")["data/run/r1.jsonl.gz"]
+    assert gzip.decompress(raw) == file.read_bytes()
+    assert 'href="../data/run/r1.jsonl.gz"' in (tmp_path / "site/run/r1.html").read_text()
+
+
+def test_a_history_has_its_pages_feed_and_figures(tmp_path: Path) -> None:
+    site.write([a_sample()], tmp_path, now=NOW, series=a_past())
+
+    made = everything(tmp_path)
+    assert {"history.html", "feed.xml", "data/changes.csv"} <= set(made)
+    assert "data/resnet50-inference.history.csv" in made
+    assert len([name for name in made if name.startswith("history/")]) == 2
 
 
 def test_a_site_without_records_says_what_to_run() -> None:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 from jinja2 import DictLoader, Environment, StrictUndefined
 
+from corebound.report.charts.history import history_svg, spark_line_svg
 from corebound.report.charts.interval import interval_svg, spark_svg
 from corebound.report.charts.percentiles import percentiles_svg
 from corebound.report.charts.strip import strip_svg
+from corebound.report.charts.topology import topology_html
 from corebound.report.charts.trace import trace_svg
-from corebound.report.view.claims import ClaimsPage
-from corebound.report.view.operators_page import OperatorsPage
-from corebound.report.view.overview import OverviewPage
-from corebound.report.view.page import ScenarioPage
+
+Kind = Literal[
+    "overview", "scenario", "history", "benchmark", "run", "host", "compare", "claims",
+    "operators", "feed",
+]  # fmt: skip
+_TEMPLATES: dict[Kind, str] = {"feed": "feed.xml"}
 
 
 class Renderer:
@@ -30,25 +35,18 @@ class Renderer:
             keep_trailing_newline=True,
         )
         self._environment.globals.update(
+            history_svg=history_svg,
             interval_svg=interval_svg,
             percentiles_svg=percentiles_svg,
+            spark_line_svg=spark_line_svg,
             spark_svg=spark_svg,
             strip_svg=strip_svg,
+            topology_html=topology_html,
             trace_svg=trace_svg,
         )
 
-    def overview(self, page: OverviewPage) -> str:
-        """The site's first page."""
-        return self._environment.get_template("overview.html").render(page=page)
-
-    def claims(self, page: ClaimsPage) -> str:
-        """The page of all published claims."""
-        return self._environment.get_template("claims.html").render(page=page)
-
-    def operators(self, page: OperatorsPage) -> str:
-        """The page of all operator profiles."""
-        return self._environment.get_template("operators.html").render(page=page)
-
-    def scenario(self, page: ScenarioPage) -> str:
-        """A scenario's page."""
-        return self._environment.get_template("scenario.html").render(page=page)
+    def page(self, kind: Kind, page: object) -> str:
+        """A page of this kind, from the model that its template is for."""
+        return self._environment.get_template(_TEMPLATES.get(kind, f"{kind}.html")).render(
+            page=page
+        )

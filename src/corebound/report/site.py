@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from corebound.errors import InputError
-from corebound.model.record import ImportedProfile, Launch, Run
+from corebound.model.calibration import Calibration
+from corebound.model.record import ImportedProfile
+from corebound.model.series import Series
+from corebound.report.pages import Inputs, Record, pages
 from corebound.report.render import Renderer
-from corebound.report.view.claims import claims_page
-from corebound.report.view.export import cells_csv, cells_json, imported_csv, operators_csv
-from corebound.report.view.operators_page import operators_page
-from corebound.report.view.overview import overview_page
-from corebound.report.view.scenario import scenario_page
+from corebound.report.view.addresses import raw_file
 from corebound.report.view.study import Study, latest_studies
 from corebound.store import jsonl
 from corebound.store.traces import folder_of
 
 
 def write(
-    records: Sequence[tuple[Run, tuple[Launch, ...]]],
+    records: Sequence[Record],
     out: Path,
     *,
     now: str,
     kept: Path | None = None,
     profiles: Sequence[ImportedProfile] = (),
+    series: Sequence[Series] = (),
+    statuses: Mapping[str, str] | None = None,
+    calibrations: Sequence[Calibration] = (),
 ) -> Path:
-    """Write the site: an overview, a page a scenario, its figures, the assets.
+    """Write the site: an overview, a page a scenario, run, host, history, and the assets.
 
     The same records and moment give the same bytes. Each file appears whole,
     and one that would not change is left alone.
@@ -36,8 +39,11 @@ def write(
         records: Every run with its launches, in any order.
         out: Where the site goes; made if need be.
         now: ISO moment to put on the pages.
-        kept: The folder of records, for the traces beside them; None: without.
+        kept: The folder of records, for them and the traces beside them; None: without.
         profiles: Operator profiles that were imported.
+        series: Histories, our own joined over the runs, and imported ones.
+        statuses: What was decided of changes, by their id: open, accepted or fixed.
+        calibrations: The noise of hosts, for the verdicts.
 
     Returns:
         The path of the overview.
@@ -48,12 +54,27 @@ def write(
     """
     index = out / "index.html"
     try:
-        studies = latest_studies(records)
-        traces = {study.scenario.name: _traces(study, kept) for study in studies}
+        traces = {study.scenario.name: _traces(study, kept) for study in latest_studies(records)}
         for found in traces.values():
             for launch, file in found.items():
                 _put(out / _trace_name(launch), file.read_bytes())
-        for name, text in _files(studies, now=now, traces=traces, profiles=profiles):
+        if kept is not None:
+            for run, _ in records:
+                _put_raw(jsonl.file_of(run, kept), out / raw_file(run))
+        inputs = Inputs(
+            records=records,
+            now=now,
+            profiles=profiles,
+            series=series,
+            statuses=statuses or {},
+            calibrations=calibrations,
+            traces={
+                name: {launch: _trace_name(launch) for launch in found}
+                for name, found in traces.items()
+            },
+            raw=_are_there(records, kept),
+        )
+        for name, text in pages(inputs, _renderer()):
             _put(out / name, text.encode())
         for asset in sorted(_source("assets").iterdir()):
             _put(out / "assets" / asset.name, asset.read_bytes())
@@ -67,48 +88,37 @@ def write(
 
 
 def files(
-    records: Sequence[tuple[Run, tuple[Launch, ...]]],
+    records: Sequence[Record],
     *,
     now: str,
     profiles: Sequence[ImportedProfile] = (),
+    series: Sequence[Series] = (),
+    statuses: Mapping[str, str] | None = None,
 ) -> Iterator[tuple[str, str]]:
-    """Every page and data file as (path within the site, text), the overview last.
+    """Every page and data file as (path within the site, text), the overview last."""
+    inputs = Inputs(
+        records=records, now=now, profiles=profiles, series=series, statuses=statuses or {}
+    )
+    yield from pages(inputs, _renderer())
 
-    The overview comes last so that what it links to is there before it.
-    """
-    yield from _files(latest_studies(records), now=now, traces={}, profiles=profiles)
 
-
-def _files(
-    studies: Sequence[Study],
-    *,
-    now: str,
-    traces: Mapping[str, Mapping[str, Path]],
-    profiles: Sequence[ImportedProfile],
-) -> Iterator[tuple[str, str]]:
-    renderer = Renderer(
+def _renderer() -> Renderer:
+    return Renderer(
         {path.name: path.read_text("utf-8") for path in sorted(_source("templates").iterdir())}
     )
-    for study in studies:
-        name = study.scenario.name
-        records_file = jsonl.file_of(study.run, Path()).as_posix()
-        addresses = {launch: f"../{_trace_name(launch)}" for launch in traces.get(name, {})}
-        page = scenario_page(study, now=now, records_file=records_file, traces=addresses)
-        yield f"data/{name}.csv", cells_csv(study)
-        yield f"data/{name}.json", cells_json(study)
-        if operators := operators_csv(study):
-            yield f"data/{name}.operators.csv", operators
-        yield f"scenario/{name}.html", renderer.scenario(page)
-    pages: list[tuple[str, str]] = []
-    if (claims := claims_page(studies, now=now)) is not None:
-        yield "claims.html", renderer.claims(claims)
-        pages.append(("Claims: published, and measured here", "claims.html"))
-    if (operators_of_all := operators_page(studies, profiles, now=now)) is not None:
-        if imported := imported_csv(profiles):
-            yield "data/imported.operators.csv", imported
-        yield "operators.html", renderer.operators(operators_of_all)
-        pages.append(("Operators: where the time of a step goes", "operators.html"))
-    yield "index.html", renderer.overview(overview_page(studies, now=now, pages=pages))
+
+
+def _are_there(records: Sequence[Record], kept: Path | None) -> bool:
+    return kept is not None and all(jsonl.file_of(run, kept).is_file() for run, _ in records)
+
+
+def _put_raw(source: Path, file: Path) -> None:
+    """Keep a copy of a run's records, gzipped; one that is newer than they are is theirs."""
+    if not source.is_file():
+        return
+    if file.is_file() and file.stat().st_mtime_ns > source.stat().st_mtime_ns:
+        return
+    _put(file, gzip.compress(source.read_bytes(), mtime=0))
 
 
 def _traces(study: Study, kept: Path | None) -> dict[str, Path]:

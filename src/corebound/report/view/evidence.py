@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from corebound.diagnosis.launches import total
 from corebound.model.record import Launch
+from corebound.model.telemetry import Counted, HostOverTime
+from corebound.report.view.page import Figure
 from corebound.report.view.study import CellStudy
+from corebound.units import percent
 
 
 def migrations(launch: Launch) -> int | None:
@@ -39,3 +42,75 @@ def median_of(cell: CellStudy, count: Callable[[Launch], int | None]) -> float |
     counted = [count(launch) for launch in cell.launches if launch.status == "ok"]
     known = [number for number in counted if number is not None]
     return statistics.median(known) if known else None
+
+
+def host_seen(launch: Launch) -> tuple[Figure, ...]:
+    """The host while the launch was timed; what it does not tell is said to be unavailable.
+
+    Empty for records of a corebound that did not look.
+    """
+    host = launch.host
+    if host is None or not host.windows:
+        return ()
+    figures = [
+        _share(host.share("steal_ns", cpus=len(host.cpus)), "stolen by the hypervisor"),
+        _share(host.share("foreign_ns", cpus=len(host.cpus)), "of its CPUs used by others"),
+        _shares(map(host.share, _PRESSURES), "CPU, memory and I/O pressure on the host"),
+        _throttled(host),
+        _clock(host),
+    ]
+    if launch.disturbance is not None:
+        worst = Figure(
+            value=percent(launch.disturbance.share, 0),
+            says=f"disturbed by {' and '.join(launch.disturbance.by)}",
+        )
+        figures.insert(0, worst)
+    return tuple(figures)
+
+
+_PRESSURES: tuple[Counted, ...] = ("cpu_pressure_ns", "memory_pressure_ns", "io_pressure_ns")
+_UNAVAILABLE = "unavailable"
+
+
+def _shares(shares: Iterable[float | None], says: str) -> Figure:
+    each = ["unknown" if share is None else percent(share) for share in shares]
+    known = any(text != "unknown" for text in each)
+    return Figure(value=", ".join(each) if known else _UNAVAILABLE, says=says)
+
+
+def _share(share: float | None, says: str) -> Figure:
+    return _shares((share,), says)
+
+
+def _throttled(host: HostOverTime) -> Figure:
+    """Without a quota nothing can throttle: that is told apart from a quota that did not."""
+    share = host.share("throttled_ns")
+    if share is None and "throttling" in host.unavailable:
+        return Figure(value="no quota", says="that throttles")
+    return _share(share, "throttled by a quota")
+
+
+def _clock(host: HostOverTime) -> Figure:
+    clocks = host.frequencies_hz
+    if not clocks:
+        return Figure(value=_UNAVAILABLE, says="clock")
+    least, most = (f"{hz / 1e9:.2f}" for hz in (min(clocks), max(clocks)))
+    return Figure(value=f"{least} to {most} GHz" if least != most else f"{least} GHz", says="clock")
+
+
+def counted(launch: Launch) -> tuple[Figure, ...]:
+    """What the hardware counted of the launch; empty for records of a corebound that did not."""
+    counters = launch.counters
+    if counters is None:
+        return ()
+    per_cycle = counters.instructions_per_cycle
+    if per_cycle is None and not counters.slots:
+        return (Figure(value=_UNAVAILABLE, says="hardware counters"),)
+    known = _UNAVAILABLE if per_cycle is None else f"{per_cycle:.2f}"
+    return (
+        Figure(value=known, says="instructions a cycle"),
+        _shares(
+            (counters.slots.get("core_bound"), counters.slots.get("memory_bound")),
+            "of slots core bound and memory bound",
+        ),
+    )

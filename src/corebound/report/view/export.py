@@ -5,11 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from corebound.model.record import ImportedProfile, OperatorProfile
+from corebound.model.series import Series
 from corebound.model.wire import Operator
+from corebound.report.view.chronicle import Chronicle
 from corebound.report.view.command import reproduce_command
 from corebound.report.view.evidence import median_of, migrations, switches, threads, whole_ns
 from corebound.report.view.findings import findings_data
@@ -68,7 +71,9 @@ def operators_csv(study: Study) -> str:
 
 def _csv(lines: Sequence[Mapping[str, Any]]) -> str:
     text = io.StringIO()
-    writer = csv.DictWriter(text, lines[0], lineterminator="\n")
+    # Lines of different hands may differ in their columns; each column stands once.
+    names = list(dict.fromkeys(name for line in lines for name in line))
+    writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
     for line in lines:
         writer.writerow({name: _inert(value) for name, value in line.items()})
@@ -161,3 +166,54 @@ def _figures(study: Study, cell: CellStudy) -> dict[str, Any]:
 def _finite(value: float) -> float | None:
     """JSON knows no infinity: an end that is not known is absent."""
     return value if value < float("inf") else None
+
+
+def history_csv(series: Sequence[Series]) -> str:
+    """Every point of these series, at least one, a line each; figures in the series' unit."""
+    return _csv(
+        [
+            {
+                "host": one.host,
+                "cell": one.cell,
+                "at": point.at,
+                "run": point.run,
+                "commit": point.commit.sha if point.commit else None,
+                "unit": one.unit,
+                "figure": point.figure,
+                "low": point.bounds[0] if point.bounds else None,
+                "high": _finite(point.bounds[1]) if point.bounds else None,
+                "missing": point.missing,
+                **dict(point.circumstances),
+            }
+            for one in series
+            for point in one.points
+        ]
+    )
+
+
+def changes_csv(known: Chronicle) -> str:
+    """Every clear change, at least one, a line each, the latest first."""
+    return _csv(
+        [
+            {
+                "id": one.id,
+                "status": known.status(one),
+                "project": one.series.project,
+                "host": one.series.host,
+                "benchmark": one.series.scenario,
+                "cell": one.series.cell,
+                "ratio": one.step.ratio,
+                "ratio_low": one.step.interval.low if one.step.interval else None,
+                "ratio_high": _finite(one.step.interval.high) if one.step.interval else None,
+                "p_value": one.step.p_value,
+                "last_good": one.last_good.at,
+                "at": one.series.points[one.step.at].at,
+                "first_bad": one.first_bad.at,
+                "last_good_commit": one.last_good.commit.sha if one.last_good.commit else None,
+                "first_bad_commit": one.first_bad.commit.sha if one.first_bad.commit else None,
+                "subject": one.first_bad.commit.subject if one.first_bad.commit else None,
+                "command": shlex.join(one.series.reproduce),
+            }
+            for one in known.changes
+        ]
+    )

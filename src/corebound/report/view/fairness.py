@@ -9,6 +9,7 @@ from corebound.report.view.page import Check
 from corebound.report.view.study import Study
 from corebound.report.view.throughput import peak_share
 from corebound.report.view.words import count
+from corebound.stats.disturbance import is_refused
 from corebound.units import percent
 
 # Looking at threads costs CPU time; above this share it could be seen in the figures.
@@ -38,7 +39,9 @@ def _binding(launches: Sequence[Launch]) -> Check:
     says = "Every thread kept to its placement"
     if not bound:
         return Check(passed=None, says=says, evidence="no cell binds its threads")
-    judged = [launch for launch in bound if launch.status in {"ok", "invalid"}]
+    judged = [
+        launch for launch in bound if launch.status in {"ok", "invalid"} and not is_refused(launch)
+    ]
     proven = [launch for launch in judged if launch.status == "ok" and _kept(launch)]
     return Check(
         passed=len(proven) == len(judged),

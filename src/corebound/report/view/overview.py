@@ -7,8 +7,11 @@ from dataclasses import dataclass
 
 from corebound.report.charts.axis import Axis
 from corebound.report.charts.interval import IntervalPlot
+from corebound.report.view.addresses import run_file
+from corebound.report.view.chronicle import EMPTY, Chronicle
 from corebound.report.view.claims import judged
 from corebound.report.view.intervals import axis_over, plot_of, ratio_ticks
+from corebound.report.view.night import Night, Record, night
 from corebound.report.view.page import (
     Flag,
     Head,
@@ -19,6 +22,7 @@ from corebound.report.view.page import (
     Tick,
     VerdictWord,
 )
+from corebound.report.view.past import Past, past_of
 from corebound.report.view.study import Duel, Study
 from corebound.report.view.tables import launches_summary
 from corebound.report.view.verdict import verdict_of
@@ -57,25 +61,35 @@ class OverviewRow:
     others: str
     host: str
     when: str
+    run: str
+    past: Past | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverviewPage:
     """The site's first page; without rows it says what to run.
 
-    `pages` are (text, address) of those that are about all scenarios.
+    `night` is what is new, where there is a history; `pages` are (text, address) of those
+    that are about all scenarios, `projects` of histories that were imported.
     """
 
     head: Head
     hero: Hero
     axis: Axis | None
     ticks: tuple[Tick, ...]
+    night: Night | None
     rows: tuple[OverviewRow, ...]
     pages: tuple[tuple[str, str], ...]
+    projects: tuple[str, ...]
 
 
 def overview_page(
-    studies: Sequence[Study], *, now: str, pages: Sequence[tuple[str, str]] = ()
+    studies: Sequence[Study],
+    *,
+    now: str,
+    pages: Sequence[tuple[str, str]] = (),
+    known: Chronicle = EMPTY,
+    records: Sequence[Record] = (),
 ) -> OverviewPage:
     """The overview of all scenarios, by name; without any it says what to run.
 
@@ -83,16 +97,19 @@ def overview_page(
         studies: One a scenario.
         now: ISO moment the page is made.
         pages: (text, address) of pages that are about all scenarios.
+        known: What is known over time.
+        records: Every run with its launches, in any order.
     """
     margin = max((study.measure.margin for study in studies), default=0.02)
     shown = [study.ranked[0].comparison for study in studies if study.ranked]
     axis = axis_over(shown, margin=margin) if shown else None
+    tonight = night(known, records)
     top = Hero(
         title="Overview",
         question=_TITLE if studies else "",
         context="",
-        verdict=_verdict(studies),
-        support=_support(studies),
+        verdict=tonight.verdict if tonight else _verdict(studies),
+        support=tonight.support if tonight else _support(studies),
         flags=_flags(studies),
     )
     return OverviewPage(
@@ -106,8 +123,10 @@ def overview_page(
         hero=top,
         axis=axis,
         ticks=ratio_ticks(axis) if axis else (),
-        rows=tuple(_row(study) for study in studies),
+        night=tonight,
+        rows=tuple(_row(study, known) for study in studies),
         pages=tuple(pages),
+        projects=_projects(known),
     )
 
 
@@ -197,7 +216,20 @@ def _state(study: Study) -> VerdictWord:
     return _ALONE if measured else NOT_MEASURED
 
 
-def _row(study: Study) -> OverviewRow:
+def _projects(known: Chronicle) -> tuple[str, ...]:
+    """What was imported, in words, a project each."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for one in known.histories:
+        if one.project is not None:
+            found.setdefault(one.project, []).append((one.scenario, one.host))
+    return tuple(
+        f"{project}: {count(len({name for name, _ in all_}), 'benchmark')} on "
+        f"{count(len({host for _, host in all_}), 'machine')}"
+        for project, all_ in sorted(found.items())
+    )
+
+
+def _row(study: Study, known: Chronicle) -> OverviewRow:
     duel: Duel | None = study.winner or next(iter(study.ranked), None)
     comparison = duel.comparison if duel else None
     interval = comparison.interval if comparison else None
@@ -218,4 +250,6 @@ def _row(study: Study) -> OverviewRow:
         others=rest,
         host=study.run.host.name,
         when=day(study.run.started_at),
+        run=run_file(study.run),
+        past=past_of(study, duel.cell.cell.key if duel else "", known),
     )

@@ -15,6 +15,7 @@ from corebound.report.charts.strip import Strip
 if TYPE_CHECKING:
     from corebound.report.view.findings import FindingRow
     from corebound.report.view.operators import Operators
+    from corebound.report.view.scenario_history import ScenarioHistory
     from corebound.report.view.serving import Serving
     from corebound.report.view.warmup import Warmup
 
@@ -275,11 +276,14 @@ class ScenarioPage:
 
     head: Head
     name: str
+    run: str
+    host: str
     hero: Hero
     intervals: IntervalTable | None
     findings: tuple[FindingRow, ...]
     serving: Serving | None
     why: Why | None
+    history: ScenarioHistory | None
     operators: Operators | None
     warmup: Warmup | None
     cells: CellTable

@@ -28,7 +28,7 @@ def provenance(study: Study, *, records_file: str) -> Provenance:
         comment=f"measures every cell again; its launches took {_long(measured_ns)} here",
         facts=(
             *_run_facts(study, records_file),
-            *_host_facts(study.run),
+            *host_facts(study.run),
             *_preflight_facts(study.run),
             *_environment_facts(study),
         ),
@@ -69,7 +69,8 @@ def _run_facts(study: Study, records_file: str) -> tuple[Fact, ...]:
     return tuple(facts)
 
 
-def _host_facts(run: Run) -> tuple[Fact, ...]:
+def host_facts(run: Run) -> tuple[Fact, ...]:
+    """The machine that a run was on."""
     host = run.host
     memory = "unavailable" if host.memory_bytes is None else size(host.memory_bytes)
     return (
@@ -158,7 +159,7 @@ def topology_words(topology: Topology) -> str:
 
 def _environment_facts(study: Study) -> tuple[Fact, ...]:
     used = {cell.cell.environment for cell in study.cells}
-    facts = [_lock_fact(lock) for lock in study.run.environments if lock.name in used]
+    facts = [lock_fact(lock) for lock in study.run.environments if lock.name in used]
     workers = [
         # Beside another environment, each says whose versions they are.
         (f"{launch.cell.environment}: " if len(used) > 1 else "", worker)
@@ -177,7 +178,8 @@ def _environment_facts(study: Study) -> tuple[Fact, ...]:
     return tuple(facts)
 
 
-def _lock_fact(lock: EnvironmentLock) -> Fact:
+def lock_fact(lock: EnvironmentLock) -> Fact:
+    """What an environment held."""
     locked = f", requirements SHA-256 {lock.sha256[:16]}" if lock.sha256 else ""
     return Fact(
         term="Environment",

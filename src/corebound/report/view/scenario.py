@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from corebound.model.calibration import Calibration
+from corebound.report.view.addresses import host_file, run_file
+from corebound.report.view.chronicle import EMPTY, Chronicle
 from corebound.report.view.claims import claim_rows
 from corebound.report.view.findings import finding_rows
 from corebound.report.view.intervals import interval_table
+from corebound.report.view.noise import calibration_for
 from corebound.report.view.operators import operators
 from corebound.report.view.page import Head, ScenarioPage
 from corebound.report.view.provenance import provenance
+from corebound.report.view.scenario_history import scenario_history
 from corebound.report.view.serving import serving
 from corebound.report.view.study import Study
 from corebound.report.view.tables import cell_table, launch_rows, launches_summary
@@ -20,7 +25,13 @@ from corebound.report.view.words import day, plain
 
 
 def scenario_page(
-    study: Study, *, now: str, records_file: str, traces: Mapping[str, str] | None = None
+    study: Study,
+    *,
+    now: str,
+    records_file: str,
+    traces: Mapping[str, str] | None = None,
+    known: Chronicle = EMPTY,
+    calibrations: Sequence[Calibration] = (),
 ) -> ScenarioPage:
     """Everything on a scenario's page.
 
@@ -29,10 +40,13 @@ def scenario_page(
         now: ISO moment the page is made.
         records_file: Where the run is kept, as a path from the records' folder.
         traces: For launches whose trace is in the site, its address from the page.
+        known: The histories.
+        calibrations: Of any host and scenario.
     """
     origin = provenance(study, records_file=records_file)
     judged = [check for check in origin.checks if check.passed is not None]
-    top = hero(study, sum(check.passed is True for check in judged), len(judged))
+    noise = calibration_for(calibrations, study.run, study.source)
+    top = hero(study, sum(check.passed is True for check in judged), len(judged), noise)
     return ScenarioPage(
         head=Head(
             title=f"{study.scenario.title}: {plain(top.verdict)}",
@@ -42,11 +56,14 @@ def scenario_page(
             made=made(study.run.corebound, now),
         ),
         name=study.scenario.name,
+        run=run_file(study.run),
+        host=host_file(study.run.host.id),
         hero=top,
         intervals=interval_table(study),
         findings=finding_rows(study),
         serving=serving(study),
         why=why(study),
+        history=scenario_history(study, known),
         operators=operators(study, traces=traces or {}),
         warmup=warmup(study),
         cells=cell_table(study),

@@ -141,20 +141,26 @@ def launch_rows(study: Study) -> tuple[LaunchRow, ...]:
             LaunchRow(
                 id=launch.id,
                 cell=full_name(launch.cell),
-                tone=_TONES.get(launch.status, "warn"),
+                tone=status_tone(launch.status),
                 status=launch.status,
                 reason=launch.reason or "",
                 mend=launch.mend or "",
                 evidence=launch.evidence,
                 median=duration(summary.median_ns) if summary else "–",
                 steady=steady_words(summary) if summary else "",
-                log=_log_tail(launch),
+                log=log_tail(launch),
             )
         )
     return tuple(rows)
 
 
-def _log_tail(launch: Launch) -> str:
+def status_tone(status: str) -> Tone:
+    """The tone of a launch's status."""
+    return _TONES.get(status, "warn")
+
+
+def log_tail(launch: Launch) -> str:
+    """The end of the log of a launch that is not `ok`; else empty."""
     if launch.status in {"ok", "skipped"}:
         return ""
     log = launch.log.strip()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from corebound.model.calibration import Calibration
 from corebound.model.plan import Scalar
 from corebound.report.view.figure import figure_of
 from corebound.report.view.flags import flags
+from corebound.report.view.noise import noise_words
 from corebound.report.view.page import Hero, Piece, Text
 from corebound.report.view.study import CellStudy, Duel, Study
 from corebound.report.view.words import (
@@ -22,24 +24,33 @@ from corebound.stats.compare import Comparison
 from corebound.units import percent
 
 
-def hero(study: Study, checks_passed: int, checks: int) -> Hero:
+def hero(study: Study, checks_passed: int, checks: int, noise: Calibration | None = None) -> Hero:
     """The top of a scenario's page.
 
     Args:
         study: The scenario.
         checks_passed: How many fairness checks passed.
         checks: How many could be judged.
+        noise: The host's, measured of the same; None where it is not known.
     """
     verdict, support = verdict_of(study)
+    floor = noise_words(noise, launches=_launches_of(study))
     parameters = ", ".join(f"{name} {value}" for name, value in _fixed(study).items())
     return Hero(
         title=study.scenario.title,
         question=study.scenario.question,
         context=", ".join(filter(None, (parameters, f"on {study.run.host.name}"))),
         verdict=verdict,
-        support=support,
+        support=(*support, *rich(f" {floor}")) if floor else support,
         flags=flags(study, checks_passed, checks),
     )
+
+
+def _launches_of(study: Study) -> int:
+    """How many launches of each the verdict rests on."""
+    leader = study.winner or next(iter(study.ranked), None)
+    measured = [leader.cell] if leader else study.cells
+    return min((len(one.summary.launches) for one in measured), default=0)
 
 
 def _fixed(study: Study) -> dict[str, Scalar]:

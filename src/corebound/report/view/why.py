@@ -5,12 +5,13 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 
+from corebound.diagnosis.evidence import spin_share
 from corebound.diagnosis.launches import remote_share, total, wait_share
 from corebound.model.record import Launch, ThreadEvidence
 from corebound.model.topology import Cpu, CpuId, NodeId
 from corebound.report.charts.axis import linear_axis, plain_tick
 from corebound.report.charts.strip import Stretch, Strip, ThreadTrack
-from corebound.report.view.evidence import median_of, migrations
+from corebound.report.view.evidence import counted, host_seen, median_of, migrations
 from corebound.report.view.figure import figure_of
 from corebound.report.view.page import Figure, StripPanel, Tick, Why
 from corebound.report.view.study import CellStudy, Study, typical_launch
@@ -47,7 +48,7 @@ def why(study: Study) -> Why | None:
         title=_title([cell for cell, _ in shown], study),
         lead=_lead(),
         key=tuple(key),
-        panels=tuple(_panel(cell, launch, rows, nodes) for cell, launch in shown),
+        panels=tuple(_panel(study, cell, launch, rows, nodes) for cell, launch in shown),
     )
 
 
@@ -121,7 +122,11 @@ def _rows(study: Study, launches: Sequence[Launch]) -> tuple[Cpu, ...]:
 
 
 def _panel(
-    cell: CellStudy, launch: Launch, cpus: Sequence[Cpu], nodes: Mapping[CpuId, NodeId | None]
+    study: Study,
+    cell: CellStudy,
+    launch: Launch,
+    cpus: Sequence[Cpu],
+    nodes: Mapping[CpuId, NodeId | None],
 ) -> StripPanel:
     threads = _seen_threads(launch)
     end_ms = max(stay.to_ms for thread in threads for stay in thread.stays)
@@ -143,7 +148,8 @@ def _panel(
         for index, thread in enumerate(threads)
     )
     breaks = range(1, len(cpus))
-    figures = _figures(cell, launch, remote_share(launch, nodes))
+    spin = spin_share(cell.summary, [other.summary for other in study.cells])
+    figures = _figures(cell, launch, remote_share(launch, nodes), spin)
     return StripPanel(
         label=label(cell.cell),
         caption=f"launch {launch.id}",
@@ -192,7 +198,9 @@ def _time_labels(end_ms: int) -> tuple[Tick, ...]:
     )
 
 
-def _figures(cell: CellStudy, launch: Launch, remote: float | None) -> tuple[Figure, ...]:
+def _figures(
+    cell: CellStudy, launch: Launch, remote: float | None, spin: float | None
+) -> tuple[Figure, ...]:
     summary = cell.summary
     figures: list[Figure] = []
     moved, pushed, waited = migrations(launch), total(launch, "involuntary"), wait_share(launch)
@@ -217,4 +225,6 @@ def _figures(cell: CellStudy, launch: Launch, remote: float | None) -> tuple[Fig
                 says=f"CPU time {figure_of((cell,)).each}, {ratio(busy)} its wall time",
             )
         )
-    return tuple(figures)
+    if spin is not None:
+        figures.append(Figure(value=percent(spin, 0), says="of it spinning, at most"))
+    return (*figures, *host_seen(launch), *counted(launch))

@@ -1,0 +1,212 @@
+"""A history: points with their intervals, the level between changes, changes as numbered marks."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from corebound.report.charts.axis import Axis, linear_axis, log_axis
+
+_SIZE = 1000
+# A spark's own view box; small whole numbers keep a table of 500 light.
+_SPARK_WIDTH, _SPARK_HEIGHT = 96, 20
+SPARK_POINTS = 32
+# Figures that differ by less than this fill no more than a part of a spark: noise stays flat.
+_SPARK_LEAST_SPAN = 1.08
+# A history that varies by more than this is drawn on a logarithmic axis.
+_LINEAR_SPAN = 4.0
+# Beyond these no time, size or rate lies; within them no sum or ratio overflows.
+_LEAST, _MOST = 1e-100, 1e100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dot:
+    """A point: `x` is its share of the width; `low` and `high` bound the value, or are None."""
+
+    x: float
+    value: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """The level of a stretch between two changes; `begin` and `end` are shares of the width."""
+
+    begin: float
+    end: float
+    value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Track:
+    """One series.
+
+    Attributes:
+        mode: Class of the colour.
+        dash: Which of the line styles the levels have, so that colour is not alone.
+        runs: Points that follow one another; between two runs is a gap.
+        missing: Where a night gave no figure.
+        levels: One a stretch between changes.
+    """
+
+    mode: str
+    dash: int
+    runs: tuple[tuple[Dot, ...], ...]
+    missing: tuple[float, ...]
+    levels: tuple[Level, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """A change: likeliest at `x`; surely after `begin` and no later than `end`."""
+
+    x: float
+    begin: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryChart:
+    """What a history draws.
+
+    Attributes:
+        tracks: The series, the most important last: it is drawn on top.
+        axis: Vertical.
+        marks: The changes.
+        borders: Where host, kernel, environment or scenario changed.
+        says: What the drawing shows, for those who do not see it.
+    """
+
+    tracks: tuple[Track, ...]
+    axis: Axis
+    marks: tuple[Mark, ...]
+    borders: tuple[float, ...]
+    says: str
+
+
+def history_svg(chart: HistoryChart) -> str:
+    """Draw a history; what lies beyond the axis is drawn at its edge."""
+    grid = "".join(f"M0 {_y(chart.axis, tick)}H{_SIZE}" for tick in chart.axis.ticks)
+    bands = "".join(
+        f"M{_x(mark.begin)} 0H{_x(mark.end)}V{_SIZE}H{_x(mark.begin)}z" for mark in chart.marks
+    )
+    parts = [
+        _path("wash", bands),
+        _path("grid", grid),
+        _path("node", "".join(f"M{_x(border)} 0V{_SIZE}" for border in chart.borders)),
+        _path("rule", "".join(f"M{_x(mark.x)} 0V{_SIZE}" for mark in chart.marks)),
+        *(_track(track, chart.axis) for track in chart.tracks),
+    ]
+    return (
+        f'<svg viewBox="0 0 {_SIZE} {_SIZE}" preserveAspectRatio="none" role="img"'
+        f' aria-label="{escape(chart.says)}">{"".join(parts)}</svg>'
+    )
+
+
+def _track(track: Track, axis: Axis) -> str:
+    dots = [dot for run in track.runs for dot in run]
+    whiskers = "".join(
+        f"M{_x(dot.x)} {_y(axis, dot.low)}V{_y(axis, dot.high)}"
+        for dot in dots
+        if dot.low is not None and dot.high is not None
+    )
+    lines = "".join(
+        "M" + "L".join(f"{_x(dot.x)} {_y(axis, dot.value)}" for dot in run)
+        for run in track.runs
+        if len(run) > 1
+    )
+    levels = "".join(
+        f"M{_x(level.begin)} {_y(axis, level.value)}H{_x(level.end)}" for level in track.levels
+    )
+    return "".join(
+        (
+            _path(f"whisker {track.mode}", whiskers),
+            _path(f"thin {track.mode}", lines),
+            _path(f"run {track.mode}", "".join(f"M{_x(d.x)} {_y(axis, d.value)}h0" for d in dots)),
+            _path(f"level {track.mode} dash-{track.dash}", levels),
+            _path("lost", "".join(f"M{_x(x)} {_SIZE}v-40" for x in track.missing)),
+        )
+    )
+
+
+def _path(kind: str, drawn: str) -> str:
+    return f'<path class="{kind}" d="{drawn}"/>' if drawn else ""
+
+
+def spark_line_svg(figures: Sequence[float | None], mode: str) -> str:
+    """Draw a series small enough for a line of a table: its course, and where it is now.
+
+    Args:
+        figures: Above 0, in order; None where there is none.
+        mode: Class of the colour.
+    """
+    columns = _columns(figures)
+    seen = [figure for figure in columns if figure is not None]
+    if not seen:
+        return ""
+    low, high = math.log(_held(min(seen))), math.log(_held(max(seen)))
+    spare = math.log(_SPARK_LEAST_SPAN) - (high - low)
+    if spare > 0:
+        low, high = low - spare / 2, high + spare / 2
+    room = _SPARK_HEIGHT - 4
+    pace = _SPARK_WIDTH / max(len(columns) - 1, 1)
+    path, pen, last = [], None, (0, 0)
+    for index, figure in enumerate(columns):
+        if figure is None:
+            pen = None
+            continue
+        share = (math.log(_held(figure)) - low) / (high - low)
+        at = round(index * pace), 2 + round((1 - share) * room)
+        path.append(f"M{at[0]} {at[1]}" if pen is None else f"l{at[0] - pen[0]} {at[1] - pen[1]}")
+        pen = last = at
+    return (
+        f'<svg class="spark" viewBox="0 0 {_SPARK_WIDTH} {_SPARK_HEIGHT}"'
+        f' preserveAspectRatio="none" aria-hidden="true">'
+        f'<path class="ln {mode}" d="{"".join(path)}"/>'
+        f'<path class="run {mode}" d="M{last[0]} {last[1]}h0"/></svg>'
+    )
+
+
+def _columns(figures: Sequence[float | None]) -> list[float | None]:
+    """At most `SPARK_POINTS`: the median of each of as many equal stretches."""
+    count = min(len(figures), SPARK_POINTS)
+    columns: list[float | None] = []
+    for column in range(count):
+        stretch = figures[column * len(figures) // count : (column + 1) * len(figures) // count]
+        seen = [figure for figure in stretch if figure is not None]
+        columns.append(statistics.median_low(seen) if seen else None)
+    return columns
+
+
+def figure_axis(values: Iterable[float], *, margin: float) -> Axis:
+    """A vertical axis on which all values lie, and a change of `margin` is not all there is.
+
+    Args:
+        values: At least one, above 0 and finite.
+        margin: Least change that matters; the axis spans at least twice as much either way.
+    """
+    held = [_held(value) for value in values]
+    low, high = min(held), max(held)
+    least = 1 + 2 * margin
+    low, high = min(low, high / least), max(high, low * least)
+    if high / low > _LINEAR_SPAN:
+        pad = (high / low) ** 0.06
+        return log_axis(low / pad, high * pad, most_ticks=5)
+    pad = (high - low) * 0.08
+    return linear_axis(low - pad, high + pad, most_ticks=5)
+
+
+def _held(value: float) -> float:
+    return min(max(value, _LEAST), _MOST)
+
+
+def _x(share: float) -> int:
+    return round(min(max(share, 0.0), 1.0) * _SIZE)
+
+
+def _y(axis: Axis, value: float) -> int:
+    return round((1 - axis.clipped(min(max(value, -_MOST), _MOST))) * _SIZE)

@@ -1,0 +1,161 @@
+"""Every page and data file of the site as text: what is known in, (path, text) out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from corebound.model.calibration import Calibration
+from corebound.model.record import ImportedProfile, Launch, Run
+from corebound.model.series import Series
+from corebound.report.render import Renderer
+from corebound.report.view.addresses import benchmark_file, benchmark_slug
+from corebound.report.view.benchmark import benchmark_page, benchmarks_of
+from corebound.report.view.chronicle import Chronicle, chronicle
+from corebound.report.view.claims import claims_page
+from corebound.report.view.compare_page import compare_page, comparison_links
+from corebound.report.view.comparing import RunComparison, latest_comparisons
+from corebound.report.view.export import (
+    cells_csv,
+    cells_json,
+    changes_csv,
+    history_csv,
+    imported_csv,
+    operators_csv,
+)
+from corebound.report.view.feed import feed
+from corebound.report.view.host_page import host_links, host_pages
+from corebound.report.view.operators_page import operators_page
+from corebound.report.view.overview import overview_page
+from corebound.report.view.run_page import run_page
+from corebound.report.view.scenario import scenario_page
+from corebound.report.view.study import Study, latest_studies
+from corebound.report.view.triage import triage_page
+from corebound.store import jsonl
+
+Record = tuple[Run, tuple[Launch, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """All that the site is made of.
+
+    Attributes:
+        records: Every run with its launches, in any order.
+        now: ISO moment to put on the pages.
+        profiles: Operator profiles that were imported.
+        series: Histories, our own joined over the runs, and imported ones.
+        statuses: What was decided of changes, by their id: open, accepted or fixed.
+        traces: For each scenario the launches whose trace is in the site, with its
+            path from the site's top.
+        calibrations: The noise of hosts, for the verdicts.
+        raw: Whether the records themselves are in the site.
+    """
+
+    records: Sequence[Record]
+    now: str
+    profiles: Sequence[ImportedProfile] = ()
+    series: Sequence[Series] = ()
+    statuses: Mapping[str, str] = field(default_factory=dict)
+    traces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    calibrations: Sequence[Calibration] = ()
+    raw: bool = False
+
+
+def pages(inputs: Inputs, renderer: Renderer) -> Iterator[tuple[str, str]]:
+    """Every page and data file as (path within the site, text), the overview last.
+
+    The overview comes last so that what it links to is there before it.
+    """
+    studies = latest_studies(inputs.records)
+    known = chronicle(inputs.series, studies, inputs.statuses)
+    yield from _scenarios(studies, inputs, known, renderer)
+    yield from _benchmarks(inputs, known, renderer)
+    compared = latest_comparisons(inputs.records)
+    yield from _runs(inputs, compared, renderer)
+    linked: list[tuple[str, str]] = []
+    for name, words, text in _about_all(studies, inputs, known, compared, renderer):
+        yield name, text
+        if words:
+            linked.append((words, name))
+    linked += comparison_links(compared)
+    linked += host_links(inputs.records)
+    yield (
+        "index.html",
+        renderer.page(
+            "overview",
+            overview_page(
+                studies, now=inputs.now, pages=linked, known=known, records=inputs.records
+            ),
+        ),
+    )
+
+
+def _scenarios(
+    studies: Sequence[Study], inputs: Inputs, known: Chronicle, renderer: Renderer
+) -> Iterator[tuple[str, str]]:
+    for study in studies:
+        name = study.scenario.name
+        traces = inputs.traces.get(name, {})
+        page = scenario_page(
+            study,
+            now=inputs.now,
+            records_file=jsonl.file_of(study.run, Path()).as_posix(),
+            traces={launch: f"../{file}" for launch, file in traces.items()},
+            known=known,
+            calibrations=inputs.calibrations,
+        )
+        yield f"data/{name}.csv", cells_csv(study)
+        yield f"data/{name}.json", cells_json(study)
+        if operators := operators_csv(study):
+            yield f"data/{name}.operators.csv", operators
+        if grown := known.grown(project=None, scenario=name):
+            yield f"data/{name}.history.csv", history_csv(grown)
+        yield f"scenario/{name}.html", renderer.page("scenario", page)
+
+
+def _benchmarks(inputs: Inputs, known: Chronicle, renderer: Renderer) -> Iterator[tuple[str, str]]:
+    for project, benchmark, series in benchmarks_of(known):
+        page = benchmark_page(project, series, known, now=inputs.now)
+        yield f"data/history/{benchmark_slug(project, benchmark)}.csv", history_csv(series)
+        yield benchmark_file(project, benchmark), renderer.page("benchmark", page)
+
+
+def _runs(
+    inputs: Inputs, compared: Sequence[RunComparison], renderer: Renderer
+) -> Iterator[tuple[str, str]]:
+    for run, launches in inputs.records:
+        page = run_page(run, launches, now=inputs.now, raw=inputs.raw)
+        yield page.address, renderer.page("run", page)
+    for host in host_pages(inputs.records, now=inputs.now, calibrations=inputs.calibrations):
+        yield host.address, renderer.page("host", host)
+    for comparison in compared:
+        pair = compare_page(comparison, now=inputs.now)
+        yield pair.address, renderer.page("compare", pair)
+
+
+def _about_all(
+    studies: Sequence[Study],
+    inputs: Inputs,
+    known: Chronicle,
+    compared: Sequence[RunComparison],
+    renderer: Renderer,
+) -> Iterator[tuple[str, str, str]]:
+    """Pages about all scenarios as (path, what the overview calls it or empty, text)."""
+    links = comparison_links(compared)
+    if known.histories:
+        page = triage_page(known, now=inputs.now, comparisons=links)
+        words = "History: every change, and every series"
+        yield "history.html", words, renderer.page("history", page)
+        feed_ = renderer.page("feed", feed(known, now=inputs.now))
+        yield "feed.xml", "Feed of changes, Atom", feed_
+        if known.changes:
+            yield "data/changes.csv", "", changes_csv(known)
+    if (claims := claims_page(studies, now=inputs.now)) is not None:
+        yield "claims.html", "Claims: published, and measured here", renderer.page("claims", claims)
+    if (operators := operators_page(studies, inputs.profiles, now=inputs.now)) is not None:
+        if imported := imported_csv(inputs.profiles):
+            yield "data/imported.operators.csv", "", imported
+        words = "Operators: where the time of a step goes"
+        yield "operators.html", words, renderer.page("operators", operators)

@@ -1,0 +1,120 @@
+"""The page of an imported benchmark: every cell of it on every machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from corebound.model.series import Series
+from corebound.report.view.addresses import anchor_of, benchmark_slug
+from corebound.report.view.chronicle import Chronicle, size_word
+from corebound.report.view.history import HistoryPanel, history_panel
+from corebound.report.view.page import Head, Hero, Piece
+from corebound.report.view.words import count, day, rich
+
+# Charts of a page, and the points that all of them draw together: a benchmark with
+# hundreds of parameters stays a page that a phone can load.
+_MOST_CHARTS = 60
+_ALL_POINTS = 6_000
+_LEAST_POINTS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchmarkPage:
+    """An imported benchmark.
+
+    Attributes:
+        panels: (the place on the page, a chart), those that changed first.
+        unshown: Names of cells beyond what one page holds.
+        data: Address of all points as CSV.
+    """
+
+    head: Head
+    hero: Hero
+    panels: tuple[tuple[str, HistoryPanel], ...]
+    unshown: tuple[str, ...]
+    data: str
+
+
+def benchmarks_of(known: Chronicle) -> Iterator[tuple[str, str, tuple[Series, ...]]]:
+    """Every imported benchmark with a history: project, benchmark, its series."""
+    groups: dict[tuple[str, str], list[Series]] = {}
+    for one in known.histories:
+        if one.project is not None:
+            groups.setdefault((one.project, one.scenario), []).append(one)
+    for (project, benchmark), series in sorted(groups.items()):
+        yield project, benchmark, tuple(series)
+
+
+def benchmark_page(
+    project: str, series: tuple[Series, ...], known: Chronicle, *, now: str
+) -> BenchmarkPage:
+    """The page of one benchmark.
+
+    Args:
+        project: Whose it is.
+        series: Its series, at least one, each with two figures.
+        known: What changed in them.
+        now: ISO moment the page is made.
+    """
+    title = series[0].title
+    ordered = sorted(series, key=lambda one: (-len(known.of(one)), one.host, one.cell))
+    shown = ordered[:_MOST_CHARTS]
+    most = max(_ALL_POINTS // len(shown), _LEAST_POINTS)
+    slug = benchmark_slug(project, series[0].scenario)
+    return BenchmarkPage(
+        head=Head(
+            title=f"{title}: history",
+            description=f"History of {title}, of {project}.",
+            root="../",
+            crumbs=(
+                ("Scenarios", "../index.html"),
+                ("History", "../history.html"),
+                (title, ""),
+            ),
+            made=f"Imported from {project}; page made {day(now)}.",
+        ),
+        hero=_hero(project, series, known),
+        panels=tuple(
+            (
+                anchor_of(one),
+                history_panel(
+                    (one,), known, title=_name(one), root="../", most_points=min(most, 500),
+                    with_nights=len(shown) == 1,
+                ),
+            )
+            for one in shown
+        ),
+        unshown=tuple(_name(one) for one in ordered[_MOST_CHARTS:]),
+        data=f"../data/history/{slug}.csv",
+    )  # fmt: skip
+
+
+def _name(series: Series) -> str:
+    cell = "" if series.cell in {"", "default"} else f"{series.cell}, "
+    return f"{cell}on {series.host_name}"
+
+
+def _hero(project: str, series: tuple[Series, ...], known: Chronicle) -> Hero:
+    found = [change for one in series for change in known.of(one)]
+    news = [change for change in found if change.step.status == "new"]
+    largest = max(news, key=lambda change: abs(change.step.ratio - 1), default=None)
+    if largest is None:
+        verdict = rich("Nothing new.")
+    else:
+        word = size_word(largest)
+        piece = Piece(word.word, "bad" if largest.is_regression else "good")
+        verdict = rich(piece, f" since {largest.first_bad.at[:10]}.")
+    hosts = len({one.host for one in series})
+    points = max(len(one.points) for one in series)
+    return Hero(
+        title=series[0].title,
+        question="",
+        context=f"of {project}",
+        verdict=verdict,
+        support=rich(
+            f"{count(len(series), 'series', 'series')} on {count(hosts, 'machine')}, "
+            f"up to {count(points, 'point')} each; {count(len(found), 'change')} in all."
+        ),
+        flags=(),
+    )

@@ -1,0 +1,95 @@
+"""A change as a row: how large, since when, between which commits, and how to see it again."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+
+from corebound.model.series import Point
+from corebound.report.view.addresses import series_place
+from corebound.report.view.chronicle import Chronicle, size_interval, size_word
+from corebound.report.view.page import Label, Tone, VerdictWord
+from corebound.report.view.words import day
+from corebound.stats.regressions import Change
+
+_STATUS_TONES: dict[str, Tone] = {"open": "bad", "fixed": "good"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeRow:
+    """A change.
+
+    Attributes:
+        id: Stays itself from night to night.
+        number: Of its mark in the chart above; 0 in tables without one.
+        size, interval: How large and which way, with 95 % interval in the same unit.
+        status: open, accepted, fixed, recovered or kept, with a tone.
+        title: What was measured: the scenario or benchmark.
+        label: The cell.
+        where: The host, and the project where it was imported.
+        since: The day of the likeliest first night.
+        commits: The range of commits it came in; empty where none is known.
+        subject: Of the first commit that is surely after it.
+        command: What measures it again; empty where there is none.
+        address: Where its series is shown, from the page.
+    """
+
+    id: str
+    number: int
+    size: VerdictWord
+    interval: str
+    status: VerdictWord
+    title: str
+    label: Label
+    where: str
+    since: str
+    commits: str
+    subject: str
+    command: str
+    address: str
+
+
+def change_row(change: Change, known: Chronicle, *, root: str, number: int = 0) -> ChangeRow:
+    """A change as a row.
+
+    Args:
+        change: The change.
+        known: What else is known.
+        root: Relative path from the page to the site's top.
+        number: Of its mark in a chart.
+    """
+    series = change.series
+    status = known.status(change)
+    where = series.host_name if series.project is None else f"{series.project}, {series.host_name}"
+    return ChangeRow(
+        id=change.id,
+        number=number,
+        size=size_word(change),
+        interval=size_interval(change),
+        status=VerdictWord(tone=_STATUS_TONES.get(status, "plain"), sign="", word=status),
+        title=series.title,
+        label=known.label(series),
+        where=where,
+        since=day(series.points[change.step.at].at),
+        commits=commit_range(change.last_good, change.first_bad),
+        subject=change.first_bad.commit.subject if change.first_bad.commit else "",
+        command=shlex.join(series.reproduce),
+        address=f"{root}{series_place(series)}",
+    )
+
+
+def commit_range(last_good: Point, first_bad: Point) -> str:
+    """The commits that a change came in, as git takes a range; empty where they are not known.
+
+    >>> from build import a_point
+    >>> commit_range(a_point(day=1), a_point(day=17))
+    '0000000000..0000000000'
+    >>> commit_range(a_point(day=1, commit=None), a_point(day=2, commit=None))
+    ''
+    """
+    good, bad = last_good.commit, first_bad.commit
+    if bad is None:
+        return ""
+    if good is None:
+        return f"up to {bad.sha[:10]}"
+    return f"{good.sha[:10]}..{bad.sha[:10]}"

@@ -1,0 +1,162 @@
+"""All that is known over time: every series, what changed in it, and what became of that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from corebound.model.plan import Cell
+from corebound.model.series import Series
+from corebound.report.view.page import Label, VerdictWord
+from corebound.report.view.study import Study
+from corebound.report.view.words import label
+from corebound.stats.regressions import Change, changes
+
+# What has no binding mode to be coloured by.
+PLAIN_MODE = "m-history"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chronicle:
+    """The series and their changes.
+
+    Attributes:
+        series: By id.
+        clear: The changes that stand as some of all, by their series' id, oldest first.
+        unclear: Those that do not, largest first.
+        statuses: What somebody decided of a change, by its id: open, accepted or fixed.
+        cells: The cells of our own scenarios, by the scenario's name and the cell's key.
+    """
+
+    series: tuple[Series, ...]
+    clear: Mapping[str, tuple[Change, ...]]
+    unclear: tuple[Change, ...]
+    statuses: Mapping[str, str]
+    cells: Mapping[tuple[str, str], Cell]
+
+    @property
+    def histories(self) -> tuple[Series, ...]:
+        """The series with two points or more."""
+        return tuple(one for one in self.series if has_grown(one))
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """Every clear change, the latest first, of equals the largest."""
+        found = (change for several in self.clear.values() for change in several)
+        return tuple(
+            sorted(
+                found,
+                key=lambda one: (one.first_bad.at, abs(one.step.ratio - 1), one.id),
+                reverse=True,
+            )
+        )
+
+    @property
+    def news(self) -> tuple[Change, ...]:
+        """The clear changes that are new and that nobody has accepted or seen fixed."""
+        return tuple(one for one in self.changes if is_news(one, self.status(one)))
+
+    def of(self, series: Series) -> tuple[Change, ...]:
+        """The clear changes of one series, oldest first."""
+        return self.clear.get(series.id, ())
+
+    def status(self, change: Change) -> str:
+        """In a word: what was decided, else what the series itself says."""
+        decided = self.statuses.get(change.id)
+        if decided is not None:
+            return decided
+        if change.step.status == "recovered":
+            return "recovered"
+        return "open" if change.is_regression else "kept"
+
+    def label(self, series: Series) -> Label:
+        """What to call a series' cell among those of its scenario."""
+        cell = None if series.project else self.cells.get((series.scenario, series.cell))
+        if cell is not None:
+            return label(cell)
+        name = "the only one" if series.cell in {"", "default"} else series.cell
+        return Label(mode=PLAIN_MODE, name=name, more="")
+
+    def grown(self, *, project: str | None, scenario: str) -> tuple[Series, ...]:
+        """The series of one scenario with two points or more, by id."""
+        return tuple(
+            one
+            for one in self.series
+            if one.project == project and one.scenario == scenario and has_grown(one)
+        )
+
+
+def chronicle(
+    series: Iterable[Series], studies: Sequence[Study], statuses: Mapping[str, str]
+) -> Chronicle:
+    """Look for changes in all the series together.
+
+    Args:
+        series: Our own, joined over the runs, and those that were imported.
+        studies: Those that know the cells of our own.
+        statuses: What was decided of changes, by id.
+    """
+    suite = tuple(sorted(series, key=lambda one: one.id))
+    found = changes([one for one in suite if has_grown(one)])
+    clear: dict[str, list[Change]] = {}
+    for change in found:
+        if change.clear:
+            clear.setdefault(change.series.id, []).append(change)
+    return Chronicle(
+        series=suite,
+        clear={
+            name: tuple(sorted(several, key=lambda one: one.step.at))
+            for name, several in clear.items()
+        },
+        unclear=tuple(change for change in found if not change.clear),
+        statuses=statuses,
+        cells={
+            (study.scenario.name, cell.key): cell for study in studies for cell in study.planned
+        },
+    )
+
+
+EMPTY = Chronicle(series=(), clear={}, unclear=(), statuses={}, cells={})
+
+
+def has_grown(series: Series) -> bool:
+    """Whether there is a history to look at: two points with a figure."""
+    return sum(point.figure is not None for point in series.points) > 1
+
+
+def is_news(change: Change, status: str) -> bool:
+    """Whether the verdict of the night has to name it."""
+    return change.step.status == "new" and status in {"open", "kept"}
+
+
+def size_word(change: Change) -> VerdictWord:
+    """How large a change is, and which way: `▼ 4.5 % slower`.
+
+    Where it doubled or halved, as a multiple.
+    """
+    ratio = change.step.ratio
+    timed = change.series.unit == "ns"
+    worse = change.is_regression
+    word = ("slower" if worse else "faster") if timed else ("more" if worse else "less")
+    factor = ratio if worse else 1 / ratio
+    if factor >= 2:
+        amount = f"{factor:.3g}×" if factor < 1000 else f"{factor:,.0f}×"
+    else:
+        amount = f"{abs(ratio - 1) * 100:.1f} %"
+    return VerdictWord(
+        tone="bad" if worse else "good", sign="▼" if worse else "▲", word=f"{amount} {word}"
+    )
+
+
+def size_interval(change: Change) -> str:
+    """Where the size lies, 95 %, in the unit of `size_word`; empty where it is not known."""
+    interval = change.step.interval
+    if interval is None:
+        return ""
+    ends = (interval.low, interval.high)
+    ratio = change.step.ratio
+    if max(ratio, 1 / ratio) >= 2:
+        ends = ends if change.is_regression else (1 / ends[1], 1 / ends[0])
+        return f"[{ends[0]:.3g}, {ends[1]:.3g}]"
+    shares = sorted((end - 1) * 100 * (1 if change.is_regression else -1) for end in ends)
+    return f"[{shares[0]:.1f}, {shares[1]:.1f}]"

@@ -1,0 +1,229 @@
+"""Two runs against one another, cell by cell, only like with like."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from corebound.errors import InputError
+from corebound.model.measure import measured
+from corebound.model.plan import Cell
+from corebound.model.record import Launch, Run
+from corebound.model.scenario import Scenario
+from corebound.model.series import Series
+from corebound.stats.compare import Comparison, compare
+from corebound.stats.multiplicity import benjamini_hochberg
+from corebound.stats.series import series_of_run
+from corebound.stats.summary import CellSummary, summarise
+
+Record = tuple[Run, tuple[Launch, ...]]
+# Blocks of two runs share a number, not a moment; so far apart none is taken for a pair.
+_APART = 1_000_000
+# So many runs back something comparable is looked for.
+_MOST_BACK = 10
+
+CAVEAT = (
+    "The two runs were made at different times and share no blocks: how the host drifted "
+    "between them is in every ratio."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedCell:
+    """One cell in both runs.
+
+    Attributes:
+        cell: The cell, as the later run had it.
+        title: Its scenario's title.
+        before, after: What its launches came to in each.
+        comparison: The later run's speed as a multiple of the earlier one's; None where one
+            of the two has no figure.
+        clear: Whether it differs also as one of all that are compared here.
+        margin: What counts as equal.
+    """
+
+    cell: Cell
+    title: str
+    before: CellSummary
+    after: CellSummary
+    comparison: Comparison | None
+    clear: bool
+    margin: float
+
+    @property
+    def is_finding(self) -> bool:
+        """Whether it is clear, and more than the margin may explain."""
+        verdict = self.comparison.verdict if self.comparison else "undecided"
+        return self.clear and verdict in {"faster", "slower"}
+
+    @property
+    def over_noise(self) -> float:
+        """How many half widths of its interval it lies from no change; 0 where not known."""
+        interval = self.comparison.interval if self.comparison else None
+        if self.comparison is None or interval is None or not interval.low > 0:
+            return 0.0
+        width = math.log(interval.high / interval.low) / 2
+        distance = abs(math.log(self.comparison.speedup_ratio))
+        return distance / width if width > 0 else (math.inf if distance else 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunComparison:
+    """What two runs say about one another.
+
+    Attributes:
+        before, after: The runs.
+        cells: Those in both and measured alike, by change over noise.
+        unlike: Cells in both that were not measured alike: (id, what differs).
+        alone: Cells that only one of them has: (id, the run's id).
+    """
+
+    before: Run
+    after: Run
+    cells: tuple[ComparedCell, ...]
+    unlike: tuple[tuple[str, str], ...]
+    alone: tuple[tuple[str, str], ...]
+
+
+def compare_runs(before: Record, after: Record) -> RunComparison:
+    """Compare two runs.
+
+    Args:
+        before: A run with its launches.
+        after: Another.
+
+    Raises:
+        InputError: they are one run, of two hosts, or have no cell that was measured alike.
+    """
+    (one, _), (two, _) = before, after
+    where = f"{one.id}, {two.id}"
+    if one.id == two.id:
+        raise InputError(what="the two are the same run.", where=where, mend="Name two runs.")
+    if one.host.id != two.host.id:
+        raise InputError(
+            what=f"the runs are of two hosts, {one.host.name} ({one.host.id}) and "
+            f"{two.host.name} ({two.host.id}); their times say nothing of one another.",
+            where=where,
+            mend="Compare two runs of one host.",
+        )
+    mine, theirs = _series(before), _series(after)
+    both = [name for name in theirs if name in mine]
+    unlike = tuple((name, said) for name in both if (said := differing(mine[name], theirs[name])))
+    different = {name for name, _ in unlike}
+    alike = [name for name in both if name not in different]
+    if not alike:
+        raise _refusal(where, unlike)
+    cells = _compared(before, after, alike)
+    return RunComparison(
+        before=one,
+        after=two,
+        cells=tuple(sorted(cells, key=lambda cell: (-cell.over_noise, cell.cell.id))),
+        unlike=unlike,
+        alone=tuple(
+            (name, run.id)
+            for run, own, other in ((one, mine, theirs), (two, theirs, mine))
+            for name in own
+            if name not in other
+        ),
+    )
+
+
+def _refusal(where: str, unlike: Sequence[tuple[str, str]]) -> InputError:
+    if not unlike:
+        return InputError(
+            what="the runs have no cell in common.",
+            where=where,
+            mend="Compare runs of one scenario; `corebound run` names the cells it launches.",
+        )
+    reasons = sorted({said for _, said in unlike})
+    return InputError(
+        what=f"no cell was measured alike in both: {'; '.join(reasons)}.",
+        where=where,
+        mend="Measure both in the same circumstances, or compare two other runs.",
+    )
+
+
+def differing(one: Series, other: Series) -> str:
+    """What differs between the circumstances of two series' last points; empty if nothing."""
+    mine, theirs = (dict(each.points[-1].circumstances) for each in (one, other))
+    said = []
+    for name in dict.fromkeys((*mine, *theirs)):
+        before, after = mine.get(name, ""), theirs.get(name, "")
+        if before == after:
+            continue
+        # Others are digests, which tell people nothing.
+        shown = f"kernel ({before} and {after})" if name == "kernel" else name
+        said.append(shown)
+    return f"another {', another '.join(said)}" if said else ""
+
+
+def _series(record: Record) -> dict[str, Series]:
+    return {f"{one.scenario}[{one.cell}]": one for one in series_of_run(*record)}
+
+
+def _compared(before: Record, after: Record, names: Sequence[str]) -> list[ComparedCell]:
+    mine, theirs = _launches(before), _launches(after)
+    ways = {
+        str(source.document["name"]): (
+            str(source.document.get("title") or source.document["name"]),
+            measured(Scenario.model_validate(source.document), after[0].profile),
+        )
+        for source in after[0].scenarios
+    }
+    found: list[ComparedCell] = []
+    for name in names:
+        title, measure = ways[theirs[name][0].cell.scenario]
+        old = summarise(mine[name][0].cell, mine[name], measure.warmup)
+        new = summarise(theirs[name][0].cell, theirs[name], measure.warmup)
+        found.append(
+            ComparedCell(
+                cell=new.cell,
+                title=title,
+                before=old,
+                after=new,
+                comparison=compare(
+                    new,
+                    _moved(old),
+                    margin=measure.margin,
+                    adaptive=measure.launches.max > measure.launches.min,
+                ),
+                clear=False,
+                margin=measure.margin,
+            )
+        )
+    clear = benjamini_hochberg(
+        [one.comparison.p_value if one.comparison else None for one in found]
+    )
+    return [replace(one, clear=is_clear) for one, is_clear in zip(found, clear, strict=True)]
+
+
+def _moved(summary: CellSummary) -> CellSummary:
+    """The same launches, of blocks that nothing is paired with."""
+    moved = tuple(replace(one, block=one.block + _APART) for one in summary.launches)
+    return replace(summary, launches=moved)
+
+
+def _launches(record: Record) -> dict[str, list[Launch]]:
+    by_cell: dict[str, list[Launch]] = {}
+    for launch in record[1]:
+        if launch.kind == "measure" and launch.status != "skipped":
+            by_cell.setdefault(launch.cell.id, []).append(launch)
+    return by_cell
+
+
+def latest_comparisons(records: Sequence[Record]) -> tuple[RunComparison, ...]:
+    """For each host its latest run against the latest before it that is comparable."""
+    by_host: dict[str, list[Record]] = {}
+    for record in sorted(records, key=lambda one: (one[0].started_at, one[0].id)):
+        by_host.setdefault(record[0].host.id, []).append(record)
+    found = []
+    for _, own in sorted(by_host.items()):
+        for before in own[-2 : -2 - _MOST_BACK : -1]:
+            try:
+                found.append(compare_runs(before, own[-1]))
+            except InputError:
+                # Not measured alike: the one before may have been.
+                continue
+            break
+    return tuple(found)

@@ -1,0 +1,288 @@
+"""The history of one or several cells: its chart, the changes in it, the nights behind it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from corebound.model.series import Point, Series
+from corebound.report.charts.axis import Axis, plain_tick
+from corebound.report.charts.history import HistoryChart, Mark, figure_axis
+from corebound.report.view.calendar import date_ticks
+from corebound.report.view.changes import ChangeRow, change_row
+from corebound.report.view.chronicle import Chronicle
+from corebound.report.view.page import Label, Tick
+from corebound.report.view.series_figure import display_unit
+from corebound.report.view.timeline import Timeline, borders_of, track_of
+from corebound.report.view.words import count, day
+from corebound.stats.regressions import Change
+from corebound.units import significant
+
+# A chart is 700 to 1,000 pixels wide: more points hide one another.
+MOST_POINTS = 500
+# The table behind a chart; all nights are in the CSV beside it.
+_MOST_NIGHTS = 30
+# A number at the top of a chart takes this share of a phone's width.
+_MARK_WIDTH = 8.0
+_DIGEST = re.compile(r"[0-9a-f]{12}")
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkLabel:
+    """A change's number, or a border's letter, over the chart; `lane` counts from the top."""
+
+    at: float
+    lane: int
+    text: str
+    tone: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BorderRow:
+    """Where something other than the commit changed; what was measured before is not compared."""
+
+    letter: str
+    when: str
+    what: str
+    cell: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NightRow:
+    """One night: each series' figure with its interval, or why there is none."""
+
+    when: str
+    commit: str
+    figures: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryPanel:
+    """A chart with its tables.
+
+    Attributes:
+        title, caption: What it shows.
+        unit: Of the axis and of all figures.
+        levels, along: Labels of the axes.
+        marks: The numbers and letters over it, in so many `lanes`.
+        key: (label, dash) of each series.
+        changes: One a number, the latest first.
+        borders: One a letter.
+        nights: The latest ones, newest first; `nights_note` says how many there are.
+    """
+
+    title: str
+    caption: str
+    unit: str
+    chart: HistoryChart
+    levels: tuple[Tick, ...]
+    along: tuple[Tick, ...]
+    marks: tuple[MarkLabel, ...]
+    lanes: int
+    key: tuple[tuple[Label, int], ...]
+    changes: tuple[ChangeRow, ...]
+    borders: tuple[BorderRow, ...]
+    nights: tuple[NightRow, ...]
+    nights_note: str
+
+
+def history_panel(
+    series: Sequence[Series],
+    known: Chronicle,
+    *,
+    title: str,
+    root: str,
+    most_points: int = MOST_POINTS,
+    with_nights: bool = True,
+) -> HistoryPanel:
+    """One chart of series that share a unit and a host.
+
+    Args:
+        series: At least one, each with a figure; the most important first.
+        known: What changed in them.
+        title: What to call the chart.
+        root: Relative path from the page to the site's top.
+        most_points: So many points a series are drawn; beyond that the extremes.
+        with_nights: Whether the table of nights goes with it.
+    """
+    figures = [point.figure for one in series for point in one.points if point.figure is not None]
+    length, unit = display_unit(series[0], figures)
+    line = Timeline.over([point.at for one in series for point in one.points])
+    axis = figure_axis([figure / length for figure in figures], margin=series[0].margin)
+    found = sorted(
+        ((change, one) for one in series for change in known.of(one)),
+        key=lambda pair: (pair[1].points[pair[0].step.at].at, pair[1].id),
+    )
+    borders = _borders(series, known)
+    marks = [_mark(change, line) for change, _ in found]
+    places = [
+        *((mark.x * 100, str(number), "bad" if change.is_regression else "good")
+          for number, (mark, (change, _)) in enumerate(zip(marks, found, strict=True), start=1)),
+        *((line.share(moment) * 100, row.letter, "plain") for moment, row in borders),
+    ]  # fmt: skip
+    labels, lanes = _placed(places)
+    return HistoryPanel(
+        title=title,
+        caption=_caption(series, unit, most_points),
+        unit=unit,
+        chart=HistoryChart(
+            tracks=tuple(
+                track_of(
+                    one, known.of(one), line, length=length, most=most_points,
+                    mode=known.label(one).mode, dash=index,
+                )
+                for index, one in reversed(tuple(enumerate(series)))
+            ),
+            axis=axis,
+            marks=tuple(marks),
+            borders=tuple(line.share(moment) for moment, _ in borders),
+            says=_says(title, series, found, axis, unit),
+        ),
+        levels=tuple(
+            Tick(at=round((1 - axis.share(tick)) * 100, 1), text=plain_tick(tick))
+            for tick in axis.ticks
+        ),
+        along=_along(line),
+        marks=labels,
+        lanes=lanes,
+        key=tuple((known.label(one), index) for index, one in enumerate(series)),
+        changes=tuple(
+            change_row(change, known, root=root, number=number)
+            for number, (change, _) in reversed(tuple(enumerate(found, start=1)))
+        ),
+        borders=tuple(row for _, row in borders),
+        nights=_nights(series, length) if with_nights else (),
+        nights_note=_nights_note(series),
+    )  # fmt: skip
+
+
+def _caption(series: Sequence[Series], unit: str, most: int) -> str:
+    measured = (
+        unit if series[0].unit != "ns" or series[0].project else f"{unit} an iteration or request"
+    )
+    thinned = any(len(one.points) > most for one in series)
+    extremes = "; of each stretch the extremes" if thinned else ""
+    return f"{measured}, lower is better{extremes}"
+
+
+def _says(
+    title: str,
+    series: Sequence[Series],
+    found: Sequence[tuple[Change, Series]],
+    axis: Axis,
+    unit: str,
+) -> str:
+    points = sum(len(one.points) for one in series)
+    return (
+        f"{title}: {count(points, 'point')} of {count(len(series), 'series', 'series')} between "
+        f"{plain_tick(axis.low)} and {plain_tick(axis.high)} {unit}, "
+        f"{count(len(found), 'change')}. The tables below say the same."
+    )
+
+
+def _mark(change: Change, line: Timeline) -> Mark:
+    """The change lies between the point before the likeliest first one and that one."""
+    points, step = change.series.points, change.step
+    before = line.share(points[max(step.at - 1, 0)].at)
+    return Mark(
+        x=(before + line.share(points[step.at].at)) / 2,
+        begin=line.share(change.last_good.at),
+        end=line.share(change.first_bad.at),
+    )
+
+
+def _borders(series: Sequence[Series], known: Chronicle) -> list[tuple[str, BorderRow]]:
+    """Each border once, with the cells that it is one of; by time."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for one in series:
+        for index in borders_of(one):
+            point = one.points[index]
+            what = _what_changed(one.points[index - 1], point)
+            found.setdefault((point.at, what), []).append(known.label(one).name)
+    return [
+        (
+            at,
+            BorderRow(
+                letter=_LETTERS[index] if index < len(_LETTERS) else f"{index + 1}",
+                when=day(at),
+                what=what,
+                cell="" if len(cells) == len(series) else ", ".join(cells),
+            ),
+        )
+        for index, ((at, what), cells) in enumerate(sorted(found.items()))
+    ]
+
+
+def _what_changed(before: Point, after: Point) -> str:
+    old, new = dict(before.circumstances), dict(after.circumstances)
+    said = []
+    for name in dict.fromkeys((*old, *new)):
+        one, other = old.get(name, ""), new.get(name, "")
+        if one == other:
+            continue
+        hashed = any(_DIGEST.fullmatch(value) for value in (one, other))
+        said.append(f"another {name}" if hashed else f"{name} {one or '–'} → {other or '–'}")
+    return ", ".join(said)
+
+
+def _placed(places: Sequence[tuple[float, str, str]]) -> tuple[tuple[MarkLabel, ...], int]:
+    """Give labels that would touch lanes of their own."""
+    ends: list[float] = []
+    labels = []
+    for at, text, tone in sorted(places):
+        lane = next((index for index, end in enumerate(ends) if at - end >= _MARK_WIDTH), None)
+        if lane is None:
+            lane = len(ends)
+            ends.append(at)
+        ends[lane] = at
+        labels.append(MarkLabel(at=round(at, 1), lane=lane, text=text, tone=tone))
+    return tuple(labels), len(ends)
+
+
+def _along(line: Timeline) -> tuple[Tick, ...]:
+    if line.is_ordinal:
+        return ()
+    ticks = date_ticks(line.low, line.high)
+    return tuple(
+        Tick(at=round(line.place(at) * 100, 1), text=text, minor=index % 2 == 1 and len(ticks) > 4)
+        for index, (at, text) in enumerate(ticks)
+    )
+
+
+def _nights(series: Sequence[Series], length: float) -> tuple[NightRow, ...]:
+    by_night: dict[tuple[str, str], dict[str, Point]] = {}
+    for one in series:
+        for point in one.points:
+            by_night.setdefault((point.at, point.run or ""), {})[one.id] = point
+    latest = sorted(by_night.items(), reverse=True)[:_MOST_NIGHTS]
+    rows = []
+    for (at, _), points in latest:
+        commit = next((point.commit for point in points.values() if point.commit), None)
+        rows.append(
+            NightRow(
+                when=day(at),
+                commit=commit.sha[:10] if commit else "–",
+                figures=tuple(_figure(points.get(one.id), length) for one in series),
+            )
+        )
+    return tuple(rows)
+
+
+def _figure(point: Point | None, length: float) -> tuple[str, str]:
+    if point is None:
+        return "–", ""
+    if point.figure is None:
+        return "–", point.missing or ""
+    if point.bounds is None:
+        return significant(point.figure / length), ""
+    low, high = (significant(min(end, 1e300) / length) for end in point.bounds)
+    return significant(point.figure / length), f"[{low}, {high}]"
+
+
+def _nights_note(series: Sequence[Series]) -> str:
+    longest = max(len(one.points) for one in series)
+    if longest <= _MOST_NIGHTS:
+        return f"The {count(longest, 'point')} behind the chart"
+    return f"The latest {_MOST_NIGHTS} of the {longest:,} points behind the chart"

@@ -1,0 +1,177 @@
+"""A host's page: its topology, its noise, and what the doctor found over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from corebound.model.calibration import Calibration
+from corebound.model.record import Launch, Run
+from corebound.report.charts.topology import Box
+from corebound.report.view.addresses import host_file, run_file
+from corebound.report.view.noise import noise_words
+from corebound.report.view.page import Fact, Head, Hero, Tone
+from corebound.report.view.provenance import host_facts, topology_words
+from corebound.report.view.topology_boxes import boxes_of, node_rows
+from corebound.report.view.words import count, day, rich
+
+Record = tuple[Run, tuple[Launch, ...]]
+# What a reader scrolls through; older runs are in the records.
+_MOST_RUNS = 100
+_SIGNS: dict[str, tuple[Tone, str]] = {
+    "ok": ("good", "✓"),
+    "warning": ("warn", "!"),
+    "unavailable": ("plain", "–"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckHistory:
+    """A check over the runs: how it is now, since when, how often it warned."""
+
+    check: str
+    tone: Tone
+    sign: str
+    state: str
+    value: str
+    since: str
+    warned: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostPage:
+    """A host.
+
+    Attributes:
+        address: Of the page, from the site's top.
+        boxes: The machine, to be drawn.
+        nodes: The same as a table: node, CPUs, memory, distances.
+        noise: What calibrations found; empty without any.
+        checks: What the doctor saw; empty where it never looked.
+        looked: How many runs it looked at, in words.
+        runs: (when, address, commit, kernel) of its runs, latest first.
+    """
+
+    address: str
+    head: Head
+    hero: Hero
+    facts: tuple[Fact, ...]
+    boxes: tuple[Box, ...]
+    nodes: tuple[tuple[str, str, str, str], ...]
+    noise: tuple[Fact, ...]
+    checks: tuple[CheckHistory, ...]
+    looked: str
+    runs: tuple[tuple[str, str, str, str], ...]
+
+
+def host_pages(
+    records: Sequence[Record], *, now: str, calibrations: Sequence[Calibration] = ()
+) -> tuple[HostPage, ...]:
+    """A page for each host of the records, by id.
+
+    Args:
+        records: Every run with its launches, in any order.
+        now: ISO moment the pages are made.
+        calibrations: Of any host.
+    """
+    by_host: dict[str, list[Run]] = {}
+    for run, _ in sorted(records, key=lambda one: (one[0].started_at, one[0].id)):
+        by_host.setdefault(run.host.id, []).append(run)
+    return tuple(
+        _page(runs, now=now, noise=_noise(host, calibrations))
+        for host, runs in sorted(by_host.items())
+    )
+
+
+def _noise(host: str, calibrations: Sequence[Calibration]) -> tuple[Fact, ...]:
+    """The latest of each scenario and profile, as long as a verdict may rest on it."""
+    latest: dict[tuple[str, str], Calibration] = {}
+    for one in sorted(calibrations, key=lambda one: (one.at, one.run)):
+        if one.host == host:
+            latest[one.scenario, one.profile or "no profile"] = one
+    return tuple(
+        Fact(
+            term=f"{scenario}, {profile}",
+            value=noise_words(one, launches=max(each.launches for each in one.noise)),
+        )
+        for (scenario, profile), one in sorted(latest.items())
+    )
+
+
+def _page(runs: Sequence[Run], *, now: str, noise: tuple[Fact, ...]) -> HostPage:
+    latest = runs[-1]
+    host = latest.host
+    looked = [run for run in runs if run.preflight is not None]
+    return HostPage(
+        address=host_file(host.id),
+        head=Head(
+            title=f"Host {host.name}",
+            description=topology_words(host.topology),
+            root="../",
+            crumbs=(("Scenarios", "../index.html"), (host.name, "")),
+            made=f"As its latest run saw it, {day(latest.started_at)}; page made {day(now)}.",
+        ),
+        hero=Hero(
+            title="Host",
+            question="",
+            context=host.id,
+            verdict=rich(f"{host.name}: {host.cpu_model}"),
+            support=rich(f"{topology_words(host.topology)}. {count(len(runs), 'run')} recorded."),
+            flags=(),
+        ),
+        facts=host_facts(latest),
+        boxes=boxes_of(host.topology),
+        nodes=node_rows(host.topology),
+        noise=noise,
+        checks=_checks(looked),
+        looked=count(len(looked), "run"),
+        runs=tuple(
+            (
+                day(run.started_at),
+                f"../{run_file(run)}",
+                f"{run.commit.sha[:10]} {run.commit.subject}" if run.commit else "–",
+                run.host.kernel,
+            )
+            for run in runs[: -_MOST_RUNS - 1 : -1]
+        ),
+    )
+
+
+def _checks(runs: Sequence[Run]) -> tuple[CheckHistory, ...]:
+    """What warns now first, then what once did; what never did comes last."""
+    seen: dict[str, list[tuple[Run, str, str]]] = {}
+    for run in runs:
+        for one in run.preflight or ():
+            seen.setdefault(one.check, []).append((run, one.state, one.value))
+    rows = [_check(check, looks) for check, looks in seen.items()]
+    order = {"warning": 0, "ok": 1, "unavailable": 2}
+    return tuple(
+        row
+        for _, row in sorted(rows, key=lambda pair: (order[pair[1].state], -pair[0], pair[1].check))
+    )
+
+
+def _check(check: str, looks: Sequence[tuple[Run, str, str]]) -> tuple[int, CheckHistory]:
+    run, state, value = looks[-1]
+    since = run
+    for earlier, was, _ in reversed(looks):
+        if was != state:
+            break
+        since = earlier
+    warned = sum(was == "warning" for _, was, _ in looks)
+    tone, sign = _SIGNS[state]
+    return warned, CheckHistory(
+        check=check,
+        tone=tone,
+        sign=sign,
+        state=state,
+        value=value,
+        since=since.started_at[:10],
+        warned=f"{warned} of {len(looks)}",
+    )
+
+
+def host_links(records: Sequence[Record]) -> tuple[tuple[str, str], ...]:
+    """What to call each host's page, and its address."""
+    names = {run.host.id: run.host.name for run, _ in records}
+    return tuple((f"Host {name}", host_file(host)) for host, name in sorted(names.items()))

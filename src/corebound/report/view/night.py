@@ -1,0 +1,168 @@
+"""The verdict of the night: what got slower, faster, could not be decided, or failed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from corebound.model.record import Launch, Run
+from corebound.model.series import Series
+from corebound.report.view.addresses import run_file, series_place
+from corebound.report.view.changes import ChangeRow, change_row
+from corebound.report.view.chronicle import Chronicle, size_word
+from corebound.report.view.page import Label, Piece, Text
+from corebound.report.view.words import count, day, full_name, label, rich, strong
+from corebound.stats.regressions import Change, failing, suspicions
+
+Record = tuple[Run, tuple[Launch, ...]]
+# A first page names so many of each; all are on the history's page.
+_MOST_ROWS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoubtRow:
+    """Something that may have changed: too few nights, or not clear among so many."""
+
+    title: str
+    address: str
+    label: Label
+    says: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedRow:
+    """Launches of one cell of the latest run that did not count, and why."""
+
+    title: str
+    address: str
+    label: Label
+    status: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Night:
+    """What is new; the rows beyond what a first page holds are in `more`."""
+
+    verdict: Text
+    support: Text
+    changed: tuple[ChangeRow, ...]
+    doubts: tuple[DoubtRow, ...]
+    failed: tuple[FailedRow, ...]
+    more: str
+
+
+def night(known: Chronicle, records: Sequence[Record]) -> Night | None:
+    """What the latest run of every host adds to its history; None without any history.
+
+    Args:
+        known: What is known over time.
+        records: Every run with its launches, in any order.
+    """
+    if not known.histories:
+        return None
+    news = known.news
+    worse = [one for one in news if one.is_regression]
+    better = [one for one in news if not one.is_regression]
+    doubts = _doubts(known)
+    latest = latest_runs(records)
+    failed = [row for record in latest for row in _failed(*record)]
+    rows = [*_own_first(worse), *_own_first(better)]
+    hidden = sum(max(len(several) - _MOST_ROWS, 0) for several in (rows, doubts, failed))
+    return Night(
+        verdict=_verdict(worse, better),
+        support=_support(latest, len(doubts), len(failed)),
+        changed=tuple(change_row(one, known, root="") for one in rows[:_MOST_ROWS]),
+        doubts=tuple(doubts[:_MOST_ROWS]),
+        failed=tuple(failed[:_MOST_ROWS]),
+        more=f"{count(hidden, 'more row')} on the pages of the history and of the runs."
+        if hidden
+        else "",
+    )
+
+
+def latest_runs(records: Sequence[Record]) -> tuple[Record, ...]:
+    """The latest run of each host, by the host's id."""
+    latest: dict[str, Record] = {}
+    for record in sorted(records, key=lambda one: (one[0].started_at, one[0].id)):
+        latest[record[0].host.id] = record
+    return tuple(latest[host] for host in sorted(latest))
+
+
+def _own_first(found: Sequence[Change]) -> list[Change]:
+    return sorted(found, key=lambda one: one.series.project is not None)
+
+
+def _verdict(worse: Sequence[Change], better: Sequence[Change]) -> Text:
+    parts: list[str | Piece] = []
+    if worse:
+        parts += [f"{_amount(worse)} got ", Piece("slower", "bad")]
+    if better:
+        got = f"{_amount(better)} got " if not worse else f"{_amount(better, noun='')} "
+        parts += [", " if parts else "", got, Piece("faster", "good")]
+    return rich(*parts, ".") if parts else rich("Nothing got slower, nothing faster.")
+
+
+def _amount(found: Sequence[Change], noun: str = "cell") -> str:
+    number = len({one.series.id for one in found})
+    return count(number, noun).strip() if noun else f"{number:,}"
+
+
+def _support(latest: Sequence[Record], doubts: int, failed: int) -> Text:
+    parts: list[str | Piece] = []
+    if latest:
+        when = max(run.started_at for run, _ in latest)
+        where = latest[0][0].host.name if len(latest) == 1 else count(len(latest), "host")
+        parts.append(f"Latest run {day(when)} on {where}. ")
+    if doubts:
+        parts += [strong(f"{count(doubts, 'cell')} could not be decided"), ". "]
+    if failed:
+        parts += [strong(f"{count(failed, 'cell')} had launches that do not count"), ". "]
+    parts.append("New is what changed within the last 30 runs and nobody has accepted.")
+    return rich(*parts)
+
+
+def _doubts(known: Chronicle) -> list[DoubtRow]:
+    rows = [
+        _doubt(one.series, known, f"{size_word(one).word}, not clear among so many series")
+        for one in known.unclear
+        if one.step.status == "new"
+    ]
+    found = [change for one in known.clear.values() for change in one]
+    rows += [
+        _doubt(one.series, known, f"{size_word(one).word} in its last two runs, too few yet")
+        for one in suspicions(known.histories, found)
+    ]
+    rows += [
+        _doubt(one.series, known, f"no figure since {one.since.at[:10]}")
+        for one in failing(known.histories)
+    ]
+    return rows
+
+
+def _doubt(series: Series, known: Chronicle, says: str) -> DoubtRow:
+    return DoubtRow(
+        title=series.title, address=series_place(series), label=known.label(series), says=says
+    )
+
+
+def _failed(run: Run, launches: Sequence[Launch]) -> list[FailedRow]:
+    """One row a cell of the run, with its first reason."""
+    titles = {
+        str(source.document.get("name")): str(source.document.get("title") or "")
+        for source in run.scenarios
+    }
+    by_cell: dict[str, list[Launch]] = {}
+    for launch in launches:
+        if launch.kind == "measure" and launch.status not in {"ok", "skipped"}:
+            by_cell.setdefault(launch.cell.id, []).append(launch)
+    return [
+        FailedRow(
+            title=titles.get(own[0].cell.scenario) or own[0].cell.scenario,
+            address=run_file(run),
+            label=label(own[0].cell),
+            status=f"{len(own)} {own[0].status}",
+            reason=own[0].reason or full_name(own[0].cell),
+        )
+        for _, own in sorted(by_cell.items())
+    ]

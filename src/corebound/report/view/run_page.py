@@ -1,0 +1,204 @@
+"""A run's page: what was asked, on what, and what became of every launch."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from corebound.model.host_check import HostCheck
+from corebound.model.record import Launch, Run
+from corebound.report.view.addresses import host_file, raw_file, run_file
+from corebound.report.view.page import Fact, Head, Hero, Piece, Text, Tone
+from corebound.report.view.provenance import host_facts, lock_fact
+from corebound.report.view.tables import log_tail, status_tone
+from corebound.report.view.words import count, day, full_name, rich, time_text
+
+_SIGNS: dict[str, tuple[Tone, str]] = {
+    "ok": ("good", "✓"),
+    "warning": ("warn", "!"),
+    "unavailable": ("plain", "–"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLaunch:
+    """One launch, whatever became of it."""
+
+    id: str
+    scenario: str
+    cell: str
+    tone: Tone
+    status: str
+    started: str
+    whole: str
+    notes: tuple[str, ...]
+    log: str
+    is_lost: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckRow:
+    """What the doctor saw when the run began."""
+
+    tone: Tone
+    sign: str
+    state: str
+    check: str
+    value: str
+    why: str
+    mend: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPage:
+    """A run.
+
+    Attributes:
+        address: Of the page, from the site's top.
+        host: Address of its host's page.
+        raw: Address of its records, or empty where they are not in the site.
+        scenarios: (title, address, its launches in words) of each.
+        checks: None where the host was not looked at.
+        troubles: Launches that are neither ok nor skipped; `launches` are all.
+    """
+
+    address: str
+    head: Head
+    hero: Hero
+    host: str
+    raw: str
+    command: str
+    facts: tuple[Fact, ...]
+    scenarios: tuple[tuple[str, str, str], ...]
+    checks: tuple[CheckRow, ...] | None
+    troubles: tuple[RunLaunch, ...]
+    launches: tuple[RunLaunch, ...]
+
+
+def run_page(run: Run, launches: Sequence[Launch], *, now: str, raw: bool = True) -> RunPage:
+    """The page of one run.
+
+    Args:
+        run: The run.
+        launches: All its launches, in any order.
+        now: ISO moment the page is made.
+        raw: Whether its records are in the site.
+    """
+    ordered = sorted(launches, key=lambda one: (one.kind, one.block, one.position, one.id))
+    rows = tuple(_launch(one) for one in ordered)
+    return RunPage(
+        address=run_file(run),
+        head=Head(
+            title=f"Run {run.id} on {run.host.name}",
+            description=f"What was run on {run.host.name} at {day(run.started_at)}.",
+            root="../",
+            crumbs=(("Scenarios", "../index.html"), (f"Run {run.id}", "")),
+            made=f"Measured with corebound {run.corebound}; page made {day(now)}.",
+        ),
+        hero=Hero(
+            title=f"Run {run.id}",
+            question="",
+            context=f"on {run.host.name}, {day(run.started_at)}",
+            verdict=_verdict(launches),
+            support=rich(_support(run, launches)),
+            flags=(),
+        ),
+        host=f"../{host_file(run.host.id)}",
+        raw=f"../{raw_file(run)}" if raw else "",
+        command=shlex.join(run.argv),
+        facts=_facts(run),
+        scenarios=_scenarios(run, launches),
+        checks=None if run.preflight is None else tuple(_check(one) for one in run.preflight),
+        troubles=tuple(row for row in rows if row.is_lost),
+        launches=rows,
+    )
+
+
+def _verdict(launches: Sequence[Launch]) -> Text:
+    lost = [one for one in launches if one.status not in {"ok", "skipped"}]
+    if not launches:
+        return rich("No launch was recorded.")
+    if not lost:
+        return rich("Every launch ", Piece("counts", "good"), ".")
+    words = f"{len(lost)} of {count(len(launches), 'launch', 'launches')}"
+    return rich(
+        words, " ", Piece("do not count" if len(lost) > 1 else "does not count", "bad"), "."
+    )
+
+
+def _support(run: Run, launches: Sequence[Launch]) -> str:
+    said = Counter(one.status for one in launches)
+    parts = ", ".join(f"{number:,} {status}" for status, number in sorted(said.items()))
+    whole = sum(one.duration_ns for one in launches)
+    scenarios = count(len(run.scenarios), "scenario")
+    return f"{scenarios}; {parts or 'no launch'}. The launches took {time_text(whole)} together."
+
+
+def _facts(run: Run) -> tuple[Fact, ...]:
+    facts = [
+        Fact(term="Run", value=run.id, code=True),
+        Fact(term="Started", value=day(run.started_at)),
+        Fact(term="Seed", value=str(run.seed)),
+        Fact(term="Profile", value=run.profile or "none"),
+        Fact(term="Corebound", value=run.corebound),
+    ]
+    if run.only:
+        facts.append(Fact(term="Only", value=" ".join(run.only), code=True))
+    if run.commit is not None:
+        dirty = ", with changes not committed" if run.commit.dirty else ""
+        facts += [
+            Fact(term="Commit", value=f"{run.commit.sha}{dirty}", code=True),
+            Fact(term="Subject", value=run.commit.subject),
+            Fact(term="Committed", value=day(run.commit.committed_at)),
+        ]
+    facts += host_facts(run)
+    facts += [lock_fact(lock) for lock in run.environments]
+    facts += [
+        Fact(term="Scenario", value=f"{source.path}, SHA-256 {source.sha256[:16]}", code=True)
+        for source in run.scenarios
+    ]
+    return tuple(facts)
+
+
+def _scenarios(run: Run, launches: Sequence[Launch]) -> tuple[tuple[str, str, str], ...]:
+    rows = []
+    for source in run.scenarios:
+        name = str(source.document.get("name", ""))
+        own = Counter(one.status for one in launches if one.cell.scenario == name)
+        said = ", ".join(f"{number:,} {status}" for status, number in sorted(own.items()))
+        title = str(source.document.get("title") or name)
+        rows.append((title, f"../scenario/{name}.html", said or "no launch"))
+    return tuple(rows)
+
+
+def _check(one: HostCheck) -> CheckRow:
+    tone, sign = _SIGNS[one.state]
+    return CheckRow(
+        tone=tone,
+        sign=sign,
+        state=one.state,
+        check=one.check,
+        value=one.value,
+        why=one.why,
+        mend=one.mend or "" if one.state == "warning" else "",
+    )
+
+
+def _launch(one: Launch) -> RunLaunch:
+    notes = [one.reason or "", *one.evidence, one.mend or ""]
+    if one.strays:
+        notes.append(f"outlived its worker and was ended: {', '.join(one.strays)}")
+    return RunLaunch(
+        id=one.id,
+        scenario=one.cell.scenario,
+        cell=full_name(one.cell),
+        tone=status_tone(one.status),
+        status=one.status if one.kind == "measure" else f"{one.status}, operators",
+        started=one.started_at[11:19],
+        whole=time_text(one.duration_ns) if one.status != "skipped" else "–",
+        notes=tuple(note for note in notes if note),
+        log=log_tail(one),
+        is_lost=one.status not in {"ok", "skipped"},
+    )

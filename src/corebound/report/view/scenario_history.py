@@ -1,0 +1,113 @@
+"""A scenario's history on its page: the baseline and the best cell, the others folded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from corebound.model.series import Series
+from corebound.report.view.chronicle import Chronicle, size_word
+from corebound.report.view.history import HistoryPanel, history_panel
+from corebound.report.view.study import Study
+from corebound.report.view.words import count, full_name
+from corebound.stats.regressions import Change
+
+# All the points that the folded charts of a page draw together, and the least of one: a
+# page with a hundred cells and a thousand nights stays light.
+_FOLDED_POINTS = 4_000
+_LEAST_POINTS = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScenarioHistory:
+    """The section: one chart first, then the rest.
+
+    Attributes:
+        title, lead: What there is to see.
+        panel: The chart of the baseline and the best cell.
+        folded: A chart for each other cell, and for other hosts.
+        data: Address of all points as CSV.
+    """
+
+    title: str
+    lead: str
+    panel: HistoryPanel
+    folded: tuple[HistoryPanel, ...]
+    data: str
+
+
+def scenario_history(study: Study, known: Chronicle) -> ScenarioHistory | None:
+    """The history of a scenario's cells; None where none has two points."""
+    series = known.grown(project=None, scenario=study.scenario.name)
+    if not series:
+        return None
+    host = study.run.host.id
+    here = [one for one in series if one.host == host]
+    first = _chosen(study, here) or [series[0]]
+    shown = {one.id for one in first}
+    rest = [one for one in series if one.id not in shown]
+    rest.sort(key=lambda one: (one.host != host, one.host, -len(known.of(one)), one.id))
+    most = max(_FOLDED_POINTS // max(len(rest), 1), _LEAST_POINTS)
+    return ScenarioHistory(
+        title=_title(series, known),
+        lead=_lead(first, known),
+        panel=history_panel(first, known, title=f"On {first[0].host_name}", root="../"),
+        folded=tuple(
+            history_panel(
+                (one,),
+                known,
+                title=_name(one, known, host),
+                root="../",
+                most_points=most,
+                with_nights=False,
+            )
+            for one in rest
+        ),
+        data=f"../data/{study.scenario.name}.history.csv",
+    )
+
+
+def _chosen(study: Study, series: list[Series]) -> list[Series]:
+    """The best cell's series and the baseline's; else the first in the order of the file."""
+    by_cell = {one.cell: one for one in series}
+    best = study.winner or next(iter(study.ranked), None)
+    wanted = [best.cell.cell.key] if best else []
+    if study.baseline is not None:
+        wanted.append(study.baseline.cell.key)
+    found = [by_cell[key] for key in dict.fromkeys(wanted) if key in by_cell]
+    return found or series[:1]
+
+
+def _name(series: Series, known: Chronicle, host: str) -> str:
+    cell = known.cells.get((series.scenario, series.cell))
+    name = full_name(cell) if cell is not None else series.cell
+    return name if series.host == host else f"{name}, on {series.host_name}"
+
+
+def _title(series: tuple[Series, ...], known: Chronicle) -> str:
+    found = [change for one in series for change in known.of(one)]
+    news = [change for change in found if change.step.status == "new"]
+    if not news:
+        nights = max(len(one.points) for one in series)
+        return f"History: nothing new in {count(nights, 'run')}"
+    largest = max(news, key=lambda change: (change.first_bad.at, abs(change.step.ratio - 1)))
+    others = len({change.series.id for change in news}) - 1
+    more = f", and {count(others, 'more cell')}" if others else ""
+    return f"History: {size_word(largest).word} since {_since(largest)}{more}"
+
+
+def _since(change: Change) -> str:
+    commit = change.first_bad.commit
+    return commit.sha[:10] if commit else change.series.points[change.step.at].at[:10]
+
+
+def _lead(shown: list[Series], known: Chronicle) -> str:
+    parts = [
+        "Dots: one run each, with its 95 % interval.",
+        "Thick line: the level between changes.",
+    ]
+    if any(known.of(one) for one in shown):
+        parts.append("Numbered marks are the changes below; shaded, where each can have begun.")
+    parts.append("Letters mark another kernel, environment, CPUs or scenario: no commit's doing.")
+    if any(point.figure is None for one in shown for point in one.points):
+        parts.append("A tick at the foot is a run without a figure.")
+    return " ".join(parts)

@@ -1,0 +1,160 @@
+"""From points at moments to places along a chart, with gaps where nights are missing."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from corebound.model.series import Point, Series
+from corebound.report.charts.history import Dot, Level, Track
+from corebound.report.charts.trace import envelope
+from corebound.report.view.calendar import days_of
+from corebound.stats.regressions import Change
+
+# Points stay off the chart's edges by this share of its width.
+_EDGE = 0.015
+# So many times the usual pace of a series (its upper quartile) without a point is a gap.
+_LONG = 1.8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """The horizontal axis: days since 1970, or an order where a moment cannot be read.
+
+    Attributes:
+        low, high: First and last place.
+        places: Of each moment.
+        is_ordinal: Whether places are the moments' order alone.
+    """
+
+    low: float
+    high: float
+    places: dict[str, float]
+    is_ordinal: bool
+
+    @classmethod
+    def over(cls, moments: Sequence[str]) -> Timeline:
+        """A line that holds all these moments, at least one."""
+        distinct = sorted(set(moments))
+        days = [days_of(moment) for moment in distinct]
+        read = [one for one in days if one is not None]
+        ordinal = len(read) < len(days)
+        numbers = [float(index) for index in range(len(distinct))] if ordinal else read
+        return cls(
+            low=min(numbers),
+            high=max(numbers),
+            places=dict(zip(distinct, numbers, strict=True)),
+            is_ordinal=ordinal,
+        )
+
+    def place(self, number: float) -> float:
+        """How far along the chart a place is, in [0, 1]."""
+        if self.high <= self.low:
+            return 0.5
+        return _EDGE + (number - self.low) / (self.high - self.low) * (1 - 2 * _EDGE)
+
+    def share(self, moment: str) -> float:
+        """How far along the chart a moment of the line is."""
+        return self.place(self.places[moment])
+
+
+def borders_of(series: Series) -> tuple[int, ...]:
+    """The points at which something other than the commit changed."""
+    points = series.points
+    return tuple(
+        index
+        for index in range(1, len(points))
+        if points[index].circumstances != points[index - 1].circumstances
+    )
+
+
+def segment_starts(series: Series, found: Sequence[Change]) -> tuple[int, ...]:
+    """Where a new level begins: the first point, each border, each change."""
+    return tuple(sorted({0, *borders_of(series), *(change.step.at for change in found)}))
+
+
+def track_of(
+    series: Series,
+    found: Sequence[Change],
+    line: Timeline,
+    *,
+    length: float,
+    most: int,
+    mode: str,
+    dash: int,
+) -> Track:
+    """What a chart draws of a series.
+
+    Args:
+        series: With at least one figure.
+        found: Its clear changes.
+        line: Where its moments are.
+        length: What figures are divided by.
+        most: So many points are drawn.
+        mode: Class of its colour.
+        dash: Style of its levels' line.
+    """
+    seen = [(index, point) for index, point in enumerate(series.points) if point.figure is not None]
+    kept = envelope([point.figure or 0.0 for _, point in seen], most=most)
+    gaps = _gaps(series, line)
+    runs: list[list[Dot]] = []
+    last = -1
+    for position, _ in kept:
+        index, point = seen[position]
+        if last < 0 or gaps[index] > gaps[last]:
+            runs.append([])
+        runs[-1].append(_dot(point, line, length))
+        last = index
+    lost = sorted({line.share(point.at) for point in series.points if point.figure is None})
+    return Track(
+        mode=mode,
+        dash=dash,
+        runs=tuple(tuple(run) for run in runs),
+        missing=tuple(lost[:: len(lost) // most + 1]),
+        levels=_levels(series, found, line, length),
+    )
+
+
+def _dot(point: Point, line: Timeline, length: float) -> Dot:
+    low, high = point.bounds or (None, None)
+    return Dot(
+        x=line.share(point.at),
+        value=(point.figure or 0.0) / length,
+        low=None if low is None else low / length,
+        high=None if high is None else high / length,
+    )
+
+
+def _gaps(series: Series, line: Timeline) -> list[int]:
+    """For each point how many gaps are before it: nights lost, long pauses, borders."""
+    places = [line.places[point.at] for point in series.points]
+    paces = [after - before for before, after in itertools.pairwise(places)]
+    usual = statistics.quantiles(paces, n=4, method="inclusive")[2] if len(paces) > 1 else 0.0
+    borders = set(borders_of(series))
+    gaps, number = [], 0
+    for index, point in enumerate(series.points):
+        long = index > 0 and usual > 0 and paces[index - 1] > _LONG * usual
+        number += point.figure is None or index in borders or long
+        gaps.append(number)
+    return gaps
+
+
+def _levels(
+    series: Series, found: Sequence[Change], line: Timeline, length: float
+) -> tuple[Level, ...]:
+    starts = segment_starts(series, found)
+    levels = []
+    for begin, end in zip(starts, (*starts[1:], len(series.points)), strict=True):
+        points = [point for point in series.points[begin:end] if point.figure is not None]
+        if not points:
+            continue
+        levels.append(
+            Level(
+                begin=line.share(points[0].at),
+                end=line.share(points[-1].at),
+                value=statistics.median(point.figure or 0.0 for point in points) / length,
+            )
+        )
+    return tuple(levels)

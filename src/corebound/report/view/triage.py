@@ -1,0 +1,182 @@
+"""The history of everything: changes to look at, then every series."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from corebound.model.series import Series
+from corebound.report.view.addresses import series_place
+from corebound.report.view.changes import ChangeRow, change_row
+from corebound.report.view.chronicle import Chronicle, size_word
+from corebound.report.view.page import Head, Hero, Piece, Text, VerdictWord
+from corebound.report.view.series_figure import figure_text
+from corebound.report.view.words import count, day, rich
+from corebound.stats.regressions import Change
+
+# The largest are what there is time for; all are in the CSV.
+_MOST_CHANGES = 250
+_ORDER = {"open": 0, "accepted": 1, "fixed": 2, "recovered": 3, "kept": 4}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesRow:
+    """The cells of one scenario on one host: that which changed last stands for all.
+
+    Attributes:
+        figures: Its points, for the spark.
+        latest: Its last figure; `cells` says how many there are.
+        change: Its last change, or None; `since` is when.
+    """
+
+    title: str
+    address: str
+    cells: str
+    mode: str
+    figures: tuple[float | None, ...]
+    latest: str
+    change: VerdictWord | None
+    since: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesGroup:
+    """The scenarios of one host, or an imported project's on one machine."""
+
+    title: str
+    rows: tuple[SeriesRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryPage:
+    """history.html.
+
+    Attributes:
+        regressions, improvements, unclear: Changes; those beyond what a page holds are
+            counted in `hidden`.
+        comparisons: (text, address) of pages that compare two runs.
+        groups: Every series.
+    """
+
+    head: Head
+    hero: Hero
+    regressions: tuple[ChangeRow, ...]
+    improvements: tuple[ChangeRow, ...]
+    unclear: tuple[ChangeRow, ...]
+    hidden: str
+    comparisons: tuple[tuple[str, str], ...]
+    groups: tuple[SeriesGroup, ...]
+
+
+def triage_page(
+    known: Chronicle, *, now: str, comparisons: Sequence[tuple[str, str]] = ()
+) -> HistoryPage:
+    """The page of all changes and all series.
+
+    Args:
+        known: What is known over time.
+        now: ISO moment the page is made.
+        comparisons: (text, address) of pages that compare two runs.
+    """
+    found = known.changes
+    worse = sorted((one for one in found if one.is_regression), key=lambda one: _place(one, known))
+    better = sorted(
+        (one for one in found if not one.is_regression), key=lambda one: _place(one, known)
+    )
+    shown = [several[:_MOST_CHANGES] for several in (worse, better, known.unclear)]
+    hidden = len(worse) + len(better) + len(known.unclear) - sum(map(len, shown))
+    regressions, improvements, unclear = (
+        tuple(change_row(one, known, root="") for one in several) for several in shown
+    )
+    return HistoryPage(
+        head=Head(
+            title="Corebound: history",
+            description="Every lasting change, and every series.",
+            root="",
+            crumbs=(("Scenarios", "index.html"), ("History", "")),
+            made=f"Page made {day(now)}.",
+        ),
+        hero=Hero(
+            title="History",
+            question="What changed, and when?",
+            context="",
+            verdict=_verdict(worse, known),
+            support=_support(known),
+            flags=(),
+        ),
+        regressions=regressions,
+        improvements=improvements,
+        unclear=unclear,
+        hidden=f"{count(hidden, 'smaller change')} more in the CSV." if hidden else "",
+        comparisons=tuple(comparisons),
+        groups=_groups(known),
+    )
+
+
+def _place(change: Change, known: Chronicle) -> tuple[int, bool, float, str]:
+    """What is open first, of that what is new, then by size."""
+    status = _ORDER.get(known.status(change), 5)
+    return status, change.step.status != "new", -abs(change.step.ratio - 1), change.id
+
+
+def _verdict(worse: Sequence[Change], known: Chronicle) -> Text:
+    unsettled = sum(known.status(one) == "open" for one in worse)
+    if not unsettled:
+        return rich("No regression is open.")
+    words = count(unsettled, "regression")
+    return rich(Piece(words, "bad"), f" {'is' if unsettled == 1 else 'are'} open.")
+
+
+def _support(known: Chronicle) -> Text:
+    points = sum(len(one.points) for one in known.histories)
+    return rich(
+        f"{count(len(known.changes), 'change')} in "
+        f"{count(len(known.histories), 'series', 'series')} of {count(points, 'point')}. "
+        "A change is named when several detectors agree and it stands as one of the whole suite; "
+        "of those, one in twenty may be false."
+    )
+
+
+def _groups(known: Chronicle) -> tuple[SeriesGroup, ...]:
+    groups: dict[tuple[str, str], dict[str, list[Series]]] = {}
+    for one in known.histories:
+        key = (one.project or "", one.host)
+        groups.setdefault(key, {}).setdefault(one.scenario, []).append(one)
+    return tuple(
+        SeriesGroup(
+            title=_group_title(project, next(iter(scenarios.values()))[0]),
+            rows=tuple(_row(series, known) for _, series in sorted(scenarios.items())),
+        )
+        for (project, _), scenarios in sorted(groups.items())
+    )
+
+
+def _group_title(project: str, series: Series) -> str:
+    return f"{project}, on {series.host_name}" if project else f"On {series.host_name}"
+
+
+def _row(series: Sequence[Series], known: Chronicle) -> SeriesRow:
+    last = last_change(series, known)
+    chosen = last.series if last else series[0]
+    figures = tuple(point.figure for point in chosen.points)
+    latest = next((figure for figure in reversed(figures) if figure is not None), None)
+    return SeriesRow(
+        title=chosen.title,
+        address=series_place(chosen),
+        cells=count(len(series), "cell"),
+        mode=known.label(chosen).mode,
+        figures=figures,
+        latest="–" if latest is None else figure_text(chosen, latest),
+        change=size_word(last) if last else None,
+        since=last.series.points[last.step.at].at[:10] if last else "",
+    )
+
+
+def last_change(series: Iterable[Series], known: Chronicle) -> Change | None:
+    """The latest clear change in any of these series, of equals the largest."""
+    found = (change for one in series for change in known.of(one))
+    return max(
+        found,
+        key=lambda one: (one.series.points[one.step.at].at, abs(one.step.ratio - 1), one.id),
+        default=None,
+    )

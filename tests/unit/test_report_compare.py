@@ -1,0 +1,192 @@
+"""Two runs against one another: only like with like, unpaired, clear as some of many."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from build import a_launch, a_machine, a_run, a_scenario, a_worker
+from corebound.cli.app import app
+from corebound.errors import InputError
+from corebound.model.record import Commit, Launch, Run
+from corebound.planning.expand import expand
+from corebound.report.view.comparing import CAVEAT, compare_runs, latest_comparisons
+from corebound.store import codec, jsonl
+
+SCENARIO = a_scenario(name="matmul", measure={"launches": {"min": 6, "max": 6}})
+CELLS = expand(SCENARIO, "matmul.yaml", None)
+Record = tuple[Run, tuple[Launch, ...]]
+
+
+def a_record(day: int, *, slower: float = 1.0, commit: str = "", **of_the_run: object) -> Record:
+    """Six launches of each of two cells; `slower` is of the first."""
+    noise = random.Random(day)
+    run = replace(
+        a_run(
+            scenarios=(SCENARIO,), run_id=f"run{day:02}", started_at=f"2026-03-{day:02}T02:00:00Z"
+        ),
+        commit=Commit(
+            sha=commit * 40, subject="a | b", committed_at="2026-03-01T00:00:00Z", dirty=False
+        )
+        if commit
+        else None,
+        **of_the_run,  # type: ignore[arg-type]  # fields of Run
+    )
+    launches = tuple(
+        a_launch(
+            cell=cell,
+            run=run.id,
+            block=block,
+            position=position,
+            workers=(
+                a_worker(
+                    wall_ns=(round(1e6 * noise.gauss(1, 0.005) * (slower if position == 0 else 1)),)
+                    * 30
+                ),
+            ),
+        )
+        for block in range(6)
+        for position, cell in enumerate(CELLS)
+    )
+    return run, launches
+
+
+def kept(folder: Path, *records: Record) -> Path:
+    for run, launches in records:
+        file = jsonl.file_of(run, folder)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"".join([codec.encode(run), *(codec.encode(one) for one in launches)]))
+    return folder
+
+
+def test_a_cell_that_got_slower_is_found_and_comes_first() -> None:
+    found = compare_runs(a_record(1), a_record(2, slower=1.1))
+
+    assert [one.is_finding for one in found.cells] == [True, False]
+    comparison = found.cells[0].comparison
+    assert comparison is not None
+    assert comparison.verdict == "slower"
+    assert comparison.speedup_ratio == pytest.approx(1 / 1.1, rel=0.01)
+
+
+def test_blocks_of_two_runs_are_no_pairs() -> None:
+    found = compare_runs(a_record(1), a_record(2))
+
+    assert [one.comparison.pairs for one in found.cells if one.comparison] == [0, 0]
+
+
+def test_the_other_way_round_is_the_reciprocal() -> None:
+    one, two = a_record(1), a_record(2, slower=1.1)
+
+    there, back = compare_runs(one, two).cells[0], compare_runs(two, one).cells[0]
+
+    assert there.comparison is not None
+    assert back.comparison is not None
+    assert there.comparison.speedup_ratio == pytest.approx(1 / back.comparison.speedup_ratio)
+
+
+def test_another_host_is_refused_by_name() -> None:
+    elsewhere = a_record(2, host=replace(a_machine(name="other"), id="other"))
+
+    with pytest.raises(InputError, match=r"two hosts, a-host .* and other"):
+        compare_runs(a_record(1), elsewhere)
+
+
+def test_another_kernel_is_refused_with_both_named() -> None:
+    newer = a_record(2, host=replace(a_machine(), kernel="7.0"))
+
+    with pytest.raises(InputError, match=r"another kernel \(6\.1\.0 and 7\.0\)"):
+        compare_runs(a_record(1), newer)
+
+
+def test_a_run_is_not_compared_with_itself() -> None:
+    with pytest.raises(InputError, match="the same run"):
+        compare_runs(a_record(1), a_record(1))
+
+
+def test_cells_of_one_run_only_are_named() -> None:
+    run, launches = a_record(1)
+    fewer = tuple(one for one in launches if one.position == 0)
+
+    found = compare_runs((run, fewer), a_record(2))
+
+    assert found.alone == ((CELLS[1].id, "run02"),)
+
+
+def test_each_host_has_its_latest_two_comparable_runs() -> None:
+    other_kernel = a_record(2, host=replace(a_machine(), kernel="7.0"))
+
+    (found,) = latest_comparisons([a_record(3), other_kernel, a_record(1)])
+
+    assert (found.before.id, found.after.id) == ("run01", "run03")
+
+
+def test_the_command_hides_what_does_not_differ_and_says_how_many(tmp_path: Path) -> None:
+    folder = kept(tmp_path, a_record(1), a_record(2, slower=1.1))
+
+    result = CliRunner().invoke(app, ["compare", "run01", "run02", "--records", str(folder)])
+
+    assert result.exit_code == 0
+    assert CELLS[0].id in result.output
+    assert CELLS[1].id not in result.output
+    assert "1 of 2 cells do not clearly differ" in result.output
+    assert CAVEAT in result.output
+
+
+def test_two_commits_are_their_latest_runs_on_one_host(tmp_path: Path) -> None:
+    folder = kept(
+        tmp_path,
+        a_record(1, commit="a"),
+        a_record(2, commit="a"),
+        a_record(3, commit="b"),
+        a_record(4, commit="b", host=replace(a_machine(name="other"), id="other")),
+    )
+
+    result = CliRunner().invoke(
+        app, ["compare", "aaaa", "bbbb", "--records", str(folder), "--json"]
+    )
+
+    told = json.loads(result.output)
+    assert (told["before"]["run"], told["after"]["run"]) == ("run02", "run03")
+    assert len(told["cells"]) == 2
+
+
+def test_markdown_escapes_what_would_end_a_column(tmp_path: Path) -> None:
+    folder = kept(tmp_path, a_record(1), a_record(2, slower=1.1))
+
+    result = CliRunner().invoke(
+        app, ["compare", "run01", "run02", "--records", str(folder), "--format", "md"]
+    )
+
+    assert "| matmul\\[binding=none\\] |" in result.output
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("zzzz", "no run and no commit"), ("run", "several runs begin so"), ("", "no run")],
+)
+def test_a_name_that_means_no_one_run_is_bad_input(tmp_path: Path, name: str, said: str) -> None:
+    folder = kept(tmp_path, a_record(1), a_record(2))
+
+    result = CliRunner().invoke(app, ["compare", name, "run01", "--records", str(folder)])
+
+    assert isinstance(result.exception, InputError)
+    assert said in str(result.exception)
+    assert result.exception.exit_code == 2
+
+
+def test_a_file_names_its_run(tmp_path: Path) -> None:
+    one, two = a_record(1), a_record(2)
+    folder = kept(tmp_path, one, two)
+
+    result = CliRunner().invoke(
+        app,
+        ["compare", str(jsonl.file_of(one[0], folder)), "run02", "--records", str(folder)],
+    )
+
+    assert result.exit_code == 0

@@ -1,0 +1,282 @@
+"""Histories on the pages: the chart, its marks and gaps, the verdict of the night, the feed."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import re
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from build import a_launch, a_point, a_run, a_scenario, a_series
+from corebound.model.series import Series
+from corebound.planning.expand import expand
+from corebound.report import site
+from corebound.report.charts.history import figure_axis, history_svg, spark_line_svg
+from corebound.report.view.calendar import civil_days, civil_of, date_ticks, days_of
+from corebound.report.view.chronicle import Chronicle, chronicle, size_interval, size_word
+from corebound.report.view.feed import feed
+from corebound.report.view.history import HistoryPanel, history_panel
+from corebound.report.view.night import night
+from corebound.report.view.triage import triage_page
+from corebound.report.view.words import plain
+from report_sample import NOW
+
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+figures = st.floats(min_value=5e-324, max_value=1.7e308, allow_nan=False)
+
+
+def stepped(ratio: float = 1.1, *, nights: int = 60, at: int = 45, **changes: object) -> Series:
+    noise = random.Random(1)
+    course = [1e6 * (ratio if day >= at else 1.0) * noise.gauss(1, 0.005) for day in range(nights)]
+    return replace(a_series(course), **changes)  # type: ignore[arg-type]  # of a_series' own
+
+
+def known_of(*series: Series, statuses: dict[str, str] | None = None) -> Chronicle:
+    return chronicle(series, (), statuses or {})
+
+
+def panel_of(*series: Series, most_points: int = 500) -> HistoryPanel:
+    return history_panel(
+        series, known_of(*series), title="a chart", root="", most_points=most_points
+    )
+
+
+def coordinates(svg: str) -> list[float]:
+    """Every number in the paths of a drawing that has only absolute x and y, and short ticks."""
+    paths = re.findall(r' d="([^"]*)"', svg)
+    return [float(number) for path in paths for number in _NUMBER.findall(path)]
+
+
+@given(
+    points=st.lists(
+        st.one_of(st.none(), st.tuples(figures, figures)), min_size=1, max_size=30
+    ).filter(any)
+)
+def test_no_point_is_drawn_outside_whatever_the_figures(
+    points: list[tuple[float, float] | None],
+) -> None:
+    series = replace(
+        a_series([]),
+        points=tuple(
+            a_point(None, day=day)
+            if pair is None
+            else a_point(min(pair), day=day, bounds=(min(pair), max(pair)))
+            for day, pair in enumerate(points)
+        ),
+    )
+
+    svg = history_svg(panel_of(series).chart)
+
+    assert all(-40 <= number <= 1000 for number in coordinates(svg))
+    assert "nan" not in svg
+
+
+@given(
+    course=st.lists(st.one_of(st.none(), figures), max_size=100),
+)
+def test_a_spark_never_leaves_its_line(course: list[float | None]) -> None:
+    x = y = 0.0
+    path = re.search(r'd="(M[^"]*)"', spark_line_svg(course, "m-none"))
+    for command, dx, dy in re.findall(r"([Ml])(-?\d+) ?(-?\d+)", path[1] if path else ""):
+        x, y = (float(dx), float(dy)) if command == "M" else (x + float(dx), y + float(dy))
+        assert 0 <= x <= 96
+        assert 0 <= y <= 20
+
+
+@given(values=st.lists(figures, min_size=1))
+def test_an_axis_has_a_length_and_ticks_upon_it(values: list[float]) -> None:
+    axis = figure_axis(values, margin=0.02)
+
+    assert 0 < axis.low < axis.high
+    assert axis.ticks
+    # A round number a billionth beyond the end is still drawn at it.
+    assert all(axis.low * (1 - 1e-8) <= tick <= axis.high * (1 + 1e-8) for tick in axis.ticks)
+
+
+def test_a_night_without_a_figure_and_a_pause_are_gaps() -> None:
+    lost = a_series([1.0, 1.0, None, 1.0, 1.0])
+    days = (0, 1, 2, 9, 10)
+    paused = replace(a_series([]), points=tuple(a_point(1.0, day=day) for day in days))
+
+    for series in (lost, paused):
+        (track,) = panel_of(series).chart.tracks
+        assert len(track.runs) == 2
+    assert len(panel_of(lost).chart.tracks[0].missing) == 1
+
+
+def test_another_kernel_is_a_lettered_border_and_begins_another_level() -> None:
+    old = [a_point(1.0, day=day) for day in range(3)]
+    new = [a_point(2.0, day=day, circumstances=(("kernel", "6.2"),)) for day in range(3, 6)]
+
+    panel = panel_of(replace(a_series([]), points=(*old, *new)))
+
+    assert [(row.letter, row.what) for row in panel.borders] == [("A", "kernel 6.1 → 6.2")]
+    assert [level.value for level in panel.chart.tracks[0].levels] == [1.0, 2.0]
+
+
+def test_a_circumstance_kept_as_a_digest_is_named_and_not_shown() -> None:
+    points = [
+        a_point(1.0, day=day, circumstances=(("environment", f"{day:012x}"),)) for day in (0, 1)
+    ]
+
+    (border,) = panel_of(replace(a_series([]), points=tuple(points))).borders
+
+    assert border.what == "another environment"
+
+
+def test_a_change_has_the_number_of_its_mark_and_lies_within_its_band() -> None:
+    panel = panel_of(stepped())
+
+    (row,) = panel.changes
+    (mark,) = panel.chart.marks
+    assert [label.text for label in panel.marks] == ["1"]
+    assert row.number == 1
+    assert mark.begin <= mark.x <= mark.end
+    assert row.subject.startswith("change 4")
+
+
+def test_marks_that_would_touch_get_lanes_of_their_own() -> None:
+    circumstances = [(("kernel", f"6.{day}"),) for day in range(20)]
+    points = [a_point(1.0, day=day, circumstances=one) for day, one in enumerate(circumstances)]
+
+    panel = panel_of(replace(a_series([]), points=tuple(points)))
+
+    by_lane: dict[int, list[float]] = {}
+    for mark in panel.marks:
+        by_lane.setdefault(mark.lane, []).append(mark.at)
+    assert panel.lanes > 1
+    for places in by_lane.values():
+        assert all(after - before >= 8 for before, after in itertools.pairwise(places))
+
+
+def test_a_long_history_is_thinned_to_its_extremes() -> None:
+    noise = random.Random(2)
+    course = [noise.gauss(100, 1) for _ in range(2_000)]
+    course[777] = 200.0
+
+    (track,) = panel_of(a_series(course), most_points=100).chart.tracks
+
+    drawn = [dot.value for run in track.runs for dot in run]
+    assert len(drawn) <= 100
+    assert max(drawn) == 200.0
+
+
+@pytest.mark.parametrize(
+    ("ratio", "word"),
+    [(1.1, "slower"), (0.9, "faster"), (3.0, "slower"), (0.2, "faster")],
+)
+def test_a_size_says_which_way_with_its_interval_about_it(ratio: float, word: str) -> None:
+    series = stepped(ratio)
+    (change,) = known_of(series).of(series)
+
+    said = size_word(change)
+    low, high = (float(end) for end in size_interval(change)[1:-1].split(", "))
+
+    amount = float(said.word.split()[0].removesuffix("×"))
+    assert said.word.endswith(word)
+    assert low <= amount <= high
+    assert said.tone == ("bad" if word == "slower" else "good")
+
+
+def test_what_is_no_time_gets_more_and_not_slower() -> None:
+    series = stepped(1.1, unit="bytes")
+    (change,) = known_of(series).of(series)
+
+    assert size_word(change).word.endswith("more")
+
+
+def test_a_change_that_was_accepted_is_no_news() -> None:
+    series = stepped()
+    (change,) = known_of(series).changes
+
+    accepted = known_of(series, statuses={change.id: "accepted"})
+
+    assert known_of(series).news == (change,)
+    assert accepted.news == ()
+    assert accepted.status(change) == "accepted"
+
+
+def test_the_night_names_what_got_slower_first_and_what_failed() -> None:
+    scenario = a_scenario()
+    failed = a_launch(cell=expand(scenario, "a.yaml")[0], status="failed", reason="out of memory")
+    slower, faster = stepped(), stepped(0.8, cell="binding=node")
+
+    tonight = night(known_of(slower, faster), [(a_run(), (failed,))])
+
+    assert tonight is not None
+    assert plain(tonight.verdict) == "1 cell got slower, 1 faster."
+    assert [row.size.sign for row in tonight.changed] == ["▼", "▲"]
+    assert [row.reason for row in tonight.failed] == ["out of memory"]
+
+
+def test_two_nights_that_stand_out_cannot_be_decided_yet() -> None:
+    tonight = night(known_of(stepped(1.2, nights=47, at=45)), [])
+
+    assert tonight is not None
+    assert plain(tonight.verdict) == "Nothing got slower, nothing faster."
+    (doubt,) = tonight.doubts
+    assert "too few yet" in doubt.says
+
+
+def test_one_run_is_no_history() -> None:
+    assert night(known_of(a_series([1.0])), []) is None
+
+
+def test_open_regressions_come_before_accepted_ones_and_then_by_size() -> None:
+    series = [stepped(ratio, cell=f"c={ratio}") for ratio in (1.1, 1.3, 1.2)]
+    largest = next(one.id for one in known_of(*series).changes if one.series.cell == "c=1.3")
+
+    page = triage_page(known_of(*series, statuses={largest: "accepted"}), now=NOW)
+
+    assert [row.label.name for row in page.regressions] == ["c=1.2", "c=1.1", "c=1.3"]
+    assert plain(page.hero.verdict) == "2 regressions are open."
+
+
+def test_the_feed_is_valid_atom_whose_ids_stay() -> None:
+    # 24 nights later the same change has the same entry.
+    texts = [
+        dict(site.files([], now=NOW, series=(stepped(nights=nights),)))["feed.xml"]
+        for nights in (60, 84)
+    ]
+
+    atom = "{http://www.w3.org/2005/Atom}"
+    roots = [ET.fromstring(text) for text in texts]  # noqa: S314  # our own text
+    entries = [root.findall(f"{atom}entry") for root in roots]
+    ids = [[entry.findtext(f"{atom}id") for entry in each] for each in entries]
+    assert ids[0] == ids[1]
+    assert len(ids[0]) == 1
+    for root in roots:
+        for name in ("id", "title", "updated"):
+            assert root.findtext(f"{atom}{name}")
+    assert roots[0].findtext(f"{atom}updated") == entries[0][0].findtext(f"{atom}updated")
+
+
+def test_what_xml_cannot_write_is_no_part_of_the_feed() -> None:
+    made = feed(known_of(stepped(title="a \x00 title \ud800")), now=NOW)
+
+    assert "\x00" not in made.entries[0].title
+    assert "\ud800" not in made.entries[0].title
+
+
+@given(days=st.integers(-700_000, 2_900_000))
+def test_the_calendar_goes_there_and_back(days: int) -> None:
+    assert civil_days(*civil_of(days)) == days
+
+
+def test_moments_are_read_with_their_offset() -> None:
+    assert days_of("1970-01-02T01:00:00+01:00") == 1.0
+    assert days_of("2026-02-30") is not None
+    assert days_of("2026-13-01") is None
+
+
+@given(low=st.floats(-100_000, 100_000), span=st.floats(0, 100_000))
+def test_dates_lie_on_their_axis_and_are_few(low: float, span: float) -> None:
+    ticks = date_ticks(low, low + span)
+
+    assert 1 <= len(ticks) <= 6
+    assert all(low <= at <= low + span for at, _ in ticks)

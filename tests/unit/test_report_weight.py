@@ -1,0 +1,77 @@
+"""What a reader has to load: large suites and long histories stay light pages."""
+
+from __future__ import annotations
+
+import gzip
+import random
+from dataclasses import replace
+
+from build import a_launch, a_machine, a_point, a_run, a_scenario, a_series
+from corebound.model.series import Series
+from corebound.planning.expand import expand
+from corebound.report.charts.history import history_svg
+from corebound.report.site import files
+from corebound.report.view.benchmark import benchmark_page
+from corebound.report.view.chronicle import Chronicle
+from corebound.report.view.history import history_panel
+from report_sample import NOW
+
+NIGHTS = 40
+
+
+def weight(text: str) -> int:
+    return len(gzip.compress(text.encode()))
+
+
+def noisy(nights: int, seed: int, **changes: object) -> Series:
+    noise = random.Random(seed)
+    course = [1e6 * noise.lognormvariate(0, 0.02) for _ in range(nights)]
+    points = tuple(
+        a_point(figure, day=day, bounds=(figure * 0.98, figure * 1.02))
+        for day, figure in enumerate(course)
+    )
+    return replace(a_series([]), points=points, **changes)  # type: ignore[arg-type]  # a_series' own
+
+
+def test_an_overview_of_500_scenarios_is_under_60_kb() -> None:
+    scenarios = tuple(
+        a_scenario(name=f"scenario-{number}", title=f"Scenario number {number}")
+        for number in range(500)
+    )
+    launches = tuple(
+        replace(a_launch(cell=cell, position=position), id=f"{scenario.name}-{position}")
+        for scenario in scenarios
+        for position, cell in enumerate(expand(scenario, "a.yaml"))
+    )
+    host = a_machine()
+    series = [
+        noisy(NIGHTS, seed, scenario=scenario.name, host=host.id, cell="binding=none")
+        for seed, scenario in enumerate(scenarios)
+    ]
+
+    made = dict(files([(a_run(scenarios=scenarios), launches)], now=NOW, series=series))
+
+    assert made["index.html"].count('class="spark"') == 500
+    assert weight(made["index.html"]) < 60_000
+
+
+def test_a_benchmark_of_300_cells_and_1000_nights_is_under_120_kb() -> None:
+    series = tuple(
+        noisy(1_000, seed, project="p", cell=f"n={seed}", scenario="bench") for seed in range(300)
+    )
+    known = Chronicle(series=series, clear={}, unclear=(), statuses={}, cells={})
+    page = benchmark_page("p", series, known, now=NOW)
+
+    drawn = "".join(history_svg(panel.chart) for _, panel in page.panels)
+
+    assert len(page.panels) + len(page.unshown) == 300
+    assert weight(drawn) < 100_000
+
+
+def test_a_scenario_of_two_cells_and_1000_nights_draws_little() -> None:
+    series = tuple(noisy(1_000, seed, cell=f"binding={seed}") for seed in range(2))
+    known = Chronicle(series=series, clear={}, unclear=(), statuses={}, cells={})
+
+    panel = history_panel(series, known, title="two", root="../")
+
+    assert weight(history_svg(panel.chart)) < 20_000
