@@ -26,6 +26,7 @@ from corebound.model.record import (
 from corebound.model.scenario import Scenario
 from corebound.model.series import Point, Series
 from corebound.model.serving import Served
+from corebound.model.telemetry import HostOverTime, HostWindow
 from corebound.model.topology import Cache, CoreKey, Cpu, CpuId, Node, NodeId, Topology
 from corebound.model.traffic import Answered, Client, GeneratorOrder, Shape, Traffic, Warmed
 from corebound.model.wire import Operator
@@ -284,6 +285,44 @@ def a_launch(
         workers=workers,
         strays=strays,
         log=log,
+    )
+
+
+def a_window(
+    *,
+    from_ms: int = 0,
+    to_ms: int = 500,
+    foreign_ms: int | None = 0,
+    waited_ms: int | None = 0,
+    rested_ms: int | None = 0,
+    steal_ms: int | None = 0,
+    throttled_ms: int | None = 0,
+    **changes: Any,
+) -> HostWindow:
+    """Half a second in which nothing disturbed a launch."""
+
+    def ns(ms: int | None) -> int | None:
+        return None if ms is None else ms * 1_000_000
+
+    return HostWindow(
+        from_ms=from_ms,
+        to_ms=to_ms,
+        steal_ns=ns(steal_ms),
+        foreign_ns=ns(foreign_ms),
+        rested_ns=ns(rested_ms),
+        waited_ns=ns(waited_ms),
+        throttled_ns=ns(throttled_ms),
+        **changes,
+    )
+
+
+def a_host_over_time(*windows: HostWindow, cpus: tuple[int, ...] = (0,)) -> HostOverTime:
+    """What was seen of one CPU's host; the rest it does not tell."""
+    return HostOverTime(
+        cpus=tuple(CpuId(cpu) for cpu in cpus),
+        windows=windows,
+        looks=len(windows),
+        look_ns=100_000 * len(windows),
     )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from dataclasses import replace
 from pathlib import Path
 
 from build import a_launch, a_machine, a_run, a_scenario, a_series
 from corebound.model.record import Commit, Launch, Run
-from corebound.planning.expand import expand
+from corebound.planning.expand import expand, select
 from corebound.stats.regressions import changes
 from corebound.stats.series import joined, series_of_run
 from corebound.store import histories
@@ -120,3 +121,14 @@ def test_a_file_that_holds_no_history_is_named_and_passed_over(tmp_path: Path) -
 
     assert len(series) == 1
     assert [fault.file for fault in faults] == [str(broken)]
+
+
+def test_what_measures_a_cell_again_names_that_cell_alone() -> None:
+    # Several `--only` are alternatives: two axes apart would name many cells.
+    scenario = a_scenario(matrix={"binding": ["none", "one-cpu"], "threads": [1, 2]})
+    cells = expand(scenario, "s.yaml")
+    run = a_run(scenarios=(scenario,))
+
+    for one in series_of_run(run, [a_launch(cell=cell) for cell in cells]):
+        only = [word for before, word in itertools.pairwise(one.reproduce) if before == "--only"]
+        assert [cell.key for cell in select(cells, only)] == [one.cell]

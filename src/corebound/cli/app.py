@@ -14,7 +14,20 @@ from rich.console import Console
 from rich.text import Text
 
 from corebound import __version__
-from corebound.cli import doctor, environments, exchange, measure, plan, site
+from corebound.cli import (
+    bisect,
+    calibrate,
+    compare,
+    compare_commits,
+    doctor,
+    environments,
+    exchange,
+    export,
+    measure,
+    plan,
+    regressions,
+    site,
+)
 from corebound.errors import CoreboundError
 
 app = typer.Typer(
@@ -30,10 +43,16 @@ app.command("topology")(plan.topology)
 app.command("check")(plan.check)
 app.command("plan")(plan.plan)
 app.command("run")(measure.run)
+app.command("compare")(compare.compare)
+app.command("compare-commits")(compare_commits.compare_commits)
+app.command("bisect")(bisect.bisect)
+app.command("calibrate")(calibrate.calibrate)
+app.command("regressions")(regressions.regressions)
 app.command("report")(site.report)
 app.command("schema")(plan.schema)
 app.add_typer(environments.app, name="environment")
 app.add_typer(exchange.app, name="import")
+app.command("export")(export.export)
 
 
 def _version(*, wanted: bool) -> None:

@@ -17,9 +17,10 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from corebound.cli import doctor, outcome, session
+from corebound.cli import doctor, outcome, projects, session
 from corebound.cli.plan import Json, Only
 from corebound.cli.progress import Progress
+from corebound.cli.projects import Config, ProjectPython
 from corebound.cli.session import Session, Wanted
 from corebound.cli.site import Records
 from corebound.errors import InputError
@@ -58,12 +59,21 @@ def run(
         bool,
         typer.Option("--operators/--no-operators", help="Profile operators where asked for."),
     ] = True,
+    config: Config = projects.CONFIG,
+    project_python: ProjectPython = None,
     records: Records = Path("reports/records"),
     as_json: Json = False,
 ) -> None:
     """Measure: launch every cell in random order, block by block, and record each launch."""
     budget_s = None if budget is None else seconds(budget)
-    wanted = Wanted(files=tuple(files or ()), profile=profile, only=tuple(only or ()), seed=seed)
+    wanted = Wanted(
+        files=tuple(files or ()),
+        profile=profile,
+        only=tuple(only or ()),
+        seed=seed,
+        config=config,
+        python=project_python,
+    )
     if not wanted.files and not resume:
         raise InputError(
             what="no scenario was named.",
@@ -74,11 +84,12 @@ def run(
     with ExitStack() as stack:
         if not unlocked:
             stack.enter_context(alone(f"`{shlex.join(('corebound', *sys.argv[1:]))}`"))
-        ready = session.resume(wanted, records) if resume else session.begin(wanted, records)
+        prepare = session.resume if resume else session.begin
+        ready = prepare(wanted, records, projects.teller(console))
         if ready.note is not None:
             console.print(Text(ready.note))
         ready = doctor.preflight(ready, console)
-        launches, ending = _measure(ready, budget_s, console, stack, operators=operators)
+        launches, ending = carry_out(ready, budget_s, console, stack, operators=operators)
     told = outcome.Told(run=ready.run, file=ready.file, launches=launches, ending=ending)
     if as_json:
         typer.echo(outcome.as_json(told))
@@ -104,15 +115,25 @@ def seconds(text: str) -> float:
     return float(hours * 3600 + minutes * 60 + rest)
 
 
-def _measure(
+def carry_out(
     ready: Session,
     budget_s: float | None,
     console: Console,
     stack: ExitStack,
     *,
     operators: bool,
+    again: str = "corebound run --resume",
 ) -> tuple[tuple[Launch, ...], Ending]:
-    """Run to the end; whatever happens, what was measured is on the disk."""
+    """Run to the end; whatever happens, what was measured is on the disk.
+
+    Args:
+        ready: What to measure.
+        budget_s: Start no launch after so many seconds; None: no limit.
+        console: Shows the progress.
+        stack: Ends what is started here.
+        operators: Whether to profile operators where asked for.
+        again: The command that goes on with it when it was stopped.
+    """
     launches = list(ready.done)
     appender = jsonl.Appender(ready.file)
     stack.callback(appender.close)
@@ -142,7 +163,7 @@ def _measure(
             operators=operators,
         ).run()
     except KeyboardInterrupt:
-        console.print(Text("Stopped. Go on with `corebound run --resume`."))
+        console.print(Text(f"Stopped. Go on with `{again}`."))
         raise
     return tuple(launches), ending
 

@@ -9,12 +9,13 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from corebound.cli import suite
+from corebound.cli import projects, suite
 from corebound.cli.machine import describe
+from corebound.cli.projects import Config, ProjectPython
 from corebound.host.gpus import gpus
-from corebound.launch import environment
 from corebound.model.measure import ProfileName
 from corebound.model.plan import Placement
+from corebound.model.record import ScenarioSource
 from corebound.model.topology import Topology, cpu_list
 from corebound.planning.assemble import Means, Planned
 from corebound.planning.place import TOOLS
@@ -69,39 +70,50 @@ def plan(
     sysfs: Sysfs = None,
     only: Only = None,
     profile: Annotated[ProfileName | None, typer.Option("--profile")] = None,
+    config: Config = projects.CONFIG,
+    project_python: ProjectPython = None,
     as_json: Json = False,
 ) -> None:
     """Show cells and exact commands for this host or a saved one; launch nothing."""
     loaded = suite.load_all(files, only or (), profile)
-    made = suite.environments_of(loaded, Path.cwd())
+    cells = suite.cells_of(loaded)
+    if project_python is None:
+        project = projects.found(cells, config)
+    else:
+        project = projects.given(cells, project_python)
+    made = suite.environments_of(loaded, Path.cwd(), project)
     live = suite.live_means(made)
     means = Means(
         topology=_topology(sysfs),
         tools=live.tools if sysfs is None else TOOLS | {suite.JAVA},
         # What a command will be is known before its environment is made.
-        pythons={name: str(environment.python_of(name, Path.cwd())) for name in made},
+        pythons={name: str(suite.python_of(name, one)) for name, one in made.items()},
         gpus=live.gpus if sysfs is None else tuple(gpu.id for gpu in gpus(sysfs, None)),
     )
     planned = [
-        cell
+        (one, cell)
         for one in loaded
         for cell in suite.task_of(one, means, profile=profile, seed=0).planned
     ]
     if as_json:
-        _print_json([_document(cell) for cell in planned])
+        _print_json([_document(cell, one.source) for one, cell in planned])
         return
-    for cell in planned:
+    for _, cell in planned:
         typer.echo("\n".join(_lines(cell)))
-    for name in (name for name, one in made.items() if one is None):
+    # `run` builds the project under test itself.
+    for name in (name for name, one in made.items() if one is None and name not in project.made):
         typer.echo(
             f"\nEnvironment {name} has not been made, so `run` would skip its cells.\n"
             f"  Make it with `corebound environment make {name}`."
         )
 
 
-def _document(planned: Planned) -> dict[str, Any]:
+def _document(planned: Planned, source: ScenarioSource) -> dict[str, Any]:
     return {
         "id": planned.cell.id,
+        "key": planned.cell.key,
+        "file": source.path,
+        "sha256": source.sha256,
         "where": planned.cell.where,
         "cell": planned.cell,
         "measure": planned.measure.model_dump(mode="json"),

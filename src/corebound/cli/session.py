@@ -5,12 +5,14 @@ from __future__ import annotations
 import secrets
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from corebound import __version__
-from corebound.cli import suite
+from corebound.cli import projects, suite
+from corebound.cli.projects import Say
+from corebound.cli.suite import Loaded
 from corebound.errors import InputError
 from corebound.host import provenance
 from corebound.model.measure import ProfileName
@@ -23,12 +25,18 @@ from corebound.topology import probe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What the user asked to be measured, as it was asked."""
+    """What the user asked to be measured, as it was asked.
+
+    `config` is the asv.conf.json of the project under test; `python` an interpreter
+    that has the project already, which is then not built.
+    """
 
     files: tuple[Path, ...]
     profile: ProfileName | None
     only: tuple[str, ...]
     seed: int | None
+    config: Path = projects.CONFIG
+    python: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,17 +53,17 @@ class Session:
     note: str | None
 
 
-def begin(wanted: Wanted, records: Path) -> Session:
-    """Prepare a new run.
+def begin(wanted: Wanted, records: Path, say: Say) -> Session:
+    """Prepare a new run; `say` is told what takes time.
 
     Raises:
         CoreboundError: scenarios, environments or the host do not allow it.
     """
-    run, tasks = _fresh(wanted)
+    run, tasks = _fresh(wanted, say)
     return Session(run=run, file=jsonl.file_of(run, records), tasks=tasks, done=(), note=None)
 
 
-def resume(wanted: Wanted, records: Path) -> Session:
+def resume(wanted: Wanted, records: Path, say: Say) -> Session:
     """Prepare to go on with this host's latest run.
 
     Where files were named and the latest run is of other work, a new run begins.
@@ -67,15 +75,15 @@ def resume(wanted: Wanted, records: Path) -> Session:
     latest = _latest(records / _host().id)
     if latest is None:
         if wanted.files:
-            return begin(wanted, records)
+            return begin(wanted, records, say)
         raise InputError(
             what="there is no run of this host to go on with.",
             where=str(records),
             mend="Start one: `corebound run scenarios/`.",
         )
-    again = wanted if wanted.files else _as_before(latest.run, wanted.seed)
-    run, tasks = _fresh(again, seed=latest.run.seed)
-    differs = _difference(latest.run, run)
+    again = wanted if wanted.files else _as_before(latest.run, wanted)
+    run, tasks = _fresh(again, say, seed=latest.run.seed)
+    differs = difference(latest.run, run)
     if differs is None:
         return Session(
             run=latest.run, file=latest.file, tasks=tasks, done=latest.launches, note=None
@@ -86,7 +94,7 @@ def resume(wanted: Wanted, records: Path) -> Session:
             where=str(latest.file),
             mend="Start a new run by naming the scenario files.",
         )
-    run, tasks = _fresh(wanted)
+    run, tasks = _fresh(wanted, say)
     note = f"A new run begins, for {differs}."
     return Session(run=run, file=jsonl.file_of(run, records), tasks=tasks, done=(), note=note)
 
@@ -100,19 +108,41 @@ def _latest(folder: Path) -> Stored | None:
     return jsonl.read(files[-1]) if files else None
 
 
-def _as_before(run: Run, seed: int | None) -> Wanted:
-    return Wanted(
+def _as_before(run: Run, wanted: Wanted) -> Wanted:
+    return replace(
+        wanted,
         files=tuple(Path(source.path) for source in run.scenarios),
         profile=run.profile,
         only=run.only,
-        seed=seed,
     )
 
 
-def _fresh(wanted: Wanted, *, seed: int | None = None) -> tuple[Run, tuple[Task, ...]]:
+def _fresh(wanted: Wanted, say: Say, *, seed: int | None = None) -> tuple[Run, tuple[Task, ...]]:
     loaded = suite.load_all(wanted.files, wanted.only, wanted.profile)
-    made = suite.environments_of(loaded, Path.cwd())
-    means = suite.live_means(made)
+    return planned(loaded, wanted, say, seed=seed)
+
+
+def planned(
+    loaded: tuple[Loaded, ...], wanted: Wanted, say: Say, *, seed: int | None = None
+) -> tuple[Run, tuple[Task, ...]]:
+    """A new run of scenarios on this host; the project under test is built where they need it.
+
+    Args:
+        loaded: The scenarios.
+        wanted: What was asked; its files have been loaded.
+        say: Told what takes time.
+        seed: The run's, where `wanted` names none; None: a random one.
+
+    Raises:
+        CoreboundError: environments or the host do not allow it.
+    """
+    cells = suite.cells_of(loaded)
+    if wanted.python is None:
+        project = projects.built(cells, wanted.config, say)
+    else:
+        project = projects.given(cells, wanted.python)
+    made = suite.environments_of(loaded, Path.cwd(), project)
+    means = suite.live_means(made, project.unmade)
     chosen = next((one for one in (wanted.seed, seed) if one is not None), None)
     run = Run(
         schema=SCHEMA,
@@ -134,7 +164,7 @@ def _fresh(wanted: Wanted, *, seed: int | None = None) -> tuple[Run, tuple[Task,
     return run, tasks
 
 
-def _difference(before: Run, now: Run) -> str | None:
+def difference(before: Run, now: Run) -> str | None:
     """Why launches of `now` would not be comparable with those of `before`, or None."""
     compared: Sequence[tuple[str, object, object]] = (
         ("the scenarios are others", _names(before), _names(now)),

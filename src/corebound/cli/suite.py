@@ -5,21 +5,23 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from corebound import units
+from corebound.cli import projects
+from corebound.cli.projects import Built
 from corebound.errors import CoreboundError, Fault, InputError, ScenarioFaults
 from corebound.host.gpus import gpus
 from corebound.launch import environment
 from corebound.launch.environment import Environment
 from corebound.model.measure import ProfileName
-from corebound.model.plan import Cell
+from corebound.model.plan import Cell, Unfit
 from corebound.model.record import ScenarioSource
 from corebound.model.scenario import Scenario
 from corebound.planning.assemble import Means, assemble
-from corebound.planning.expand import expand, select
+from corebound.planning.expand import PROJECT, expand, select
 from corebound.planning.load import load
 from corebound.planning.place import TOOLS
 from corebound.runner import Task
@@ -130,14 +132,22 @@ def _same_names(loaded: Iterable[tuple[Path, Scenario]]) -> Iterable[Fault]:
             )
 
 
-def environments_of(loaded: Iterable[Loaded], suite: Path) -> dict[str, Environment | None]:
+def environments_of(
+    loaded: Sequence[Loaded], suite: Path, project: Built | None = None
+) -> dict[str, Environment | None]:
     """Every environment that is needed: None where it has not been made.
+
+    Args:
+        loaded: Scenarios.
+        suite: Whose own environments come before corebound's.
+        project: Environments of the project under test; absent, they are looked for.
 
     Raises:
         InputError: a scenario names one that does not exist.
     """
-    found: dict[str, Environment | None] = {}
-    for cell in (cell for one in loaded for cell in one.cells):
+    known = project or projects.found(cells_of(loaded), suite / projects.CONFIG)
+    found: dict[str, Environment | None] = dict(known.made)
+    for cell in cells_of(loaded):
         if cell.environment in found:
             continue
         try:
@@ -147,13 +157,30 @@ def environments_of(loaded: Iterable[Loaded], suite: Path) -> dict[str, Environm
     return found
 
 
-def live_means(made: dict[str, Environment | None]) -> Means:
-    """What this host offers now."""
+def python_of(name: str, made: Environment | None) -> Path:
+    """The interpreter of an environment: where it is, or will be once it is made."""
+    if made is not None:
+        return made.python
+    # Where asv puts it is known once it is there.
+    is_project = name.partition("@")[0] == PROJECT
+    return Path(name) / "bin/python" if is_project else environment.python_of(name, Path.cwd())
+
+
+def cells_of(loaded: Iterable[Loaded]) -> tuple[Cell, ...]:
+    """The cells of all scenarios."""
+    return tuple(cell for one in loaded for cell in one.cells)
+
+
+def live_means(
+    made: Mapping[str, Environment | None], unmade: Mapping[str, Unfit] | None = None
+) -> Means:
+    """What this host offers now; `unmade` says why an environment is not there."""
     return Means(
         topology=probe.live(),
         tools=frozenset(tool for tool in (*TOOLS, JAVA) if shutil.which(tool)),
         pythons={name: str(one.python) if one else None for name, one in made.items()},
         gpus=tuple(gpu.id for gpu in gpus(Path("/"), os.environ.get("CUDA_VISIBLE_DEVICES"))),
+        unmade=unmade or {},
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from corebound.model import wire
 from corebound.model.catalogue import BUILT_IN
@@ -13,6 +13,7 @@ from corebound.model.scenario import CommandWorkload, Scenario
 from corebound.model.topology import Topology
 from corebound.model.traffic import Traffic
 from corebound.planning.command import command, inter_op, intra_op
+from corebound.planning.expand import PROJECT
 from corebound.planning.place import place
 from corebound.planning.profiling import unprofiled
 from corebound.planning.servers import SERVERS, traffic_of
@@ -47,12 +48,14 @@ class Means:
         pythons: For each environment the interpreter's path, or None where it
             has not been made.
         gpus: The GPUs that may be used, by CUDA's numbers or names for them.
+        unmade: Why an environment has no interpreter, where it could not be made.
     """
 
     topology: Topology
     tools: frozenset[str]
     pythons: Mapping[str, str | None]
     gpus: tuple[str, ...] = ()
+    unmade: Mapping[str, Unfit] = field(default_factory=dict)
 
 
 def assemble(
@@ -88,7 +91,7 @@ def _planned(
     unfit = (
         placement
         if isinstance(placement, Unfit)
-        else _too_few_gpus(cell, len(means.gpus)) or _lacks(cell, means) or _unmade(cell, python)
+        else _too_few_gpus(cell, len(means.gpus)) or _lacks(cell, means) or _unmade(cell, means)
     )
     if unfit is not None or isinstance(placement, Unfit) or python is None:
         return Planned(
@@ -142,10 +145,10 @@ def _lacks(cell: Cell, means: Means) -> Unfit | None:
     )
 
 
-def _unmade(cell: Cell, python: str | None) -> Unfit | None:
-    if python is not None:
+def _unmade(cell: Cell, means: Means) -> Unfit | None:
+    if means.pythons[cell.environment] is not None:
         return None
-    return Unfit(
+    return means.unmade.get(cell.environment) or Unfit(
         what=f"environment `{cell.environment}` has not been made.",
         mend=f"Make it with `corebound environment make {cell.environment}`.",
     )
@@ -173,6 +176,7 @@ def _request(
         seed=seed,
         path=[folder],
         gpus=cell.gpus,
+        project=cell.environment.partition("@")[0] == PROJECT,
     )
 
 

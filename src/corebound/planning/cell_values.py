@@ -46,7 +46,8 @@ _VALUES: dict[str, Callable[[Cell], object]] = {
     "workers": lambda cell: cell.workers,
     "gpus": lambda cell: cell.gpus,
     "framework": lambda cell: cell.framework,
-    "environment": lambda cell: cell.environment,
+    "environment": lambda cell: cell.environment.partition("@")[0],
+    "commit": lambda cell: cell.commit,
 }
 
 

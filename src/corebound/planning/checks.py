@@ -12,7 +12,7 @@ from corebound.model.measure import Measure, WarmupIterations, WarmupSeconds, me
 from corebound.model.scenario import CommandWorkload, ExplicitCpus, Scenario
 from corebound.planning.checks_traffic import traffic
 from corebound.planning.command import LAUNCHERS
-from corebound.planning.expand import framework_of
+from corebound.planning.expand import PROJECT, framework_of
 from corebound.planning.points import AXES, Key, Point, Setting, parameters, setting, text
 from corebound.planning.servers import PINNING, SERVERS
 from corebound.planning.tree import Flaw, Path, printable
@@ -163,6 +163,10 @@ def _binding(values: dict[str, Setting]) -> Iterator[Flaw]:
 def _framework(values: dict[str, Setting], scenario: Scenario) -> Iterator[Flaw]:
     environment, explicit = values["environment"], values["framework"]
     name = environment.value
+    if values["commit"].value is not None and name != PROJECT:
+        commit = values["commit"].value
+        what = f"`commit: {commit}` means nothing to `environment: {name or 'host'}`."
+        yield values["commit"].path, what, "Write `environment: project`, or remove it."
     if name is not None and name.endswith((".txt", ".yaml", ".yml")):
         what = f"`environment: {name}` is a file name."
         yield environment.path, what, f"Write `{name.rpartition('.')[0]}`."

@@ -18,6 +18,8 @@ from corebound.planning.points import AXES, Key, Point, entry, labels, parameter
 from corebound.planning.points import setting as setting_of
 
 HOST = "host"
+# The project under test, as asv.conf.json builds it.
+PROJECT = "project"
 FRAMEWORKS: tuple[Framework, ...] = get_args(Framework)
 
 
@@ -27,7 +29,7 @@ def framework_of(environment: str) -> Framework | None:
     >>> framework_of("pytorch-2.12"), framework_of("host"), framework_of("mine")
     ('pytorch', 'none', None)
     """
-    if environment == HOST:
+    if environment in {HOST, PROJECT}:
         return "none"
     word = environment.partition("-")[0]
     return next((known for known in FRAMEWORKS if known == word != "none"), None)
@@ -59,7 +61,7 @@ def expand(scenario: Scenario, path: str, profile: ProfileName | None = None) ->
 
 def _cell(point: Point, scenario: Scenario, where: str) -> Cell:
     values = {name: setting_of(point, (name,), scenario).value for name in AXES}
-    environment = values["environment"] or HOST
+    environment, commit = values["environment"] or HOST, values["commit"]
     return Cell(
         scenario=scenario.name,
         axes=labels(point, scenario),
@@ -74,12 +76,13 @@ def _cell(point: Point, scenario: Scenario, where: str) -> Cell:
         workers=values["workers"],
         gpus=values["gpus"],
         framework=values["framework"] or framework_of(environment) or "none",
-        environment=environment,
+        environment=environment if commit is None else f"{environment}@{commit}",
         parameters=tuple(
             (name, found.value) for name, found in parameters(point, scenario).items()
         ),
         env=_env(scenario, values),
         where=where,
+        commit=commit,
     )
 
 

@@ -128,6 +128,10 @@ WORDS: dict[str, Words] = {
     "environment": Words(
         noun="an environment", mend="Write the name of a file in environments/, without .txt."
     ),
+    "commit": Words(
+        noun="a commit",
+        mend='Write a branch, a tag or a hash of the project under test, in quotes: "1a2b3c4d".',
+    ),
     "warmup": Words(
         noun="a warm-up",
         mend="Write auto, {iterations: 10} or {seconds: 5}.",

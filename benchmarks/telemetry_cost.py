@@ -1,0 +1,171 @@
+"""What looking at a launch costs a step of 5 ms, with no CPU to spare for the looks.
+
+Launches with looks and without take turns, with first and without first by turns, all on one
+CPU that the watcher has to share: the worst there is. A look falls on one step in ten or
+so, so steps enter by their mean; a median would never see it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import corebound
+from corebound.launch.launch import Order, Outcome, launch
+from corebound.launch.supervise import Supervision
+from corebound.model.plan import Command, Placement, Slot
+from corebound.model.topology import CpuId
+from corebound.model.wire import Request
+from corebound.stats.interval import Interval, geometric_mean, geometric_mean_interval
+
+PAIRS = 12
+ITERATIONS = 400
+STEP_S = 0.005
+# The first steps of a launch are slower; an eighth is well beyond that.
+WARM_UP = ITERATIONS // 8
+
+STEPS = "def steps(*, terms):\n    return lambda: sum(range(terms))\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What looks cost.
+
+    Attributes:
+        ratios: Mean step with looks as a multiple of that without, pair by pair.
+        look_shares: CPU time of the looks as a share of their launch's duration.
+    """
+
+    ratios: tuple[float, ...]
+    look_shares: tuple[float, ...]
+
+    @property
+    def interval(self) -> Interval | None:
+        """Of the ratio, 95 %."""
+        return geometric_mean_interval(self.ratios)
+
+
+def measure(pairs: int = PAIRS) -> Cost:
+    """Launch so many pairs."""
+    ratios, shares = [], []
+    with _one_cpu() as cpu, tempfile.TemporaryDirectory() as name:
+        terms = _terms()
+        folder = _suite(Path(name))
+        with Supervision(folder) as supervision:
+            for number in range(pairs):
+                turns = (True, False) if number % 2 else (False, True)
+                pair = {looks: _launch(supervision, folder, cpu, terms, looks) for looks in turns}
+                ratios.append(_mean_ns(pair[True]) / _mean_ns(pair[False]))
+                timed_ns = sum(pair[True].workers[0].wall_ns)
+                shares.append(pair[True].look_ns / timed_ns)
+    return Cost(ratios=tuple(ratios), look_shares=tuple(shares))
+
+
+@contextlib.contextmanager
+def _one_cpu() -> Iterator[int]:
+    before = os.sched_getaffinity(0)
+    cpu = max(before)
+    os.sched_setaffinity(0, {cpu})
+    try:
+        yield cpu
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def _terms() -> int:
+    """How much work takes 5 ms: the least of a few tries, for others may be about."""
+    terms = 100_000
+    seconds = []
+    for _ in range(20):
+        began_s = time.perf_counter()
+        sum(range(terms))
+        seconds.append(time.perf_counter() - began_s)
+    return round(terms * STEP_S / min(seconds))
+
+
+def _suite(folder: Path) -> Path:
+    (folder / "library").mkdir()
+    (folder / "library" / "corebound").symlink_to(Path(corebound.__file__).parent)
+    (folder / "cost.py").write_text(STEPS, encoding="utf-8")
+    return folder
+
+
+def _launch(
+    supervision: Supervision,
+    folder: Path,
+    cpu: int,
+    terms: int,
+    looks: bool,  # noqa: FBT001  # a key of the pair
+) -> Outcome:
+    scratch = folder / "launch"
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir()
+    argv = ("taskset", "-c", str(cpu), sys.executable, "-m", "corebound.worker")
+    outcome = launch(
+        Order(
+            placement=Placement(
+                slots=(Slot(cpus=(CpuId(cpu),)),),
+                threads=None,
+                backend="taskset",
+                memory="default",
+                moment="before-start",
+                bound=True,
+            ),
+            commands=(Command(argv=argv, env=()),),
+            requests=(
+                Request(
+                    target="cost:steps",
+                    command=None,
+                    parameters={"terms": terms},
+                    framework="none",
+                    intra_op=None,
+                    inter_op=None,
+                    iterations=ITERATIONS,
+                    seed=1,
+                    path=[str(folder)],
+                ),
+            ),
+            threads_asked=None,
+            timeout_s=120.0,
+            python_path=folder / "library",
+            scratch=scratch,
+            looks=looks,
+        ),
+        supervision,
+        lambda: None,
+    )
+    assert outcome.status == "ok", outcome.reason
+    return outcome
+
+
+def _mean_ns(outcome: Outcome) -> float:
+    return statistics.fmean(outcome.workers[0].wall_ns[WARM_UP:])
+
+
+def main() -> None:
+    """Print what looks cost, with its interval."""
+    cost = measure()
+    found = cost.interval
+    assert found is not None, "an interval needs two pairs"
+    print(
+        f"a step of {STEP_S * 1e3:g} ms with looks and without, {len(cost.ratios)} pairs:"
+        f" {_percent(geometric_mean(cost.ratios) - 1)}"
+        f" (95 %: {_percent(found.low - 1)} to {_percent(found.high - 1)}; target under 0.5 %)"
+    )
+    print(f"CPU time of the looks themselves: {_percent(statistics.median(cost.look_shares))}")
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:+.2f} %"
+
+
+if __name__ == "__main__":
+    main()

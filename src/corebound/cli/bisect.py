@@ -1,0 +1,204 @@
+"""`corebound bisect`: the commit that made a cell slower, by a search among noisy answers."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from collections.abc import Generator
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from corebound.cli import bisect_words, commits, doctor, measure, projects
+from corebound.cli.bisect_words import Told
+from corebound.cli.plan import Json, Only
+from corebound.cli.projects import Config, Say
+from corebound.cli.session import Session, Wanted
+from corebound.cli.site import Records
+from corebound.cli.suite import Loaded
+from corebound.errors import InputError, LaunchError
+from corebound.host.lock import alone
+from corebound.model.host_check import HostCheck
+from corebound.model.record import Commit
+from corebound.stats.bisection import Answer, Ask, Ending, search
+from corebound.stats.summary import summarise
+
+
+def bisect(
+    good: Annotated[str, typer.Argument(help="A commit from before the change.")],
+    bad: Annotated[str, typer.Argument(help="One from after it.")],
+    *,
+    scenario: Annotated[Path, typer.Option("--scenario", help="The scenario file.")],
+    cell: Annotated[
+        str | None, typer.Option("--cell", help="The cell's key, as reports show it.")
+    ] = None,
+    only: Only = None,
+    launches: Annotated[
+        int | None,
+        typer.Option("--launches", min=3, help="Of each commit at most; else the scenario's max."),
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option("--budget", help="Start no launch after this: 90s, 10m, 2h.")
+    ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Measure anew what records hold of this search.")
+    ] = False,
+    unlocked: Annotated[
+        bool, typer.Option("--unlocked", help="Measure although another run does.")
+    ] = False,
+    config: Config = projects.CONFIG,
+    records: Records = Path("reports/records"),
+    as_json: Json = False,
+) -> None:
+    """Find the commit between GOOD and BAD that made a cell slower, or faster."""
+    budget_s = None if budget is None else measure.seconds(budget)
+    console = Console(stderr=True, highlight=False)
+    say = projects.teller(console)
+    wanted = Wanted(
+        files=(scenario,),
+        profile=None,
+        only=(*(only or ()), *((cell,) if cell else ())),
+        seed=None,
+        config=config,
+    )
+    project = projects.opened(config, say)
+    ends = project.commit(good), project.commit(bad)
+    between = project.between(*ends)
+    if not between:
+        raise InputError(
+            what=f"`{bad}` does not come from `{good}` along first parents.",
+            where="corebound bisect",
+            mend="Name a GOOD that `git log --first-parent BAD` shows.",
+        )
+    loaded = _one_cell(commits.comparable(wanted, say), scenario)
+    with ExitStack() as stack:
+        if not unlocked:
+            stack.enter_context(alone(f"`{shlex.join(('corebound', *sys.argv[1:]))}`"))
+        measuring = _Measuring(
+            line=(ends[0], *between),
+            loaded=loaded,
+            wanted=wanted,
+            most=launches or loaded.scenario.measure.launches.max,
+            records=records,
+            until_s=None if budget_s is None else time.monotonic() + budget_s,
+            fresh=fresh,
+            console=console,
+            say=say,
+        )
+        ending = measuring.search()
+    told = Told(
+        project=project.name,
+        cell=loaded.cells[0].id,
+        line=measuring.line,
+        ending=ending,
+        is_merge=ending is not None and project.is_merge(measuring.line[ending.bad]),
+        records=tuple(dict.fromkeys(one.file for one in measuring.sessions.values())),
+    )
+    typer.echo(bisect_words.as_json(told) if as_json else bisect_words.text(told))
+    raise typer.Exit(LaunchError.exit_code if ending and ending.outcome == "broken" else 0)
+
+
+def _one_cell(loaded: tuple[Loaded, ...], scenario: Path) -> Loaded:
+    cells = [cell for one in loaded for cell in one.cells]
+    if len(loaded) == 1 and len(cells) == 1:
+        return loaded[0]
+    raise InputError(
+        what=f"{len(cells)} cells are meant: {', '.join(cell.key for cell in cells[:8])}"
+        + (", …" if len(cells) > 8 else "."),
+        where=str(scenario),
+        mend="A search is of one: name it with --cell.",
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class _Measuring:
+    """Answers what the search asks: by the records where they hold it, else by launches."""
+
+    line: tuple[Commit, ...]
+    loaded: Loaded
+    wanted: Wanted
+    most: int
+    records: Path
+    until_s: float | None
+    fresh: bool
+    console: Console
+    say: Say
+    sessions: dict[tuple[int, ...], Session] = field(default_factory=dict)
+    preflight: tuple[HostCheck, ...] | None = None
+
+    @property
+    def least(self) -> int:
+        """Launches before the first look."""
+        return min(self.loaded.scenario.measure.launches.min, self.most)
+
+    def search(self) -> Ending | None:
+        """Search to the end; None where the time ran out before."""
+        margin = self.loaded.scenario.measure.margin
+        searching = search(len(self.line) - 1, least=self.least, most=self.most, margin=margin)
+        answer: Answer | None = None
+        while True:
+            step = _next(searching, answer)
+            if isinstance(step, Ending):
+                return step
+            answer = self._answer(step)
+            if answer is None:
+                return None
+
+    def _answer(self, ask: Ask) -> Answer | None:
+        """What the launches say; None where the time ran out."""
+        ready = self.sessions.get(ask.places) or self._open(ask)
+        tasks = commits.with_launches(ready.tasks, ask.launches)
+        with ExitStack() as stack:
+            launches, ending = measure.carry_out(
+                replace(ready, tasks=tasks),
+                None if self.until_s is None else self.until_s - time.monotonic(),
+                self.console,
+                stack,
+                operators=False,
+                again=shlex.join(("corebound", *sys.argv[1:])),
+            )
+        self.sessions[ask.places] = replace(ready, done=launches)
+        if ending == "out of time":
+            return None
+        medians_ns, broken = {}, set()
+        for place in ask.places:
+            name = commits.short(self.line[place])
+            own = [one for one in launches if one.cell.commit == name]
+            found = summarise(own[0].cell, own, self.loaded.scenario.measure.warmup).launches
+            # What was launched for a later look belongs to that look.
+            medians_ns[place] = {
+                one.block: one.median_ns for one in found if one.block < ask.launches
+            }
+            if not found:
+                broken.add(place)
+        return Answer(medians_ns=medians_ns, broken=frozenset(broken))
+
+    def _open(self, ask: Ask) -> Session:
+        chosen = [self.line[place] for place in ask.places]
+        self.say(
+            " ".join(("Comparing", ", ".join(f"{one.sha[:8]} {one.subject}" for one in chosen)))
+        )
+        loaded = commits.over(
+            (self.loaded,), chosen, self.wanted, launches=(self.least, max(self.most, self.least))
+        )
+        ready = commits.opened(loaded, self.wanted, self.records, self.say, go_on=not self.fresh)
+        if self.preflight is None:
+            ready = doctor.preflight(ready, self.console)
+            self.preflight = ready.run.preflight
+        elif ready.run.preflight is None:
+            ready = replace(ready, run=replace(ready.run, preflight=self.preflight))
+        return ready
+
+
+def _next(searching: Generator[Ask, Answer, Ending], answer: Answer | None) -> Ask | Ending:
+    """The next question, or the end of them."""
+    try:
+        return next(searching) if answer is None else searching.send(answer)
+    except StopIteration as ended:
+        ending: Ending = ended.value
+        return ending

@@ -1,0 +1,142 @@
+"""`corebound compare-commits`: two commits of the project under test, turn by turn."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from corebound.cli import commits, compare_commits_words, doctor, measure, outcome, projects
+from corebound.cli.commits import Ends
+from corebound.cli.compare_commits_words import Format, Told
+from corebound.cli.plan import Json, Only
+from corebound.cli.projects import Config
+from corebound.cli.session import Wanted
+from corebound.cli.site import Records
+from corebound.errors import InputError, LaunchError
+from corebound.host.lock import alone
+from corebound.model.measure import ProfileName
+from corebound.planning.commits import SUFFIX
+from corebound.report.view.study import CellStudy, Study
+from corebound.stats.two_commits import Pair, judge
+
+SCENARIOS = Path("scenarios")
+
+
+def compare_commits(
+    base: Annotated[str, typer.Argument(help="The commit to compare with.")],
+    head: Annotated[str, typer.Argument(help="The commit to judge.")],
+    files: Annotated[
+        list[Path] | None, typer.Argument(help="Scenario files, or folders of them.")
+    ] = None,
+    *,
+    profile: Annotated[
+        ProfileName | None, typer.Option("--profile", help="How thoroughly to measure.")
+    ] = None,
+    only: Only = None,
+    budget: Annotated[
+        str | None, typer.Option("--budget", help="Start no launch after this: 90s, 10m, 2h.")
+    ] = None,
+    margin: Annotated[
+        float | None,
+        typer.Option("--margin", help="What counts as no change, as a share: 0.02 is 2 %."),
+    ] = None,
+    form: Annotated[Format, typer.Option("--format", help="How to tell.")] = "text",
+    as_json: Json = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the same comparison, if it was cut short.")
+    ] = False,
+    unlocked: Annotated[
+        bool, typer.Option("--unlocked", help="Measure although another run does.")
+    ] = False,
+    config: Config = projects.CONFIG,
+    records: Records = Path("reports/records"),
+) -> None:
+    """Build two commits, launch them in turns, and say what became slower: exit 1 if anything."""
+    if margin is not None and not 0 < margin < 1:
+        raise InputError(
+            what=f"`{margin:g}` is not a share.", where="--margin", mend="Write 0.02 for 2 %."
+        )
+    budget_s = None if budget is None else measure.seconds(budget)
+    wanted = Wanted(
+        files=tuple(files or (SCENARIOS,)),
+        profile=profile,
+        only=tuple(only or ()),
+        seed=None,
+        config=config,
+    )
+    console = Console(stderr=True, highlight=False)
+    say = projects.teller(console)
+    project = projects.opened(config, say)
+    ends = Ends(project=project.name, base=project.commit(base), head=project.commit(head))
+    if ends.base.sha == ends.head.sha:
+        raise InputError(
+            what=f"`{base}` and `{head}` are the same commit.",
+            where="corebound compare-commits",
+            mend="Name two; HEAD~1 is the one before the one that is checked out.",
+        )
+    with ExitStack() as stack:
+        if not unlocked:
+            stack.enter_context(alone(f"`{shlex.join(('corebound', *sys.argv[1:]))}`"))
+        chosen = commits.comparable(wanted, say)
+        loaded = commits.over(chosen, (ends.base, ends.head), wanted, margin=margin)
+        ready = commits.opened(loaded, wanted, records, say, go_on=resume)
+        ready = doctor.preflight(ready, console)
+        again = shlex.join(("corebound", *sys.argv[1:], *(() if resume else ("--resume",))))
+        launches, ending = measure.carry_out(
+            ready, budget_s, console, stack, operators=False, again=again
+        )
+    measured = outcome.Told(run=ready.run, file=ready.file, launches=launches, ending=ending)
+    told = Told(
+        ends=ends,
+        judged=judge([pair for one in outcome.studies(measured) for pair in _pairs(one, ends)]),
+        records=ready.file,
+        ending=ending,
+    )
+    typer.echo(compare_commits_words.told(told, "json" if as_json else form))
+    raise typer.Exit(_exit_code(told))
+
+
+def _exit_code(told: Told) -> int:
+    """1 for a regression; 4 where a commit gave no figures to judge by; else 0."""
+    if any(one.is_regression for one in told.judged):
+        return 1
+    return LaunchError.exit_code if any(one.pair.missing for one in told.judged) else 0
+
+
+def _pairs(studied: Study, ends: Ends) -> Iterator[Pair]:
+    """Each cell of a scenario at both commits."""
+    by_side: dict[tuple[str, str | None], CellStudy] = {
+        (commits.plain_key(one.cell), one.cell.commit): one for one in studied.cells
+    }
+    base, head = commits.short(ends.base), commits.short(ends.head)
+    for key in dict.fromkeys(key for key, _ in by_side):
+        sides = tuple(by_side.get((key, side)) for side in (base, head))
+        of_base, of_head = (one.summary.median_ns if one else None for one in sides)
+        yield Pair(
+            scenario=studied.scenario.name.removesuffix(SUFFIX),
+            cell=key,
+            base_ns=of_base,
+            head_ns=of_head,
+            comparison=sides[1].comparison if sides[1] else None,
+            margin=studied.measure.margin,
+            missing=tuple(
+                f"{name}: {_why(one)}"
+                for name, one in zip((base, head), sides, strict=True)
+                if one is None or not one.is_measured
+            ),
+        )
+
+
+def _why(studied: CellStudy | None) -> str:
+    """Why a cell has no figure."""
+    if studied is None:
+        return "not launched in the time there was"
+    last = studied.launches[-1]
+    return f"{last.status}: {last.reason}" if last.reason else last.status

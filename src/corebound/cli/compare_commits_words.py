@@ -1,0 +1,201 @@
+"""What `corebound compare-commits` tells: in words, in Markdown, as JSON and as JUnit XML."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+from xml.etree import ElementTree as ET
+
+import msgspec
+
+from corebound import units
+from corebound.cli.commits import Ends, short
+from corebound.model.record import Commit
+from corebound.runner import Ending
+from corebound.stats.compare import Comparison
+from corebound.stats.two_commits import Judged
+
+Format = Literal["text", "md", "json", "junit"]
+
+_SIGNS = {"faster": "▲", "slower": "▼", "equivalent": "=", "undecided": "?"}
+# What Markdown or GitHub would take for more than a letter.
+_MARKDOWN = re.compile(r"([\\`*_\[\]<>|~#&@!])")
+# What XML 1.0 has no way to write, not even escaped.
+_NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """Everything there is to tell: cells in the order of the suite."""
+
+    ends: Ends
+    judged: tuple[Judged, ...]
+    records: Path
+    ending: Ending
+
+
+def told(what: Told, form: Format) -> str:
+    """Write it, without a last newline."""
+    writers = {"text": _text, "md": _markdown, "json": _json, "junit": _junit}
+    return writers[form](what)
+
+
+def headline(what: Told) -> str:
+    """The answer in one line."""
+    count = sum(one.verdict is not None for one in what.judged)
+    slower = sum(one.is_regression for one in what.judged)
+    missing = sum(bool(one.pair.missing) for one in what.judged)
+    said = f"{slower} of {count} cells slower" if slower else f"None of {count} cells slower"
+    if faster := sum(one.verdict == "faster" for one in what.judged):
+        said += f", {faster} faster"
+    if undecided := sum(one.verdict == "undecided" for one in what.judged):
+        said += f", {undecided} undecided"
+    if missing:
+        said += f", {missing} without figures"
+    return said + (" (the budget ran out)" if what.ending == "out of time" else "") + "."
+
+
+def _text(what: Told) -> str:
+    ends = what.ends
+    lines = [
+        f"{ends.project}: {_named(ends.base)}",
+        f"{'':{len(ends.project)}}→ {_named(ends.head)}",
+        "",
+    ]
+    rows = [_row(one) for one in what.judged]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)] if rows else []
+    lines += [
+        "  ".join(f"{part:<{width}}" for part, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    for reason in _reasons(what):
+        lines += ["", reason]
+    return "\n".join((*lines, "", headline(what), f"Records: {what.records}"))
+
+
+def _row(one: Judged) -> tuple[str, ...]:
+    pair = one.pair
+    return (
+        f"{_SIGNS.get(one.verdict or '', '–')} {one.verdict or 'no figure'}",
+        f"{pair.scenario}[{pair.cell}]",
+        _time(pair.base_ns),
+        _time(pair.head_ns),
+        _slowdown(pair.comparison),
+    )
+
+
+def _time(value_ns: float | None) -> str:
+    return "–" if value_ns is None else units.duration(value_ns)
+
+
+def _slowdown(compared: Comparison | None) -> str:
+    """Time at head over time at base, with its interval: what a commit did."""
+    if compared is None:
+        return "–"
+    said = f"{1 / compared.speedup_ratio:.3f}× the time"
+    if compared.interval is None:
+        return said
+    low, high = 1 / compared.interval.high, 1 / compared.interval.low
+    return f"{said} ({low:.3f}–{high:.3f})"
+
+
+def _named(commit: Commit) -> str:
+    return f"{short(commit)} {commit.subject}"
+
+
+def _reasons(what: Told) -> tuple[str, ...]:
+    """Why cells have no figure, each reason once: a build that fails, fails for all."""
+    return tuple(dict.fromkeys(reason for one in what.judged for reason in one.pair.missing))
+
+
+def _markdown(what: Told) -> str:
+    ends = what.ends
+    lines = [
+        f"**{headline(what)}**",
+        "",
+        " → ".join(f"`{short(one)}` {_plain(one.subject)}" for one in (ends.base, ends.head)),
+        "",
+        "| verdict | cell | base | head | head ÷ base (95 %) |",
+        "|---|---|---:|---:|---:|",
+    ]
+    for one in what.judged:
+        verdict, cell, *figures = _row(one)
+        bold = f"**{verdict}**" if one.is_regression else verdict
+        lines.append(f"| {' | '.join((bold, _plain(cell), *figures))} |")
+    for reason in _reasons(what):
+        fence = "`" * max(3, 1 + max((len(ticks) for ticks in re.findall("`+", reason)), default=0))
+        lines += ["", fence, reason, fence]
+    return "\n".join(lines)
+
+
+def _plain(text: str) -> str:
+    """Text of others' that must not become markup, or call people by their names."""
+    return _MARKDOWN.sub(r"\\\1", text.replace("\n", " "))
+
+
+def _json(what: Told) -> str:
+    document = {
+        "project": what.ends.project,
+        "base": what.ends.base,
+        "head": what.ends.head,
+        "ending": what.ending,
+        "records": str(what.records),
+        "regressions": sum(one.is_regression for one in what.judged),
+        "cells": [_document(one) for one in what.judged],
+    }
+    return msgspec.json.format(msgspec.json.encode(document), indent=1).decode()
+
+
+def _document(one: Judged) -> dict[str, Any]:
+    pair, compared = one.pair, one.pair.comparison
+    bounds = compared.interval if compared else None
+    return {
+        "scenario": pair.scenario,
+        "cell": pair.cell,
+        "verdict": one.verdict,
+        "is_regression": one.is_regression,
+        "base_ns": pair.base_ns,
+        "head_ns": pair.head_ns,
+        "slowdown_ratio": 1 / compared.speedup_ratio if compared else None,
+        "slowdown_interval": (1 / bounds.high, 1 / bounds.low) if bounds else None,
+        "p_value": compared.p_value if compared else None,
+        "pairs": compared.pairs if compared else 0,
+        "launches_needed": compared.launches_needed if compared else None,
+        "missing": pair.missing,
+    }
+
+
+def _junit(what: Told) -> str:
+    suite = ET.Element(
+        "testsuite",
+        name="corebound compare-commits",
+        tests=str(len(what.judged)),
+        failures=str(sum(one.is_regression for one in what.judged)),
+        errors=str(sum(bool(one.pair.missing) for one in what.judged)),
+        skipped="0",
+    )
+    for one in what.judged:
+        suite.append(_case(one))
+    ET.indent(suite)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(suite, encoding="unicode")
+
+
+def _case(one: Judged) -> ET.Element:
+    pair = one.pair
+    case = ET.Element("testcase", classname=_legal(pair.scenario), name=_legal(pair.cell))
+    said = _legal(_slowdown(pair.comparison))
+    if pair.missing:
+        reason = _legal("\n".join(pair.missing))
+        first = reason.partition("\n")[0]
+        ET.SubElement(case, "error", message=first, type="no figure").text = reason
+    elif one.is_regression:
+        ET.SubElement(case, "failure", message=said, type="regression").text = said
+    else:
+        ET.SubElement(case, "system-out").text = f"{one.verdict}: {said}"
+    return case
+
+
+def _legal(text: str) -> str:
+    return _NO_XML.sub("\ufffd", text)

@@ -1,0 +1,127 @@
+"""The environments of the project under test that scenarios ask for, by asv's own means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from corebound.launch import environment
+from corebound.launch.environment import Environment
+from corebound.model.plan import Cell, Unfit
+from corebound.planning.expand import PROJECT
+
+if TYPE_CHECKING:
+    from corebound.fronts.project import Project
+
+Config = Annotated[
+    Path, typer.Option("--config", help="The asv.conf.json of the project under test.")
+]
+ProjectPython = Annotated[
+    Path | None,
+    typer.Option(
+        "--project-python", help="An interpreter that holds the project under test already."
+    ),
+]
+CONFIG = Path("asv.conf.json")
+CHECKED_OUT = "HEAD"
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """Environments of the project under test, by the name that cells know them by.
+
+    Attributes:
+        made: Each; None where it has not been made.
+        unmade: Why not, where that is known.
+    """
+
+    made: dict[str, Environment | None]
+    unmade: dict[str, Unfit]
+
+
+def opened(config: Path, say: Say) -> Project:
+    """Read the project under test.
+
+    Raises:
+        InputError: asv.conf.json or its repository cannot be read.
+    """
+    # asv takes a third of a second to import, and most commands need none of it.
+    from corebound.fronts.project import open_project  # noqa: PLC0415  # as said above
+
+    return open_project(config, say)
+
+
+def found(cells: Iterable[Cell], config: Path) -> Built:
+    """What has been built before; builds nothing.
+
+    Raises:
+        InputError: a revision or the project cannot be told.
+    """
+    wanted = _wanted(cells)
+    if not wanted:
+        return Built(made={}, unmade={})
+    project = opened(config, _silent)
+    made = {name: project.find(project.commit(rev), name) for name, rev in wanted.items()}
+    return Built(made=made, unmade={})
+
+
+def built(cells: Iterable[Cell], config: Path, say: Say) -> Built:
+    """Build what cells ask for; a commit that cannot be built is told, not raised.
+
+    Raises:
+        InputError: a revision, the project or asv's environment cannot be told.
+    """
+    wanted = _wanted(cells)
+    made: dict[str, Environment | None] = {}
+    unmade: dict[str, Unfit] = {}
+    if not wanted:
+        return Built(made=made, unmade=unmade)
+    from corebound.fronts.project import BuildError  # noqa: PLC0415  # as in `opened`
+
+    project = opened(config, say)
+    for name, revision in wanted.items():
+        commit = project.commit(revision)
+        try:
+            made[name] = project.find(commit, name)
+            if made[name] is None:
+                say(f"Building {project.name} {commit.sha[:8]}: {commit.subject}")
+                made[name] = project.build(commit, name)
+        except BuildError as error:
+            say(f"{error.where}: {error.what.splitlines()[0]} …")
+            made[name] = None
+            unmade[name] = Unfit(what=error.what, mend=error.mend)
+    return Built(made=made, unmade=unmade)
+
+
+def given(cells: Iterable[Cell], python: Path) -> Built:
+    """An environment that holds the project already, as asv makes one for its benchmarks."""
+    made: dict[str, Environment | None] = {
+        name: environment.existing(python, name) for name in _wanted(cells)
+    }
+    return Built(made=made, unmade={})
+
+
+def _wanted(cells: Iterable[Cell]) -> dict[str, str]:
+    """For the name of each environment of the project, the revision it stands for."""
+    return {
+        cell.environment: cell.commit or CHECKED_OUT
+        for cell in cells
+        if cell.environment.partition("@")[0] == PROJECT
+    }
+
+
+def teller(console: Console) -> Say:
+    """What prints a line, of words that are not ours."""
+    return lambda what: console.print(Text(what))
+
+
+def _silent(_what: str) -> None:
+    pass

@@ -1,0 +1,150 @@
+"""Plain asv measures scenario cells through benchmarks/scenarios.py, and shows them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toy_repository import git
+
+DOOR = Path(__file__).parents[2] / "benchmarks" / "scenarios.py"
+SCENARIO = """\
+schema: 1
+name: count-up
+title: Counting
+question: Does one CPU count as fast as all of them?
+workload: counting:setup
+environment: project
+matrix:
+  binding: [none, one-cpu, {cpus: "60000"}]
+measure: {iterations: 12, launches: {min: 3, max: 3}}
+baseline: {binding: none}
+"""
+WORKLOAD = """\
+def setup():
+    return lambda: sum(range(20_000))
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "project"
+    (folder / "benchmarks").mkdir(parents=True)
+    (folder / "scenarios").mkdir()
+    (folder / "tmp").mkdir()
+    (folder / "benchmarks" / "__init__.py").touch()
+    shutil.copy(DOOR, folder / "benchmarks" / "scenarios.py")
+    (folder / "scenarios" / "count.yaml").write_text(SCENARIO)
+    (folder / "scenarios" / "counting.py").write_text(WORKLOAD)
+    (folder / "asv.conf.json").write_text(
+        json.dumps(
+            {
+                "version": 1,
+                "project": "counting",
+                "repo": ".",
+                "branches": ["main"],
+                "environment_type": "virtualenv",
+                "benchmark_dir": "benchmarks",
+                "results_dir": ".asv/results",
+                "html_dir": ".asv/html",
+            }
+        )
+    )
+    (folder / ".gitignore").write_text(".asv/\nreports/\ntmp/\n__pycache__/\n")
+    git(folder, "init", "--quiet", "--initial-branch", "main")
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message", "count")
+    # asv's file of machines, and our lock, away from the user's own.
+    monkeypatch.setenv("HOME", str(folder / "tmp"))
+    monkeypatch.setenv("TMPDIR", str(folder / "tmp"))
+    return folder
+
+
+def asv(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        (sys.executable, "-m", "asv", *words),
+        cwd=project,
+        env={**os.environ, "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def run(project: Path) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
+    sha = git(project, "rev-parse", "HEAD").strip()
+    asv(project, "machine", "--yes", "--machine", "here")
+    done = asv(
+        project, "run", "--python=same", "--machine", "here", "--set-commit-hash", sha,
+        "--show-stderr", "--record-samples",
+    )  # fmt: skip
+    (file,) = (project / ".asv" / "results" / "here").glob(f"{sha[:8]}*.json")
+    result: dict[str, Any] = json.loads(file.read_text())
+    return done, result
+
+
+def test_asv_stores_the_launches_of_every_cell_and_skips_what_does_not_fit(project: Path) -> None:
+    done, stored = run(project)
+
+    said = done.stdout + done.stderr
+    (name,) = stored["results"]
+    entry = dict(zip(stored["result_columns"], stored["results"][name], strict=False))
+    assert name == "scenarios.CountUp.track_time"
+    assert entry["params"] == [["'binding=none'", "'binding=one-cpu'", "'binding=cpus:60000'"]]
+    # A figure for each cell that fits, and NaN, which asv writes so, for the one that does not.
+    assert [isinstance(one, float) for one in entry["result"][:2]] == [True, True], said
+    assert entry["result"][2] is None or entry["result"][2] != entry["result"][2]
+    assert "60000" in said
+    # One sample a launch, which is what can be replicated.
+    assert [len(samples) for samples in entry["samples"][:2]] == [3, 3]
+    assert all(0 < one < 1 for samples in entry["samples"][:2] for one in samples)
+    assert all(
+        low <= middle <= high
+        for low, middle, high in zip(
+            entry["stats_q_25"][:2], entry["result"][:2], entry["stats_q_75"][:2], strict=True
+        )
+    )
+    # Its iterations stand in corebound's own records.
+    assert len(list((project / "reports" / "records").glob("*/*.jsonl"))) == 2
+
+
+def test_what_asv_publishes_and_compares_is_of_the_scenarios_own_version(project: Path) -> None:
+    run(project)
+    benchmarks = json.loads((project / ".asv" / "results" / "benchmarks.json").read_text())
+    planned = subprocess.run(
+        (sys.executable, "-m", "corebound", "plan", "scenarios", "--json",
+         "--project-python", sys.executable),
+        cwd=project, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+
+    published = asv(project, "publish")
+    shown = asv(project, "show", "HEAD")
+
+    assert (
+        benchmarks["scenarios.CountUp.track_time"]["version"]
+        == (json.loads(planned.stdout)[0]["sha256"])
+    )
+    assert benchmarks["scenarios.CountUp.track_time"]["type"] == "time"
+    assert published.returncode == 0, published.stderr
+    assert (project / ".asv" / "html" / "index.html").is_file()
+    assert any((project / ".asv" / "html" / "graphs").rglob("scenarios.CountUp.track_time.json"))
+    assert "binding=one-cpu" in shown.stdout
+
+
+def test_a_broken_workload_is_a_failure_in_asv_with_its_reason(project: Path) -> None:
+    (project / "scenarios" / "counting.py").write_text("def setup():\n    raise ValueError('no')\n")
+
+    done, stored = run(project)
+
+    (values,) = stored["results"].values()
+    entry = dict(zip(stored["result_columns"], values, strict=False))
+    assert entry["result"] is None or not any(isinstance(one, float) for one in entry["result"][:2])
+    assert "no launch was ok" in done.stdout + done.stderr

@@ -1,0 +1,209 @@
+"""compare-commits and bisect name what was planted, with builds, launches and git for real."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import toy_repository
+from corebound.store import jsonl
+from toy_repository import Toy, git
+
+PLANTED, BROKEN = 19, 15
+# Interpreters cost too much to start for anything smaller to be sure on a busy machine.
+SLOWER = 2.0
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
+    """One repository for all, whose environments are built once."""
+    return toy_repository.make(
+        tmp_path_factory.mktemp("toy") / "repository",
+        slower={PLANTED: SLOWER},
+        broken=[BROKEN],
+        least=4,
+        most=8,
+        width=0.2,
+        iterations=25,
+    )
+
+
+def start(toy: Toy, *words: str) -> subprocess.Popen[str]:
+    # Its own /tmp, so that a run in progress on this host neither refuses nor hides ours.
+    private = toy.folder / ".asv" / "tmp"
+    private.mkdir(parents=True, exist_ok=True)
+    return subprocess.Popen(
+        ("env", "--default-signal=INT", sys.executable, "-m", "corebound", *words),
+        cwd=toy.folder,
+        env={**os.environ, "TMPDIR": str(private)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def corebound(toy: Toy, *words: str) -> tuple[int, str, str]:
+    process = start(toy, *words)
+    out, err = process.communicate(timeout=600)
+    assert "Traceback" not in err
+    return process.returncode, out, err
+
+
+def records(toy: Toy) -> list[jsonl.Stored]:
+    return [jsonl.read(file) for file in jsonl.files(toy.folder / "reports" / "records")]
+
+
+def wait_until_launched(toy: Toy, before: set[Path], process: subprocess.Popen[str]) -> None:
+    """Until three launches stand in a file that was not there before."""
+    for _ in range(2400):
+        new = set(jsonl.files(toy.folder / "reports" / "records")) - before
+        # The run, then a line for each launch.
+        if any(file.read_bytes().count(b"\n") >= 4 for file in new):
+            return
+        assert process.poll() is None, "it ended by itself"
+        time.sleep(0.05)
+    raise AssertionError("nothing was launched")
+
+
+def compared(toy: Toy, base: int, head: int, *words: str) -> tuple[int, dict[str, Any]]:
+    code, out, err = corebound(
+        toy, "compare-commits", toy.commits[base], toy.commits[head], "--json", *words
+    )
+    assert out, err
+    told: dict[str, Any] = json.loads(out)
+    return code, told
+
+
+def test_a_slower_commit_is_a_regression_and_its_launches_took_turns(toy: Toy) -> None:
+    code, told = compared(toy, PLANTED - 1, PLANTED)
+
+    (cell,) = told["cells"]
+    assert code == 1
+    assert (cell["scenario"], cell["cell"], cell["verdict"]) == ("toy", "default", "slower")
+    # How much slower, only a quiet machine could tell.
+    assert cell["slowdown_interval"][0] > 1
+    stored = jsonl.read(toy.folder / told["records"])
+    by_block: dict[int, set[str | None]] = {}
+    for launch in stored.launches:
+        assert launch.status == "ok", launch.reason
+        by_block.setdefault(launch.block, set()).add(launch.cell.commit)
+    assert set(map(len, by_block.values())) == {2}
+    held = {one.commit.sha for one in stored.run.environments if one.commit}
+    assert held == {toy.commits[PLANTED - 1], toy.commits[PLANTED]}
+
+
+def test_the_way_back_is_faster_and_no_regression(toy: Toy) -> None:
+    code, told = compared(toy, PLANTED, PLANTED - 1)
+
+    assert code == 0
+    assert [cell["verdict"] for cell in told["cells"]] == ["faster"]
+
+
+def test_a_commit_that_does_not_build_is_told_and_both_sides_are_recorded(toy: Toy) -> None:
+    code, told = compared(toy, BROKEN, PLANTED)
+
+    (cell,) = told["cells"]
+    assert code == 4
+    assert cell["verdict"] is None
+    assert "could not be built" in cell["missing"][0]
+    assert "this commit does not build" in cell["missing"][0]
+    stored = jsonl.read(toy.folder / told["records"])
+    statuses = {launch.cell.commit: launch.status for launch in stored.launches}
+    assert statuses == {toy.commits[BROKEN][:10]: "skipped", toy.commits[PLANTED][:10]: "ok"}
+
+
+def test_bisect_names_the_planted_commit_and_goes_on_where_it_was_killed(toy: Toy) -> None:
+    # Commit 14, the first middle of 0 and 29, builds; 15 does not; 19 did it.
+    words = ("bisect", toy.commits[0], toy.commits[-1], "--scenario", "scenarios/toy.yaml")
+    before = {stored.file for stored in records(toy)}
+    process = start(toy, *words, "--json")
+    wait_until_launched(toy, before, process)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    kept = {stored.file: stored.launches for stored in records(toy)}
+
+    code, out, err = corebound(toy, *words, "--json")
+
+    assert code == 0, err
+    told = json.loads(out)
+    assert (told["outcome"], [one["sha"] for one in told["suspects"]]) == (
+        "found",
+        [toy.commits[PLANTED]],
+    ), err
+    assert told["slowdown_interval"][0] > 1
+    after = {stored.file: stored.launches for stored in records(toy)}
+    assert all(after[file][: len(launches)] == launches for file, launches in kept.items())
+    (begun,) = kept.keys() - before
+    assert str(begun.relative_to(toy.folder)) in told["records"]
+
+
+def test_a_search_is_told_again_from_its_records_without_a_launch(toy: Toy) -> None:
+    words = ("bisect", toy.commits[0], toy.commits[-1], "--scenario", "scenarios/toy.yaml")
+    corebound(toy, *words)
+    before = records(toy)
+
+    code, out, _ = corebound(toy, *words)
+
+    assert code == 0
+    assert f"{PLANTED}: make it" in out
+    assert records(toy) == before
+
+
+def test_a_plain_run_measures_the_commit_that_is_checked_out(toy: Toy) -> None:
+    git(toy.folder, "checkout", "--quiet", toy.commits[0])
+    try:
+        code, out, err = corebound(toy, "run", "scenarios/toy.yaml", "--json")
+    finally:
+        git(toy.folder, "checkout", "--quiet", "main")
+
+    assert code == 0, err
+    stored = jsonl.read(toy.folder / json.loads(out)["records"])
+    (lock,) = stored.run.environments
+    assert lock.commit is not None
+    assert (lock.name, lock.commit.sha) == ("project", toy.commits[0])
+    # The project itself is what is measured, not one of the circumstances.
+    assert not any(package.startswith("toy") for package in lock.packages)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("compare-commits", "HEAD", "HEAD"), "the same commit"),
+        (("compare-commits", "HEAD", "nowhere"), "names no commit"),
+        (("compare-commits", "HEAD~1", "HEAD", "--margin", "2"), "not a share"),
+        (("compare-commits", "HEAD~1", "HEAD", "--config", "no.json"), "cannot be told"),
+        (("bisect", "HEAD", "HEAD~3", "--scenario", "scenarios/toy.yaml"), "does not come from"),
+    ],
+)
+def test_bad_input_is_an_error_for_people(toy: Toy, words: tuple[str, ...], told: str) -> None:
+    code, _, err = corebound(toy, *words)
+
+    assert code == 2
+    assert told in " ".join(err.split())
+
+
+def test_a_merge_stands_for_what_it_brought(toy: Toy) -> None:
+    git(toy.folder, "checkout", "--quiet", "-b", "side", toy.commits[27])
+    (toy.folder / "NEWS").write_text("aside\n")
+    git(toy.folder, "add", "NEWS")
+    git(toy.folder, "commit", "--quiet", "--message", "aside")
+    git(toy.folder, "checkout", "--quiet", "-b", "both", toy.commits[29])
+    git(toy.folder, "merge", "--quiet", "--no-ff", "--message", "merge", "side")
+    try:
+        from corebound.fronts.project import open_project  # noqa: PLC0415  # asv, for this alone
+
+        project = open_project(toy.folder / "asv.conf.json", print)
+        line = project.between(project.commit(toy.commits[26]), project.commit("both"))
+    finally:
+        git(toy.folder, "checkout", "--quiet", "main")
+
+    assert [one.subject.partition(":")[0] for one in line] == ["27", "28", "29", "merge"]
+    assert [project.is_merge(one) for one in line] == [False, False, False, True]

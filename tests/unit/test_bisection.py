@@ -1,0 +1,186 @@
+"""The search for a commit: told what was planted, at most one time in twenty told wrong."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from corebound.stats.bisection import ALPHA, Answer, Ask, Ending, looks, search, share, sign
+
+# Draws one launch's factor of noise.
+Noise = Callable[[random.Random], float]
+
+
+def gaussian(spread: float) -> Noise:
+    return lambda chance: 1 + chance.gauss(0, spread)
+
+
+def heavy(spread: float, outlier: float) -> Noise:
+    """One launch in ten is slowed down by a neighbour."""
+    return lambda chance: (
+        (1 + abs(chance.gauss(0, spread))) * (outlier if chance.random() < 0.1 else 1.0)
+    )
+
+
+def simulate(
+    last: int,
+    slower: Mapping[int, float],
+    *,
+    noise: Noise,
+    seed: int = 0,
+    broken: frozenset[int] = frozenset(),
+    asked: list[Ask] | None = None,
+    most: int = 30,
+) -> Ending:
+    """Search a line of commits whose cost is planted; blocks drift, launches are noisy."""
+    chance = random.Random(seed)
+    costs = [1e6]
+    for place in range(1, last + 1):
+        costs.append(costs[-1] * (1 + slower.get(place, 0.0)))
+    searching = search(last, least=6, most=most, margin=0.02)
+    kept: dict[tuple[int, ...], dict[int, dict[int, float]]] = {}
+    answer: Answer | None = None
+    while True:
+        try:
+            ask = searching.send(answer) if answer is not None else next(searching)
+        except StopIteration as ended:
+            ending: Ending = ended.value
+            return ending
+        if asked is not None:
+            asked.append(ask)
+        known = kept.setdefault(ask.places, {place: {} for place in ask.places})
+        for block in range(len(next(iter(known.values()))), ask.launches):
+            drift = 1 + chance.gauss(0, 0.05)
+            for place in ask.places:
+                known[place][block] = costs[place] * drift * noise(chance)
+        out = broken & set(ask.places)
+        answer = Answer(
+            medians_ns={place: {} if place in out else of for place, of in known.items()},
+            broken=out,
+        )
+
+
+@pytest.mark.parametrize("last", [1, 2, 3, 7, 29, 200])
+@pytest.mark.parametrize("change", [0.5, 0.05, -0.2])
+def test_the_planted_commit_is_found_wherever_it_is(last: int, change: float) -> None:
+    for place in {1, last, (last + 1) // 2, max(1, last // 3)}:
+        ending = simulate(last, {place: change}, noise=gaussian(0.002), seed=place)
+
+        assert (ending.outcome, ending.suspects) == ("found", (place,))
+        assert ending.interval is not None
+        assert ending.interval.contains(1 + change) or ending.slowdown_ratio == pytest.approx(
+            1 + change, rel=0.01
+        )
+
+
+@settings(max_examples=60, deadline=None)
+@given(last=st.integers(1, 64), place=st.integers(1, 64), seed=st.integers(0, 2**16))
+def test_whatever_was_planted_the_ends_of_the_search_enclose_it(
+    last: int, place: int, seed: int
+) -> None:
+    place = min(place, last)
+
+    ending = simulate(last, {place: 0.3}, noise=gaussian(0.005), seed=seed)
+
+    assert ending.good < place <= ending.bad
+    assert ending.outcome == "found"
+
+
+def test_of_commits_without_a_difference_none_is_searched() -> None:
+    asked: list[Ask] = []
+
+    ending = simulate(29, {}, noise=gaussian(0.003), asked=asked)
+
+    assert ending.outcome == "no difference"
+    assert ending.suspects == ()
+    assert {ask.places for ask in asked} == {(0, 29)}
+
+
+@pytest.mark.parametrize("noise", [gaussian(0.02), heavy(0.01, 1.3)], ids=["gaussian", "heavy"])
+def test_noise_alone_is_blamed_on_a_commit_in_at_most_one_search_of_twenty(noise: Noise) -> None:
+    trials = 200
+
+    told = [simulate(29, {}, noise=noise, seed=seed) for seed in range(trials)]
+
+    assert sum(bool(one.suspects) for one in told) <= ALPHA * trials
+
+
+@pytest.mark.parametrize("noise", [gaussian(0.015), heavy(0.01, 1.05)], ids=["gaussian", "heavy"])
+def test_the_wrong_commit_is_named_in_at_most_one_search_of_twenty(noise: Noise) -> None:
+    trials, wrong, right = 150, 0, 0
+    for seed in range(trials):
+        place = 1 + seed % 29
+        ending = simulate(29, {place: 0.06}, noise=noise, seed=seed)
+        wrong += bool(ending.suspects) and place not in ending.suspects
+        right += ending.suspects == (place,)
+
+    assert wrong <= ALPHA * trials
+    # What noise hides is told as undecided or as a range; most of it is found all the same.
+    assert right >= 0.5 * trials
+
+
+def test_with_several_changes_one_of_them_is_named() -> None:
+    planted = {5: 0.03, 14: 0.05, 22: 0.10}
+    for seed in range(20):
+        ending = simulate(29, planted, noise=gaussian(0.004), seed=seed)
+
+        assert ending.outcome == "found"
+        assert set(ending.suspects) <= planted.keys()
+
+
+def test_equal_changes_on_both_sides_of_the_middle_do_not_stop_the_search() -> None:
+    ending = simulate(8, {2: 0.1, 7: 0.1}, noise=gaussian(0.004))
+
+    assert ending.suspects in {(2,), (7,)}
+
+
+def test_commits_that_do_not_build_are_gone_around() -> None:
+    ending = simulate(29, {20: 0.3}, noise=gaussian(0.004), broken=frozenset({14, 15, 22, 3}))
+
+    assert ending.suspects == (20,)
+
+
+def test_where_the_commit_does_not_build_a_range_is_told() -> None:
+    ending = simulate(29, {20: 0.3}, noise=gaussian(0.004), broken=frozenset({19, 20, 21}))
+
+    assert ending.outcome == "range"
+    assert ending.suspects == (19, 20, 21, 22)
+
+
+def test_an_end_that_does_not_build_ends_the_search() -> None:
+    ending = simulate(29, {20: 0.3}, noise=gaussian(0.004), broken=frozenset({29}))
+
+    assert (ending.outcome, ending.suspects) == ("broken", ())
+
+
+def test_a_clear_difference_takes_few_launches_and_a_small_one_more() -> None:
+    def launches(change: float) -> int:
+        asked: list[Ask] = []
+        simulate(29, {11: change}, noise=gaussian(0.01), asked=asked)
+        most = {ask.places: ask.launches * len(ask.places) for ask in asked}
+        return sum(most.values())
+
+    assert launches(0.5) < launches(0.05)
+
+
+@given(planned=st.integers(2, 30), tests=st.integers(1, 200))
+def test_all_tests_together_keep_within_the_error_allowed(planned: int, tests: int) -> None:
+    assert sum(share(test, planned) for test in range(tests)) <= ALPHA + 1e-12
+
+
+@given(least=st.integers(2, 100), more=st.integers(0, 100))
+def test_looks_rise_to_the_most_launches(least: int, more: int) -> None:
+    found = looks(least, least + more)
+
+    assert list(found) == sorted(set(found))
+    assert found[0] == max(least, 3)
+    assert found[-1] == max(least + more, 3)
+
+
+def test_differences_without_any_spread_have_a_sign_unless_they_are_none() -> None:
+    assert sign([0.0, 0.0, 0.0], 0.01) == 0
+    assert sign([-0.1, -0.1, -0.1], 0.01) == -1

@@ -1,0 +1,68 @@
+"""The line of figures beneath a strip: what was seen, and what could not be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from build import a_host_over_time, a_launch, a_window
+from corebound.model.telemetry import Counters, Disturbance
+from corebound.report.view.evidence import counted, host_seen
+from corebound.report.view.page import Figure
+
+
+def told(figures: Iterable[Figure]) -> dict[str, str]:
+    return {one.says: one.value for one in figures}
+
+
+def test_figures_are_shares_of_the_time_that_was_watched() -> None:
+    # 25 of 500 ms on two CPUs, and of the host's time.
+    window = a_window(
+        steal_ms=25,
+        foreign_ms=50,
+        throttled_ms=5,
+        cpu_pressure_ns=25_000_000,
+        frequency_hz=2_100_000_000,
+    )
+    fast = a_window(from_ms=500, to_ms=1000, throttled_ms=0, cpu_pressure_ns=25_000_000)
+    host = a_host_over_time(window, replace(fast, frequency_hz=3_400_000_000), cpus=(0, 1))
+
+    assert told(host_seen(replace(a_launch(), host=host))) == {
+        "stolen by the hypervisor": "1.2 %",
+        "of its CPUs used by others": "2.5 %",
+        "CPU, memory and I/O pressure on the host": "5.0 %, unknown, unknown",
+        "throttled by a quota": "0.5 %",
+        "clock": "2.10 to 3.40 GHz",
+    }
+
+
+def test_what_the_host_does_not_tell_is_unavailable_and_never_zero() -> None:
+    host = a_host_over_time(a_window(steal_ms=None, foreign_ms=None, throttled_ms=None))
+
+    assert set(told(host_seen(replace(a_launch(), host=host))).values()) == {"unavailable"}
+    without = replace(host, unavailable={"throttling": "no cgroup above it rations CPU time"})
+    assert told(host_seen(replace(a_launch(), host=without)))["that throttles"] == "no quota"
+
+
+def test_a_launch_that_was_disturbed_says_so_first() -> None:
+    found = Disturbance(share=0.75, by=("steal", "foreign load"), evidence=())
+    launch = replace(a_launch(), host=a_host_over_time(a_window()), disturbance=found)
+
+    first = host_seen(launch)[0]
+
+    assert (first.value, first.says) == ("75 %", "disturbed by steal and foreign load")
+
+
+def test_records_of_a_corebound_that_did_not_look_have_no_such_figures() -> None:
+    assert host_seen(a_launch()) == counted(a_launch()) == ()
+
+
+def test_counters_that_a_host_has_not_are_unavailable() -> None:
+    plain = replace(a_launch(), counters=Counters(source="proc", task_clock_ns=1))
+    some = replace(a_launch(), counters=Counters(source="perf", cycles=10, instructions=25))
+
+    assert told(counted(plain)) == {"hardware counters": "unavailable"}
+    assert told(counted(some)) == {
+        "instructions a cycle": "2.50",
+        "of slots core bound and memory bound": "unavailable",
+    }

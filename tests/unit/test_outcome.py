@@ -1,0 +1,82 @@
+"""What `run` says at its end: a row is a finding as one of the whole run's, not by itself."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+from pathlib import Path
+
+from rich.console import Console
+
+from build import a_launch, a_run, a_scenario, a_worker
+from corebound.cli import outcome
+from corebound.cli.outcome import Told
+from corebound.model.record import Launch
+from corebound.planning.expand import expand
+
+# Six pairs: Student's t(5) of 3 is p = 0.03, of 12 is p = 0.00007.
+PAIRS = 6
+
+
+def told(shifts: dict[str, float]) -> Told:
+    """A scenario each, of a baseline and a cell that takes so many standard errors less time."""
+    scenarios = tuple(a_scenario(name=name) for name in shifts)
+    launches: list[Launch] = []
+    for scenario in scenarios:
+        # Differences within pairs of mean 0 and standard deviation 1 %.
+        wobble = [0.01 * z / 0.8944 for z in (-1.0, 1.0, -1.0, 1.0, 0.0, 0.0)]
+        for block in range(PAIRS):
+            for position, cell in enumerate(expand(scenario, "s.yaml")):
+                factor = 1.0
+                if position:
+                    factor = 1 - shifts[scenario.name] * 0.01 / PAIRS**0.5 + wobble[block]
+                wall_ns = (round(1e8 * factor),) * 30
+                launches.append(
+                    a_launch(
+                        cell=cell,
+                        block=block,
+                        position=position,
+                        workers=(a_worker(wall_ns=wall_ns),),
+                    )
+                )
+    random.Random(1).shuffle(launches)
+    run = a_run(scenarios=scenarios)
+    return Told(run=run, file=Path("f.jsonl"), launches=tuple(launches), ending="complete")
+
+
+def shown(one: Told) -> str:
+    stream = io.StringIO()
+    outcome.show(one, Console(file=stream, width=160))
+    return stream.getvalue()
+
+
+def test_a_cell_that_is_faster_by_itself_is_a_finding_where_it_is_the_only_one() -> None:
+    one = told({"alone": 5.0})
+
+    assert "▲ faster" in shown(one)
+    assert "(▲ faster)" not in shown(one)
+    assert [cell["finding"] for cell in json.loads(outcome.as_json(one))["cells"]] == [False, True]
+
+
+def test_among_many_it_stands_in_brackets_and_says_why() -> None:
+    one = told({"perhaps": 5.0, **{f"equal-{n}": 0.0 for n in range(19)}})
+
+    said = shown(one)
+
+    assert said.count("(▲ faster)") == 1
+    assert "One row in brackets: so by itself; of 20 comparisons some are by chance." in said
+    verdicts = [
+        (cell["verdict"], cell["finding"]) for cell in json.loads(outcome.as_json(one))["cells"]
+    ]
+    assert verdicts.count(("faster", False)) == 1
+    assert all(not finding for _, finding in verdicts)
+
+
+def test_what_is_plain_stays_a_finding_among_many() -> None:
+    one = told({"plain": 20.0, **{f"equal-{n}": 0.0 for n in range(19)}})
+
+    said = shown(one)
+
+    assert "▲ faster" in said
+    assert "brackets" not in said
