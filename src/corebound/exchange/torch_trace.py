@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from corebound.exchange.chrome import Event
 from corebound.exchange.reading import Names, Timeline, capped, nanoseconds
-from corebound.model.operators import Span
+from corebound.model.operators import OWN_STEP, Span, phase_in_torch
 
 SOURCE = "PyTorch profiler, Chrome trace"
 
@@ -14,14 +14,6 @@ SOURCE = "PyTorch profiler, Chrome trace"
 _OPERATORS = ("cpu_op", "Operator")
 _ANNOTATION = "user_annotation"
 _PROFILER_STEP = "ProfilerStep#"
-# What corebound's own profiles are marked with; their first step warms the profiler up.
-_OWN_STEP = "corebound.step"
-# What torch itself marks within a step, by how the mark's name begins.
-_PHASES = {
-    "autograd::engine::evaluate_function": "backward",
-    "Optimizer.": "update",
-    "enumerate(DataLoader)": "data",
-}
 _US = 1000
 
 
@@ -49,7 +41,7 @@ def read(events: Iterable[Event]) -> Timeline:
             begin_ns = nanoseconds(event.get("ts"), _US)
             end_ns = begin_ns + max(0, nanoseconds(event.get("dur", 0), _US))
             is_step = name.startswith(_PROFILER_STEP)
-            if is_step or name == _OWN_STEP:
+            if is_step or name == OWN_STEP:
                 (marks if is_step else own).append((begin_ns, end_ns))
             # Annotations hold operators and are none; autograd names a function after `: `.
             annotates = is_step or event["cat"] == _ANNOTATION or name.startswith("Optimizer.")
@@ -60,7 +52,7 @@ def read(events: Iterable[Event]) -> Timeline:
                 thread=threads.setdefault(thread, len(threads)),
                 begin_ns=begin_ns,
                 end_ns=end_ns,
-                phase=_phase(name),
+                phase=phase_in_torch(name),
             )
 
     kept = _once(capped(spans()))
@@ -98,9 +90,6 @@ def _once(spans: Sequence[Span]) -> tuple[Span, ...]:
     return tuple(span for index, span in enumerate(ordered) if stands_for[index] == index)
 
 
-def _phase(name: str) -> str | None:
-    return next((phase for start, phase in _PHASES.items() if name.startswith(start)), None)
-
-
 def _warm(marks: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    # The first iteration of corebound's own profiles warms the profiler up.
     return marks[1:] if len(marks) > 1 else marks

@@ -14,16 +14,8 @@ import torch
 from torch import library
 from torch.profiler import ProfilerActivity, record_function
 
-from corebound.model.operators import Span, steps_of, tabulate
+from corebound.model.operators import OWN_STEP, Span, phase_in_torch, steps_of, tabulate
 from corebound.model.wire import Profile
-
-_STEP = "corebound.step"
-# What torch itself marks within a step, by how the mark's name begins.
-_PHASES = {
-    "autograd::engine::evaluate_function": "backward",
-    "Optimizer.": "update",
-    "enumerate(DataLoader)": "data",
-}
 
 
 def prepare(*, seed: int, intra_op: int | None, inter_op: int | None) -> None:
@@ -64,7 +56,7 @@ def profile(step: Callable[[], object], iterations: int, folder: str) -> Profile
     """
     with torch.profiler.profile(activities=[ProfilerActivity.CPU]) as profiler:
         for _ in range(1 + iterations):
-            with record_function(_STEP):
+            with record_function(OWN_STEP):
                 step()
     trace = Path(folder) / "trace.json"
     profiler.export_chrome_trace(str(trace))
@@ -72,7 +64,7 @@ def profile(step: Callable[[], object], iterations: int, folder: str) -> Profile
     marks = [
         (_nanoseconds(event.time_range.start), _nanoseconds(event.time_range.end))
         for event in profiler.events() or ()
-        if event.name == _STEP
+        if event.name == OWN_STEP
     ]
     return tabulate(steps_of(sorted(marks)[1:], spans), str(trace))
 
@@ -83,14 +75,13 @@ def _nanoseconds(microseconds: float) -> int:
 
 def _span(event: Any) -> Span:
     name = str(event.name)
-    phase = next((phase for start, phase in _PHASES.items() if name.startswith(start)), None)
     return Span(
         # Annotations hold operators and are none; autograd names a function after `: `.
         type=None if event.is_user_annotation else name.partition(": ")[0],
         thread=event.thread,
         begin_ns=_nanoseconds(event.time_range.start),
         end_ns=_nanoseconds(event.time_range.end),
-        phase=phase,
+        phase=phase_in_torch(name),
     )
 
 

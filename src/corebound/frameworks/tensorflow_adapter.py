@@ -24,13 +24,12 @@ os.environ.setdefault("KERAS_HOME", tempfile.gettempdir())
 
 import tensorflow as tf
 
-from corebound.model.operators import Span, chrome_trace, steps_of, tabulate
+from corebound.model.operators import OWN_STEP, Span, chrome_trace, steps_of, tabulate
 from corebound.model.wire import Profile
 
 # Workloads take `tf` from here, so that nobody loads it without those variables.
 __all__ = ["describe", "prepare", "profile", "tf"]
 
-_STEP = "corebound.step"
 # Name scopes that tell what operators are for: what a workload may call its own, and
 # those that TensorFlow gives gradients and Keras its optimizers.
 _SCOPES = {
@@ -89,13 +88,15 @@ def profile(step: Callable[[], object], iterations: int, folder: str) -> Profile
     # Python calls are what it traces by itself.
     tf.profiler.experimental.start(folder)
     for number in range(1 + iterations):
-        with tf.profiler.experimental.Trace(_STEP, step_num=number):
+        with tf.profiler.experimental.Trace(OWN_STEP, step_num=number):
             step()
     tf.profiler.experimental.stop()
     (written,) = Path(folder).glob("**/*.xplane.pb")
     space = xplane_pb2.XSpace.FromString(written.read_bytes())
     events = list(_events(space))
-    marks = sorted((begin_ns, end_ns) for name, _, _, begin_ns, end_ns in events if name == _STEP)
+    marks = sorted(
+        (begin_ns, end_ns) for name, _, _, begin_ns, end_ns in events if name == OWN_STEP
+    )
     phases = _phases(
         {(name, type_) for name, shown, *_ in events if (type_ := _operator(name, shown))}
     )

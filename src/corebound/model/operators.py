@@ -16,6 +16,24 @@ from dataclasses import dataclass
 
 from corebound.model.wire import Operator, Profile
 
+# What the iterations of corebound's own profiles are marked with.
+OWN_STEP = "corebound.step"
+# What torch itself marks within a step, by how the mark's name begins.
+_TORCH_PHASES = {
+    "autograd::engine::evaluate_function": "backward",
+    "Optimizer.": "update",
+    "enumerate(DataLoader)": "data",
+}
+
+
+def phase_in_torch(name: str) -> str | None:
+    """What an event of torch's profiler is for, by its name; None where that does not tell.
+
+    >>> phase_in_torch("Optimizer.step#SGD.step")
+    'update'
+    """
+    return next((phase for start, phase in _TORCH_PHASES.items() if name.startswith(start)), None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:

@@ -19,8 +19,8 @@ from corebound.workloads.hourglass import (
     Shape,
     require_finite,
     require_heats,
-    require_learning,
 )
+from corebound.workloads.learning import require_learning
 
 Layer = Callable[[tf.Tensor], tf.Tensor]
 

@@ -18,7 +18,8 @@ from corebound.workloads import cpu_time
 from corebound.workloads.image_files_pytorch import photographs
 from corebound.workloads.image_training_pytorch import classifier
 from corebound.workloads.inference_pytorch import require_sound
-from corebound.workloads.training_pytorch import require_learning, train
+from corebound.workloads.learning import require_learning
+from corebound.workloads.training_pytorch import train
 
 FILES = 64
 

@@ -22,21 +22,16 @@ DEVIATIONS = np.array((0.229, 0.224, 0.225), dtype=np.float32)
 # How many classes an answer names.
 TOP = 5
 
-# A worker of the server finds here what it is to do; servers hand their environment on.
-IMAGE = "COREBOUND_SERVED_IMAGE"
-THREADS = "COREBOUND_SERVED_THREADS"
-REPORTS = "COREBOUND_SERVED_REPORTS"
-
 
 def set_threads() -> None:
     """Size the pool as the cell asks, before a model is loaded; else leave it alone."""
-    if asked := os.environ.get(THREADS):
+    if asked := os.environ.get(wire.SERVED_THREADS):
         torch.set_num_threads(int(asked))
 
 
 def prepare(jpeg: bytes) -> torch.Tensor:
     """Decode one JPEG, of any size, to 1×3×side×side normalised numbers."""
-    side = int(os.environ[IMAGE])
+    side = int(os.environ[wire.SERVED_IMAGE])
     with Image.open(io.BytesIO(jpeg)) as picture:
         pixels = np.asarray(picture.convert("RGB").resize((side, side)), dtype=np.float32)
     scaled = (pixels / 255 - MEANS) / DEVIATIONS
@@ -56,9 +51,9 @@ def report() -> None:
     The runner cannot ask a worker of a server, so the worker says unasked how many
     threads it has and which variables reached it. Whole or not at all.
     """
-    folder = Path(os.environ[REPORTS])
+    folder = Path(os.environ[wire.SERVED_REPORTS])
     described = pytorch_adapter.describe()
-    server = os.environ.get("COREBOUND_SERVED_BY", "")
+    server = os.environ.get(wire.SERVED_BY, "")
     versions = dict(described["versions"])
     if server:
         versions[server] = importlib.import_module("importlib.metadata").version(server)

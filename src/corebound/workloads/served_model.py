@@ -17,6 +17,7 @@ import torch
 from PIL import Image
 
 from corebound.frameworks import pytorch_adapter
+from corebound.model import wire
 from corebound.workloads import served_classifier
 
 # What a camera sends after a site has scaled it: some 110 KB as JPEG.
@@ -31,7 +32,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--out", type=Path, required=True)
     asked = parser.parse_args()
-    os.environ[served_classifier.IMAGE] = str(asked.image)
+    os.environ[wire.SERVED_IMAGE] = str(asked.image)
     torch.manual_seed(asked.seed)
     jpeg = picture(asked.seed)
     network = getattr(pytorch_adapter.torchvision().models, asked.model)(weights=None).eval()

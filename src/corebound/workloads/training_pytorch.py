@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 
-from corebound.worker.workload import WorkloadError
+from corebound.workloads.learning import require_learning
 
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
@@ -83,16 +82,3 @@ def train(
     found.backward()
     optimizer.step()
     return found.detach()
-
-
-def require_learning(before: float, after: float) -> None:
-    """Refuse a step that did not train.
-
-    Raises:
-        WorkloadError: a loss is not finite, or it did not fall.
-    """
-    if not (math.isfinite(before) and math.isfinite(after) and after < before):
-        raise WorkloadError(
-            what=f"the loss went from {before:g} to {after:g} over a training step.",
-            mend="Timings of a wrong result mean nothing: check the build of torch.",
-        )
