@@ -6,12 +6,11 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-import corebound
 from corebound.launch.launch import Order, Outcome, launch
 from corebound.launch.supervise import Supervision
 from corebound.launch.supervisor import processes_below
@@ -22,20 +21,6 @@ from corebound.model.wire import Request
 WORKLOADS = Path(__file__).parent.parent / "data" / "workloads"
 CPUS = sorted(os.sched_getaffinity(0))
 two_cpus = pytest.mark.skipif(len(CPUS) < 2, reason="needs two CPUs to move between")
-
-
-@pytest.fixture
-def scratch(tmp_path: Path) -> Path:
-    library = tmp_path / "run" / "library"
-    library.mkdir(parents=True)
-    (library / "corebound").symlink_to(Path(corebound.__file__).parent)
-    return tmp_path / "run"
-
-
-@pytest.fixture
-def supervision(scratch: Path) -> Iterator[Supervision]:
-    with Supervision(scratch) as supervision:
-        yield supervision
 
 
 Launcher = Callable[..., Outcome]

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,20 +19,16 @@ import pytest
 
 import corebound
 from corebound.launch.launch import Outcome
-from corebound.launch.supervise import Supervision
 from corebound.launch.supervisor import processes_below
 from corebound.model.plan import Command
-from corebound.planning.assemble import Means, Planned, assemble
-from corebound.planning.expand import expand
-from corebound.planning.load import load_document
-from corebound.runner.serving import serving_order
 from corebound.serving import torchserve
+from corebound.serving.order import ServingOrder
 from corebound.serving.server import ServedModel, free_ports
-from corebound.serving.session import ServingOrder, serve
 from corebound.stats import latency
 from corebound.store import jsonl
 from corebound.topology import probe
 from made_environments import python_of
+from serving_launches import Serve, words_of
 
 pytestmark = [
     pytest.mark.frameworks,
@@ -45,90 +40,10 @@ two_cpus = pytest.mark.skipif(
 )
 
 
-@pytest.fixture
-def scratch(tmp_path: Path) -> Path:
-    library = tmp_path / "run" / "library"
-    library.mkdir(parents=True)
-    (library / "corebound").symlink_to(Path(corebound.__file__).parent)
-    return tmp_path / "run"
-
-
-@pytest.fixture
-def supervision(scratch: Path) -> Iterator[Supervision]:
-    with Supervision(scratch) as supervision:
-        yield supervision
-
-
-Serve = Callable[..., Outcome]
-
-
-@pytest.fixture
-def served(scratch: Path, supervision: Supervision) -> Serve:
-    """Launch one server; `change` may spoil its order, `tick` disturb it as it works."""
-
-    def served(
-        *,
-        server: str = "torchserve",
-        iterations: int = 40,
-        change: Callable[[ServingOrder], ServingOrder] = lambda order: order,
-        tick: Callable[[], None] = lambda: None,
-        timeout_s: float = 120.0,
-        parameters: Mapping[str, Any] | None = None,
-        **settings: Any,
-    ) -> Outcome:
-        traffic = parameters or {"concurrency": 4}
-        (scratch / "launch").mkdir()
-        order = serving_order(
-            planned(
-                server,
-                parameters={"model": "resnet18", "image": 64, **traffic},
-                measure={
-                    "iterations": iterations,
-                    "warmup": {"iterations": 8},
-                    "timeout_s": timeout_s,
-                },
-                **settings,
-            ),
-            scratch / "library",
-            scratch / "launch",
-        )
-        outcome = serve(change(order), supervision, tick)
-        shutil.rmtree(scratch / "launch")
-        return outcome
-
-    return served
-
-
-def planned(server: str, **document: Any) -> Planned:
-    """The only cell of a scenario that serves, on this host."""
-    python = python_of(server)
-    scenario = load_document(
-        {
-            "schema": 1,
-            "name": "s",
-            "title": "S",
-            "question": "Q?",
-            "workload": "image-serving",
-            "environment": server,
-            "workers": 2,
-            **document,
-        },
-        "s.yaml",
-    )
-    means = Means(
-        topology=probe.live(),
-        tools=frozenset({"taskset", "numactl", "java"}),
-        pythons={server: str(python)},
-    )
-    (one,) = assemble(scenario, expand(scenario, "s"), means, folder="", profile=None, seed=1)
-    return one
-
-
 def processes_of_servers() -> list[str]:
-    found = subprocess.run(
-        ("ps", "-ww", "-eo", "args"), capture_output=True, text=True, check=True
-    ).stdout.splitlines()
-    return [line for line in found if "torchserve" in line or "served_classifier" in line]
+    """Servers and their workers among what this test has started."""
+    words = [words_of(pid).decode(errors="replace") for pid in processes_below(os.getpid())]
+    return [line for line in words if "torchserve" in line or "served_classifier" in line]
 
 
 def sent(outcome: Outcome) -> int:
@@ -152,26 +67,6 @@ def test_pinned_workers_have_cores_and_a_thread_of_their_own(served: Serve) -> N
     assert processes_of_servers() == []
 
 
-@two_cpus
-def test_pinning_that_did_not_take_effect_is_invalid_with_the_evidence(served: Serve) -> None:
-    def unpinned(order: ServingOrder) -> ServingOrder:
-        # As where the launcher finds neither numactl nor taskset, and goes on without.
-        made = order.server
-
-        def without(model: ServedModel, reports: Path) -> Any:
-            server = made(model, reports)
-            assert isinstance(server, torchserve.TorchServe)
-            server.pinned = None
-            return server
-
-        return replace(order, server=without)
-
-    outcome = served(binding="launcher", change=unpinned)
-
-    assert outcome.status == "invalid"
-    assert any("its slot is" in one for one in outcome.evidence)
-
-
 def test_threads_asked_for_reach_each_worker(served: Serve) -> None:
     outcome = served(threads=1)
 
@@ -188,22 +83,6 @@ def test_a_second_server_in_the_same_harness(served: Serve) -> None:
     assert outcome.served is not None
     assert outcome.served.cpu_ns > 0
     assert [worker.threads_used for worker in outcome.workers] == [1, 1]
-
-
-@pytest.mark.skipif(shutil.which("ab") is None, reason="ab is what ours is compared with")
-def test_figures_agree_with_those_of_apachebench(served: Serve) -> None:
-    """Side by side on the same set-up; within a factor of two, for the host is not ours alone."""
-    ours = served(threads=1, iterations=120)
-    theirs = served(threads=1, iterations=120, parameters={"concurrency": 4, "client": "ab"})
-
-    assert ours.served is not None
-    assert theirs.served is not None
-    one = latency.percentiles(ours.served.answered.latencies)
-    two = latency.percentiles(theirs.served.answered.latencies)
-    assert one is not None
-    assert two is not None
-    assert 0.5 < one.p50_ns / two.p50_ns < 2
-    assert 0.5 < ours.served.answered.duration_ns / theirs.served.answered.duration_ns < 2
 
 
 def test_a_server_that_stalls_cannot_hide_it_from_requests_at_a_rate(served: Serve) -> None:
@@ -365,13 +244,15 @@ def test_startup_that_takes_too_long_is_timed_out(served: Serve) -> None:
     assert processes_of_servers() == []
 
 
-def test_nothing_survives_a_runner_that_is_killed(tmp_path: Path) -> None:
-    python_of("torchserve")
+@pytest.mark.parametrize("server", ["torchserve", "litserve"])
+def test_nothing_survives_a_runner_that_is_killed(tmp_path: Path, server: str) -> None:
+    python_of(server)
     (tmp_path / "s.yaml").write_text(
         "schema: 1\nname: s\ntitle: S\nquestion: Q?\nworkload: image-serving\n"
-        "environment: torchserve\nworkers: 2\nthreads: 1\n"
+        f"environment: {server}\nworkers: 2\nthreads: 1\n"
         "parameters: {model: resnet18, image: 64, concurrency: 4}\n"
-        "measure: {warmup: {iterations: 8}, iterations: 100000, launches: {min: 2, max: 2}}\n"
+        "measure: {relaunch_disturbed: 0, warmup: {iterations: 8}, iterations: 100000,"
+        " launches: {min: 2, max: 2}}\n"
     )
     runner = subprocess.Popen(
         (sys.executable, "-m", "corebound", "run", "s.yaml", "--unlocked"),
@@ -379,18 +260,23 @@ def test_nothing_survives_a_runner_that_is_killed(tmp_path: Path) -> None:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
+    started: set[int] = set()
     try:
         deadline = time.monotonic() + 90
-        while not any("model_service_worker" in line for line in processes_of_servers()):
+        # The generator comes once every worker is ready.
+        while not any(b"corebound.serving.generator" in words_of(pid) for pid in started):
             assert time.monotonic() < deadline
             time.sleep(0.2)
+            started = set(processes_below(runner.pid))
     finally:
         runner.kill()
         runner.wait()
 
+    # The supervisor, the server with its workers, the generator.
+    assert len(started) >= 5
     deadline = time.monotonic() + 15
-    while processes_of_servers() and time.monotonic() < deadline:
+    while any(words_of(pid) for pid in started) and time.monotonic() < deadline:
         time.sleep(0.2)
-    assert processes_of_servers() == []
+    assert [words_of(pid) for pid in started if words_of(pid)] == []
     (file,) = jsonl.files(tmp_path / "reports" / "records")
     assert jsonl.read(file).launches == ()

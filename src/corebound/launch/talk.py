@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 from dataclasses import replace
 
+from corebound.launch.pipes import Pipes
 from corebound.model import wire
 from corebound.model.record import OperatorProfile, ThreadEvidence, Worker
+from corebound.model.telemetry import Counters
 from corebound.model.topology import CpuId
 
 
 class Talk:
-    """Two pipes to one worker, and all that it has said."""
+    """All that one worker has said, over two pipes to it."""
 
     def __init__(self, request: wire.Request) -> None:
-        """Open the pipes; the request is in them before the worker starts."""
-        request_read, self._orders = os.pipe()
-        self._reply, reply_write = os.pipe()
-        os.set_blocking(self._reply, False)
-        self.theirs = (request_read, reply_write)
+        """Open the pipes."""
+        self._pipes = Pipes()
         self._request = request
-        self._rest = b""
         self._began_ns: int | None = None
         self._left_ns: int | None = None
         self._wall_ns: list[int] = []
@@ -30,33 +27,38 @@ class Talk:
         self._phases: dict[str, int] = {}
         self._profile: wire.Profile | None = None
         self.pid = 0
-        self.open = True
         self.ready: wire.Ready | None = None
         self.end: wire.End | None = None
         self.failure: wire.Failure | None = None
 
+    @property
+    def theirs(self) -> tuple[int, int]:
+        """What the worker is to find as its descriptors 3 and 4."""
+        return self._pipes.theirs
+
+    @property
+    def open(self) -> bool:
+        """Whether it may still say something."""
+        return self._pipes.open
+
     def fileno(self) -> int:
         """Readable when the worker has spoken."""
-        return self._reply
+        return self._pipes.fileno()
 
     def started(self, pid: int) -> None:
         """The worker runs: give it its request, and keep our own ends only."""
         self.pid = pid
         self._began_ns = time.monotonic_ns()
-        for descriptor in self.theirs:
-            os.close(descriptor)
-        self.theirs = (-1, -1)
-        self._order(wire.encode(self._request))
+        self._pipes.keep_ours()
+        self._pipes.send(wire.encode(self._request))
 
     def go(self) -> None:
         """Tell it to start its loop."""
-        self._order(wire.GO)
+        self._pipes.send(wire.GO)
 
     def part(self) -> None:
         """Tell it that nothing more is wanted."""
-        if self._orders >= 0:
-            os.close(self._orders)
-            self._orders = -1
+        self._pipes.part()
 
     def left(self) -> None:
         """It has been seen to end; only the first time counts."""
@@ -64,16 +66,8 @@ class Talk:
 
     def hear(self) -> None:
         """Take in what it has said so far."""
-        while self.open:
-            try:
-                data = os.read(self._reply, 1 << 16)
-            except BlockingIOError:
-                return
-            self.open = bool(data)
-            self._rest += data
-            *lines, self._rest = self._rest.split(b"\n")
-            for line in lines:
-                self._take(line)
+        for line in self._pipes.lines():
+            self._take(line)
 
     def hear_out(self) -> None:
         """Take in all it said before it ended."""
@@ -121,6 +115,7 @@ class Talk:
         threads: tuple[ThreadEvidence, ...],
         peak_rss_bytes: int | None,
         node_bytes: dict[int, int],
+        counters: Counters | None,
     ) -> Worker:
         """All that was said and seen, as it is kept."""
         known = described(
@@ -130,6 +125,7 @@ class Talk:
             threads=threads,
             peak_rss_bytes=peak_rss_bytes,
             node_bytes=node_bytes,
+            counters=counters,
         )
         return replace(
             known,
@@ -141,17 +137,7 @@ class Talk:
 
     def close(self) -> None:
         """Give back every descriptor; the worker hears that it is to leave."""
-        self.part()
-        for descriptor in (self._reply, *self.theirs):
-            if descriptor >= 0:
-                os.close(descriptor)
-        self._reply, self.theirs, self.open = -1, (-1, -1), False
-
-    def _order(self, data: bytes) -> None:
-        try:
-            os.write(self._orders, data)
-        except BrokenPipeError:
-            return  # it has ended, which its exit will tell
+        self._pipes.close()
 
     def _take(self, line: bytes) -> None:
         try:
@@ -185,6 +171,7 @@ def described(
     threads: tuple[ThreadEvidence, ...],
     peak_rss_bytes: int | None,
     node_bytes: dict[int, int],
+    counters: Counters | None,
 ) -> Worker:
     """What a worker says of itself and what is seen of it; it has no samples yet."""
     return Worker(
@@ -203,6 +190,7 @@ def described(
         threads=threads,
         peak_rss_bytes=peak_rss_bytes,
         node_bytes=node_bytes,
+        counters=counters,
     )
 
 

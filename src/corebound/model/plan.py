@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from corebound.model.topology import CpuId, NodeId
@@ -83,6 +83,8 @@ class Cell:
             names it; None: the one that is checked out, or none at all.
         env: Environment variables the scenario adds, by name.
         where: `file:line` of the scenario, so any later stage can name it.
+        unsaid: Axes on which all cells that it stands among have one value: names leave
+            them out, its key has them all the same.
     """
 
     scenario: str
@@ -97,6 +99,7 @@ class Cell:
     where: str
     gpus: int = 0
     commit: str | None = None
+    unsaid: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def key(self) -> str:
@@ -105,8 +108,13 @@ class Cell:
 
     @property
     def label(self) -> str:
-        """The same for the eye, where the axes are named beside it: `none, 2`."""
-        return ", ".join(value for _, value in self.axes) or "default"
+        """What tells it apart, for the eye, where the axes are named beside it: `none, 2`."""
+        return ", ".join(value for _, value in self.said) or "default"
+
+    @property
+    def said(self) -> tuple[tuple[str, str], ...]:
+        """The axes that its name shows, with its values."""
+        return tuple(pair for pair in self.axes if pair[0] not in self.unsaid)
 
     @property
     def id(self) -> str:

@@ -229,6 +229,8 @@ class Worker:
     iteration does, counted by unit; empty where the workload does not say.
     `node_bytes` is its own memory by node, as its iterations ended; empty where the
     kernel does not say. `disturbed` are the iterations that something outside disturbed.
+    `counters` is what the hardware counted of it and what it started; None where it did
+    not, for which the launch's counters have the reason.
     """
 
     slot: int
@@ -248,6 +250,7 @@ class Worker:
     node_bytes: dict[int, int] = field(default_factory=dict)
     work: dict[str, float] = field(default_factory=dict)
     disturbed: tuple[Marked, ...] = ()
+    counters: Counters | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

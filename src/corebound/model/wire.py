@@ -29,6 +29,14 @@ STEERING = (
     "MALLOC_", "DNNL_", "ONEDNN_", "CUDA_VISIBLE_DEVICES",
 )  # fmt: skip
 
+# The variables by which a server's workers learn what they are to do, for servers hand their
+# environment on: the size of images, threads (where any are asked for), the server's
+# distribution, and the folder that each tells in what it got.
+SERVED_IMAGE = "COREBOUND_SERVED_IMAGE"
+SERVED_THREADS = "COREBOUND_SERVED_THREADS"
+SERVED_BY = "COREBOUND_SERVED_BY"
+SERVED_REPORTS = "COREBOUND_SERVED_REPORTS"
+
 # One message stays well under what a reader should have to buffer.
 SAMPLES_A_MESSAGE = 10_000
 

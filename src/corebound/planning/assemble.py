@@ -25,7 +25,7 @@ class Planned:
 
     Exactly one of `placement` and `unfit` is None. `unprofiled` says why its
     operators cannot be profiled, where that is so. Of a server there is one command,
-    and `traffic` instead of requests.
+    and instead of requests there are `traffic` and `python`, its environment's interpreter.
     """
 
     cell: Cell
@@ -36,6 +36,7 @@ class Planned:
     unfit: Unfit | None
     unprofiled: Unfit | None = None
     traffic: Traffic | None = None
+    python: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +108,7 @@ def _planned(
             unfit=None,
             unprofiled=unprofiled(scenario, cell),
             traffic=traffic_of(cell, measure, seed=seed),
+            python=python,
         )
     return Planned(
         cell=cell,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any, get_args
@@ -51,12 +52,23 @@ def expand(scenario: Scenario, path: str, profile: ProfileName | None = None) ->
     where = path if scenario.line is None else f"{path}:{scenario.line}"
     change = scenario.profiles.get(profile) if profile else None
     if change is None:
-        return tuple(_cell(point, scenario, where) for point in points(scenario))
+        return told_apart([_cell(point, scenario, where) for point in points(scenario)])
     parameters = {**scenario.parameters, **change.parameters}
     changed = scenario.model_copy(update={"parameters": parameters})
     cells = tuple(_cell(point, changed, where) for point in points(changed))
     wanted = {cell for one in change.only for cell in matching(one, cells)}
-    return tuple(cell for cell in cells if cell in wanted) if change.only else cells
+    return told_apart([cell for cell in cells if cell in wanted] if change.only else cells)
+
+
+def told_apart(cells: Sequence[Cell]) -> tuple[Cell, ...]:
+    """The cells, whose names leave out the axes on which all of them have one value.
+
+    A single cell has no other to be told from: its name has every axis.
+    """
+    values = [dict(cell.axes) for cell in cells]
+    axes = dict.fromkeys(axis for one in values for axis in one)
+    unsaid = tuple(axis for axis in axes if len({one.get(axis) for one in values}) == 1)
+    return tuple(replace(cell, unsaid=unsaid if len(cells) > 1 else ()) for cell in cells)
 
 
 def _cell(point: Point, scenario: Scenario, where: str) -> Cell:

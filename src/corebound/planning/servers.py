@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import get_args
 
+from corebound.model import wire
 from corebound.model.measure import Measure, WarmupIterations
 from corebound.model.plan import Cell, Framework, Placement, Scalar
 from corebound.model.traffic import OPEN, Client, Shape, Traffic
@@ -20,11 +21,6 @@ PORT_FILE = "port"
 SERVERS: frozenset[Framework] = frozenset({"torchserve", "litserve"})
 # Which of them places its workers itself under `binding: launcher`.
 PINNING: frozenset[Framework] = frozenset({"torchserve"})
-
-# Variables by which a server's workers learn what they are to do.
-IMAGE = "COREBOUND_SERVED_IMAGE"
-THREADS = "COREBOUND_SERVED_THREADS"
-SERVED_BY = "COREBOUND_SERVED_BY"
 
 # Requests sent before those that count, where the scenario does not say: a worker's
 # first calls trace and allocate, and Java compiles what it has run some hundred times.
@@ -69,8 +65,9 @@ def server_environment(cell: Cell, placement: Placement) -> dict[str, str]:
     a call of `torch.set_num_threads`, as the study has it.
     """
     threads = placement.threads if cell.threads.intra_op is None else cell.threads.intra_op
-    told = {IMAGE: str(dict(cell.parameters)["image"]), SERVED_BY: cell.framework}
-    return told if threads is None else told | {THREADS: str(threads)}
+    image = str(dict(cell.parameters)["image"])
+    told = {wire.SERVED_IMAGE: image, wire.SERVED_BY: cell.framework}
+    return told if threads is None else told | {wire.SERVED_THREADS: str(threads)}
 
 
 def traffic_of(cell: Cell, measure: Measure, *, seed: int) -> Traffic:

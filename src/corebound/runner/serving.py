@@ -14,8 +14,8 @@ from corebound.planning.assemble import Planned
 from corebound.planning.choose import hands_out
 from corebound.serving.litserve import LitServe
 from corebound.serving.models import served_model
+from corebound.serving.order import ServingOrder
 from corebound.serving.server import ServedModel, Server
-from corebound.serving.session import ServingOrder
 from corebound.serving.torchserve import TorchServe
 
 
@@ -28,9 +28,9 @@ def serving_order(planned: Planned, python_path: Path, scratch: Path) -> Serving
         scratch: An empty folder for the launch.
     """
     cell, placement, traffic = planned.cell, planned.placement, planned.traffic
-    if placement is None or traffic is None:
-        raise ValueError("an unfit cell is skipped, and a server has traffic")
-    python = environment.python_of(cell.environment, Path.cwd())
+    if placement is None or traffic is None or planned.python is None:
+        raise ValueError("an unfit cell is skipped, and a server has traffic and an interpreter")
+    python = Path(planned.python)
     parameters = dict(cell.parameters)
     return ServingOrder(
         placement=placement,

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 
 from corebound.launch import proof
 from corebound.launch.talk import described
-from corebound.launch.telemetry import Watch
+from corebound.launch.watching import Watching
 from corebound.model import wire
 from corebound.model.plan import Command, Placement
 from corebound.model.record import ThreadEvidence, Worker
+from corebound.model.serving import Served
+from corebound.serving import bottleneck
+from corebound.serving.order import ServingOrder
 
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
@@ -26,14 +30,19 @@ def reported(folder: Path, pid: int) -> wire.Ready | None:
 
 
 def workers(
-    watches: Sequence[Watch], placement: Placement, folder: Path, threads_asked: int | None
+    watching: Watching, placement: Placement, folder: Path, threads_asked: int | None
 ) -> tuple[Worker, ...]:
     """A worker for each process that was watched, in the order of their slots.
+
+    The watching is closed; without any process there is no worker.
 
     Which of them is of which slot is the server's affair: each gets the one whose
     CPUs it is seen to have, as far as that can be told.
     """
-    seen = [(watch, watch.close()) for watch in watches]
+    if not watching.watches:
+        return ()
+    counted = watching.counted.workers if watching.counted else ()
+    seen = list(zip_longest(watching.watches, watching.threads, counted))
     # Slots and workers sorted by their CPUs pair up wherever they pair at all.
     order = sorted(range(len(placement.slots)), key=lambda slot: placement.slots[slot].cpus)
     by_cpus = sorted(seen, key=lambda one: (_allowed(one[1]), one[0].root))
@@ -45,10 +54,34 @@ def workers(
             threads=threads,
             peak_rss_bytes=watch.peak_rss_bytes,
             node_bytes=watch.node_bytes,
+            counters=counters,
         )
-        for slot, (watch, threads) in zip(order, by_cpus, strict=True)
+        for slot, (watch, threads, counters) in zip(order, by_cpus, strict=True)
     )
     return tuple(sorted(made, key=lambda worker: worker.slot))
+
+
+_LOG = "The launch's log says what the server made of its configuration."
+_LAUNCHER = (
+    "The launch's log says what its CPU launcher did. To bind, that needs `numactl`"
+    " (`apt-get install numactl`) or `taskset`, the environment's own `python` first on its PATH,"
+    " and all these CPUs in the cpuset of the container."
+)
+_GENERATOR = (
+    "Leave the load generator CPUs of its own (a binding, or fewer workers), or ask for fewer"
+    " requests at a time."
+)
+
+
+def held_against(
+    order: ServingOrder, served: Served, found: Sequence[Worker]
+) -> tuple[tuple[str, ...], str]:
+    """Everything that makes a launch invalid, and what the user may do about it."""
+    of_set_up = against(order.placement, order.command, found)
+    of_generator = bottleneck.against(served.answered, order.traffic, len(order.generator_cpus))
+    if not of_set_up:
+        return of_generator, _GENERATOR
+    return (*of_set_up, *of_generator), _LAUNCHER if order.placement.bound else _LOG
 
 
 def against(placement: Placement, command: Command, found: Sequence[Worker]) -> tuple[str, ...]:

@@ -25,7 +25,9 @@ class LateError(Exception):
 class Speaker(Protocol):
     """Something that may say something while it is waited for."""
 
-    open: bool
+    @property
+    def open(self) -> bool:
+        """Whether it may still."""
 
     def fileno(self) -> int:
         """Readable when it has."""

@@ -12,10 +12,6 @@ from corebound.errors import CoreboundError
 
 LOOPBACK = "127.0.0.1"
 
-# Where a worker of the server finds the folder that it tells what it got in; the same
-# word stands in `workloads.served_classifier`, which runs on its side.
-REPORTS = "COREBOUND_SERVED_REPORTS"
-
 
 class ServerError(CoreboundError):
     """A server cannot do its work; the launch's record says why."""

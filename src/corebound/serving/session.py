@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Collection, Sequence
 
 from corebound.errors import CoreboundError
 from corebound.launch.launch import GRACE_S, Outcome
 from corebound.launch.log import tail
 from corebound.launch.supervise import Supervision
 from corebound.launch.supervisor import processes_below
-from corebound.launch.telemetry import Watch
-from corebound.model.plan import Command, Placement
+from corebound.launch.watching import Watching
+from corebound.model import wire
+from corebound.model.plan import Command
 from corebound.model.record import Status, Worker
 from corebound.model.serving import Served
-from corebound.model.topology import CpuId
-from corebound.model.traffic import GeneratorOrder, Traffic
-from corebound.serving import bottleneck, evidence
-from corebound.serving.models import Execute
+from corebound.model.traffic import GeneratorOrder
+from corebound.serving import evidence
+from corebound.serving.order import ServingOrder
 from corebound.serving.processes import ASK_EVERY_S, LateError, Processes
 from corebound.serving.server import (
     LOOPBACK,
-    REPORTS,
-    ServedModel,
     Server,
     ServerError,
     ServerWorker,
@@ -39,37 +35,6 @@ STOP_S = 20.0
 MOST_ERRORS = 0.01
 
 GENERATOR = ("-m", "corebound.serving.generator")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServingOrder:
-    """Everything one launch of a server needs, resolved.
-
-    Attributes:
-        placement: A slot for each of the server's workers.
-        command: What starts the server.
-        model: Finds or makes what is served, given what executes a command.
-        server: Makes the server, given that and the folder workers report to.
-        traffic: What is sent to it.
-        generator: The interpreter that the generator runs in.
-        generator_cpus: Where it may run.
-        threads_asked: What each worker's pool has to have; None: anything.
-        timeout_s: Deadline for all of it, from the start.
-        python_path: A folder that holds the package `corebound` and nothing else.
-        scratch: An empty folder, which the caller removes.
-    """
-
-    placement: Placement
-    command: Command
-    model: Callable[[Execute], ServedModel]
-    server: Callable[[ServedModel, Path], Server]
-    traffic: Traffic
-    generator: Path
-    generator_cpus: tuple[CpuId, ...]
-    threads_asked: int | None
-    timeout_s: float
-    python_path: Path
-    scratch: Path
 
 
 def serve(order: ServingOrder, supervision: Supervision, tick: Callable[[], None]) -> Outcome:
@@ -104,7 +69,7 @@ class _Session:
             timeout_s=order.timeout_s,
         )
         self._talk = GeneratorTalk()
-        self._watches: list[Watch] = []
+        self._watching = self._watch(())
         self._served: Served | None = None
 
     def run(self) -> Outcome:
@@ -117,16 +82,16 @@ class _Session:
         except CoreboundError as error:
             status, reason = "failed", (f"in `{self._doing}`: {error.what}", error.mend)
         finally:
+            self._watching.close()
             self._talk.close()
             strays = self._supervision.end(grace_s=GRACE_S)
         workers = self._workers()
-        against = self._against(workers) if status == "ok" else ()
+        against: tuple[str, ...] = ()
+        if status == "ok" and self._served is not None:
+            against, mend = evidence.held_against(self._order, self._served, workers)
         if against:
             status = "invalid"
-            reason = (
-                "it did not run as it was asked to: " + "; ".join(against) + ".",
-                "The launch's log says what the server made of its configuration.",
-            )
+            reason = ("it did not run as it was asked to: " + "; ".join(against) + ".", mend)
         duration_ns = time.monotonic_ns() - self._began_ns
         return Outcome(
             status=status,
@@ -135,12 +100,14 @@ class _Session:
             evidence=against,
             duration_ns=duration_ns,
             overhead_ns=duration_ns - self._alive_ns,
-            looks=sum(watch.looks for watch in self._watches),
-            look_ns=sum(watch.look_ns for watch in self._watches),
+            looks=self._watching.looks,
+            look_ns=self._watching.look_ns,
             workers=workers,
             strays=strays,
             log=tail(self._processes.log),
             served=self._served,
+            host=self._watching.host,
+            counters=self._watching.counted.whole if self._watching.counted else None,
         )
 
     def _serve(self) -> None:
@@ -150,7 +117,7 @@ class _Session:
         model = self._order.model(self._processes.execute)
         server = self._order.server(model, self._reports)
         self._doing = "startup"
-        needs = {REPORTS: str(self._reports), **server.write(self._processes.folder)}
+        needs = {wire.SERVED_REPORTS: str(self._reports), **server.write(self._processes.folder)}
         started_ns = time.monotonic_ns()
         root = self._processes.spawn(self._order.command, needs=needs)
         try:
@@ -224,26 +191,39 @@ class _Session:
 
     def _measure(self, root: int, ready: Sequence[ServerWorker]) -> int:
         """Let the generator measure, and watch; the CPU time that the server took."""
-        self._watches = [Watch(one.pid) for one in ready if one.pid is not None]
-        for watch in self._watches:
-            watch.look(search=True)
-        before_ns = evidence.cpu_ns({root, *processes_below(root)})
-        for watch in self._watches:
-            watch.mark()
+
+        def tree() -> Collection[int]:
+            return (root, *processes_below(root))
+
+        self._watching = self._watch([one.pid for one in ready if one.pid is not None], tree)
+        self._watching.begin()
+        before_ns = evidence.cpu_ns(tree())
+        self._watching.mark()
         self._talk.go()
         self._listen(lambda: self._talk.answered is not None)
-        after_ns = evidence.cpu_ns({root, *processes_below(root)})
-        for watch in self._watches:
-            watch.look(search=True)
+        after_ns = evidence.cpu_ns(tree())
+        self._watching.end()
         return sum(time_ns - before_ns.get(pid, 0) for pid, time_ns in after_ns.items())
+
+    def _watch(
+        self, pids: Sequence[int], beside: Callable[[], Collection[int]] = tuple
+    ) -> Watching:
+        """Watch workers; what the server has `beside` them is counted as its tree's too."""
+        return Watching(
+            pids,
+            self._order.placement,
+            self._supervision,
+            scratch=self._order.scratch,
+            counting=self._order.counting,
+            beside=beside,
+        )
 
     def _listen(self, done: Callable[[], bool]) -> None:
         """Listen to the generator, and look from time to time, until `done`."""
         while not done():
-            pause_s = max((watch.pause_s for watch in self._watches), default=ASK_EVERY_S)
+            pause_s = self._watching.pause_s if self._watching.watches else ASK_EVERY_S
             if not self._processes.wait(pause_s, self._talk):
-                for watch in self._watches:
-                    watch.look()
+                self._watching.look()
             code = self._processes.exit_code(self._talk.pid)
             if code is not None:
                 self._talk.hear()
@@ -274,15 +254,4 @@ class _Session:
 
     def _workers(self) -> tuple[Worker, ...]:
         order = self._order
-        if not self._watches:
-            return ()
-        return evidence.workers(self._watches, order.placement, self._reports, order.threads_asked)
-
-    def _against(self, workers: Sequence[Worker]) -> tuple[str, ...]:
-        order = self._order
-        if self._served is None:
-            return ()
-        return (
-            *evidence.against(order.placement, order.command, workers),
-            *bottleneck.against(self._served.answered, order.traffic, len(order.generator_cpus)),
-        )
+        return evidence.workers(self._watching, order.placement, self._reports, order.threads_asked)

@@ -2,37 +2,40 @@
 
 from __future__ import annotations
 
-import os
-
+from corebound.launch.pipes import Pipes
 from corebound.model import traffic, wire
 from corebound.model.traffic import Answered, GeneratorOrder, Warmed
 
 
 class GeneratorTalk:
-    """Two pipes to one generator, and all that it has said."""
+    """All that one generator has said, over two pipes to it."""
 
     def __init__(self) -> None:
-        order_read, self._orders = os.pipe()
-        self._reply, reply_write = os.pipe()
-        os.set_blocking(self._reply, False)
-        self.theirs = (order_read, reply_write)
-        self._rest = b""
+        """Open the pipes."""
+        self._pipes = Pipes()
         self.pid = 0
-        self.open = True
         self.warmed: Warmed | None = None
         self.answered: Answered | None = None
         self.failure: wire.Failure | None = None
 
+    @property
+    def theirs(self) -> tuple[int, int]:
+        """What the generator is to find as its descriptors 3 and 4."""
+        return self._pipes.theirs
+
+    @property
+    def open(self) -> bool:
+        """Whether it may still say something."""
+        return self._pipes.open
+
     def fileno(self) -> int:
         """Readable when the generator has spoken."""
-        return self._reply
+        return self._pipes.fileno()
 
     def started(self, pid: int, order: GeneratorOrder) -> None:
         """The generator runs: give it its order, and keep our own ends only."""
         self.pid = pid
-        for descriptor in self.theirs:
-            os.close(descriptor)
-        self.theirs = (-1, -1)
+        self._pipes.keep_ours()
         self._order(traffic.encode(order))
 
     def go(self) -> None:
@@ -41,16 +44,8 @@ class GeneratorTalk:
 
     def hear(self) -> None:
         """Take in what it has said so far."""
-        while self.open:
-            try:
-                data = os.read(self._reply, 1 << 16)
-            except BlockingIOError:
-                return
-            self.open = bool(data)
-            self._rest += data
-            *lines, self._rest = self._rest.split(b"\n")
-            for line in lines:
-                self._take(line)
+        for line in self._pipes.lines():
+            self._take(line)
 
     def died(self, code: int) -> None:
         """It ended without a word: say how."""
@@ -60,17 +55,10 @@ class GeneratorTalk:
 
     def close(self) -> None:
         """Close every pipe that is still open; the generator ends once its orders do."""
-        for descriptor in (self._orders, self._reply, *self.theirs):
-            if descriptor >= 0:
-                os.close(descriptor)
-        self._orders = self._reply = -1
-        self.theirs = (-1, -1)
-        self.open = False
+        self._pipes.close()
 
     def _order(self, line: bytes) -> None:
-        try:
-            os.write(self._orders, line)
-        except BrokenPipeError:
+        if not self._pipes.send(line):
             self.hear()  # it has ended: whatever it said last is the reason
 
     def _take(self, line: bytes) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import shutil
 import signal
 from collections.abc import Sequence
 from pathlib import Path
 
+from corebound.host.java import java
 from corebound.model.topology import CpuId
 from corebound.planning.servers import CONFIGURATION, STORE
 from corebound.serving.server import LOOPBACK, ServedModel, ServerError, ServerWorker, free_ports
@@ -62,8 +62,7 @@ class TorchServe:
         Raises:
             ServerError: there is no Java.
         """
-        home = os.environ.get("JAVA_HOME")
-        if shutil.which(str(Path(home) / "bin" / "java") if home else "java") is None:
+        if java() is None:
             raise ServerError(
                 what="TorchServe needs Java, and there is none on this host.",
                 where="torchserve",
@@ -78,6 +77,7 @@ class TorchServe:
         (folder / CONFIGURATION).write_text("".join(lines), encoding="utf-8")
         # Its launcher is looked for with the `python` of PATH (pytorch/serve#3049).
         path = os.pathsep.join((str(self._bin), os.environ.get("PATH", os.defpath)))
+        home = os.environ.get("JAVA_HOME")
         inherited = {"JAVA_HOME": home} if home else {}
         return inherited | {
             "PATH": path,

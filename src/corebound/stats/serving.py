@@ -34,7 +34,7 @@ class ServedCell:
     Attributes:
         launches: How many they are.
         per_s: Requests answered a second.
-        p50_ns, p99_ns: Latencies; p99_9_ns: of all requests of all launches together.
+        p50_ns, p90_ns, p99_ns: Latencies; p99_9_ns: of all requests of all launches together.
         cpu_ns: The server's CPU time for each request.
         errors: Requests without a good answer, of all launches.
         requests: Requests sent, of all launches.
@@ -44,6 +44,7 @@ class ServedCell:
     launches: int
     per_s: Estimate
     p50_ns: Estimate
+    p90_ns: Estimate
     p99_ns: Estimate
     p99_9_ns: int
     cpu_ns: Estimate
@@ -73,10 +74,15 @@ def figure_ns(served: Served) -> float:
     return answered.duration_ns / answered.ok
 
 
+def answered_per_s(launches: Iterable[Launch]) -> float | None:
+    """Requests answered a second, as `ServedCell` has them; None where no launch is `ok`."""
+    good = _good(launches)
+    return _estimate(good, _per_s).value if good else None
+
+
 def summarise_served(launches: Iterable[Launch]) -> ServedCell | None:
     """Take the launches of one cell together; None where none is `ok`."""
-    found = [one.served for one in launches if one.status == "ok" and one.served is not None]
-    good = [one for one in found if one.answered.ok]
+    good = _good(launches)
     if not good:
         return None
     tails = [percentiles(one.answered.latencies) for one in good]
@@ -89,6 +95,7 @@ def summarise_served(launches: Iterable[Launch]) -> ServedCell | None:
         launches=len(good),
         per_s=_estimate(good, _per_s),
         p50_ns=_of([float(tail.p50_ns) for tail in tails if tail]),
+        p90_ns=_of([float(tail.p90_ns) for tail in tails if tail]),
         p99_ns=_of([float(tail.p99_ns) for tail in tails if tail]),
         p99_9_ns=whole.p99_9_ns,
         cpu_ns=_estimate(good, lambda one: max(one.cpu_ns, 1) / one.answered.ok),
@@ -96,6 +103,11 @@ def summarise_served(launches: Iterable[Launch]) -> ServedCell | None:
         requests=errors + sum(one.answered.ok for one in good),
         curve=curve(merged),
     )
+
+
+def _good(launches: Iterable[Launch]) -> list[Served]:
+    found = [one.served for one in launches if one.status == "ok" and one.served is not None]
+    return [one for one in found if one.answered.ok]
 
 
 def _per_s(served: Served) -> float:

@@ -12,6 +12,7 @@ from corebound.report.charts.percentiles import FIRST, Curve, across
 from corebound.report.view.evidence import median_of, migrations
 from corebound.report.view.groups import Group, by_baseline
 from corebound.report.view.page import Label, Tick
+from corebound.report.view.serving_workers import WorkersSeen, reasons, share, workers_seen
 from corebound.report.view.study import CellStudy, Study
 from corebound.report.view.words import count, full_name, label, mode_class
 from corebound.stats.latency import percentiles
@@ -32,12 +33,17 @@ class ServingRow:
     per_s_interval: str
     p50: str
     p50_interval: str
+    p90: str
+    p90_interval: str
     p99: str
     p99_interval: str
     p99_9: str
     cpu: str
     errors: str
     migrations: str
+    overlap: str
+    core_bound: str
+    remote: str
     launches: str
 
 
@@ -79,20 +85,23 @@ def serving(study: Study) -> Serving | None:
     ]
     if not known:
         return None
+    seen = {cell.cell.key: workers_seen(cell, study.run.host) for cell, _ in known}
+    missing = reasons(seen.values())
     return Serving(
         title="Throughput and tail latency",
         lead=(
             "Good answers a second, and what requests took: geometric means over launches with"
             " their 95 % interval; the 99.9th percentile is of all requests of all launches."
-            " Errors are counted, and enter no latency."
+            " Errors are counted, and enter no latency. Overlap: of the time that a core had a"
+            " worker, the share that it had two or more. Core bound: of the slots of its pipeline."
         ),
-        notes=_notes(known),
-        rows=tuple(_row(cell, served) for cell, served in known),
+        notes=(*_notes(known), *((missing,) if missing else ())),
+        rows=tuple(_row(cell, served, seen[cell.cell.key]) for cell, served in known),
         panels=_panels(known),
     )
 
 
-def _row(cell: CellStudy, served: ServedCell) -> ServingRow:
+def _row(cell: CellStudy, served: ServedCell, seen: WorkersSeen) -> ServingRow:
     moved = median_of(cell, migrations)
     return ServingRow(
         label=label(cell.cell),
@@ -100,12 +109,17 @@ def _row(cell: CellStudy, served: ServedCell) -> ServingRow:
         per_s_interval=_ends(served.per_s, significant),
         p50=duration(served.p50_ns.value),
         p50_interval=_ends(served.p50_ns, duration),
+        p90=duration(served.p90_ns.value),
+        p90_interval=_ends(served.p90_ns, duration),
         p99=duration(served.p99_ns.value),
         p99_interval=_ends(served.p99_ns, duration),
         p99_9=duration(served.p99_9_ns),
         cpu=duration(served.cpu_ns.value),
         errors=f"{served.errors:,} of {served.requests:,}" if served.errors else "none",
         migrations="–" if moved is None else f"{moved:,.0f}",
+        overlap=share(seen.overlap),
+        core_bound=share(seen.core_bound),
+        remote=share(seen.remote_memory),
         launches=str(served.launches),
     )
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from corebound.model.measure import Measure, measured
 from corebound.model.plan import Cell, Placement
 from corebound.model.record import Launch, Run, ScenarioSource
 from corebound.model.scenario import Scenario
-from corebound.planning.expand import baseline_of, expand
+from corebound.planning.expand import baseline_of, expand, told_apart
 from corebound.planning.load import load_document
 from corebound.stats.compare import Comparison, compare
 from corebound.stats.multiplicity import holm
@@ -175,10 +175,13 @@ def study(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> Study
     summaries = {
         key: summarise(by_key[key][0].cell, tuple(by_key[key]), measure.warmup) for key in keys
     }
+    named = {one.key: one for one in told_apart([summaries[key].cell for key in keys])}
+    summaries = {key: replace(summaries[key], cell=named[key]) for key in keys}
+    planned = tuple(named.get(cell.key, cell) for cell in planned)
     seen: dict[object, Cell] = {}
     cells = []
     for key in keys:
-        cell = summaries[key].cell
+        cell = named[key]
         baseline = baseline_of(cell, planned, scenario)
         if baseline is not None and baseline.key == key:
             baseline = None

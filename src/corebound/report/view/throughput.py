@@ -9,7 +9,7 @@ from corebound.model.record import Host, Peak
 from corebound.model.scenario import Scenario
 from corebound.report.view.study import CellStudy
 from corebound.report.view.words import count
-from corebound.stats.serving import summarise_served
+from corebound.stats.serving import answered_per_s
 from corebound.units import percent, significant
 
 # What is counted in billions; anything else is counted by the piece.
@@ -51,8 +51,8 @@ def throughput(cell: CellStudy, scenario: Scenario, host: Host) -> str:
 def _rates(cell: CellStudy) -> dict[str, float]:
     """What is done in a second, by unit."""
     median_ns = cell.summary.median_ns
-    if (served := summarise_served(cell.launches)) is not None:
-        return {"requests": served.per_s.value}
+    if (per_s := answered_per_s(cell.launches)) is not None:
+        return {"requests": per_s}
     work = next((launch.workers[0].work for launch in cell.launches if launch.status == "ok"), {})
     if median_ns is None:
         return {}

@@ -1,0 +1,44 @@
+"""What stands around a CPU × time strip: its rows, its nodes, its times."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+from corebound.model.topology import Cpu
+from corebound.report.charts.axis import linear_axis, plain_tick
+from corebound.report.view.page import Tick
+
+# Rows below this height cannot carry a label each.
+_MOST_LABELS = 16
+
+
+def row_labels(cpus: Sequence[Cpu]) -> tuple[Tick, ...]:
+    """A label for each row, or for every so manieth."""
+    step = -(-len(cpus) // _MOST_LABELS)
+    return tuple(
+        Tick(at=round((row + 0.5) / len(cpus) * 100, 2), text=f"CPU {cpu.id}")
+        for row, cpu in enumerate(cpus)
+        if row % step == 0
+    )
+
+
+def node_labels(cpus: Sequence[Cpu]) -> tuple[Tick, ...]:
+    """A label in the middle of each node, where there is more than one."""
+    nodes = {cpu.node for cpu in cpus}
+    if len(nodes) < 2:
+        return ()
+    rows = {node: [row for row, cpu in enumerate(cpus) if cpu.node == node] for node in nodes}
+    return tuple(
+        Tick(at=round((statistics.fmean(at) + 0.5) / len(cpus) * 100, 2), text=f"node {node}")
+        for node, at in sorted(rows.items(), key=lambda pair: pair[1])
+    )
+
+
+def time_labels(end_ms: int) -> tuple[Tick, ...]:
+    """Times from the start of the measurement."""
+    axis = linear_axis(0.0, end_ms / 1000, most_ticks=4)
+    return tuple(
+        Tick(at=round(axis.share(tick) * 100, 2), text=f"{plain_tick(tick)} s")
+        for tick in axis.ticks
+    )
