@@ -82,7 +82,7 @@ def measure(suite: Path, name: str, **scenario: Any) -> tuple[Launch, ...]:
         "title": "One",
         "question": "Does it run?",
         "environment": name,
-        "measure": {"iterations": 3, "launches": {"min": 2, "max": 2}},
+        "measure": {"relaunch_disturbed": 0, "iterations": 3, "launches": {"min": 2, "max": 2}},
         **scenario,
     }
     (suite / "one.yaml").write_text(json.dumps(document))  # JSON is YAML too

@@ -26,6 +26,7 @@ matrix:
   binding: [one-cpu, none]
 measure:
   iterations: 10
+  relaunch_disturbed: 0
   launches: {min: 3, max: 4}
 baseline: {binding: none}
 """

@@ -117,6 +117,13 @@ def test_a_launch_beside_a_busy_process_is_marked_and_refused(scratch: Path) -> 
     assert kept.workers[0].disturbed == worker.disturbed
 
 
+def test_a_launch_that_sleeps_beside_a_busy_process_is_not_accused(scratch: Path) -> None:
+    with Supervision(scratch) as supervision, a_busy_process(CPUS[-1]):
+        outcome = a_launch(supervision, scratch, function="naps", ms=50, iterations=40)
+
+    assert judged(outcome, may_refuse=True) == (outcome, None)
+
+
 @two_cpus
 def test_a_busy_process_beside_the_launch_s_cpus_takes_nothing_from_it(scratch: Path) -> None:
     with Supervision(scratch) as supervision, a_busy_process(CPUS[0]):
@@ -179,6 +186,27 @@ def test_a_host_is_looked_at_seldom_and_tells_what_it_cannot(scratch: Path) -> N
     assert (not host.frequencies_hz) == ("frequency" in host.unavailable)
     # Far below one in a thousand, were this machine its own: CPU time, not wall time.
     assert host.look_ns < 0.01 * host.duration_ms * 1e6
+
+
+def test_what_a_launch_uses_is_told_over_time(scratch: Path) -> None:
+    with Supervision(scratch) as supervision:
+        outcome = a_launch(supervision, scratch, iterations=300)
+
+    host, (worker,) = outcome.host, outcome.workers
+    assert host is not None
+    # What it says itself that it used, one iteration more or less at each end.
+    assert host.total("ran_ns") == pytest.approx(sum(worker.cpu_ns[1:]), rel=0.05)
+    user, system = host.total("user_ns"), host.total("system_ns")
+    assert user is not None
+    assert system is not None
+    assert user > system
+    assert host.peak_rss_bytes is not None
+    assert worker.peak_rss_bytes is not None
+    assert host.peak_rss_bytes > 5 << 20
+    (thread,) = [one for one in worker.threads if one.tid == one.pid]
+    assert host.total("involuntary") == thread.involuntary
+    assert (host.total("migrations") is None) == ("migrations" in host.unavailable)
+    assert "GPU use" in host.unavailable
 
 
 @pytest.fixture

@@ -46,7 +46,7 @@ def measured(suite: Path, **scenario: Any) -> tuple[Launch, ...]:
         "name": "one",
         "title": "One",
         "question": "Does it run?",
-        "measure": {"iterations": 3, "launches": {"min": 2, "max": 2}},
+        "measure": {"relaunch_disturbed": 0, "iterations": 3, "launches": {"min": 2, "max": 2}},
         **scenario,
     }
     (suite / "one.yaml").write_text(json.dumps(document))  # JSON is YAML too
@@ -106,7 +106,8 @@ def test_a_product_on_a_gpu_is_checked_against_the_cpus(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "library")
     (tmp_path / "one.yaml").write_text(
         "schema: 1\nname: one\ntitle: One\nquestion: Q?\nworkload: gemm\nenvironment: pytorch\n"
-        "parameters: {size: 1024}\ngpus: 1\nmeasure: {iterations: 3, launches: {min: 2, max: 2}}\n"
+        "parameters: {size: 1024}\ngpus: 1\n"
+        "measure: {relaunch_disturbed: 0, iterations: 3, launches: {min: 2, max: 2}}\n"
     )
 
     done = corebound(tmp_path, "run", "one.yaml", "--json", "--unlocked")

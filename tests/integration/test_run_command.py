@@ -30,6 +30,7 @@ matrix:
   binding: [none, one-cpu, logical-cpus, smt-siblings]
 measure:
   iterations: 10
+  relaunch_disturbed: 0
   launches: {min: 3, max: 3}
 baseline: {binding: none}
 """

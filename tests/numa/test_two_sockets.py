@@ -16,8 +16,11 @@ from pathlib import Path
 
 import pytest
 
+from corebound.diagnosis.launches import moves
 from corebound.model.plan import Cell
-from corebound.model.record import Launch
+from corebound.model.record import Launch, Run
+from corebound.report.view.findings import findings
+from corebound.report.view.study import study
 from corebound.store import jsonl
 
 HERE = Path(__file__).parent
@@ -49,17 +52,52 @@ matrix:
     - {binding: per-worker, memory: bind, threads: default, workers: 2}
 measure: {iterations: 3, launches: {min: 2, max: 2}, timeout_s: 120}
 """
+# A launch takes twelve seconds or more: memory by node is looked at every ten.
+WANDERING = """\
+schema: 1
+name: wandering
+title: A thread that changes nodes
+question: Is it seen?
+workload: pages:wanders
+environment: host
+parameters: {seconds: 0.4}
+matrix: {binding: [none, node]}
+measure: {iterations: 16, launches: {min: 2, max: 2}, timeout_s: 120}
+baseline: {binding: node}
+"""
+
+OFFLINE = """\
+schema: 1
+name: offline
+title: CPUs that are offline
+question: Are they left alone?
+workload: pages:setup
+environment: host
+parameters: {told: /suite/told.jsonl}
+matrix:
+  binding: [physical-cores, logical-cpus, node, {cpus: "2,3"}]
+measure: {iterations: 3, launches: {min: 2, max: 2}, timeout_s: 120}
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
     """A run in the machine: its launches, and what the workload saw of itself."""
 
+    run: Run
     launches: tuple[Launch, ...]
     seen: tuple[dict[str, object], ...]
 
+    def findings(self, scenario: str) -> dict[str, list[str]]:
+        """What diagnosis makes of it: the cells that each rule names."""
+        (source,) = [one for one in self.run.scenarios if one.document["name"] == scenario]
+        own = [one for one in self.launches if one.cell.scenario == scenario]
+        found = findings(study(self.run, source, own))
+        return {one.rule: [cell.key for cell in one.cells] for one in found}
+
     def of(self, **axes: str) -> list[Launch]:
-        found = [one for one in self.launches if axes.items() <= dict(_settings(one.cell)).items()]
+        own = [one for one in self.launches if one.cell.scenario == "pages"]
+        found = [one for one in own if axes.items() <= _settings(one.cell).items()]
         assert found, axes
         return found
 
@@ -78,20 +116,33 @@ def _settings(cell: Cell) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
     suite = tmp_path_factory.mktemp("suite")
+    return measured(suite, {"pages": SCENARIO, "wandering": WANDERING})
+
+
+@pytest.fixture(scope="module")
+def told_offline(tmp_path_factory: pytest.TempPathFactory) -> Told:
+    return measured(tmp_path_factory.mktemp("offline"), {"offline": OFFLINE}, "--offline", "3,6")
+
+
+def measured(suite: Path, scenarios: dict[str, str], *machine: str) -> Told:
+    """Run scenarios in a machine that is booted for it, `machine` saying how it differs."""
     shutil.copy(HERE / "suite" / "pages.py", suite)
-    (suite / "pages.yaml").write_text(SCENARIO)
+    for name, text in scenarios.items():
+        (suite / f"{name}.yaml").write_text(text)
+    files = " ".join(f"{name}.yaml" for name in scenarios)
     command = (
         *(str(HERE / "numa-vm"), "run", "--sockets", "2", "--cores", "2", "--threads", "2"),
-        *("--mem", "1024", "--timeout", "900"),
+        *("--mem", "1024", "--timeout", "900", *machine),
         *("--share", f"{SOURCE}:/src", "--share", f"{sysconfig.get_path('purelib')}:/site"),
         *("--share", f"{suite}:/suite:rw", "--env", "PYTHONPATH=/src:/site", "--env", "HOME=/tmp"),
-        *("--", "sh", "-c", "cd /suite && python3.11 -m corebound run pages.yaml"),
+        *("--", "sh", "-c", f"cd /suite && python3.11 -m corebound run {files}"),
     )
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     (file,) = jsonl.files(suite / "reports" / "records")
     seen = [json.loads(line) for line in (suite / "told.jsonl").read_text().splitlines()]
-    return Told(launches=jsonl.read(file).launches, seen=tuple(seen))
+    stored = jsonl.read(file)
+    return Told(run=stored.run, launches=stored.launches, seen=tuple(seen))
 
 
 def test_every_launch_is_proven_or_skipped_with_its_reason(told: Told) -> None:
@@ -150,3 +201,67 @@ def test_memory_comes_from_the_node_that_was_asked_for(told: Told, memory: str, 
     # A bound worker's own pages say it; only these cells hold one CPU.
     single = [seen["pages"] for seen in told.seen if seen["cpus"] == [0]]
     assert any(isinstance(pages, dict) and set(pages) == {node} for pages in single)
+
+
+def test_memory_on_the_other_node_is_measured_found_and_named(told: Told) -> None:
+    for memory, node in (("bind", 0), ("remote", 1)):
+        for launch in told.of(binding="one-cpu", memory=memory, threads="default"):
+            held = launch.workers[0].node_bytes
+            assert held[node] > 0.9 * sum(held.values())
+
+    cells = told.findings("pages")["memory-remote"]
+    assert cells
+    assert all("memory=remote" in cell for cell in cells)
+
+
+def test_a_thread_that_wanders_between_nodes_is_found_and_named_and_a_bound_one_is_not(
+    told: Told,
+) -> None:
+    assert told.findings("wandering")["threads-migrate"] == ["binding=none"]
+    topology = told.run.host.topology
+    roaming = [one for one in told.launches if one.cell.key == "binding=none" and _wanders(one)]
+    for launch in roaming:
+        seen = moves(launch, topology)
+        assert seen is not None
+        assert seen.across_nodes >= 10
+
+
+def test_memory_by_node_is_looked_at_over_time_though_seldom(told: Told) -> None:
+    wandering = [one for one in told.launches if _wanders(one)]
+    assert len(wandering) == 4
+    for launch in wandering:
+        assert launch.host is not None
+        looked = [one for one in launch.host.windows if one.node_bytes]
+        assert 1 <= len(looked) <= launch.host.duration_ms / 10_000
+        assert set(looked[0].node_bytes) <= {0, 1}
+
+
+def _wanders(launch: Launch) -> bool:
+    return launch.cell.scenario == "wandering"
+
+
+def test_cpus_that_are_offline_are_neither_planned_nor_used(told_offline: Told) -> None:
+    topology = told_offline.run.host.topology
+    assert set(topology.offline) == {3, 6}
+    placed = {
+        one.cell.key: one.placement.slots[0].cpus
+        for one in told_offline.launches
+        if one.placement is not None and one.status == "ok"
+    }
+    assert placed == {
+        "binding=physical-cores": (0, 2, 4, 7),
+        "binding=logical-cpus": (0, 1, 2, 4, 5, 7),
+        "binding=node": (0, 1, 2),
+    }
+    for launch in told_offline.launches:
+        for worker in launch.workers:
+            assert {one for thread in worker.threads for one in thread.allowed} == {
+                placed[launch.cell.key]
+            }
+
+
+def test_a_cell_that_asks_for_an_offline_cpu_is_skipped_and_says_which(told_offline: Told) -> None:
+    (skipped,) = [one for one in told_offline.launches if one.status == "skipped"]
+
+    assert skipped.cell.key == "binding=cpus:2-3"
+    assert "3" in str(skipped.reason)

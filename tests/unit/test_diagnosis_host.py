@@ -4,13 +4,14 @@ tests/integration/test_disturbance.py."""
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from build import a_host, a_host_over_time, a_window
 from corebound.diagnosis.evidence import CellEvidence, spin_share
+from corebound.launch import perf_csv
 from corebound.model.telemetry import Counters, HostOverTime
-from corebound.runner.disturbed import MOST_REFUSED
 from corebound.stats.disturbance import disturbance, marked
 from diagnosed import found_in, keys, measured, of_launches
 
@@ -69,9 +70,19 @@ def test_what_disturbed_most_of_a_launch_is_named_with_its_remedy(
 
 
 def test_launches_that_were_refused_and_ones_that_were_kept_are_told_apart() -> None:
-    found = found_in(on(windows(steal_ms=250), refused=MOST_REFUSED))["steal"]
+    found = found_in(on(windows(steal_ms=250), refused=2))["steal"]
 
     assert found.evidence[-2:] == ("2 launches kept and marked", "2 launches without figures")
+
+
+def test_of_two_causes_the_one_that_took_next_to_nothing_is_not_accused_too() -> None:
+    stolen = a_window(from_ms=3000, to_ms=3500, steal_ms=150, foreign_ms=400, waited_ms=400)
+    host = windows(foreign_ms=400, waited_ms=400)
+
+    found = found_in(on(replace(host, windows=(*host.windows, stolen))))
+
+    # 150 ms of 3.5 s on one CPU: 0.04 of it.
+    assert list(found) == ["foreign-load"]
 
 
 @pytest.mark.parametrize(
@@ -107,6 +118,29 @@ def slots(memory: float, core: float) -> Counters:
             "core_bound": core,
         },
     )
+
+
+PERF = Path(__file__).parent.parent / "data" / "perf"
+
+
+@pytest.mark.parametrize(
+    ("name", "slots_printed", "rules"),
+    [
+        ("topdown-waits-for-memory", (0.305, 0.227), ["memory-bound"]),
+        ("topdown-waits-for-units", (0.127, 0.190), ["core-bound"]),
+        ("topdown-waits-little", (0.172, 0.160), []),
+    ],
+)
+def test_counts_that_real_processors_gave_are_told_apart(
+    name: str, slots_printed: tuple[float, float], rules: list[str]
+) -> None:
+    counts = perf_csv.parse((PERF / f"{name}.csv").read_text(encoding="utf-8"))
+    counters = Counters(source="perf", **perf_csv.fields_of(counts))
+
+    # As perf itself printed them beside the counts.
+    shares = (counters.slots["memory_bound"], counters.slots["core_bound"])
+    assert shares == pytest.approx(slots_printed, abs=0.001)
+    assert list(found_in(counting(counters))) == rules
 
 
 def test_slots_that_wait_for_memory_are_named_memory_bound() -> None:

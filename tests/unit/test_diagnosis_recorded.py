@@ -96,6 +96,114 @@ def test_a_generator_that_was_late_is_named_and_one_that_was_not_is_not() -> Non
     assert "8.27 ms late or more" in found.evidence[0]
 
 
+def test_heavy_preparation_that_the_step_waits_for_is_named_and_light_is_not() -> None:
+    found = recorded("heavy-preparation")["data-starves-step"]
+
+    assert keys(found) == ["preprocessing=heavy,loaders=0"]
+    assert found.what == "Preparing data takes 82 % of the step: the model waits."
+    assert found.evidence[:2] == (
+        "data: 1.44 s of 2.98 s",
+        "5.50× as long as with `preprocessing: light`",
+    )
+
+
+def test_a_thread_that_changes_nodes_is_named_and_one_bound_to_a_node_is_not() -> None:
+    found = recorded("two-nodes-wandering")["threads-migrate"]
+
+    assert keys(found) == ["binding=none"]
+    assert "seen on another node than just before 29 times a launch" in found.evidence
+
+
+def test_memory_bound_to_the_other_node_is_named_and_to_one_s_own_is_not() -> None:
+    found = recorded("two-nodes-memory")["memory-remote"]
+
+    assert keys(found) == ["binding=one-cpu,memory=remote,threads=default"]
+    assert found.evidence == ("on CPUs 0, memory: 100 % on node 1",)
+
+
+def test_a_pool_as_large_as_the_host_on_one_cpu_is_named_and_one_thread_is_not() -> None:
+    found = recorded("pool-of-the-host")["one-cpu-default-threads"]
+
+    assert keys(found) == ["threads=default"]
+    assert "2 threads, which nobody asked for by name, share one CPU" in found.what
+    assert "OMP_NUM_THREADS=1" in found.remedy
+
+
+def test_two_workers_on_one_cpu_are_named_and_those_with_one_each_are_not() -> None:
+    found = recorded("two-workers-on-a-cpu")["workers-overlap"]
+
+    assert keys(found) == ["binding=cpus:0"]
+    assert "CPUs 1 are left idle" in found.what
+
+
+def test_a_product_that_is_the_whole_step_is_named_and_one_of_several_operators_is_not() -> None:
+    found = recorded("one-product")["operator-dominates"]
+
+    assert found.what == "aten::mm alone takes 99 % of the step."
+    assert "operator-dominates" not in recorded("hourglass")
+
+
+def test_random_numbers_of_dropout_are_named_and_a_step_without_them_is_not() -> None:
+    found = recorded("dropout-on-activations")["random-numbers"]
+
+    assert keys(found) == ["share=0.5"]
+    assert found.what == "Random numbers take 49 % of the step, aten::bernoulli_ most of it."
+
+
+def test_a_checkpoint_after_every_step_is_named_with_how_seldom_would_do() -> None:
+    found = recorded("checkpoints-each-step")["checkpoint-share"]
+
+    assert keys(found) == ["every=1"]
+    assert found.what == "Saving every step takes 72 % of the time: 3.51× as long as without."
+    # Of 26.6 ms a save takes 19.0; every 23rd step that is 0.83 ms beside 7.58.
+    assert found.remedy.startswith("Save every 23 steps or more seldom")
+
+
+def test_a_quota_is_named_and_a_load_without_one_is_not_taken_for_it() -> None:
+    found = recorded("under-a-quota")["throttled"]
+
+    assert found.tone == "bad"
+    assert "a cgroup's quota stopped threads for 39 % of the time (throttling)" in found.evidence
+    assert "throttled" not in recorded("a-competing-load")
+
+
+def test_a_load_beside_launches_is_named_and_so_are_those_it_cost() -> None:
+    found = recorded("a-competing-load")["foreign-load"]
+
+    assert keys(found) == ["binding=cpus:1", "binding=one-cpu"]
+    assert found.evidence[-2:] == ("3 launches kept and marked", "1 launch without figures")
+
+
+def test_a_workload_that_moves_itself_is_named_and_where_it_may_move_it_is_not() -> None:
+    found = recorded("moves-itself")["not-as-asked"]
+
+    assert keys(found) == ["binding=one-cpu"]
+    assert any("was allowed CPUs 1, its slot is 0" in line for line in found.evidence)
+
+
+def test_processes_left_behind_are_named_and_a_workload_without_them_is_not() -> None:
+    found = recorded("forks-strays")["strays"]
+
+    assert keys(found) == ["helper=true"]
+    assert found.evidence == ("sleep: 3",)
+
+
+def test_a_competing_load_is_named_where_threads_waited_for_it() -> None:
+    found = recorded("one-product")["foreign-load"]
+
+    # The same load ran beside one thread, which the other CPU had room for.
+    assert keys(found) == ["threads=2"]
+    assert "100 % of its iterations overlapped a disturbance" in found.evidence
+
+
+def test_what_a_hypervisor_took_is_named_where_it_did_and_not_elsewhere() -> None:
+    found = recorded("one-product")["steal"]
+
+    assert keys(found) == ["threads=1"]
+    assert "the hypervisor gave 21 % of a CPU to others (steal)" in found.evidence
+    assert "steal" not in recorded("dropout-on-activations")
+
+
 @pytest.mark.parametrize(
     "name",
     [

@@ -6,7 +6,13 @@ more launches than the recorded runs had time for.
 
 from __future__ import annotations
 
-from build import a_host, a_profiled_launch, a_thread, an_operator
+from dataclasses import replace
+
+import pytest
+
+from build import a_host, a_host_over_time, a_profiled_launch, a_thread, a_window, an_operator
+from corebound.diagnosis.evidence import CellEvidence
+from corebound.model.telemetry import GpuUse
 from diagnosed import found_in, keys, measured, of_launches
 
 TWO_NODES = a_host(nodes=2, cores_per_node=2)
@@ -110,6 +116,15 @@ def test_a_framework_that_sizes_its_pool_past_its_one_cpu_is_named() -> None:
     assert "5.00×" in found["one-cpu-default-threads"].what
 
 
+def test_threads_that_follow_one_another_are_no_crowd() -> None:
+    spans = [((0, 100 * at, 100 * at + 100),) for at in range(8)]
+    series = tuple(a_thread(tid=100 + at, stays=stays) for at, stays in enumerate(spans))
+    slow = measured(50.0, axes=(("threads", "default"),), slots=((0,),), threads=series)
+    single = measured(10.0, axes=(("threads", "1"),), slots=((0,),), used=1)
+
+    assert found_in(slow, single) == {}
+
+
 def test_one_thread_on_one_cpu_is_left_alone() -> None:
     fine = measured(10.0, axes=(("threads", "default"),), slots=((0,),), used=1)
     single = measured(9.0, axes=(("threads", "1"),), slots=((0,),), used=1)
@@ -149,6 +164,54 @@ def test_a_step_that_waits_for_its_data_is_named_by_its_profile() -> None:
 
     assert "60 % of the step" in found.what
     assert "loaders: 1" in found.remedy
+
+
+def in_ten_seconds(
+    *, step_s: float, loader_s: float, loaders: int = 1, gpu: float | None = None
+) -> CellEvidence:
+    """A step's process and one that it started used so much CPU time in that time."""
+    used = (a_thread(tid=100, run_ns=round(step_s * 1e9)),
+            replace(a_thread(tid=200, run_ns=round(loader_s * 1e9)), pid=200))  # fmt: skip
+    one = measured(10.0, axes=(("loaders", str(loaders)),), threads=used)
+    gpus = () if gpu is None else (GpuUse(id="0", busy_share=gpu, memory_bytes=1),)
+    ran_ns = round((step_s + loader_s) * 1e9)
+    host = a_host_over_time(a_window(to_ms=10_000, ran_ns=ran_ns, gpus=gpus), cpus=(0, 1))
+    return of_launches([replace(launch, host=host) for launch in one.launches])
+
+
+def test_a_step_that_waits_while_its_loader_is_always_busy_starves() -> None:
+    found = found_in(in_ten_seconds(step_s=4, loader_s=9.5))["data-starves-step"]
+
+    assert "60 % of the step" in found.what
+    assert found.evidence[0] == (
+        "its busiest loader works 95 % of the time, the process of the step waits 60 %"
+    )
+    assert "more of them" in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("step_s", "loader_s", "loaders"),
+    [
+        (9, 9.5, 1),  # both are busy: neither waits
+        (4, 5, 1),  # the loader has time to spare, so it is not what the step waits for
+        (4, 9.5, 0),  # a busy child that is no loader
+    ],
+)
+def test_a_step_that_waits_for_nothing_or_for_something_else_does_not_starve(
+    step_s: float, loader_s: float, loaders: int
+) -> None:
+    cell = in_ten_seconds(step_s=step_s, loader_s=loader_s, loaders=loaders)
+
+    assert "data-starves-step" not in found_in(cell)
+
+
+def test_a_gpu_that_waits_for_busy_cpus_starves_and_a_busy_one_does_not() -> None:
+    waits = found_in(in_ten_seconds(step_s=9, loader_s=9, gpu=0.2))["data-starves-step"]
+
+    assert "80 % of the step: the GPU waits, and the CPUs have no time left" in waits.what
+    assert "data-starves-step" not in found_in(in_ten_seconds(step_s=9, loader_s=9, gpu=0.9))
+    # It idles, but so do the CPUs: something else holds it up.
+    assert "data-starves-step" not in found_in(in_ten_seconds(step_s=2, loader_s=2, gpu=0.2))
 
 
 def test_heavy_preparation_is_named_beside_light_with_the_class_it_makes() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from build import a_host_over_time, a_launch, a_window
-from corebound.model.telemetry import Counters, Disturbance
-from corebound.report.view.evidence import counted, host_seen
+from build import a_host, a_host_over_time, a_launch, a_thread, a_window, a_worker
+from corebound.model.telemetry import Counters, Disturbance, GpuUse, HostWindow
+from corebound.report.view.evidence import counted, host_seen, moved
 from corebound.report.view.page import Figure
 
 
@@ -42,6 +42,42 @@ def test_what_the_host_does_not_tell_is_unavailable_and_never_zero() -> None:
     assert set(told(host_seen(replace(a_launch(), host=host))).values()) == {"unavailable"}
     without = replace(host, unavailable={"throttling": "no cgroup above it rations CPU time"})
     assert told(host_seen(replace(a_launch(), host=without)))["that throttles"] == "no quota"
+
+
+def test_memory_faults_and_what_the_kernel_took_are_told_where_they_were_seen() -> None:
+    early = a_window(user_ns=90, system_ns=10, rss_bytes=3 << 30, minor_faults=700, major_faults=0)
+    late = a_window(user_ns=60, system_ns=40, rss_bytes=1 << 30, minor_faults=300, major_faults=2)
+
+    figures = told(host_seen(replace(a_launch(), host=a_host_over_time(early, late))))
+
+    assert figures["of its CPU time in the kernel"] == "25 %"
+    assert figures["memory at most"] == "3.0 GiB"
+    assert figures["minor and major page faults"] == "1,000 and 2"
+
+
+def test_the_busiest_gpu_is_told_over_the_whole_launch() -> None:
+    def busy(*shares: float | None) -> HostWindow:
+        uses = (GpuUse(id=str(at), busy_share=one, memory_bytes=1) for at, one in enumerate(shares))
+        return a_window(gpus=tuple(uses))
+
+    def gpu(*windows: HostWindow) -> str | None:
+        figures = told(host_seen(replace(a_launch(), host=a_host_over_time(*windows))))
+        return figures.get("of the time a GPU was busy", figures.get("how busy the GPU was"))
+
+    assert gpu(busy(0.1, 0.9), busy(0.5, 0.2)) == "70 %"
+    assert gpu(busy(None)) == "unavailable"
+    assert gpu(a_window()) is None
+
+
+def test_moves_that_were_seen_are_told_by_how_far_they_went() -> None:
+    # CPUs 0 and 1 are a core's, 0 to 3 a node's.
+    stays = ((0, 0, 10), (1, 10, 20), (2, 20, 30), (4, 30, 40), (4, 60, 70), (0, 70, 80))
+    launch = a_launch(workers=(a_worker(threads=(a_thread(stays=stays),)),))
+    host = a_host(nodes=2, cores_per_node=2, cpus_per_core=2)
+
+    assert told(moved(launch, host)) == {
+        "of these seen": "1 within a core, 1 across cores, 2 across nodes"
+    }
 
 
 def test_a_launch_that_was_disturbed_says_so_first() -> None:

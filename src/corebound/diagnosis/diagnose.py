@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from corebound.diagnosis import host, places, processor, threads, trust, work
+from corebound.diagnosis import data, host, places, processor, threads, trust, work
 from corebound.diagnosis.evidence import CellEvidence, Evidence
 from corebound.diagnosis.finding import Finding, Tone
 
@@ -26,13 +26,15 @@ RULES: tuple[Rule, ...] = (
     processor.core_bound,
     work.random_numbers,
     work.operator_dominates,
-    work.data_starves_step,
-    work.loaders,
+    data.data_starves_step,
+    data.loaders,
     work.checkpoint_share,
     work.slower_blas,
     host.throttled,
     host.foreign_load,
     host.steal,
+    trust.not_as_asked,
+    trust.strays,
     trust.generator_bound,
     trust.never_steady,
 )

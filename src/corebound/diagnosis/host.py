@@ -6,7 +6,7 @@ from corebound.diagnosis.evidence import CellEvidence, Evidence
 from corebound.diagnosis.finding import Finding, Tone
 from corebound.model.record import Launch
 from corebound.model.telemetry import Cause
-from corebound.stats.disturbance import MOST_DISTURBED, lost_cpus
+from corebound.stats.disturbance import LEAST_LOST_CPUS, MOST_DISTURBED, lost_cpus
 
 # What is lost beyond this of all CPU time would make a ratio that nobody believes.
 _MOST_LOST = 0.95
@@ -76,9 +76,14 @@ def _disturbed(
 
 
 def _is_hit(launch: Launch, cause: Cause) -> bool:
-    """Whether this cause disturbed most of a launch: less does not reach its median."""
-    found = launch.disturbance
-    return found is not None and cause in found.by and found.share > MOST_DISTURBED
+    """Whether this cause disturbed most of a launch: less does not reach its median.
+
+    Where several did, one that took next to nothing over the whole is not accused too.
+    """
+    found, host = launch.disturbance, launch.host
+    if found is None or host is None or found.share <= MOST_DISTURBED:
+        return False
+    return lost_cpus(host).get(cause, 0.0) >= LEAST_LOST_CPUS
 
 
 def _lost_share(launch: Launch, cause: Cause) -> float:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Literal
 
 from corebound.model.record import Launch, ThreadEvidence, Worker
-from corebound.model.topology import CpuId, NodeId
+from corebound.model.topology import Cpu, CpuId, NodeId, Topology
 
 Counted = Literal["migrations", "voluntary", "involuntary", "run_ns", "wait_ns"]
 
@@ -53,6 +54,39 @@ def remote_share(launch: Launch, nodes: Mapping[CpuId, NodeId | None]) -> float 
     return 1 - own / all_bytes if all_bytes else None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moves:
+    """How often threads were seen on another CPU than just before, by how far that is.
+
+    The kernel counts moves, not whence and whither; between two looks some are not seen.
+    """
+
+    within_cores: int
+    across_cores: int
+    across_nodes: int
+
+
+def moves(launch: Launch, topology: Topology) -> Moves | None:
+    """The moves of a launch's threads once told to go; None where nobody looked."""
+    places = {cpu.id: cpu for cpu in topology.cpus}
+    threads = [thread for worker in launch.workers for thread in worker.threads]
+    if not threads:
+        return None
+    found: Counter[str] = Counter()
+    for thread in threads:
+        seen = [places.get(stay.cpu) for stay in thread.stays if stay.to_ms > 0]
+        found.update(_distance(one, other) for one, other in pairwise(seen) if one and other)
+    return Moves(**{one.name: found[one.name] for one in fields(Moves)})
+
+
+def _distance(one: Cpu, other: Cpu) -> str:
+    if one.node != other.node:
+        return "across_nodes"
+    if one.core != other.core:
+        return "across_cores"
+    return "within_cores" if one.id != other.id else "nowhere"
+
+
 def crossings(launch: Launch, nodes: Mapping[CpuId, NodeId | None]) -> int:
     """How often a thread was seen on another node than just before, once told to go."""
     crossed = 0
@@ -64,7 +98,11 @@ def crossings(launch: Launch, nodes: Mapping[CpuId, NodeId | None]) -> int:
 
 
 def computing(worker: Worker) -> int | None:
-    """How many threads of the worker's busiest process compute; None where nobody looked."""
+    """How many threads of the worker's busiest process compute at once; None if nobody looked.
+
+    Threads that a worker starts for each iteration follow one another: they are as many as
+    there are at one time.
+    """
     by_process: dict[int, list[ThreadEvidence]] = {}
     for thread in worker.threads:
         if thread.run_ns is not None and any(stay.to_ms > 0 for stay in thread.stays):
@@ -73,7 +111,17 @@ def computing(worker: Worker) -> int | None:
         return None
     main = max(by_process.values(), key=lambda threads: sum(one.run_ns or 0 for one in threads))
     most_ns = max(one.run_ns or 0 for one in main)
-    return sum((one.run_ns or 0) >= _LEAST_BUSY_SHARE * most_ns for one in main)
+    return _at_once([one for one in main if (one.run_ns or 0) >= _LEAST_BUSY_SHARE * most_ns])
+
+
+def _at_once(threads: Sequence[ThreadEvidence]) -> int:
+    """The most of them between whose first and last sight some moment lies."""
+    spans = [
+        (min(stay.from_ms for stay in seen), max(stay.to_ms for stay in seen))
+        for one in threads
+        if (seen := [stay for stay in one.stays if stay.to_ms > 0])
+    ]
+    return max((sum(begin <= at < end for begin, end in spans) for at, _ in spans), default=0)
 
 
 def threads_of(worker: Worker) -> int | None:

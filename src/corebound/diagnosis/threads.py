@@ -47,8 +47,7 @@ def more_threads_than_cpus(one: CellEvidence, among: Evidence) -> Finding | None
     if room == 1 and one.cell.threads.rule == "default":
         return None  # `one_cpu_default_threads` says more
     fitting = _fitting(one, among, _POOLS)
-    said = (one.threads_said or 0) > room
-    harm = _harm(one, among, fitting, alone=said and (one.wait_share or 0) >= WAITING_SHARE)
+    harm = _harm(one, among, fitting, most=room)
     if harm is None:
         return None
     return _finding(
@@ -69,8 +68,7 @@ def one_cpu_default_threads(one: CellEvidence, among: Evidence) -> Finding | Non
     if one.cell.threads.rule != "default":
         return None
     fitting = _fitting(one, among, _POOLS)
-    said = (one.threads_said or 0) > 1
-    harm = _harm(one, among, fitting, alone=said and (one.wait_share or 0) >= WAITING_SHARE)
+    harm = _harm(one, among, fitting, most=1)
     if harm is None:
         return None
     return _finding(
@@ -88,8 +86,7 @@ def processes_with_all_threads(one: CellEvidence, among: Evidence) -> Finding | 
     if workers < 2 or threads is None or threads < cpus or cpus < 2:
         return None
     fitting = _fitting(one, among, _SHARING)
-    said = (one.threads_said or 0) >= cpus
-    harm = _harm(one, among, fitting, alone=said and (one.wait_share or 0) >= WAITING_SHARE)
+    harm = _harm(one, among, fitting, most=cpus - 1)
     if harm is None:
         return None
     each = max(1, cpus // workers)
@@ -122,8 +119,7 @@ def bound_after_start(one: CellEvidence, among: Evidence) -> Finding | None:
         return None
     # What the same setting does when bound in time tells it, however many its threads are.
     early = [other for other in among.peers(one, ("bind", *_POOLS)) if not _is_late(other)]
-    said = (one.threads_said or 0) > room
-    harm = _harm(one, among, early, alone=said and (one.wait_share or 0) >= WAITING_SHARE)
+    harm = _harm(one, among, early, most=room)
     if harm is None:
         return None
     return _finding(
@@ -209,11 +205,16 @@ def _fitting(one: CellEvidence, among: Evidence, axes: Collection[str]) -> tuple
 
 
 def _harm(
-    one: CellEvidence, among: Evidence, fitting: Collection[CellEvidence], *, alone: bool
+    one: CellEvidence, among: Evidence, fitting: Collection[CellEvidence], *, most: int
 ) -> _Harm | None:
-    """What one cell suffers beside those that fit; `alone`: enough is seen without them."""
+    """What one cell suffers beside those that fit; None where that is not seen.
+
+    Without any beside it, its waiting tells, where it says itself that it has more
+    threads than `most`: threads that are only counted might be others'.
+    """
     if not fitting:
-        return _Harm(loss=None, spin=None, beside=None) if alone else None
+        waits = (one.threads_said or 0) > most and (one.wait_share or 0) >= WAITING_SHARE
+        return _Harm(loss=None, spin=None, beside=None) if waits else None
     loss = among.worst_loss(one, fitting)
     beside = loss.than if loss else min(fitting, key=lambda other: other.summary.median_ns or 0)
     spun = cpu_ratio(one, beside)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from corebound.diagnosis.evidence import CellEvidence, Evidence
 from corebound.diagnosis.finding import Finding
 from corebound.diagnosis.launches import median
 from corebound.model.record import Launch
 from corebound.serving.bottleneck import against
+from corebound.stats.disturbance import is_refused
 from corebound.stats.latency import percentiles
 from corebound.units import duration, percent
 
 # With half of its launches still changing, a cell's figure is that of a moment.
 UNSETTLED_SHARE = 0.5
 LEAST_LAUNCHES = 2
+# More than that of one kind a reader skips.
+_MOST_LINES = 4
 
 
 def generator_bound(one: CellEvidence, _: Evidence) -> Finding | None:
@@ -60,6 +65,48 @@ def _late_ns(launch: Launch) -> float | None:
         return None
     found = percentiles(served.answered.lateness)
     return None if found is None else float(found.p99_ns)
+
+
+def not_as_asked(one: CellEvidence, _: Evidence) -> Finding | None:
+    """Launches that ran elsewhere, or with other threads, than they were asked to."""
+    found = [
+        launch
+        for launch in one.launches
+        if launch.status == "invalid" and launch.evidence and not is_refused(launch)
+    ]
+    if not found:
+        return None
+    evidence = tuple(dict.fromkeys(line for launch in found for line in launch.evidence))
+    return Finding(
+        rule="not-as-asked",
+        tone="warn",
+        what=f"{len(found)} of {len(one.launches)} launches did not run as they were asked to, and"
+        " have no figures.",
+        evidence=evidence[:_MOST_LINES],
+        remedy="Find what re-binds its threads or sets their number (a launcher, `taskset -p`, a"
+        " framework's own pinning) and switch it off, or ask for what it does.",
+        cells=(one.cell,),
+        times_ratio=1.0,
+    )
+
+
+def strays(one: CellEvidence, _: Evidence) -> Finding | None:
+    """Processes that outlived their worker: left alone, they would run beside what comes next."""
+    found = [launch for launch in one.launches if launch.strays]
+    if not found:
+        return None
+    names = Counter(name for launch in found for name in launch.strays)
+    return Finding(
+        rule="strays",
+        tone="warn",
+        what=f"In {len(found)} of {len(one.launches)} launches processes outlived their worker;"
+        " corebound ended them.",
+        evidence=tuple(f"{name}: {count}" for name, count in names.most_common(_MOST_LINES)),
+        remedy="End them in the workload's `teardown`, or wait for them: outside corebound they"
+        " go on, and take CPU time from what runs next.",
+        cells=(one.cell,),
+        times_ratio=1.0,
+    )
 
 
 def never_steady(one: CellEvidence, _: Evidence) -> Finding | None:

@@ -1,4 +1,4 @@
-"""Rules on the work itself: its operators, its data, its checkpoints, its BLAS."""
+"""Rules on the work itself: its operators, its checkpoints, its BLAS."""
 
 from __future__ import annotations
 
@@ -17,9 +17,6 @@ DOMINANT_SHARE = 0.5
 RANDOM_SHARE = 0.1
 _RANDOM = re.compile(r"bernoulli|random|dropout|uniform_?$|normal_$|philox", re.IGNORECASE)
 _NORMALISES = re.compile(r"batch_norm|layer_norm", re.IGNORECASE)
-# A third of the step is half as much again as the rest of it: what one process that prepares
-# batches beside the step could win back.
-DATA_SHARE = 1 / 3
 # A choice: what a crash would lose is worth about that much of the time.
 CHECKPOINT_SHARE = 0.1
 
@@ -41,7 +38,7 @@ def random_numbers(one: CellEvidence, _: Evidence) -> Finding | None:
         " bytes in place of floats, a simpler generator; leave dropout out where batch"
         " normalisation regularises already.",
         cells=(one.cell,),
-        times_ratio=_times(whole),
+        times_ratio=1 / (1 - min(whole, 0.99)),
     )
 
 
@@ -64,78 +61,9 @@ def operator_dominates(one: CellEvidence, _: Evidence) -> Finding | None:
     )
 
 
-def data_starves_step(one: CellEvidence, among: Evidence) -> Finding | None:
-    """A step that waits for its data: by its profile, or beside lighter preparation."""
-    share, evidence, surely = 0.0, [], False
-    profile = one.profile
-    if profile is not None and profile.step_ns and "data" in profile.phases:
-        share = profile.phases["data"] / profile.step_ns
-        evidence.append(f"data: {duration(profile.phases['data'])} of {duration(profile.step_ns)}")
-    loss = among.worst_loss(one, among.peers(one, ("preprocessing",)))
-    if loss is not None:
-        beside = 1 - 1 / loss.ratio
-        surely = beside >= share
-        share = max(share, beside)
-        evidence.append(
-            f"{ratio(loss.ratio)} as long as with `{settings(loss.than.cell, one.cell)}`"
-        )
-    if share < DATA_SHARE:
-        return None
-    cpu_ns, wall_ns = one.summary.cpu_median_ns, one.summary.median_ns
-    if cpu_ns is not None and wall_ns:
-        evidence.append(
-            f"{ratio(cpu_ns / wall_ns)} CPUs in use on {len(one.cpus)}".replace("×", "")
-        )
-    loaders = one.value("loaders") or dict(one.cell.parameters).get("loaders")
-    more = "more of them" if loaders not in {None, "0", 0} else "some (`loaders: 1` and up)"
-    return Finding(
-        rule="data-starves-step",
-        tone="bad" if surely else "warn",
-        what=f"Preparing data takes {percent(share, 0)} of the step: {_class(one, share)}.",
-        evidence=tuple(evidence),
-        remedy=f"Let processes beside the step prepare batches: {more}; or prepare the data once,"
-        " ahead of training, and make it smaller.",
-        cells=(one.cell,),
-        times_ratio=_times(share),
-    )
-
-
-def _class(one: CellEvidence, share: float) -> str:
-    """Which of the guide's four classes it is in, by its own names where it has them."""
-    model = one.value("model")
-    if model is None:
-        return "the model waits" if share >= 0.5 else "data and model take turns"
-    side = "limits it" if share >= 0.5 else "and the network limit it together"
-    return f"heavy preparation {side}, the network is {model}"
-
-
-def loaders(one: CellEvidence, among: Evidence) -> Finding | None:
-    """More, or fewer, loader processes than serve the step best."""
-    own = _number(one.value("loaders"))
-    loss = among.worst_loss(one, among.peers(one, ("loaders",)))
-    best = None if loss is None else _number(loss.than.value("loaders"))
-    if own is None or loss is None or best is None:
-        return None
-    few = own < best
-    return Finding(
-        rule="loaders",
-        tone="bad",
-        what=f"{own} loaders are too {'few' if few else 'many'}: a step takes"
-        f" {ratio(loss.ratio)} as long as with {best}.",
-        evidence=(
-            f"loaders {own}: {_time(one)}",
-            f"loaders {best}: {_time(loss.than)}",
-            f"{len(one.cpus)} CPUs for the step and its loaders",
-        ),
-        remedy=f"Set `loaders: {best}` (outside corebound DataLoader(num_workers={best})).",
-        cells=(one.cell,),
-        times_ratio=loss.ratio,
-    )
-
-
 def checkpoint_share(one: CellEvidence, among: Evidence) -> Finding | None:
     """Training that waits for its own checkpoints."""
-    every = _number(one.value("every"))
+    every = number(one.value("every"))
     never = [other for other in among.peers(one, ("every",)) if other.value("every") == "0"]
     loss = among.worst_loss(one, never)
     if not every or loss is None or 1 - 1 / loss.ratio < CHECKPOINT_SHARE:
@@ -149,7 +77,7 @@ def checkpoint_share(one: CellEvidence, among: Evidence) -> Finding | None:
         tone="bad",
         what=f"Saving {often} takes {percent(share, 0)} of the time:"
         f" {ratio(loss.ratio)} as long as without.",
-        evidence=(f"every {every}: {_time(one)}", f"never: {_time(loss.than)}"),
+        evidence=(f"every {every}: {time_of(one)}", f"never: {time_of(loss.than)}"),
         remedy=f"Save every {seldom} steps or more seldom, which brings it to about"
         f" {percent(CHECKPOINT_SHARE, 0)}, or save from another thread while training goes on.",
         cells=(one.cell,),
@@ -177,7 +105,7 @@ def slower_blas(one: CellEvidence, among: Evidence) -> Finding | None:
         rule="slower-blas",
         tone="bad",
         what=f"{own} takes {ratio(loss.ratio)} as long as {best} for the same products.",
-        evidence=(f"{own}: {_time(one)}", f"{best}: {_time(loss.than)}"),
+        evidence=(f"{own}: {time_of(one)}", f"{best}: {time_of(loss.than)}"),
         remedy=f"Use the other on this processor: `{settings(loss.than.cell, one.cell)}`.",
         cells=(one.cell,),
         times_ratio=loss.ratio,
@@ -206,15 +134,13 @@ def _line(operator: Operator, share: float) -> str:
     )
 
 
-def _times(share: float) -> float:
-    return 1 / (1 - min(share, 0.99))
-
-
-def _time(one: CellEvidence) -> str:
+def time_of(one: CellEvidence) -> str:
+    """Its median for a line of evidence."""
     return "–" if one.summary.median_ns is None else duration(one.summary.median_ns)
 
 
-def _number(text: str | None) -> int | None:
+def number(text: str | None) -> int | None:
+    """A value of an axis that is a whole number; None where it is none."""
     return int(text) if text is not None and text.isdecimal() else None
 
 

@@ -2,47 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from corebound.launch import perf_csv
-from corebound.launch.perf import Offer, Perf
+from corebound.launch.perf import Offer
 from corebound.model.record import ThreadEvidence
 from corebound.model.telemetry import Counters, HostOverTime
 
 
-def counters(
-    offer: Offer,
-    perf: Perf | None,
-    threads: Iterable[ThreadEvidence],
-    host: HostOverTime | None,
-) -> Counters:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
     """All counts of one launch.
+
+    Attributes:
+        whole: Of all its processes.
+        workers: Of each worker and what it started, by the hardware; empty where that
+            counted nothing, for which `whole` has the reason.
+    """
+
+    whole: Counters
+    workers: tuple[Counters, ...] = ()
+
+
+class Counting(Protocol):
+    """Something that counts, as `perf.Perf` does."""
+
+    @property
+    def reason(self) -> str | None:
+        """Why it counted nothing; None where it did."""
+
+    def close(self) -> dict[str, perf_csv.Count]:
+        """End it; what it counted, by event."""
+
+
+def counted(
+    offer: Offer,
+    perfs: Sequence[Counting],
+    threads: Sequence[Sequence[ThreadEvidence]],
+    host: HostOverTime | None,
+) -> Counted:
+    """End the counting, and put together what came of it.
 
     Args:
         offer: What the host can count.
-        perf: What counted that; None where nothing was attached.
-        threads: What was seen of the launch's threads.
+        perfs: What counted that: of each worker, then of the launch's other
+            processes; empty where nothing was attached.
+        threads: What was seen of each worker's threads.
         host: What was seen of the host: it has the page faults.
     """
-    known = tuple(threads)
+    known = [thread for one in threads for thread in one]
     minor = host.total("minor_faults") if host else None
-    found = Counters(
+    whole = replace(_of_kernel(known, offer), faults=minor)
+    if not perfs:
+        return Counted(whole=whole)
+    each = [perf.close() for perf in perfs]
+    reason = next((perf.reason for perf in perfs if perf.reason is not None), None)
+    if reason is not None:
+        unavailable = {**offer.unavailable, "hardware counters": reason}
+        return Counted(whole=replace(whole, unavailable=unavailable))
+    fields = perf_csv.fields_of(perf_csv.together(each))
+    fields["unavailable"] = {**offer.unavailable, **fields["unavailable"]}
+    return Counted(
+        whole=replace(whole, source="perf", **fields),
+        workers=tuple(
+            replace(_of_kernel(one, offer), source="perf", **perf_csv.fields_of(counts))
+            for one, counts in zip(threads, each[: len(threads)], strict=True)
+        ),
+    )
+
+
+def _of_kernel(threads: Sequence[ThreadEvidence], offer: Offer) -> Counters:
+    return Counters(
         source="proc",
-        task_clock_ns=_sum(one.run_ns for one in known),
-        switches=_sum(part for one in known for part in (one.voluntary, one.involuntary)),
-        migrations=_sum(one.migrations for one in known),
-        faults=minor,
+        task_clock_ns=_sum(one.run_ns for one in threads),
+        switches=_sum(part for one in threads for part in (one.voluntary, one.involuntary)),
+        migrations=_sum(one.migrations for one in threads),
         unavailable=dict(offer.unavailable),
     )
-    if perf is None:
-        return found
-    counts = perf.close()
-    if perf.reason is not None:
-        return replace(found, unavailable={**offer.unavailable, "hardware counters": perf.reason})
-    fields = perf_csv.fields_of(counts)
-    fields["unavailable"] = {**offer.unavailable, **fields["unavailable"]}
-    return replace(found, source="perf", **fields)
 
 
 def _sum(values: Iterable[int | None]) -> int | None:

@@ -10,8 +10,10 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from corebound.launch import host_text
-from corebound.launch.processes import Used, used
+from corebound.launch import host_text, memory
+from corebound.launch.gpu_use import UNUSED, GpuWatch
+from corebound.launch.host_window import Look, Threads, window
+from corebound.launch.processes import used
 from corebound.model.telemetry import HostOverTime, HostWindow
 from corebound.model.topology import CpuId
 
@@ -25,36 +27,15 @@ WINDOWS = 40
 # as many more as there are CPUs and interrupts.
 MOST_SHARE = 0.001
 
+# Pages by node are counted by walking every page table, which takes milliseconds and holds
+# up whatever maps memory: seldom, and where there are nodes to tell apart.
+PAGES_EVERY_S = 10.0
+PAGES_SHARE = 0.0005
+
 # Clocks of CPUs are read one by one; so many tell the range.
 _CLOCKS = 4
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
-# Waiting is known of threads that were seen; where they account for less than this share
-# of the CPU time, too many came and went between two looks.
-_SEEN_SHARE = 0.9
-
 _PRESSURE = ("cpu", "memory", "io")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Threads:
-    """CPU time and waiting of the threads that are being watched, since they began."""
-
-    ran_ns: int
-    waited_ns: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Look:
-    """All counts at one moment, each since it began."""
-
-    at_ns: int
-    ticks: host_text.Ticks | None
-    launch: Used
-    own_ns: int
-    threads: Threads | None
-    pressure_us: tuple[int | None, ...]
-    throttled: tuple[tuple[int, int] | None, ...]
-    frequency_hz: int | None
 
 
 @dataclass(slots=True)
@@ -65,19 +46,24 @@ class HostWatch:
         cpus: What the launch was given.
         processes: Lists the launch's processes.
         ours: Processes of corebound that run on these CPUs too: not foreign.
+        threads: Says what the launch's threads have used so far; None where unknown.
+        gpus: Looks at GPUs.
     """
 
     cpus: tuple[CpuId, ...]
     processes: Callable[[], Iterable[int]]
     ours: Collection[int]
+    threads: Callable[[], Threads | None]
+    gpus: GpuWatch = UNUSED
     _stat: int = field(default=-1, init=False)
     _pressure: list[int | None] = field(default_factory=list, init=False)
     _groups: list[int] = field(default_factory=list, init=False)
     _clocks: list[int] = field(default_factory=list, init=False)
-    _last: _Look | None = field(default=None, init=False)
+    _last: Look | None = field(default=None, init=False)
     _windows: list[HostWindow] = field(default_factory=list, init=False)
     _marked_ns: int = field(default=0, init=False)
     _due_ns: int = field(default=0, init=False)
+    _pages_due_ns: float = field(default=math.inf, init=False)
     looks: int = field(default=0, init=False)
     look_ns: int = field(default=0, init=False)
 
@@ -92,9 +78,11 @@ class HostWatch:
         )
         self._clocks = [clock for clock in clocks if clock is not None]
 
-    def mark(self, threads: Threads | None) -> None:
+    def mark(self) -> None:
         """Count from here; this first look disturbs no sample and does not count."""
-        self._last = self._look(threads)
+        if memory.has_nodes():
+            self._pages_due_ns = time.monotonic_ns() + PAGES_EVERY_S * 1e9
+        self._last = self._look()
         self._marked_ns = self._last.at_ns
         self._put_off()
 
@@ -103,13 +91,15 @@ class HostWatch:
         """Whether it is time for the next look."""
         return self._last is not None and time.monotonic_ns() >= self._due_ns
 
-    def look(self, threads: Threads | None) -> None:
+    def look(self) -> None:
         """Close a window, and open the next."""
         if self._last is None:
             raise ValueError("a host is marked before it is looked at")
         began_ns = time.thread_time_ns()
-        now = self._look(threads)
-        self._windows.append(self._window(self._last, now))
+        now = self._look()
+        self._windows.append(
+            window(self._last, now, origin_ns=self._marked_ns, cpus=len(self.cpus))
+        )
         self._last = now
         self.looks += 1
         self.look_ns += time.thread_time_ns() - began_ns
@@ -134,58 +124,33 @@ class HostWatch:
         pause_ns = max(SHORTEST_S * 1e9, cost_ns / MOST_SHARE, (now_ns - self._marked_ns) / WINDOWS)
         self._due_ns = now_ns + round(pause_ns)
 
-    def _look(self, threads: Threads | None) -> _Look:
+    def _look(self) -> Look:
         launch, own = used(self.processes), used(lambda: self.ours)
-        return _Look(
+        return Look(
             at_ns=time.monotonic_ns(),
             ticks=host_text.cpu_ticks(_read(self._stat), self.cpus),
+            tick_ns=_TICK_NS,
             launch=launch,
             own_ns=own.cpu_ns,
-            threads=threads,
+            threads=self.threads(),
             pressure_us=tuple(
                 None if one is None else host_text.pressure_us(_read(one)) for one in self._pressure
             ),
             throttled=tuple(host_text.throttled(_read(one)) for one in self._groups),
             frequency_hz=_mean_hz(self._clocks),
+            node_bytes=self._node_bytes(),
+            gpus=self.gpus.look(),
         )
 
-    def _window(self, before: _Look, now: _Look) -> HostWindow:
-        pressure = [
-            _since(earlier, later)
-            for earlier, later in zip(before.pressure_us, now.pressure_us, strict=True)
-        ]
-        cpu, memory, io = (None if one is None else one * 1000 for one in pressure)
-        periods, throttled_ns = _most_throttled(before, now)
-        return HostWindow(
-            from_ms=(before.at_ns - self._marked_ns) // 1_000_000,
-            to_ms=(now.at_ns - self._marked_ns) // 1_000_000,
-            steal_ns=_steal_ns(before, now),
-            foreign_ns=self._foreign_ns(before, now),
-            rested_ns=_rested_ns(before, now),
-            waited_ns=_waited_ns(before, now),
-            throttled_ns=throttled_ns,
-            throttled_periods=periods,
-            cpu_pressure_ns=cpu,
-            memory_pressure_ns=memory,
-            io_pressure_ns=io,
-            frequency_hz=now.frequency_hz,
-            minor_faults=max(0, now.launch.minor_faults - before.launch.minor_faults),
-            major_faults=max(0, now.launch.major_faults - before.launch.major_faults),
-        )
-
-    def _foreign_ns(self, before: _Look, now: _Look) -> int | None:
-        """What the CPUs did beside the launch, corebound, interrupts and resting.
-
-        From what the CPUs did not rest, not from their user and system time: idle time
-        is measured, while time at work may be guessed from where timer ticks fell.
-        """
-        if before.ticks is None or now.ticks is None:
-            return None
-        rested = _rested_ns(before, now) or 0
-        stolen = _steal_ns(before, now) or 0
-        known = now.launch.cpu_ns - before.launch.cpu_ns + now.own_ns - before.own_ns
-        elapsed = (now.at_ns - before.at_ns) * len(self.cpus)
-        return max(0, elapsed - rested - stolen - known)
+    def _node_bytes(self) -> dict[int, int]:
+        """Memory by node, if it is time for that; the next time is put off by what it took."""
+        began_ns = time.monotonic_ns()
+        if began_ns < self._pages_due_ns:
+            return {}
+        found = memory.node_bytes(self.processes())
+        took_ns = time.monotonic_ns() - began_ns
+        self._pages_due_ns = began_ns + max(PAGES_EVERY_S * 1e9, took_ns / PAGES_SHARE)
+        return found
 
     def _unavailable(self) -> dict[str, str]:
         reasons = {}
@@ -196,8 +161,14 @@ class HostWatch:
         for kind, descriptor in zip(_PRESSURE, self._pressure, strict=True):
             if descriptor is None:
                 reasons[f"{kind} pressure"] = "the kernel has no PSI, or it is switched off"
-        if any(window.waited_ns is None for window in self._windows):
+        if any(one.waited_ns is None for one in self._windows):
             reasons["waiting"] = "threads came and went, or the kernel has no schedstat"
+        if any(one.migrations is None for one in self._windows):
+            reasons["migrations"] = "the kernel shows no /proc/PID/sched"
+        if not memory.has_nodes():
+            reasons["memory by node"] = "the host has one node"
+        if self.gpus.reason is not None:
+            reasons["GPU use"] = self.gpus.reason
         return reasons
 
 
@@ -250,41 +221,3 @@ def _mean_hz(clocks: Iterable[int]) -> int | None:
         with contextlib.suppress(OSError, ValueError):
             known.append(int(_read(clock)) * 1000)
     return sum(known) // len(known) if known else None
-
-
-def _since(before: int | None, now: int | None) -> int | None:
-    return None if before is None or now is None else max(0, now - before)
-
-
-def _rested_ns(before: _Look, now: _Look) -> int | None:
-    if before.ticks is None or now.ticks is None:
-        return None
-    return max(0, now.ticks.resting - before.ticks.resting) * _TICK_NS
-
-
-def _steal_ns(before: _Look, now: _Look) -> int | None:
-    if before.ticks is None or now.ticks is None:
-        return None
-    return max(0, now.ticks.steal - before.ticks.steal) * _TICK_NS
-
-
-def _waited_ns(before: _Look, now: _Look) -> int | None:
-    if before.threads is None or now.threads is None:
-        return None
-    ran_ns = now.launch.cpu_ns - before.launch.cpu_ns
-    if now.threads.ran_ns - before.threads.ran_ns < _SEEN_SHARE * ran_ns:
-        return None
-    return max(0, now.threads.waited_ns - before.threads.waited_ns)
-
-
-def _most_throttled(before: _Look, now: _Look) -> tuple[int | None, int | None]:
-    """Of the cgroup that stopped threads longest: periods and nanoseconds."""
-    each = [
-        (later[1] - earlier[1], later[0] - earlier[0])
-        for earlier, later in zip(before.throttled, now.throttled, strict=True)
-        if earlier is not None and later is not None
-    ]
-    if not each:
-        return None, None
-    throttled_ns, periods = max(each)
-    return periods, throttled_ns

@@ -151,7 +151,7 @@ class _Session:
             log=tail(self._log),
             trace=self._trace(),
             host=self._watching.host,
-            counters=self._watching.counters,
+            counters=self._watching.counted.whole if self._watching.counted else None,
         )
 
     def _trace(self) -> Path | None:
@@ -274,6 +274,7 @@ class _Session:
     def _workers(self) -> tuple[Worker, ...]:
         watching = self._watching
         seen = dict(enumerate(zip(watching.watches, watching.threads, strict=True)))
+        counted = dict(enumerate(watching.counted.workers if watching.counted else ()))
         return tuple(
             talk.worker(
                 slot=slot,
@@ -281,6 +282,7 @@ class _Session:
                 threads=seen[slot][1] if slot in seen else (),
                 peak_rss_bytes=seen[slot][0].peak_rss_bytes if slot in seen else None,
                 node_bytes=seen[slot][0].node_bytes if slot in seen else {},
+                counters=counted.get(slot),
             )
             for slot, talk in enumerate(self._talks)
         )

@@ -6,6 +6,15 @@ from collections.abc import Iterable
 from pathlib import Path
 
 
+def has_nodes() -> bool:
+    """Whether this host has nodes to tell apart."""
+    try:
+        text = Path("/sys/devices/system/node/online").read_text(encoding="ascii")
+    except OSError:
+        return False
+    return text.strip() not in {"", "0"}
+
+
 def node_bytes(processes: Iterable[int]) -> dict[int, int]:
     """Memory of processes by node; empty where the kernel does not say.
 

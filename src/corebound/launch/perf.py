@@ -15,6 +15,7 @@ from pathlib import Path
 
 from corebound.errors import LaunchError
 from corebound.launch import perf_csv
+from corebound.launch.gpu_use import UNUSED, GpuWatch
 from corebound.launch.supervise import Supervision
 
 _PLAIN = ("cycles", "instructions", "LLC-load-misses", "node-load-misses")
@@ -36,10 +37,12 @@ class Offer:
     Attributes:
         events: As `perf stat -e` takes them; a group is one of them. Empty: nothing.
         unavailable: What cannot be counted, and why.
+        gpus: Looks at its GPUs meanwhile.
     """
 
     events: tuple[str, ...] = ()
     unavailable: Mapping[str, str] = field(default_factory=dict)
+    gpus: GpuWatch = UNUSED
 
 
 def offer() -> Offer:

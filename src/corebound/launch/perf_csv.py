@@ -6,7 +6,7 @@ counted, and two columns of a metric that is not used here (perf-stat(1), CSV FO
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,6 +72,29 @@ def _plain(event: str) -> str:
     """`cpu_core/topdown-retiring/u` is `topdown-retiring`."""
     name = event.split("/")[1] if event.count("/") >= 2 else event
     return name.partition(":")[0]
+
+
+def together(each: Sequence[Mapping[str, Count]]) -> dict[str, Count]:
+    """The counts of several processes' `perf stat` added up; at least one.
+
+    What is missing of any of them is missing of the whole, with that one's reason.
+
+    >>> one = {"cycles": Count(value=10.0, running_share=1.0)}
+    >>> two = {"cycles": Count(value=5.0, running_share=0.5)}
+    >>> together([one, two])["cycles"]
+    Count(value=15.0, running_share=0.5, reason=None)
+    """
+    absent = Count(value=None, running_share=0.0, reason="not counted")
+    found = {}
+    for event in dict.fromkeys(event for counts in each for event in counts):
+        parts = [counts.get(event, absent) for counts in each]
+        values = [part.value for part in parts if part.value is not None]
+        found[event] = Count(
+            value=sum(values) if len(values) == len(parts) else None,
+            running_share=min(part.running_share for part in parts),
+            reason=next((part.reason for part in parts if part.reason is not None), None),
+        )
+    return found
 
 
 def fields_of(counts: Mapping[str, Count]) -> dict[str, Any]:

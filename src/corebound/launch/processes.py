@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from corebound.launch.supervisor import processes_below
 
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 # A process that ends while others are read leaves its time to its parent, which may have
 # been read before: then all are read again, so often at most.
 _TRIES = 3
@@ -18,11 +19,21 @@ _TRIES = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Used:
-    """What processes and the children they waited for have used since they began."""
+    """What processes and the children they waited for have used since they began.
+
+    `user_ns` and `system_ns` are how the kernel splits `cpu_ns`, in its ticks. `rss_bytes`
+    is what the processes hold now.
+    """
 
     cpu_ns: int
+    user_ns: int
+    system_ns: int
     minor_faults: int
     major_faults: int
+    rss_bytes: int
+
+
+_FIELDS = fields(Used)
 
 
 def below(root: int) -> set[int]:
@@ -68,11 +79,7 @@ def used(processes: Callable[[], Iterable[int]]) -> Used:
     else:
         found = _used(processes())
     known = [one for one in found if one is not None]
-    return Used(
-        cpu_ns=sum(one.cpu_ns for one in known),
-        minor_faults=sum(one.minor_faults for one in known),
-        major_faults=sum(one.major_faults for one in known),
-    )
+    return Used(**{each.name: sum(getattr(one, each.name) for one in known) for each in _FIELDS})
 
 
 def _used(processes: Iterable[int]) -> list[Used | None]:
@@ -87,8 +94,8 @@ def _of_one(pid: int) -> Used | None:
         own_ns = time.clock_gettime_ns(_clock(pid))
     except OSError:
         return None
-    children_ns, minor, major = parse_stat(stat, tick_ns=_TICK_NS)
-    return Used(cpu_ns=own_ns + children_ns, minor_faults=minor, major_faults=major)
+    told = parse_stat(stat, tick_ns=_TICK_NS, page_bytes=_PAGE_BYTES)
+    return replace(told, cpu_ns=own_ns + told.cpu_ns)
 
 
 def _clock(pid: int) -> int:
@@ -96,15 +103,25 @@ def _clock(pid: int) -> int:
     return (~pid << 3) | 2
 
 
-def parse_stat(stat: bytes, *, tick_ns: int) -> tuple[int, int, int]:
-    """CPU time of ended children in nanoseconds, and minor and major faults with theirs.
+def parse_stat(stat: bytes, *, tick_ns: int, page_bytes: int) -> Used:
+    """What a process's stat says, with its ended children; `cpu_ns` is of these alone.
 
-    Fields 10 to 17 of proc(5)'s stat, the 8th and following after the name.
+    Fields 10 to 17 and 24 of proc(5)'s stat, the 8th and following after the name.
 
-    >>> parse_stat(b"7 (a) b) S 1 7 7 0 -1 0 5 50 2 20 9 9 3 1 20", tick_ns=10)
-    (40, 55, 22)
+    >>> parse_stat(b"7 (a) b) S 1 7 7 0 -1 0 5 50 2 20 9 8 3 1 20 0 1 0 99 4096 6",
+    ...            tick_ns=10, page_bytes=4096)  # doctest: +NORMALIZE_WHITESPACE
+    Used(cpu_ns=40, user_ns=120, system_ns=90, minor_faults=55, major_faults=22,
+         rss_bytes=24576)
     """
-    minor, of_children, major, major_of_children, _, _, user, system = map(
-        int, stat.rpartition(b")")[2].split()[7:15]
+    words = stat.rpartition(b")")[2].split()
+    minor, of_children, major, major_of_children, user, system, user_of_children, rest = map(
+        int, words[7:15]
     )
-    return (user + system) * tick_ns, minor + of_children, major + major_of_children
+    return Used(
+        cpu_ns=(user_of_children + rest) * tick_ns,
+        user_ns=(user + user_of_children) * tick_ns,
+        system_ns=(system + rest) * tick_ns,
+        minor_faults=minor + of_children,
+        major_faults=major + major_of_children,
+        rss_bytes=int(words[21]) * page_bytes,
+    )

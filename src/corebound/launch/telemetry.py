@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from corebound.launch import memory
-from corebound.launch.host_watch import Threads
+from corebound.launch.host_window import Threads
 from corebound.launch.processes import below
 from corebound.launch.supervisor import processes_below
 from corebound.model.record import Stay, ThreadEvidence
@@ -20,6 +20,10 @@ from corebound.model.topology import CpuId
 # step (benchmarks/telemetry_cost.py).
 MOST_SHARE = 0.003
 SHORTEST_S, LONGEST_S = 0.010, 0.250
+# Threads that wander are elsewhere at each look, so a record grows with the looks: beyond
+# some hundred seconds they become as seldom as gives so many, and so many more for each
+# time that the launch takes e times as long.
+LOOKS = 400
 # Finding new processes costs more than looking at known ones, so it is done less often.
 SEARCH_EVERY_S = 0.5
 
@@ -96,7 +100,8 @@ class Watch:
     def pause_s(self) -> float:
         """How long to leave the launch alone, so that looking stays cheap."""
         cost_s = self.look_ns / max(self.looks, 1) / 1e9
-        return min(LONGEST_S, max(SHORTEST_S, cost_s / MOST_SHARE))
+        cheap_s = min(LONGEST_S, max(SHORTEST_S, cost_s / MOST_SHARE))
+        return max(cheap_s, self._now_ms() / 1000 / LOOKS)
 
     @property
     def processes(self) -> frozenset[int]:
@@ -112,7 +117,18 @@ class Watch:
         return Threads(
             ran_ns=sum(last["run_ns"] for last in counted),
             waited_ns=sum(last["wait_ns"] for last in counted),
+            voluntary=_sum(counted, "voluntary"),
+            involuntary=_sum(counted, "involuntary"),
+            migrations=_sum(counted, "migrations"),
         )
+
+    def count(self) -> None:
+        """Read what costs more to read of every thread: switches, and moves between CPUs.
+
+        Its cost is the caller's, who does it seldom.
+        """
+        for thread in self._threads.values():
+            thread.last.update(_counted(thread.pid, thread.tid))
 
     def mark(self) -> None:
         """Count from here: what was used and counted before is set-up."""
@@ -196,6 +212,12 @@ def _open(pid: int, tid: int) -> _Thread:
 def _cpu_of(stat: int) -> CpuId:
     # Field 39 of proc(5)'s stat; the 37th after the name, which may hold anything.
     return CpuId(int(os.pread(stat, 1024, 0).rpartition(b")")[2].split()[36]))
+
+
+def _sum(each: Sequence[dict[str, int]], name: str) -> int | None:
+    """A sum of what is known; None where nothing is."""
+    known = [one[name] for one in each if name in one]
+    return sum(known) if known else None
 
 
 _STATUS = {"voluntary_ctxt_switches": "voluntary", "nonvoluntary_ctxt_switches": "involuntary"}

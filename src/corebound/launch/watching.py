@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 
 from corebound.launch.apart import apart
-from corebound.launch.counting import counters
-from corebound.launch.host_watch import HostWatch, Threads
+from corebound.launch.counting import Counted, counted
+from corebound.launch.host_watch import HostWatch
+from corebound.launch.host_window import Threads, together
 from corebound.launch.perf import Offer, Perf
 from corebound.launch.processes import below
 from corebound.launch.supervise import Supervision
 from corebound.launch.telemetry import Watch
 from corebound.model.plan import Placement
 from corebound.model.record import ThreadEvidence
-from corebound.model.telemetry import Counters, HostOverTime
+from corebound.model.telemetry import HostOverTime
 
 
 class Watching:
@@ -27,7 +28,7 @@ class Watching:
         watches: One for each process that was named, in that order.
         threads: What was seen of their threads; empty until closed.
         host: What was seen of the host; None until closed, or if nothing was timed.
-        counters: What the launch's processes were counted to do; likewise.
+        counted: What the launch's processes were counted to do; likewise.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class Watching:
         *,
         scratch: Path,
         counting: Offer,
+        beside: Callable[[], Iterable[int]] = tuple,
     ) -> None:
         """Begin to watch.
 
@@ -47,15 +49,18 @@ class Watching:
             supervision: What everything of the launch is below.
             scratch: The launch's folder.
             counting: What counters to have; without events none are attached.
+            beside: Lists processes of the launch that are no worker's, such as a server's
+                own: they are counted too, and not looked at.
         """
         self.watches = [Watch(pid) for pid in pids]
         self.threads: tuple[tuple[ThreadEvidence, ...], ...] = ()
         self.host: HostOverTime | None = None
-        self.counters: Counters | None = None
+        self.counted: Counted | None = None
         self._counting = counting
-        self._perf = Perf(counting.events, supervision, scratch) if counting.events else None
+        self._beside = beside
+        self._supervision, self._scratch = supervision, scratch
+        self._perfs: list[Perf] = []
         self._cpus = tuple(sorted(set(chain.from_iterable(s.cpus for s in placement.slots))))
-        self._supervisor = supervision.pid
         self._host: HostWatch | None = None
         self._moved = contextlib.ExitStack()
 
@@ -63,38 +68,40 @@ class Watching:
         """See everything once, before the workers are told to go."""
         for watch in self.watches:
             watch.look(search=True)
-        if self._perf is not None:
-            self._perf.start({pid for watch in self.watches for pid in watch.processes})
+        if self._counting.events:
+            self._attach()
 
     def mark(self) -> None:
         """Count from here, and leave the launch's CPUs to it where there are others."""
         away = self._moved.enter_context(apart(self._cpus))
         self._host = HostWatch(
             cpus=self._cpus,
-            processes=lambda: (self._supervisor, *below(self._supervisor)),
+            processes=lambda: (self._supervision.pid, *below(self._supervision.pid)),
             ours=() if away else (os.getpid(),),
+            threads=self._threads,
+            gpus=self._counting.gpus,
         )
         for watch in self.watches:
             watch.mark()
-        self._host.mark(self._threads())
-        if self._perf is not None:
-            self._perf.count()
+        self._host.mark()
+        for perf in self._perfs:
+            perf.count()
 
     def look(self) -> None:
         """See every thread, and the host if it is time for that."""
         for watch in self.watches:
             watch.look()
         if self._host is not None and self._host.due:
-            self._host.look(self._threads())
+            self._host.look()
 
     def end(self) -> None:
         """See everything a last time, as the workers are through."""
-        if self._perf is not None:
-            self._perf.stop()
+        for perf in self._perfs:
+            perf.stop()
         for watch in self.watches:
             watch.look()
         if self._host is not None:
-            self._host.look(self._threads())
+            self._host.look()
         for watch in self.watches:
             watch.look(search=True)
 
@@ -105,10 +112,10 @@ class Watching:
         if self._host is not None:
             self.host = self._host.close()
             self._host = None
-            seen = chain.from_iterable(self.threads)
-            self.counters = counters(self._counting, self._perf, seen, self.host)
-        elif self._perf is not None:
-            self._perf.close()
+            self.counted = counted(self._counting, self._perfs, self.threads, self.host)
+        else:
+            for perf in self._perfs:
+                perf.close()
 
     @property
     def pause_s(self) -> float:
@@ -126,12 +133,18 @@ class Watching:
         own_ns = sum(watch.look_ns for watch in self.watches)
         return own_ns + (self.host.look_ns if self.host else 0)
 
+    def _attach(self) -> None:
+        """A `perf stat` for each worker, and one for the launch's other processes."""
+        each = [watch.processes for watch in self.watches]
+        rest = frozenset(self._beside()).difference(*each)
+        for number, pids in enumerate((*each, rest) if rest else each):
+            folder = self._scratch / f"perf-{number}"
+            folder.mkdir()
+            perf = Perf(self._counting.events, self._supervision, folder)
+            self._perfs.append(perf)
+            perf.start(pids)
+
     def _threads(self) -> Threads | None:
-        each = [watch.threads for watch in self.watches]
-        known = [one for one in each if one is not None]
-        if len(known) < len(each):
-            return None
-        return Threads(
-            ran_ns=sum(one.ran_ns for one in known),
-            waited_ns=sum(one.waited_ns for one in known),
-        )
+        for watch in self.watches:
+            watch.count()
+        return together([watch.threads for watch in self.watches])

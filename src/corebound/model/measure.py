@@ -15,6 +15,7 @@ Profiled = Annotated[StrictInt, Field(ge=1, le=1000)]
 LaunchCount = Annotated[StrictInt, Field(ge=2, le=1000)]
 Seconds = Annotated[float, Field(strict=True, gt=0, le=7 * 24 * 3600)]
 Share = Annotated[float, Field(strict=True, gt=0, lt=1)]
+Relaunches = Annotated[StrictInt, Field(ge=0, le=100)]
 
 
 def _warmup_form(value: Any) -> str:
@@ -68,6 +69,14 @@ class Measure(Part):
     operators: Profiled | None = Field(
         None, description="iterations of a launch of its own under the framework's profiler"
     )
+    # A host that disturbs three launches in a row will disturb the next one too: its figures
+    # are then kept, and marked, for a page without figures would tell less, and paired
+    # launches share much of what disturbs them.
+    relaunch_disturbed: Relaunches = Field(
+        2,
+        description="launches of a cell that are refused and made again if something outside"
+        " disturbed them; 0 keeps every one, marked",
+    )
 
 
 class Change(Part):
@@ -79,6 +88,7 @@ class Change(Part):
     timeout_s: Seconds | None = None
     margin: Share | None = None
     operators: Profiled | None = None
+    relaunch_disturbed: Relaunches | None = None
 
 
 # What `--profile quick` means where a scenario does not say: enough launches for

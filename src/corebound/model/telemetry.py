@@ -20,7 +20,29 @@ Counted = Literal[
     "io_pressure_ns",
     "minor_faults",
     "major_faults",
+    "ran_ns",
+    "user_ns",
+    "system_ns",
+    "voluntary",
+    "involuntary",
+    "migrations",
 ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuUse:
+    """One GPU at one look; what it does not tell is None.
+
+    Attributes:
+        id: NVML's number of it, in the order of the PCI bus.
+        busy_share: Share of the driver's latest sampling period, a sixth of a second to a
+            second, in which some kernel ran on it: whoever's.
+        memory_bytes: Memory in use on it, by whomever.
+    """
+
+    id: str
+    busy_share: float | None
+    memory_bytes: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +62,14 @@ class HostWindow:
             host waited for it (PSI, "some").
         frequency_hz: Mean clock of some of the launch's CPUs as the stretch ended.
         minor_faults, major_faults: Page faults of the launch's processes.
+        ran_ns: Their CPU time; user_ns, system_ns: how the kernel splits it, in its ticks.
+        voluntary, involuntary: Context switches of the threads that are watched; migrations:
+            their moves between CPUs.
+        rss_bytes: Memory of the launch's processes as the stretch ended, what they share
+            counted for each.
+        node_bytes: Their own memory by node then; empty where it was not looked at, which
+            costs much and so is done seldom.
+        gpus: Use of GPUs as the stretch ended; empty where there are none.
     """
 
     from_ms: int
@@ -56,6 +86,15 @@ class HostWindow:
     frequency_hz: int | None = None
     minor_faults: int | None = None
     major_faults: int | None = None
+    ran_ns: int | None = None
+    user_ns: int | None = None
+    system_ns: int | None = None
+    voluntary: int | None = None
+    involuntary: int | None = None
+    migrations: int | None = None
+    rss_bytes: int | None = None
+    node_bytes: dict[int, int] = field(default_factory=dict)
+    gpus: tuple[GpuUse, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +129,19 @@ class HostOverTime:
         """A time as a share of the launch's duration on so many CPUs; None where unknown."""
         time_ns, whole_ns = self.total(counted), self.duration_ms * 1_000_000 * cpus
         return None if time_ns is None or not whole_ns else time_ns / whole_ns
+
+    @property
+    def peak_rss_bytes(self) -> int | None:
+        """The most memory that any look found; None where none did."""
+        known = (one.rss_bytes for one in self.windows if one.rss_bytes is not None)
+        return max(known, default=None)
+
+    @property
+    def gpu_busy_shares(self) -> tuple[float, ...]:
+        """What share of the time its busiest GPU was busy, look by look; empty without any."""
+        each = ([gpu.busy_share for gpu in one.gpus] for one in self.windows)
+        known = ([share for share in shares if share is not None] for shares in each)
+        return tuple(max(shares) for shares in known if shares)
 
     @property
     def frequencies_hz(self) -> tuple[int, ...]:

@@ -145,6 +145,7 @@ WORDS: dict[str, Words] = {
     "until_relative_ci": _SHARE,
     "margin": _SHARE,
     "operators": _whole("a number of iterations", 1, 1000),
+    "relaunch_disturbed": _whole("a number of launches", 0, 100),
     "timeout_s": Words(
         noun="a number of seconds", mend="Write a number above 0, at most 604,800 (a week)."
     ),

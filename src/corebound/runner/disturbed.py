@@ -8,11 +8,6 @@ from corebound.launch.launch import Outcome
 from corebound.model.telemetry import Disturbance
 from corebound.stats.disturbance import disturbance, is_too_much, marked
 
-# How often a cell's launches may be refused in a run. A host that disturbs three in a row
-# will disturb the next one too: its figures are then kept, and marked, for a page without
-# figures would tell less, and paired launches share much of what disturbs them.
-MOST_REFUSED = 2
-
 
 def judged(outcome: Outcome, *, may_refuse: bool) -> tuple[Outcome, Disturbance | None]:
     """Mark the iterations of a launch that were disturbed, and refuse it if they are too many.

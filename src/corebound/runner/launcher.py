@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import corebound
-from corebound.launch import perf
+from corebound.launch import gpu_use, perf
 from corebound.launch.launch import Order, Outcome, launch
 from corebound.launch.supervise import Supervision
 from corebound.model import wire
@@ -20,7 +20,12 @@ from corebound.store import traces
 
 
 def launcher(
-    supervision: Supervision, scratch: Path, kept: Path, tick: Callable[[], None]
+    supervision: Supervision,
+    scratch: Path,
+    kept: Path,
+    tick: Callable[[], None],
+    *,
+    gpus: int,
 ) -> Callable[[Job], Outcome]:
     """What launches a planned cell for real.
 
@@ -29,19 +34,23 @@ def launcher(
         scratch: A folder for all that launches leave; each leaves nothing.
         kept: The folder that the run's traces are kept in.
         tick: Called as time passes within a launch.
+        gpus: How many GPUs the host has.
     """
     python_path = _python_path(scratch)
-    counting = perf.offer()
+    on_cpus = perf.offer()
+    on_gpus = replace(on_cpus, gpus=gpu_use.opened(gpus=gpus))
     folder = scratch / "launch"
 
     def launch_one(job: Job) -> Outcome:
         planned = job.planned
         if planned.placement is None:
             raise ValueError("an unfit cell is skipped, never launched")
+        counting = on_gpus if planned.cell.gpus or not gpus else on_cpus
         folder.mkdir()
         try:
             if planned.traffic is not None:
-                return serve(serving_order(planned, python_path, folder), supervision, tick)
+                served = serving_order(planned, python_path, folder)
+                return serve(replace(served, counting=counting), supervision, tick)
             order = _order(job, planned.placement, python_path, folder)
             if job.kind == "measure":
                 order = replace(order, counting=counting)

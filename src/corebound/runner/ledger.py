@@ -5,7 +5,6 @@ from __future__ import annotations
 from corebound.model.plan import Cell
 from corebound.model.record import Kind, Launch
 from corebound.planning.expand import baseline_of
-from corebound.runner.disturbed import MOST_REFUSED
 from corebound.runner.job import Job, Task
 from corebound.stats.disturbance import is_refused
 from corebound.stats.stopping import unfinished
@@ -52,7 +51,7 @@ class Ledger:
 
     def may_refuse(self, key: str) -> bool:
         """Whether one more launch of a cell may be refused in this run."""
-        return len(self._refused[key]) < MOST_REFUSED
+        return len(self._refused[key]) < self.by_key[key].measure.relaunch_disturbed
 
     def unfit(self) -> tuple[Job, ...]:
         """The cells that the host cannot hold and that are not recorded as such."""

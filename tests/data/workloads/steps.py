@@ -125,6 +125,11 @@ def computes_for(*, ms: int) -> Step:
     return lambda: _computes(time.thread_time() + ms / 1000)
 
 
+def naps(*, ms: int) -> Step:
+    """So much time in which it wants no CPU."""
+    return lambda: time.sleep(ms / 1000)
+
+
 def competes_with_itself(*, ms: int) -> Step:
     """Four threads that want a CPU at once."""
 

@@ -1,4 +1,4 @@
-"""A workload that touches memory with several threads, and says which nodes it came from."""
+"""Workloads whose threads, and whose memory, are on nodes that a test knows."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import os
 import re
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +26,28 @@ def setup(*, told: str) -> Callable[[], None]:
         seen = {"cpus": sorted(os.sched_getaffinity(0)), "pages": anonymous_pages()}
         with Path(told).open("a") as stream:
             stream.write(json.dumps(seen) + "\n")
+
+    return step
+
+
+def wanders(*, seconds: float) -> Callable[[], None]:
+    """Computes on one node, then on the other, where it may run on both."""
+    allowed = os.sched_getaffinity(0)
+    ends = (0, 4) if {0, 4} <= allowed else ()
+
+    def compute() -> None:
+        until_s = time.monotonic() + seconds
+        while time.monotonic() < until_s:
+            sum(range(10_000))
+
+    def step() -> None:
+        for cpu in ends:
+            os.sched_setaffinity(0, {cpu})
+            compute()
+        os.sched_setaffinity(0, allowed)
+        if not ends:
+            compute()
+            compute()
 
     return step
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
-from corebound.diagnosis.launches import total
+from corebound.diagnosis.launches import moves, total
 from corebound.model.record import Launch
 from corebound.model.telemetry import Counted, HostOverTime
+from corebound.model.topology import Topology
 from corebound.report.view.page import Figure
 from corebound.report.view.study import CellStudy
-from corebound.units import percent
+from corebound.units import percent, size
 
 
 def migrations(launch: Launch) -> int | None:
@@ -53,6 +54,9 @@ def host_seen(launch: Launch) -> tuple[Figure, ...]:
     if host is None or not host.windows:
         return ()
     figures = [
+        *_split(host),
+        *_memory(host),
+        *_gpus(host),
         _share(host.share("steal_ns", cpus=len(host.cpus)), "stolen by the hypervisor"),
         _share(host.share("foreign_ns", cpus=len(host.cpus)), "of its CPUs used by others"),
         _shares(map(host.share, _PRESSURES), "CPU, memory and I/O pressure on the host"),
@@ -66,6 +70,43 @@ def host_seen(launch: Launch) -> tuple[Figure, ...]:
         )
         figures.insert(0, worst)
     return tuple(figures)
+
+
+def moved(launch: Launch, topology: Topology) -> tuple[Figure, ...]:
+    """Where threads were seen to move; empty where nobody looked or none was seen to."""
+    seen = moves(launch, topology)
+    if seen is None:
+        return ()
+    each = (
+        (seen.within_cores, "within a core"),
+        (seen.across_cores, "across cores"),
+        (seen.across_nodes, "across nodes"),
+    )
+    told = [f"{number:,} {where}" for number, where in each if number]
+    return (Figure(value=", ".join(told), says="of these seen"),) if told else ()
+
+
+def _split(host: HostOverTime) -> Iterator[Figure]:
+    user, system = host.total("user_ns"), host.total("system_ns")
+    if user is not None and system is not None and user + system:
+        share = system / (user + system)
+        yield Figure(value=percent(share, 0), says="of its CPU time in the kernel")
+
+
+def _memory(host: HostOverTime) -> Iterator[Figure]:
+    peak, minor, major = host.peak_rss_bytes, host.total("minor_faults"), host.total("major_faults")
+    if peak is not None:
+        yield Figure(value=size(peak), says="memory at most")
+    if minor is not None and major is not None:
+        yield Figure(value=f"{minor:,} and {major:,}", says="minor and major page faults")
+
+
+def _gpus(host: HostOverTime) -> Iterator[Figure]:
+    """How busy the busiest GPU was; nothing for a launch that computes on none."""
+    if shares := host.gpu_busy_shares:
+        yield Figure(value=percent(statistics.fmean(shares), 0), says="of the time a GPU was busy")
+    elif any(window.gpus for window in host.windows):
+        yield Figure(value=_UNAVAILABLE, says="how busy the GPU was")
 
 
 _PRESSURES: tuple[Counted, ...] = ("cpu_pressure_ns", "memory_pressure_ns", "io_pressure_ns")

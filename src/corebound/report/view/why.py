@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping, Sequence
 
 from corebound.diagnosis.evidence import spin_share
 from corebound.diagnosis.launches import remote_share, total, wait_share
-from corebound.model.record import Launch, ThreadEvidence
+from corebound.model.record import Launch, Stay, ThreadEvidence
 from corebound.model.topology import Cpu, CpuId, NodeId
-from corebound.report.charts.axis import linear_axis, plain_tick
 from corebound.report.charts.strip import Stretch, Strip, ThreadTrack
-from corebound.report.view.evidence import counted, host_seen, median_of, migrations
+from corebound.report.view.evidence import counted, host_seen, median_of, migrations, moved
 from corebound.report.view.figure import figure_of
-from corebound.report.view.page import Figure, StripPanel, Tick, Why
+from corebound.report.view.page import Figure, StripPanel, Why
+from corebound.report.view.serving_workers import figures as serving_figures
+from corebound.report.view.serving_workers import worker_stays, workers_seen
+from corebound.report.view.strips import node_labels, row_labels, time_labels
 from corebound.report.view.study import CellStudy, Study, typical_launch
 from corebound.report.view.words import binding_name, full_name, label
 from corebound.units import duration, percent, ratio
@@ -22,38 +23,49 @@ from corebound.units import duration, percent, ratio
 _COLOURS = 8
 # A setting this slow is worth a strip of its own beside the fastest.
 _TRAP_RATIO = 0.5
-# Rows below this height cannot carry a label each.
-_MOST_LABELS = 16
+# So many set-ups of a server get a strip.
+_MOST_SETUPS = 6
 
 
 def why(study: Study) -> Why | None:
     """CPU × time of the baseline, the fastest and, where it is a trap, the slowest cell."""
-    chosen = shown_cells(study)
     shown = [
         (cell, found[0])
-        for cell in chosen
-        if (found := typical_launch(cell)) and _seen_threads(found[0])
+        for cell in shown_cells(study)
+        if (found := typical_launch(cell)) and _tracks(found[0])
     ]
     if not shown:
         return None
     rows = _rows(study, [launch for _, launch in shown])
     if not rows:
         return None
-    tracks = max(len(_seen_threads(launch)) for _, launch in shown)
-    key = [(index, f"thread {index}") for index in range(min(tracks, _COLOURS))]
+    tracks = max(len(_tracks(launch)) for _, launch in shown)
+    who = "thread" if shown[0][1].served is None else "worker"
+    key = [(index, f"{who} {index}") for index in range(min(tracks, _COLOURS))]
     if tracks > _COLOURS:
-        key.append((_COLOURS, f"{tracks - _COLOURS} more threads"))
+        key.append((_COLOURS, f"{tracks - _COLOURS} more {who}s"))
     nodes = {cpu.id: cpu.node for cpu in study.run.host.topology.cpus}
     return Why(
-        title=_title([cell for cell, _ in shown], study),
-        lead=_lead(),
+        title=_title([cell for cell, _ in shown], study, f"{who}s"),
+        lead=_lead(who),
         key=tuple(key),
         panels=tuple(_panel(study, cell, launch, rows, nodes) for cell, launch in shown),
     )
 
 
 def shown_cells(study: Study) -> tuple[CellStudy, ...]:
-    """The cells a reader wants to look into: baseline, fastest, and a much slower one."""
+    """The cells a reader wants to look into: baseline, fastest, and a much slower one.
+
+    Of a server all set-ups that are compared with the same one, as far as there is room.
+    """
+    if study.baseline is not None and any(one.served for one in study.baseline.launches):
+        base = study.baseline.cell.key
+        group = [
+            one
+            for one in study.cells
+            if one.is_measured and base == (one.baseline.key if one.baseline else one.cell.key)
+        ]
+        return tuple(group[:_MOST_SETUPS])
     chosen = [study.baseline] if study.baseline and study.baseline.is_measured else []
     if study.ranked:
         chosen.append((study.winner or study.ranked[0]).cell)
@@ -75,30 +87,39 @@ def _seen_threads(launch: Launch) -> tuple[ThreadEvidence, ...]:
     return tuple(sorted(threads, key=lambda one: (-_busy_ms(one), one.tid)))
 
 
+def _tracks(launch: Launch) -> tuple[tuple[str, tuple[Stay, ...]], ...]:
+    """Who was seen where, by name: the threads of a launch, of a server its workers."""
+    if launch.served is None:
+        threads = enumerate(_seen_threads(launch))
+        return tuple((f"thread {index}: {one.name}", one.stays) for index, one in threads)
+    stays = [(worker.slot, worker_stays(worker)) for worker in launch.workers]
+    return tuple((f"worker {slot}", seen) for slot, seen in stays if seen)
+
+
 def _busy_ms(thread: ThreadEvidence) -> int:
     return sum(stay.to_ms - max(stay.from_ms, 0) for stay in thread.stays if stay.to_ms > 0)
 
 
-def _title(cells: Sequence[CellStudy], study: Study) -> str:
+def _title(cells: Sequence[CellStudy], study: Study, who: str) -> str:
     """Names a cause only where the records show it and a setting is clearly faster."""
     winner = study.winner
     if winner is None or len(cells) < 2:
-        return "Where the threads ran"
+        return f"Where the {who} ran"
     slow, fast = winner.baseline, winner.cell
     name = binding_name(slow.cell)
-    moved, stayed = median_of(slow, migrations), median_of(fast, migrations)
-    if moved is not None and stayed is not None and moved >= 10 and moved >= 3 * stayed:
+    moving, staying = median_of(slow, migrations), median_of(fast, migrations)
+    if moving is not None and staying is not None and moving >= 10 and moving >= 3 * staying:
         return f"Why: {name} threads keep moving"
     waits = [wait_share(found[0]) if (found := typical_launch(c)) else None for c in (slow, fast)]
     if waits[0] is not None and waits[1] is not None and waits[0] - waits[1] >= 0.1:
         return f"Why: {name} threads wait for a CPU"
-    return "Where the threads ran"
+    return f"Where the {who} ran"
 
 
-def _lead() -> str:
+def _lead(who: str) -> str:
     return (
-        "Which CPU each thread was seen on while it used CPU time, in the launch nearest to the"
-        " cell's median. A steady stripe is a thread that stayed put; threads that share a CPU"
+        f"Which CPU each {who} was seen on while it used CPU time, in the launch nearest to the"
+        f" cell's median. A steady stripe is a {who} that stayed put; {who}s that share a CPU"
         " share its row."
     )
 
@@ -128,28 +149,32 @@ def _panel(
     cpus: Sequence[Cpu],
     nodes: Mapping[CpuId, NodeId | None],
 ) -> StripPanel:
-    threads = _seen_threads(launch)
-    end_ms = max(stay.to_ms for thread in threads for stay in thread.stays)
+    shown = _tracks(launch)
+    end_ms = max(stay.to_ms for _, stays in shown for stay in stays)
     row_of = {cpu.id: row for row, cpu in enumerate(cpus)}
     tracks = tuple(
         ThreadTrack(
             colour=min(index, _COLOURS),
-            name=f"thread {index}: {thread.name}",
+            name=name,
             stretches=tuple(
                 Stretch(
                     row=row_of[stay.cpu],
                     begin=max(stay.from_ms, 0) / end_ms,
                     end=stay.to_ms / end_ms,
                 )
-                for stay in thread.stays
+                for stay in stays
                 if stay.to_ms > 0 and stay.cpu in row_of
             ),
         )
-        for index, thread in enumerate(threads)
+        for index, (name, stays) in enumerate(shown)
     )
     breaks = range(1, len(cpus))
     spin = spin_share(cell.summary, [other.summary for other in study.cells])
-    figures = _figures(cell, launch, remote_share(launch, nodes), spin)
+    seen = moved(launch, study.run.host.topology)
+    remote = remote_share(launch, nodes) if launch.served is None else None
+    figures = _figures(cell, launch, seen, remote, spin)
+    if launch.served is not None:
+        figures = (*serving_figures(workers_seen(cell, study.run.host)), *figures)
     return StripPanel(
         label=label(cell.cell),
         caption=f"launch {launch.id}",
@@ -161,51 +186,27 @@ def _panel(
             says=f"CPU by time, {full_name(cell.cell)}: "
             + ", ".join(f"{figure.value} {figure.says}" for figure in figures),
         ),
-        rows=_row_labels(cpus),
-        nodes=_node_labels(cpus),
-        times=_time_labels(end_ms),
+        rows=row_labels(cpus),
+        nodes=node_labels(cpus),
+        times=time_labels(end_ms),
         height_px=max(72, min(len(cpus) * 24, 320)),
         figures=figures,
     )
 
 
-def _row_labels(cpus: Sequence[Cpu]) -> tuple[Tick, ...]:
-    step = -(-len(cpus) // _MOST_LABELS)
-    return tuple(
-        Tick(at=round((row + 0.5) / len(cpus) * 100, 2), text=f"CPU {cpu.id}")
-        for row, cpu in enumerate(cpus)
-        if row % step == 0
-    )
-
-
-def _node_labels(cpus: Sequence[Cpu]) -> tuple[Tick, ...]:
-    """A label in the middle of each node, where there is more than one."""
-    nodes = {cpu.node for cpu in cpus}
-    if len(nodes) < 2:
-        return ()
-    rows = {node: [row for row, cpu in enumerate(cpus) if cpu.node == node] for node in nodes}
-    return tuple(
-        Tick(at=round((statistics.fmean(at) + 0.5) / len(cpus) * 100, 2), text=f"node {node}")
-        for node, at in sorted(rows.items(), key=lambda pair: pair[1])
-    )
-
-
-def _time_labels(end_ms: int) -> tuple[Tick, ...]:
-    axis = linear_axis(0.0, end_ms / 1000, most_ticks=4)
-    return tuple(
-        Tick(at=round(axis.share(tick) * 100, 2), text=f"{plain_tick(tick)} s")
-        for tick in axis.ticks
-    )
-
-
 def _figures(
-    cell: CellStudy, launch: Launch, remote: float | None, spin: float | None
+    cell: CellStudy,
+    launch: Launch,
+    seen: Sequence[Figure],
+    remote: float | None,
+    spin: float | None,
 ) -> tuple[Figure, ...]:
     summary = cell.summary
     figures: list[Figure] = []
-    moved, pushed, waited = migrations(launch), total(launch, "involuntary"), wait_share(launch)
-    if moved is not None:
-        figures.append(Figure(value=f"{moved:,}", says="migrations"))
+    moves, pushed, waited = migrations(launch), total(launch, "involuntary"), wait_share(launch)
+    if moves is not None:
+        figures.append(Figure(value=f"{moves:,}", says="migrations"))
+    figures.extend(seen)
     if pushed is not None:
         figures.append(Figure(value=f"{pushed:,}", says="involuntary switches"))
     if waited is not None:
@@ -227,4 +228,5 @@ def _figures(
         )
     if spin is not None:
         figures.append(Figure(value=percent(spin, 0), says="of it spinning, at most"))
-    return (*figures, *host_seen(launch), *counted(launch))
+    own = counted(launch) if launch.served is None else ()
+    return (*figures, *host_seen(launch), *own)
