@@ -1,20 +1,38 @@
-"""Print what was simulated: `python -m benchmarks.simulation [verdicts|history|nights]`."""
+"""Print what was simulated: `python -m benchmarks.simulation [WHAT]`."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.simulation import histories, nights, recorded, verdicts, warm_up
+from benchmarks.simulation import (
+    coverage,
+    histories,
+    nights,
+    percentiles,
+    recorded,
+    stopping,
+    suites,
+    verdicts,
+    warm_up,
+)
 
 
 def main() -> None:
+    studies: dict[str, Callable[[argparse.Namespace], None]] = {
+        "verdicts": _verdicts,
+        "coverage": _coverage,
+        "percentiles": _percentiles,
+        "stopping": _stopping,
+        "suites": _suites,
+        "history": _history,
+        "nights": _nights,
+    }
     parser = argparse.ArgumentParser(prog="python -m benchmarks.simulation", description=__doc__)
-    parser.add_argument(
-        "what", nargs="?", choices=("verdicts", "history", "nights"), default="verdicts"
-    )
+    parser.add_argument("what", nargs="?", choices=tuple(studies), default="verdicts")
     parser.add_argument("--trials", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--labelled", type=Path, help="labelled launches, a gzipped JSON list")
@@ -22,24 +40,46 @@ def main() -> None:
         "--asv", type=Path, action="append", default=[], help="an asv history, a tar file"
     )
     chosen = parser.parse_args()
+    studies[chosen.what](chosen)
+
+
+def _verdicts(chosen: argparse.Namespace) -> None:
     rng = np.random.default_rng(chosen.seed)
-    if chosen.what == "verdicts":
-        verdicts.compared(rng, chosen.trials)
-        verdicts.ordered(rng, chosen.trials)
-        verdicts.stopped(rng, max(chosen.trials // 4, 1))
-        warm_up.settled(rng, max(chosen.trials // 20, 1))
-        if chosen.labelled:
-            warm_up.labelled(chosen.labelled)
-        return
-    if chosen.what == "nights":
-        nights.watched(chosen.seed, max(chosen.trials // 5, 1))
-        return
+    verdicts.compared(rng, chosen.trials)
+    verdicts.ordered(rng, chosen.trials)
+    warm_up.settled(rng, max(chosen.trials // 20, 1))
+    if chosen.labelled:
+        warm_up.labelled(chosen.labelled)
+
+
+def _coverage(chosen: argparse.Namespace) -> None:
+    coverage.ratios(np.random.default_rng(chosen.seed), chosen.trials)
+
+
+def _percentiles(chosen: argparse.Namespace) -> None:
+    percentiles.tails(np.random.default_rng(chosen.seed), chosen.trials)
+
+
+def _stopping(chosen: argparse.Namespace) -> None:
+    stopping.stopped(np.random.default_rng(chosen.seed), chosen.trials)
+    stopping.forecast(np.random.default_rng(chosen.seed), chosen.trials)
+
+
+def _suites(chosen: argparse.Namespace) -> None:
+    suites.judged(np.random.default_rng(chosen.seed), max(chosen.trials // 20, 1))
+
+
+def _nights(chosen: argparse.Namespace) -> None:
+    nights.watched(chosen.seed, max(chosen.trials // 5, 1))
+
+
+def _history(chosen: argparse.Namespace) -> None:
     histories.found(chosen.seed, chosen.trials)
     histories.nightly(chosen.seed, max(chosen.trials // 25, 1))
     if chosen.labelled:
-        recorded.launches(rng, chosen.labelled)
+        recorded.launches(np.random.default_rng(chosen.seed), chosen.labelled)
     for path in chosen.asv:
-        recorded.asv(rng, path)
+        recorded.asv(np.random.default_rng(chosen.seed), path)
 
 
 if __name__ == "__main__":

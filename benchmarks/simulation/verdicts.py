@@ -14,12 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from corebound.model.measure import Launches
 from corebound.model.plan import Binding, Cell, Threads
 from corebound.stats.compare import Comparison, compare
 from corebound.stats.interval import geometric_mean, geometric_mean_interval
 from corebound.stats.steady_state import SteadyState
-from corebound.stats.stopping import unfinished
 from corebound.stats.summary import CellSummary, LaunchSummary
 
 ITERATIONS = 50
@@ -51,6 +49,10 @@ def _heavy_tail(rng: np.random.Generator, trials: int, blocks: int) -> Array:
     return samples
 
 
+def _heavy_launches(rng: np.random.Generator, trials: int, blocks: int) -> Array:
+    return _independent(rng, trials, blocks) + 0.01 * rng.standard_t(3, (trials, blocks, 2, 1))
+
+
 def _correlated(rng: np.random.Generator, trials: int, blocks: int) -> Array:
     steps = rng.normal(0, 0.02 * np.sqrt(1 - 0.8**2), (trials, blocks, 2, ITERATIONS))
     series = np.empty_like(steps)
@@ -78,6 +80,7 @@ def _drift(rng: np.random.Generator, trials: int, blocks: int) -> Array:
 NOISES = (
     Noise("independent iterations, 1 %", _independent),
     Noise("heavy tail, Student t3", _heavy_tail),
+    Noise("launches with a heavy tail, t3", _heavy_launches),
     Noise("correlated iterations, AR(0.8)", _correlated),
     Noise("processes differ by 1.5 %", _between),
     Noise("processes of two kinds, 6 % apart", _bimodal),
@@ -129,7 +132,7 @@ def summary_of(cell: Cell, medians_ns: Sequence[float], *, first_block: int = 0)
     )
 
 
-def _judge(medians_ns: Array, *, adaptive: bool = False) -> Comparison:
+def judge(medians_ns: Array, *, adaptive: bool = False) -> Comparison:
     """Compare one trial's launches, (blocks, 2) medians."""
     judged = compare(
         summary_of(CELL, [float(value) for value in medians_ns[:, 0]]),
@@ -141,7 +144,7 @@ def _judge(medians_ns: Array, *, adaptive: bool = False) -> Comparison:
     return judged
 
 
-def _medians_ns(samples: Array, slowdown: float) -> Array:
+def medians_of(samples: Array, slowdown: float) -> Array:
     """Launch medians in nanoseconds; the cell's (first of the pair) made slower."""
     medians = TYPICAL_NS * np.exp(np.median(samples, axis=-1))
     medians[..., 0] *= 1 + slowdown
@@ -170,8 +173,8 @@ def compared(rng: np.random.Generator, trials: int) -> None:
     for noise in NOISES:
         for blocks in (6, 10, 20, 30):
             samples = noise.draw(rng, trials, blocks)
-            null = [_judge(trial) for trial in _medians_ns(samples, 0.0)]
-            found = [_judge(trial) for trial in _medians_ns(samples, STEP)]
+            null = [judge(trial) for trial in medians_of(samples, 0.0)]
+            found = [judge(trial) for trial in medians_of(samples, STEP)]
             covers = np.mean([c.interval is not None and c.interval.contains(1.0) for c in null])
             alarms = np.mean([c.verdict in {"faster", "slower"} for c in null])
             power = np.mean([c.verdict == "slower" for c in found])
@@ -191,8 +194,8 @@ def ordered(rng: np.random.Generator, trials: int) -> None:
     print(f"The session drifts, {trials} A/A trials: verdicts that say faster or slower.\n")
     print(f"{'launches':>9}{'in blocks':>11}{'one cell after the other':>26}")
     for blocks in (6, 10, 20, 30):
-        medians = _medians_ns(_drift(rng, trials, 2 * blocks), 0.0)
-        paired = [_judge(trial[:blocks]) for trial in medians]
+        medians = medians_of(_drift(rng, trials, 2 * blocks), 0.0)
+        paired = [judge(trial[:blocks]) for trial in medians]
         sequential = [
             compare(
                 summary_of(CELL, [float(value) for value in trial[:blocks, 0]]),
@@ -207,40 +210,3 @@ def ordered(rng: np.random.Generator, trials: int) -> None:
         ]
         print(f"{blocks:>9}{shares[0]:>11.1%}{shares[1]:>26.1%}")
     print()
-
-
-def stopped(rng: np.random.Generator, trials: int) -> None:
-    """What stopping at the width asked for does to coverage, and what it costs."""
-    rule = Launches()
-    print(f"Launching until the interval is within {rule.until_relative_ci:.0%}, {trials} trials:")
-    print(f"{rule.min} to {rule.max} launches of each cell.\n")
-    print(f"{'noise':<36}{'launches, mean':>15}{'covers':>8}{'alarms':>8}{'found':>7}")
-    for noise in NOISES:
-        samples = noise.draw(rng, trials, rule.max)
-        taken, covers, alarms, found = [], [], [], []
-        for trial, slower in zip(
-            _medians_ns(samples, 0.0), _medians_ns(samples, STEP), strict=True
-        ):
-            blocks = _blocks_taken(trial, rule)
-            null = _judge(trial[:blocks], adaptive=True)
-            taken.append(blocks)
-            covers.append(null.interval is not None and null.interval.contains(1.0))
-            alarms.append(null.verdict in {"faster", "slower"})
-            # The rule knows widths only, and a shift does not change them.
-            found.append(_judge(slower[:blocks], adaptive=True).verdict == "slower")
-        print(
-            f"{noise.name:<36}{np.mean(taken):>15.1f}{np.mean(covers):>8.1%}"
-            f"{np.mean(alarms):>8.1%}{np.mean(found):>7.1%}"
-        )
-    print()
-
-
-def _blocks_taken(medians_ns: Array, rule: Launches) -> int:
-    for blocks in range(rule.min, rule.max + 1):
-        summaries = [
-            summary_of(CELL, [float(value) for value in medians_ns[:blocks, 0]]),
-            summary_of(BASELINE, [float(value) for value in medians_ns[:blocks, 1]]),
-        ]
-        if not unfinished(summaries, {CELL.key: BASELINE.key}, rule):
-            return blocks
-    return rule.max

@@ -400,3 +400,41 @@ def test_importing_more_files_adds_them_and_keeps_those_that_are_gone(tmp_path: 
     (series,), _ = histories.read_all(records)
     assert now.added == 1
     assert [point.figure for point in series.points] == [1e9, 2e9, 1e9]
+
+
+def test_files_that_were_read_are_not_read_again(tmp_path: Path) -> None:
+    files = [a_file({"time_it": [[1.0], []]}), a_file({"time_it": [[2.0], []]}, date=DATE_MS + 1)]
+    tree = a_tree(tmp_path, *files)
+    first = read(tree)
+
+    again = asv_project.read(
+        tree, name=None, repo=None, progress=lambda _done, _of: None,
+        known=lambda _project, settings: first.sources if settings == first.settings else {},
+    )  # fmt: skip
+
+    assert (len(first.sources), again.files, again.series) == (2, 2, ())
+
+
+def test_with_other_settings_all_files_are_read_again(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []]}))
+    before = read(tree).settings
+    (tree / "results" / "benchmarks.json").write_text(json.dumps(TIME))
+
+    assert read(tree).settings != before
+
+
+def test_asvs_intervals_are_at_99_percent_and_its_commits_can_be_seen(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []]}))
+    (tree / "asv.conf.json").write_text('{"show_commit_url": "https://example.org/commit/"}')
+
+    (series,) = read(tree).series
+
+    assert (series.confidence, series.commit_url) == (0.99, "https://example.org/commit/")
+
+
+@pytest.mark.parametrize("url", ["javascript:alert(1)//", "https://example.org/ x", 7])
+def test_what_is_no_address_of_the_web_is_no_link(tmp_path: Path, url: object) -> None:
+    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []]}))
+    (tree / "asv.conf.json").write_text(json.dumps({"show_commit_url": url}))
+
+    assert read(tree).series[0].commit_url is None

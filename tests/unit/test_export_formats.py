@@ -117,6 +117,18 @@ def test_benchmarks_of_asvs_own_stay_beside_ours() -> None:
     assert files["benchmarks.json"].keys() == {"other", "matmul", "version"}
 
 
+def test_a_scenario_named_version_does_not_take_the_place_of_asvs_own() -> None:
+    cell = replace(CELLS[0], scenario="version")
+    scenario = a_scenario(name="version")
+    run = replace(a_night()[0], scenarios=a_run(scenarios=(scenario,)).scenarios)
+    files = asv_files((run, (a_launch(cell=cell),)))
+
+    assert files["benchmarks.json"]["version"] == 2
+    assert files["benchmarks.json"]["Version"]["name"] == "Version"
+    (told,) = [one for one in files.values() if "results" in one]
+    assert told["results"].keys() == {"Version"}
+
+
 def test_of_two_runs_of_one_commit_the_later_is_what_asv_gets() -> None:
     files = asv_files(a_night(took(5), took(7, cell=1)), a_night(took(6), run_id="r2", day=3))
 

@@ -7,12 +7,16 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
+import pytest
+
 from build import a_launch, a_machine, a_run, a_scenario, a_series
 from corebound.model.record import Commit, Launch, Run
 from corebound.planning.expand import expand, select
+from corebound.stats.change_points import Memory
 from corebound.stats.regressions import changes
 from corebound.stats.series import joined, series_of_run
-from corebound.store import histories
+from corebound.store import codec, histories
 
 SCENARIO = a_scenario(name="matmul")
 CELLS = expand(SCENARIO, "matmul.yaml", None)
@@ -132,3 +136,44 @@ def test_what_measures_a_cell_again_names_that_cell_alone() -> None:
     for one in series_of_run(run, [a_launch(cell=cell) for cell in cells]):
         only = [word for before, word in itertools.pairwise(one.reproduce) if before == "--only"]
         assert [cell.key for cell in select(cells, only)] == [one.cell]
+
+
+def test_series_that_were_kept_a_point_at_a_time_can_still_be_read() -> None:
+    series = a_series([1e6, 2e6])
+    old = msgspec.json.encode({"schema": 1, "series": [series]})
+
+    assert codec.decode_series(old) == (series,)
+
+
+def test_points_share_what_they_have_in_common() -> None:
+    once = codec.encode_series([a_series([1e6] * 100)])
+    twice = codec.encode_series([a_series([1e6] * 100), a_series([1e6] * 100, cell="other")])
+
+    assert len(twice) < 1.5 * len(once)
+
+
+def test_columns_that_do_not_fit_together_are_no_series() -> None:
+    told = msgspec.json.decode(codec.encode_series([a_series([1e6])]))
+    told["series"][0]["moments"] = [7]
+
+    with pytest.raises(codec.UnreadableError, match="do not fit"):
+        codec.decode_series(msgspec.json.encode(told))
+
+
+def test_what_is_known_of_a_segment_is_not_found_again() -> None:
+    figures = [1e6 * (1.1 if night > 30 else 1.0) * (1 + night % 3 / 500) for night in range(60)]
+    memory = Memory()
+    found = changes([a_series(figures)], memory=memory)
+
+    (key,) = memory.asked
+    again = changes([a_series(figures)], memory=Memory({key: ()}))
+
+    assert (len(found), again) == (1, ())
+
+
+def test_a_night_more_is_another_segment() -> None:
+    first, second = Memory(), Memory()
+    changes([a_series([1e6] * 9)], memory=first)
+    changes([a_series([1e6] * 10)], memory=second)
+
+    assert not first.asked.keys() & second.asked.keys()

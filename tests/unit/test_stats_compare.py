@@ -100,6 +100,35 @@ def test_launches_that_share_no_block_are_compared_unpaired() -> None:
     assert comparison.verdict == "faster"
 
 
+def test_launches_of_two_runs_are_compared_unpaired_though_their_blocks_have_equal_numbers() -> (
+    None
+):
+    # A session that drifts: paired, the ratio would seem certain.
+    cell, baseline = a_summary(*around(1e9, 0, 20, 40, 60)), a_summary(*around(9e8, 0, 20, 40, 60))
+
+    comparison = compare(cell, baseline, margin=MARGIN, unpaired=True)
+
+    assert comparison is not None
+    assert (comparison.pairs, comparison.verdict) == (0, "undecided")
+    assert compared(cell, baseline).verdict == "slower"
+
+
+def test_unequal_numbers_of_launches_are_compared_by_welch() -> None:
+    # Welch's error of means: sqrt(s1^2/n1 + s2^2/n2), of logarithms.
+    few, many = [1e9, 1.02e9, 0.99e9], [5e8, 5.1e8, 4.9e8, 5.05e8, 4.95e8, 5e8, 5.02e8]
+    logs = [np.log(side) for side in (few, many)]
+    error = np.sqrt(sum(side.var(ddof=1) / side.size for side in logs))
+
+    comparison = compare(a_summary(*many), a_summary(*few), margin=MARGIN, unpaired=True)
+
+    assert comparison is not None
+    assert comparison.interval is not None
+    assert comparison.speedup_ratio == pytest.approx(np.exp(logs[0].mean() - logs[1].mean()))
+    reach = np.log(comparison.interval.high / comparison.interval.low) / 2
+    # Between Student's factors of 8 and of 2 degrees of freedom, as Welch's always lies.
+    assert 2.306 * error < reach < 4.303 * error
+
+
 def test_one_launch_of_each_gives_a_ratio_and_no_verdict() -> None:
     comparison = compared(a_summary(5e8), a_summary(1e9))
 

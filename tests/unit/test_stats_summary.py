@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,7 +12,7 @@ from hypothesis import strategies as st
 from build import a_cell, a_launch, a_worker
 from corebound.model.measure import WarmupIterations, WarmupSeconds
 from corebound.model.record import Launch
-from corebound.stats.summary import summarise, summarise_launch
+from corebound.stats.summary import independent, summarise, summarise_launch
 
 MS = 1_000_000
 
@@ -79,10 +82,45 @@ def test_a_99th_percentile_takes_a_hundred_iterations(n: int, known: bool) -> No
     assert (summary.p99_ns is not None) == known
 
 
-def test_the_99th_percentile_is_a_sample_that_99_in_100_do_not_exceed() -> None:
+def test_the_99th_percentile_of_a_hundred_lies_between_the_two_longest() -> None:
     launch = a_launch_of(*range(1001, 1101))
 
-    assert summarise_launch(launch, WarmupIterations(iterations=0)).p99_ns == 1099.0
+    assert summarise_launch(launch, WarmupIterations(iterations=0)).p99_ns == 1099.5
+
+
+def test_a_cells_p99_has_an_interval_of_its_own_that_is_about_its_launches() -> None:
+    noise = np.random.default_rng(1)
+    launches = [
+        a_launch_of(*(1_000_000 * noise.lognormal(0, 0.01, 600)).astype(int).tolist(), block=block)
+        for block in range(6)
+    ]
+
+    found = summarise(a_cell(), launches, "auto")
+
+    assert found.p99_ns is not None
+    assert found.p99_interval is not None
+    # The 99th percentile of a standard normal is 2.326.
+    assert found.p99_interval.contains(1_000_000 * math.exp(0.01 * 2.326))
+    assert 0 < found.p99_interval.low < found.p99_ns < found.p99_interval.high
+
+
+def test_iterations_that_go_with_one_another_are_too_few_for_an_interval_of_the_p99() -> None:
+    # Blocks of ten equal ones: six hundred count as some sixty.
+    noise = np.random.default_rng(1)
+    launches = [
+        a_launch_of(*np.repeat(noise.integers(10**6, 2 * 10**6, 60), 10).tolist(), block=block)
+        for block in range(6)
+    ]
+
+    found = summarise(a_cell(), launches, WarmupIterations(iterations=0))
+
+    assert found.p99_ns is not None
+    assert found.p99_interval is None
+
+
+@given(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=60))
+def test_a_series_counts_as_no_more_than_it_has(samples: list[float]) -> None:
+    assert 0 < independent(samples) <= len(samples)
 
 
 def test_cpu_time_that_does_not_match_the_samples_is_unknown() -> None:

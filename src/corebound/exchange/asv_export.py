@@ -40,13 +40,21 @@ def documents(cells: Sequence[CellOfRun], benchmarks: Mapping[str, Any]) -> dict
     """
     by_scenario = _by_scenario(cells)
     shapes = {name: _shape([one.cell for one in own]) for name, own in by_scenario.items()}
-    entries = {name: _benchmark(own[-1], shapes[name]) for name, own in by_scenario.items()}
+    entries = {
+        _name(scenario): _benchmark(own[-1], shapes[scenario])
+        for scenario, own in by_scenario.items()
+    }
     files: dict[str, Any] = {BENCHMARKS: {**benchmarks, **entries, "version": 2}}
     for key, results in _by_result(cells).items():
         host = results[-1].run.host
         files[f"{host.id}/machine.json"] = {**_machine(results[-1]), "hostname": host.name}
         files["/".join(key)] = _result(results, shapes)
     return {name: f"{json.dumps(told)}\n" for name, told in sorted(files.items())}
+
+
+def _name(scenario: str) -> str:
+    """A scenario as asv's files name it: `version` is theirs, and no scenario has a capital."""
+    return "Version" if scenario == "version" else scenario
 
 
 def _by_scenario(cells: Sequence[CellOfRun]) -> dict[str, list[CellOfRun]]:
@@ -118,7 +126,7 @@ def _params(shape: _Shape) -> list[list[str]]:
 
 def _benchmark(last: CellOfRun, shape: _Shape) -> dict[str, Any]:
     return {
-        "name": last.cell.scenario,
+        "name": _name(last.cell.scenario),
         "pretty_name": last.scenario.title,
         "code": json.dumps(last.source.document, indent=1, ensure_ascii=False),
         "type": "time",
@@ -140,7 +148,7 @@ def _result(cells: Sequence[CellOfRun], shapes: Mapping[str, _Shape]) -> dict[st
     last = cells[-1]
     commit, lock = last.run.commit, last.environment
     python = lock.python if lock else ""
-    rows = {name: _row(shapes[name], own) for name, own in _by_scenario(cells).items()}
+    rows = {_name(name): _row(shapes[name], own) for name, own in _by_scenario(cells).items()}
     machine = {name: value for name, value in _machine(last).items() if name != "version"}
     return {
         "commit_hash": commit.sha if commit else "",

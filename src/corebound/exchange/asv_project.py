@@ -17,6 +17,7 @@ from corebound.exchange.asv_series import Known, Project
 from corebound.exchange.commits import described
 from corebound.exchange.reading import Unreadable, clean
 from corebound.model.series import Series
+from corebound.store import cache
 
 CONFIGURATION = "asv.conf.json"
 # Of benchmarks that asv.conf.json has no threshold for: that of our own scenarios.
@@ -24,6 +25,12 @@ MARGIN = 0.02
 _ABOUT = ("machine.json", "benchmarks.json")
 
 Progress = Callable[[int, int], None]
+# Told a project and a hash of its settings: hashes of the files that were read with these.
+Before = Callable[[str, str], Mapping[str, str]]
+
+
+def _nothing_known(_project: str, _settings: str) -> Mapping[str, str]:
+    return {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,12 +42,14 @@ class Place:
         results: The folder of its results.
         repo: Its repository, where that is a folder of this host.
         thresholds: As in `Project`.
+        commit_url: As in `Project`.
     """
 
     name: str
     results: Path
     repo: Path | None
     thresholds: Sequence[tuple[re.Pattern[str], float]]
+    commit_url: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +62,8 @@ class Read:
         files: How many result files were read.
         unknown: How many commits the repository does not have; None without one.
         faults: What could not be read and was passed over.
+        settings: A hash of what else a point follows from, besides its file.
+        sources: A hash of each file that need not be read again as long as it stays so.
     """
 
     project: str
@@ -60,9 +71,18 @@ class Read:
     files: int
     unknown: int | None
     faults: tuple[Fault, ...]
+    settings: str
+    sources: Mapping[str, str]
 
 
-def read(path: Path, *, name: str | None, repo: Path | None, progress: Progress) -> Read:
+def read(
+    path: Path,
+    *,
+    name: str | None,
+    repo: Path | None,
+    progress: Progress,
+    known: Before = _nothing_known,
+) -> Read:
     """Read all results of a project; damaged files are named and passed over.
 
     Args:
@@ -70,23 +90,29 @@ def read(path: Path, *, name: str | None, repo: Path | None, progress: Progress)
         name: What to call it instead.
         repo: A clone of its repository, for the subjects of commits.
         progress: Called with how many files are read, of how many.
+        known: Told the project and a hash of its settings, says which files with which
+            content need not be read again.
 
     Raises:
         InputError: there is no result that can be read.
     """
     place = find(path)
     faults: list[Fault] = []
-    files, benchmarks = _read_all(place.results, progress, faults)
     where = repo or place.repo
+    settings = _settings(path, place, where)
+    before = known(name or place.name, settings)
+    files, sources, benchmarks = _read_all(place.results, before, progress, faults)
     commits = described(where, (file.commit for file in files.values())) if where else {}
     dated = []
     for source, file in files.items():
         if file.date_ms is None and file.commit not in commits:
             mend = "Name the project's repository with --repo."
             faults.append(_fault(source, Unreadable("it does not tell its commit's date.", mend)))
+            del sources[source]
         else:
             dated.append(file)
-    if not dated:
+    unchanged = len(sources.keys() - files.keys())
+    if not dated and not unchanged:
         raise _nothing(place.results, faults)
     project = Project(
         name=name or place.name,
@@ -94,14 +120,22 @@ def read(path: Path, *, name: str | None, repo: Path | None, progress: Progress)
         commits=commits,
         thresholds=place.thresholds,
         margin=MARGIN,
+        commit_url=place.commit_url,
     )
     hashes = {file.commit for file in dated}
     return Read(
         project=project.name,
         series=asv_series.series_of(project, dated),
-        files=len(dated),
+        files=len(dated) + unchanged,
         unknown=len(hashes - set(commits)) if where else None,
         faults=tuple(faults),
+        settings=settings,
+        # A commit that the repository lacks today it may have tomorrow.
+        sources={
+            str(source): digest
+            for source, digest in sources.items()
+            if source not in files or not where or files[source].commit in commits
+        },
     )
 
 
@@ -137,7 +171,15 @@ def _configured(file: Path) -> Place:
         results=folder / str(told.get("results_dir") or "results"),
         repo=beside if beside is not None and _is_repository(beside) else None,
         thresholds=_thresholds(told.get("regressions_thresholds"), file),
+        commit_url=_commit_url(told.get("show_commit_url")),
     )
+
+
+def _commit_url(told: object) -> str | None:
+    """An address of the web; anything else is no link that a page may have."""
+    if not isinstance(told, str) or not told.startswith(("https://", "http://")):
+        return None
+    return told if told.isprintable() and " " not in told else None
 
 
 def _is_repository(folder: Path) -> bool:
@@ -186,33 +228,49 @@ def _thresholds(told: Any, file: Path) -> list[tuple[re.Pattern[str], float]]:
     return found
 
 
+def _settings(path: Path, place: Place, repo: Path | None) -> str:
+    """A hash of all that a point follows from besides its file."""
+    told = [place.results / "benchmarks.json"]
+    told += [path, path / CONFIGURATION, path.resolve().parent / CONFIGURATION]
+    contents = [file.read_bytes() for file in told if file.is_file()]
+    return cache.digest(str(repo).encode(), *contents)
+
+
 def _read_all(
-    results: Path, progress: Progress, faults: list[Fault]
-) -> tuple[dict[Path, ResultFile], dict[str, Known]]:
-    """Result files by where they are, and what benchmarks.json says, if it is there."""
-    sources = sorted(file for file in results.rglob("*.json") if file.name not in _ABOUT)
-    files = {}
-    for number, source in enumerate(sources):
-        progress(number, len(sources))
+    results: Path, before: Mapping[str, str], progress: Progress, faults: list[Fault]
+) -> tuple[dict[Path, ResultFile], dict[Path, str], dict[str, Known]]:
+    """Result files by where they are, hashes of all, and what benchmarks.json says, if anything.
+
+    Files that are as they were before are hashed only.
+    """
+    found = sorted(file for file in results.rglob("*.json") if file.name not in _ABOUT)
+    files: dict[Path, ResultFile] = {}
+    sources: dict[Path, str] = {}
+    for number, source in enumerate(found):
+        progress(number, len(found))
         try:
-            file = asv_results.read(source.read_bytes())
-            # Where it does not tell, its folder does: asv names it by the machine.
-            files[source] = replace(file, machine=file.machine or source.parent.name)
+            data = source.read_bytes()
+            digest = cache.digest(data)
+            if before.get(str(source)) != digest:
+                file = asv_results.read(data)
+                # Where it does not tell, its folder does: asv names it by the machine.
+                files[source] = replace(file, machine=file.machine or source.parent.name)
+            sources[source] = digest
         except Unreadable as error:
             faults.append(_fault(source, error))
         except OSError as error:
             faults.append(_fault(source, _not_read(error)))
-    progress(len(sources), len(sources))
+    progress(len(found), len(found))
     about = results / "benchmarks.json"
     try:
-        return files, asv_series.known(asv_results.document(about.read_bytes()))
+        return files, sources, asv_series.known(asv_results.document(about.read_bytes()))
     except FileNotFoundError:
-        return files, {}
+        return files, sources, {}
     except Unreadable as error:
         faults.append(_fault(about, error))
     except OSError as error:
         faults.append(_fault(about, _not_read(error)))
-    return files, {}
+    return files, sources, {}
 
 
 def _not_read(error: OSError) -> Unreadable:

@@ -24,6 +24,8 @@ _OTHER_TOOL = "Delete it, or move it out of the folder of results."
 _DAMAGED = "Fetch it again from where it was copied, or delete it."
 
 _decoder = msgspec.json.Decoder()
+# What is read of a row of version 2, by its columns.
+_WANTED = ("result", "params", "version", "stats_ci_99_a", "stats_ci_99_b", "samples")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +153,11 @@ def _environment(told: Mapping[str, Any], requirements: Mapping[str, Any]) -> st
 
 def _rows_2(told: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     columns = told["result_columns"]
-    return {name: dict(zip(columns, row, strict=False)) for name, row in told["results"].items()}
+    wanted = [(index, name) for index, name in enumerate(columns) if name in _WANTED]
+    return {
+        name: {column: row[index] for index, column in wanted if index < len(row)}
+        for name, row in told["results"].items()
+    }
 
 
 def _rows_1(told: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -183,16 +189,16 @@ def _samples_1(samples: Any) -> Any:
 
 
 def _outcome(name: str, row: Mapping[str, Any]) -> Outcome:
-    values = row.get("result")
+    values, params, samples = row.get("result"), row.get("params"), row.get("samples")
     outcome = Outcome(
         benchmark=name,
-        params=tuple(tuple(map(str, axis)) for axis in row.get("params") or ()),
+        params=tuple(tuple(map(str, axis)) for axis in params) if params else (),
         values=None if values is None else tuple(values),
         bounds=_bounds(row.get("stats_ci_99_a"), row.get("stats_ci_99_b")),
-        samples=tuple(tuple(map(float, one or ())) for one in row.get("samples") or ()),
+        samples=tuple(tuple(map(float, one or ())) for one in samples) if samples else (),
         version=_text(row.get("version")) or None,
     )
-    if outcome.cells > _MOST_CELLS:
+    if params and outcome.cells > _MOST_CELLS:
         raise ValueError(f"{name} has {outcome.cells:,} combinations of parameters")
     return outcome
 
@@ -200,7 +206,11 @@ def _outcome(name: str, row: Mapping[str, Any]) -> Outcome:
 def _bounds(
     lows: Sequence[Any] | None, highs: Sequence[Any] | None
 ) -> tuple[tuple[float, float] | None, ...]:
+    if not lows or not highs:
+        return ()
     return tuple(
-        None if low is None or high is None else (float(low), float(high))
-        for low, high in zip(lows or (), highs or (), strict=False)
+        [
+            None if low is None or high is None else (float(low), float(high))
+            for low, high in zip(lows, highs, strict=False)
+        ]
     )

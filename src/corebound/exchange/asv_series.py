@@ -11,8 +11,9 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,8 @@ _NS = 1e9
 _QUOTED = re.compile(r"""^u?'(.+)'$|^<class '(.+)'>$""")
 _VERSION = "benchmark"
 _OF_VERSION = 12
+# Of asv's intervals, `ci_99`.
+_CONFIDENCE = 0.99
 _NO_RESULT = "the file has no result for it"
 
 
@@ -58,6 +61,7 @@ class Project:
         thresholds: asv's `regressions_thresholds`: patterns of benchmarks, and the
             least change that matters in them.
         margin: That of all other benchmarks.
+        commit_url: What asv puts a hash behind to show a commit; None where untold.
     """
 
     name: str
@@ -65,6 +69,7 @@ class Project:
     commits: Mapping[str, Commit]
     thresholds: Sequence[tuple[re.Pattern[str], float]]
     margin: float
+    commit_url: str | None = None
 
 
 def known(told: Any) -> dict[str, Known]:
@@ -99,6 +104,7 @@ def series_of(project: Project, files: Iterable[ResultFile]) -> tuple[Series, ..
         files: In any order; each has a date, or its commit is in the repository.
     """
     points: dict[tuple[str, str, str], list[Point]] = {}
+    shared: dict[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]] = {}
     for file in files:
         host = _label(file.machine or "unnamed")
         commit = project.commits.get(file.commit) or Commit(
@@ -106,10 +112,16 @@ def series_of(project: Project, files: Iterable[ResultFile]) -> tuple[Series, ..
         )
         facets = tuple((_label(name), _label(value)) for name, value in file.facets)
         for outcome in file.outcomes:
-            circumstances = (*facets, (_VERSION, (outcome.version or "")[:_OF_VERSION]))
+            told = (*facets, (_VERSION, (outcome.version or "")[:_OF_VERSION]))
+            circumstances = shared.setdefault(told, told)
             about = _about(project, outcome.benchmark)
-            for cell, point in _points(outcome, about, file.environment, commit, circumstances):
-                points.setdefault((host, outcome.benchmark, cell), []).append(point)
+            cells = _cells(outcome.params, about.params, file.environment)
+            for index, cell in enumerate(cells):
+                point = _point(outcome, index, about.unit, commit, circumstances)
+                key = (host, outcome.benchmark, cell)
+                if key not in points:
+                    points[key] = []
+                points[key].append(point)
     made = [_series(project, *key, found) for key, found in points.items()]
     return tuple(sorted(made, key=lambda one: one.id))
 
@@ -142,6 +154,8 @@ def _series(project: Project, host: str, benchmark: str, cell: str, found: list[
         margin=_margin(project, benchmark),
         reproduce=("asv", "run", "--bench", rf"^{re.escape(benchmark)}\b"),
         points=dated(found),
+        confidence=_CONFIDENCE,
+        commit_url=project.commit_url,
     )
 
 
@@ -158,14 +172,18 @@ def dated(points: Sequence[Point]) -> tuple[Point, ...]:
     result: list[Point] = []
     version = ""
     for point in reversed(points):
-        told = dict(point.circumstances)
-        version = told.get(_VERSION) or version
-        if told.get(_VERSION) == version or not version:
+        told = _version_of(point.circumstances)
+        version = told or version
+        if told == version or not version:
             result.append(point)
         else:
-            told[_VERSION] = version
-            result.append(replace(point, circumstances=tuple(told.items())))
+            known = dict(point.circumstances) | {_VERSION: version}
+            result.append(replace(point, circumstances=tuple(known.items())))
     return tuple(reversed(result))
+
+
+def _version_of(circumstances: tuple[tuple[str, str], ...]) -> str | None:
+    return next((value for name, value in reversed(circumstances) if name == _VERSION), None)
 
 
 def _margin(project: Project, benchmark: str) -> float:
@@ -174,33 +192,34 @@ def _margin(project: Project, benchmark: str) -> float:
     return max(own, default=project.margin)
 
 
-def _points(
+def _point(
     outcome: Outcome,
-    about: Known,
-    environment: str,
+    index: int,
+    unit: str,
     commit: Commit,
     circumstances: tuple[tuple[str, str], ...],
-) -> Iterator[tuple[str, Point]]:
-    scale = _NS if about.unit == "seconds" else 1.0
+) -> Point:
+    """What one combination of parameters came to."""
+    scale = _NS if unit == "seconds" else 1.0
     values = outcome.values
-    for index, cell in enumerate(_cells(outcome.params, about.params, environment)):
-        told = values is None or index < len(values)
-        value = values[index] if values is not None and told else None
-        figure, missing = _figure(value, about.unit, scale) if told else (None, _NO_RESULT)
-        samples = _scaled(_at(outcome.samples, index) or (), scale)
-        yield (
-            cell,
-            Point(
-                at=commit.committed_at,
-                run=None,
-                commit=commit,
-                figure=figure,
-                bounds=None if figure is None else _bounds(_at(outcome.bounds, index), scale),
-                launches=() if figure is None else samples,
-                missing=missing,
-                circumstances=circumstances,
-            ),
-        )
+    if values is None or index < len(values):
+        figure, missing = _figure(None if values is None else values[index], unit, scale)
+    else:
+        figure, missing = None, _NO_RESULT
+    bounds = samples = None
+    if figure is not None:
+        bounds = _at(outcome.bounds, index)
+        samples = _at(outcome.samples, index)
+    return Point(
+        at=commit.committed_at,
+        run=None,
+        commit=commit,
+        figure=figure,
+        bounds=bounds and _bounds(bounds, scale),
+        launches=_scaled(samples, scale) if samples else (),
+        missing=missing,
+        circumstances=circumstances,
+    )
 
 
 def _at(values: Sequence[Any], index: int) -> Any:
@@ -219,17 +238,15 @@ def _figure(value: object, unit: str, scale: float) -> tuple[float | None, str |
         figure = float(value) * scale
     except OverflowError:
         figure = math.inf
+    if 0 < figure < math.inf:
+        return figure, None
     if math.isinf(figure):
         return None, "an infinite figure is none"
-    if figure <= 0:
-        return None, f"{value:g} {unit}: only a figure above 0 can be compared"
-    return figure, None
+    return None, f"{value:g} {unit}: only a figure above 0 can be compared"
 
 
-def _bounds(own: tuple[float, float] | None, scale: float) -> tuple[float, float] | None:
+def _bounds(own: tuple[float, float], scale: float) -> tuple[float, float] | None:
     """The interval of asv, where it has one: a single sample gives an infinite one."""
-    if own is None:
-        return None
     low, high = own[0] * scale, own[1] * scale
     return (low, high) if math.isfinite(low) and math.isfinite(high) and low <= high else None
 
@@ -239,19 +256,19 @@ def _scaled(samples: Sequence[float], scale: float) -> tuple[float, ...]:
     return scaled if all(map(math.isfinite, scaled)) else ()
 
 
+@lru_cache(maxsize=4096)
 def _cells(
-    params: Sequence[Sequence[str]], names: Sequence[str], environment: str
-) -> Iterator[str]:
+    params: tuple[tuple[str, ...], ...], names: tuple[str, ...], environment: str
+) -> tuple[str, ...]:
     """The key of each combination of parameters, in asv's order."""
     if len(names) != len(params):
-        names = [f"param{number}" for number, _ in enumerate(params, start=1)]
+        names = tuple(f"param{number}" for number, _ in enumerate(params, start=1))
     axes = [
         [f"{_label(name)}={value}" for value in _values(values)]
         for name, values in zip(names, params, strict=True)
     ]
     where = f"environment={_label(environment)}"
-    for words in itertools.product(*axes):
-        yield ",".join((*words, where))
+    return tuple(",".join((*words, where)) for words in itertools.product(*axes))
 
 
 def _values(values: Sequence[str]) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from corebound.model.record import Commit
 
 # Of files that keep series.
-SERIES_SCHEMA = 1
+SERIES_SCHEMA = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +51,8 @@ class Series:
         margin: Least change that matters; 0.02 is a ratio of 1.02 or its reciprocal.
         reproduce: The command that measures it again; empty where there is none.
         points: At least one.
+        confidence: How surely the points' bounds hold the figure; asv's do at 0.99.
+        commit_url: What a commit's hash is put behind to see it; None where not known.
     """
 
     project: str | None
@@ -63,6 +65,8 @@ class Series:
     margin: float
     reproduce: tuple[str, ...]
     points: tuple[Point, ...]
+    confidence: float = 0.95
+    commit_url: str | None = None
 
     @property
     def id(self) -> str:

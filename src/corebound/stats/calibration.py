@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from scipy import special  # scipy.stats would take half a second to import
 
 from corebound.model.calibration import Noise
-from corebound.stats.compare import CONFIDENCE, PRICE_OF_STOPPING
+from corebound.stats.compare import PRICE_OF_STOPPING
+from corebound.stats.interval import CONFIDENCE
 
 Array = NDArray[np.float64]
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special  # scipy.stats would take half a second to import
 
+from corebound.stats.course import Course
 from corebound.stats.interval import Interval
 from corebound.stats.step_search import Cut, search
 from corebound.stats.step_tests import mean_error, shift, shift_bounds
@@ -92,6 +95,26 @@ class Step:
     status: Status
 
 
+class Memory:
+    """Steps of segments, with indices into their nights, by a hash of all they follow from.
+
+    Attributes:
+        asked: Those that were asked for, found before or now: all that is worth keeping.
+    """
+
+    def __init__(self, before: Mapping[str, tuple[Step, ...]] | None = None) -> None:
+        """Take what was found before."""
+        self._before = before or {}
+        self.asked: dict[str, tuple[Step, ...]] = {}
+
+    def steps(self, key: str, find: Callable[[], tuple[Step, ...]]) -> tuple[Step, ...]:
+        """What follows from this; found if it is not known."""
+        if key not in self.asked:
+            known = self._before.get(key)
+            self.asked[key] = find() if known is None else known
+        return self.asked[key]
+
+
 def find_steps(
     nights: Sequence[Night],
     *,
@@ -101,7 +124,7 @@ def find_steps(
 ) -> tuple[Step, ...]:
     """Find where a history changed its level, up or down, and stayed there a while.
 
-    Each segment is looked at by itself. Four detectors vote; docs/statistics.md says
+    Each segment is looked at by itself. Five detectors vote; docs/statistics.md says
     how, and how often they are right.
 
     Args:
@@ -117,17 +140,45 @@ def find_steps(
     Raises:
         ValueError: `threshold` is not above 0.
     """
+    seen = [night.figure if night.seen and night.figure is not None else np.nan for night in nights]
+    course = Course(
+        logs=np.log(np.array(seen, dtype=np.float64)),
+        errors=np.array([own_error_of(night) if night.seen else 0.0 for night in nights]),
+        starts=segment_starts(nights),
+    )
+    return tuple(
+        replace(step, status="old") if step.status == "new" and _is_known(step, known) else step
+        for step in steps_of(course, threshold=threshold, seed=seed)
+    )
+
+
+def steps_of(
+    course: Course, *, threshold: float = THRESHOLD, seed: int = 0, memory: Memory | None = None
+) -> tuple[Step, ...]:
+    """As `find_steps`, of columns.
+
+    Args:
+        course: The history.
+        threshold: As there.
+        seed: As there.
+        memory: What was found before; what is found now is added.
+
+    Raises:
+        ValueError: `threshold` is not above 0.
+    """
     if threshold <= 0:
         raise ValueError("a threshold is above 0")
+    remembered = memory or Memory()
+    n = course.logs.size
     steps: list[Step] = []
-    for start, end in itertools.pairwise((*segment_starts(nights), len(nights))):
-        present = [i for i in range(start, end) if nights[i].seen]
-        found = _steps_of_segment([nights[i] for i in present], present, threshold, seed)
-        steps += _with_recoveries(found, threshold)
+    for start, end in itertools.pairwise((*course.starts, n)):
+        present = start + np.flatnonzero(~np.isnan(course.logs[start:end]))
+        values, errors = course.logs[present], course.errors[present]
+        find = partial(_steps_of_segment, values, errors, threshold, seed)
+        found = remembered.steps(_key(values, errors, threshold, seed), find)
+        steps += _with_recoveries([_moved(step, present) for step in found], threshold)
     return tuple(
-        replace(step, status="old")
-        if step.status == "new" and (_long_ago(step, nights) or _is_known(step, known))
-        else step
+        replace(step, status="old") if step.status == "new" and _long_ago(step, n) else step
         for step in steps
     )
 
@@ -150,28 +201,31 @@ def same_step(one: Step, other: Step) -> bool:
     return one.direction == other.direction and abs(one.at - other.at) <= SAME_STEP_NIGHTS
 
 
+def _key(values: Array, errors: Array, threshold: float, seed: int) -> str:
+    """What the steps of a segment follow from, in so many letters."""
+    told = hashlib.blake2b(f"{threshold!r} {seed}".encode(), digest_size=16)
+    told.update(values.tobytes())
+    told.update(errors.tobytes())
+    return told.hexdigest()
+
+
 def _steps_of_segment(
-    nights: Sequence[Night], at: Sequence[int], threshold: float, seed: int
-) -> list[Step]:
-    """The steps of nights that all have a figure; `at` are their indices in the history."""
-    values = np.array([math.log(night.figure) for night in nights if night.figure is not None])
-    errors = np.array([own_error_of(night) for night in nights])
+    values: Array, errors: Array, threshold: float, seed: int
+) -> tuple[Step, ...]:
     cuts = search(values, errors, threshold=math.log1p(threshold), seed=seed)
-    edges = [0, *(cut.at for cut in cuts), len(nights)]
-    return [
+    edges = [0, *(cut.at for cut in cuts), values.size]
+    return tuple(
         _step(
             cut,
             (values[edges[i] : cut.at], values[cut.at : edges[i + 2]]),
             (errors[edges[i] : cut.at], errors[cut.at : edges[i + 2]]),
-            at,
+            values.size,
         )
         for i, cut in enumerate(cuts)
-    ]
+    )
 
 
-def _step(
-    cut: Cut, levels: tuple[Array, Array], errors: tuple[Array, Array], at: Sequence[int]
-) -> Step:
+def _step(cut: Cut, levels: tuple[Array, Array], errors: tuple[Array, Array], places: int) -> Step:
     size = shift(*levels)
     bounds = shift_bounds(
         *levels,
@@ -180,17 +234,27 @@ def _step(
         confidence=CONFIDENCE,
     )
     return Step(
-        at=at[cut.at],
-        last_good=at[cut.earliest - 1],
-        first_bad=at[cut.latest],
+        at=cut.at,
+        last_good=cut.earliest - 1,
+        first_bad=cut.latest,
         direction="up" if size > 0 else "down",
         ratio=math.exp(size),
         interval=bounds
         and Interval(low=math.exp(bounds[0]), high=math.exp(bounds[1]), confidence=CONFIDENCE),
         votes=cut.election.votes,
         # Bonferroni over the places where the segment might have been cut.
-        p_value=min(1.0, cut.election.p_value * len(at)),
+        p_value=min(1.0, cut.election.p_value * places),
         status="new",
+    )
+
+
+def _moved(step: Step, nights: NDArray[np.int64]) -> Step:
+    """A step with indices of what these nights are a part of."""
+    return replace(
+        step,
+        at=int(nights[step.at]),
+        last_good=int(nights[step.last_good]),
+        first_bad=int(nights[step.first_bad]),
     )
 
 
@@ -217,8 +281,8 @@ def _undone(steps: Sequence[Step], threshold: float) -> bool:
     return abs(sum(math.log(step.ratio) for step in steps)) < math.log1p(threshold)
 
 
-def _long_ago(step: Step, nights: Sequence[Night]) -> bool:
-    return len(nights) - step.at > RECENT_NIGHTS
+def _long_ago(step: Step, nights: int) -> bool:
+    return nights - step.at > RECENT_NIGHTS
 
 
 def _is_known(step: Step, known: Sequence[Step]) -> bool:

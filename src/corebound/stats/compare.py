@@ -11,18 +11,16 @@ from typing import Literal
 
 from scipy import special  # scipy.stats would take half a second to import
 
-from corebound.stats.interval import Interval, log_interval
+from corebound.stats.forecast import Seen, launches_needed
+from corebound.stats.interval import CONFIDENCE, Interval, log_interval
 from corebound.stats.summary import CellSummary
 
 Verdict = Literal["faster", "slower", "equivalent", "undecided"]
 
-CONFIDENCE = 0.95
 # Stopping as soon as the interval is narrow favours samples whose spread is small by
 # chance: up to 8 % of A/A pairs alarmed without this factor, at most 5 % with it.
 # Found by simulation; docs/statistics.md has the figures.
 PRICE_OF_STOPPING = 1.1
-# Beyond what anyone would wait for, a forecast from the spread of a few launches is idle.
-_MOST_LAUNCHES = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,13 +33,14 @@ class Comparison:
             tell, as with one of each.
         verdict: What the interval says; `undecided` without one.
         pairs: How many blocks had an `ok` launch of both and were paired; 0
-            where fewer than two had and the launches were compared unpaired.
+            where the launches were compared unpaired, as asked or because fewer
+            than two blocks had.
         per_block: Each paired block and the ratio within it.
         p_value: How likely launches of two equal cells are to differ so much; None
             without an interval. For `multiplicity.holm`, where cells are many.
-        launches_needed: Where undecided, about how many launches of each it
-            takes to decide at the spread seen; None where decided or where the
-            data cannot tell.
+        launches_needed: Where undecided, how many launches of each would decide
+            it four times in five, by the ratio and the spread seen and how sure
+            of these one can be; None where decided or where the data cannot tell.
     """
 
     speedup_ratio: float
@@ -70,24 +69,31 @@ class _Estimate:
 
 
 def compare(
-    cell: CellSummary, baseline: CellSummary, *, margin: float, adaptive: bool = False
+    cell: CellSummary,
+    baseline: CellSummary,
+    *,
+    margin: float,
+    adaptive: bool = False,
+    unpaired: bool = False,
 ) -> Comparison | None:
     """Compare a cell with its baseline, paired by block.
 
     The launches of one block ran close in time, so what the host did to all of
     them cancels in the ratio. With fewer than two shared blocks, the launches
-    are compared unpaired (Welch). Either way on logarithms, so that swapping
-    the two gives exactly the reciprocal.
+    are compared unpaired (Welch), which takes unequal numbers of them as they are.
+    Either way on logarithms, so that swapping the two gives exactly the reciprocal.
 
     Args:
         cell: The cell.
-        baseline: What it is compared with, of the same run.
+        baseline: What it is compared with; of the same run, unless `unpaired`.
         margin: How far either way still counts as equal, above 0; a ratio of
             1 / (1 + margin) to 1 + margin.
         adaptive: Whether the number of launches followed from their spread, as
             `stopping.unfinished` has it where `Launches.max` exceeds `min`.
             The interval is then a tenth wider, for stopping when it happens to
             be narrow costs that much.
+        unpaired: Whether the two are of different runs: blocks of equal number then
+            share nothing.
 
     Returns:
         The comparison, or None where one of the two has no `ok` launch, or a
@@ -102,7 +108,7 @@ def compare(
     """
     if margin <= 0:
         raise ValueError("a margin is above 0")
-    estimate = _estimate(cell, baseline, adaptive=adaptive)
+    estimate = _estimate(cell, baseline, adaptive=adaptive, unpaired=unpaired)
     if estimate is None:
         return None
     interval = _interval(estimate)
@@ -122,19 +128,22 @@ def speedup_interval(
     cell: CellSummary, baseline: CellSummary, *, adaptive: bool = False
 ) -> Interval | None:
     """The interval of `compare`, for who need not judge; None where that has none."""
-    estimate = _estimate(cell, baseline, adaptive=adaptive)
+    estimate = _estimate(cell, baseline, adaptive=adaptive, unpaired=False)
     return _interval(estimate) if estimate else None
 
 
-def _estimate(cell: CellSummary, baseline: CellSummary, *, adaptive: bool) -> _Estimate | None:
-    """Pair by block where two blocks can be; None where there is no ratio."""
+def _estimate(
+    cell: CellSummary, baseline: CellSummary, *, adaptive: bool, unpaired: bool
+) -> _Estimate | None:
+    """Pair by block where two blocks can be and may; None where there is no ratio."""
     logs = _logs_by_block(cell)
     baseline_logs = _logs_by_block(baseline)
     if logs is None or baseline_logs is None:
         return None
+    shared = frozenset[int]() if unpaired else logs.keys() & baseline_logs.keys()
     blocks = tuple(
         (block, statistics.fmean(baseline_logs[block]) - statistics.fmean(logs[block]))
-        for block in sorted(logs.keys() & baseline_logs.keys())
+        for block in sorted(shared)
     )
     estimate = _paired(blocks) if len(blocks) >= 2 else _unpaired(_flat(logs), _flat(baseline_logs))
     if adaptive and estimate.error is not None:
@@ -219,26 +228,14 @@ def _verdict(interval: Interval | None, margin: float) -> Verdict:
 
 
 def _launches_needed(estimate: _Estimate, margin: float) -> int | None:
-    """How many launches of each decide, if ratio and spread stay as they are.
-
-    Decided is an interval that excludes 1 or fits the margin, whichever takes
-    fewer; the two ask for a half width below `|middle|` and below what the
-    middle leaves of the margin. The least n with
-    t(0.975, n - 1) * spread / sqrt(n) below the wider of the two is found by
-    bisection, for the left side falls with n.
-    """
-    if estimate.error is None:
+    """How many launches of each decide four times in five, by what these tell so far."""
+    if estimate.error is None or estimate.freedom is None:
         return None
-    spread = estimate.error * math.sqrt(estimate.launches)
-    room = max(abs(estimate.middle), math.log1p(margin) - abs(estimate.middle))
-
-    def decides(n: int) -> bool:
-        return float(special.stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * spread / math.sqrt(n) < room
-
-    low, high = estimate.launches, _MOST_LAUNCHES
-    if not decides(high):
-        return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if decides(middle) else (middle, high)
-    return high
+    seen = Seen(
+        # The side does not matter; so both sides round alike.
+        middle=abs(estimate.middle),
+        error=estimate.error,
+        freedom=estimate.freedom,
+        launches=estimate.launches,
+    )
+    return launches_needed(seen, room=math.log1p(margin))

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special  # scipy.stats would take half a second to import
 
+# Of every interval that a verdict rests on.
+CONFIDENCE = 0.95
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from scipy import special  # scipy.stats would take half a second to import
+
 from corebound.model.regression import Place
 from corebound.model.series import Point, Series
-from corebound.stats.change_points import CONFIDENCE, Night, Step, find_steps
+from corebound.stats.change_points import Memory, Night, Step, steps_of
+from corebound.stats.course import Course
 from corebound.stats.interval import Interval
 from corebound.stats.multiplicity import benjamini_hochberg
-from corebound.stats.suspicion import early_step
+from corebound.stats.suspicion import EARLY_NIGHTS, early_step, few_as_far
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,24 +85,50 @@ def nights_of(series: Series) -> tuple[Night, ...]:
         Night(
             figure=point.figure,
             key=repr(point.circumstances),
-            interval=_interval(point),
+            interval=_interval(point, series.confidence),
         )
         for point in series.points
     )
 
 
-def _interval(point: Point) -> Interval | None:
+def _interval(point: Point, confidence: float) -> Interval | None:
     if point.bounds is None:
         return None
     low, high = point.bounds
-    return Interval(low=low, high=high, confidence=CONFIDENCE)
+    return Interval(low=low, high=high, confidence=confidence)
 
 
-def changes(suite: Sequence[Series]) -> tuple[Change, ...]:
+def course_of(series: Series) -> Course:
+    """The points as `steps_of` takes them: the same, without an object a point."""
+    points = series.points
+    nothing = (math.nan, math.nan)
+    figures = np.array([point.figure for point in points], dtype=np.float64)
+    bounds = np.array([point.bounds or nothing for point in points], dtype=np.float64)
+    low, high = bounds[:, 0], bounds[:, 1]
+    bounded = ~np.isnan(low)
+    sound = (low > 0) & (low <= high) & (high < math.inf)
+    figures[bounded & ~sound] = math.nan
+    reach = np.log(high, where=sound, out=np.zeros_like(high))
+    reach -= np.log(low, where=sound, out=np.zeros_like(low))
+    changed = [
+        index
+        for index in range(1, len(points))
+        if points[index].circumstances is not points[index - 1].circumstances
+        and points[index].circumstances != points[index - 1].circumstances
+    ]
+    return Course(
+        logs=np.log(figures),
+        errors=reach / 2 / float(special.ndtri((1 + series.confidence) / 2)),
+        starts=(0, *changed),
+    )
+
+
+def changes(suite: Sequence[Series], *, memory: Memory | None = None) -> tuple[Change, ...]:
     """Every step of every series, largest first.
 
     Args:
         suite: All the series that are judged together.
+        memory: What was found before, as in `steps_of`.
 
     Source: of the steps that the detectors' votes let through, `clear` are those that
     Benjamini & Hochberg keep over the suite.
@@ -105,7 +136,7 @@ def changes(suite: Sequence[Series]) -> tuple[Change, ...]:
     found = [
         (series, step)
         for series in suite
-        for step in find_steps(nights_of(series), threshold=series.margin)
+        for step in steps_of(course_of(series), threshold=series.margin, memory=memory)
     ]
     clear = benjamini_hochberg([step.p_value for _, step in found])
     made = [
@@ -122,13 +153,31 @@ def suspicions(suite: Sequence[Series], found: Sequence[Change]) -> tuple[Change
         suite: All the series.
         found: Their `changes`.
     """
+    by_series: dict[str, list[Step]] = {}
+    for one in found:
+        by_series.setdefault(one.series.id, []).append(one.step)
     made = []
     for series in suite:
-        steps = [one.step for one in found if one.series.id == series.id]
+        steps = by_series.get(series.id, [])
+        if not _may_stand_out(series, steps):
+            continue
         step = early_step(nights_of(series), steps, threshold=series.margin)
         if step is not None:
             made.append(Change(series=series, step=step, clear=False))
     return tuple(sorted(made, key=_largest_first))
+
+
+def _may_stand_out(series: Series, steps: Sequence[Step]) -> bool:
+    """Whether there can be an `early_step`: cheap to see, and hardly ever so."""
+    course = course_of(series)
+    start = max((course.starts[-1], *(step.at for step in steps)))
+    logs = course.logs[start:]
+    logs = logs[~np.isnan(logs)]
+    before, latest = logs[:-EARLY_NIGHTS], logs[-EARLY_NIGHTS:]
+    return before.size > 0 and (
+        few_as_far(before, float(latest.min()), side=1.0)
+        or few_as_far(before, float(latest.max()), side=-1.0)
+    )
 
 
 def failing(suite: Sequence[Series]) -> tuple[Failing, ...]:

@@ -57,9 +57,16 @@ def judged(
 
 
 def states(found: Iterable[Change], decisions: Sequence[Decision]) -> dict[str, State]:
-    """What was decided, by the ids that the changes have today."""
+    """What was decided, by the ids that the changes have today.
+
+    What was said to be fixed and is there all the same is `open`: nobody decided about that.
+    """
     known = ((change, _decision(change, decisions)) for change in found)
-    return {change.id: decision.state for change, decision in known if decision is not None}
+    return {
+        change.id: "open" if _is_back(change, decision) else decision.state
+        for change, decision in known
+        if decision is not None
+    }
 
 
 def _judged(
@@ -68,7 +75,7 @@ def _judged(
     decision = _decision(change, decisions)
     confirmation = _confirmation(change, confirmations)
     state: State = "open" if decision is None else decision.state
-    is_back = decision is not None and state == "fixed" and _is_there_since(change, decision.at)
+    is_back = decision is not None and _is_back(change, decision)
     news = is_back or (state == "open" and change.step.status == "new")
     return Judged(
         change=change,
@@ -108,6 +115,10 @@ def _confirmation(change: Change, confirmations: Sequence[Confirmation]) -> Conf
 
 def _is_of(place: Place, change: Change) -> bool:
     return place.overlaps(change.place)
+
+
+def _is_back(change: Change, decision: Decision) -> bool:
+    return decision.state == "fixed" and _is_there_since(change, decision.at)
 
 
 def _is_there_since(change: Change, moment: str) -> bool:

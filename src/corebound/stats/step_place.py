@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
-
-from corebound.stats.step_tests import shift
 
 Array = NDArray[np.float64]
 
@@ -20,7 +21,7 @@ _RULED_OUT = 3.0
 _SHIFTS = (0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4)
 
 
-def place(values: Array, cut: int, *, least: int) -> tuple[int, int, int]:
+def place(values: Array, cut: int, *, size: float, least: int) -> tuple[int, int, int]:
     """Put a cut where the values on both sides are likeliest.
 
     Both sides vary alike, whichever way that is, and differ by a shift. How they vary
@@ -30,58 +31,68 @@ def place(values: Array, cut: int, *, least: int) -> tuple[int, int, int]:
     Args:
         values: n logarithms of one stretch that has one step, in time order.
         cut: First index after the step, about.
+        size: The shift there, by `shift`.
         least: How many must lie on each side.
 
     Returns:
         The cut, and the first and last cut that are not ruled out.
     """
     cuts = np.arange(least, values.size - least + 1)
-    first_size = shift(values[:cut], values[cut:])
     residuals = values.copy()
-    residuals[cut:] -= first_size
+    residuals[cut:] -= size
     width = _width(residuals)
-    scores = [_log_likelihoods(values, share * first_size, width) for share in _SHIFTS]
-    likelihoods = np.max(scores, axis=0)[cuts - 1]
+    scores = _log_likelihoods(values, size * np.array(_SHIFTS), width)
+    likelihoods = scores.max(axis=1)[cuts - 1]
     possible = cuts[likelihoods >= likelihoods.max() - _RULED_OUT]
     return int(cuts[likelihoods.argmax()]), int(possible[0]), int(possible[-1])
 
 
-def _log_likelihoods(values: Array, size: float, width: float) -> Array:
-    """Of every cut from 1 to n - 1, each by the density that follows from itself.
+def _log_likelihoods(values: Array, sizes: Array, width: float) -> Array:
+    """Of every cut from 1 to n - 1 (rows) and shift (columns), by the density that follows.
 
     The residuals of a cut are the values before it and those after it less the shift.
     So all that is needed are kernels of differences as they are and one shift apart,
     summed up to the cut and from it on.
     """
     n = values.size
-    apart = (values[:, np.newaxis] - values[np.newaxis, :]) / width
-    alike = np.exp(-0.5 * apart**2)
-    # Row i, column j: night i from before the shift, j from after it; and the reverse.
-    above = np.exp(-0.5 * (apart + size / width) ** 2)
-    below = above.T.copy()
-    for kernels in (alike, above, below):
-        np.fill_diagonal(kernels, 0.0)
-    # Column k - 1 for the cut at k.
-    alike_left = np.cumsum(alike, axis=1)
-    alike_right = alike_left[:, -1:] - alike_left
-    above_left = np.cumsum(above, axis=1)
-    before = alike_left + above_left[:, -1:] - above_left
-    after = np.cumsum(below, axis=1) + alike_right
-    span = float(np.ptp(values)) + abs(size)
-    cuts = np.arange(1, n)
-    is_before = np.arange(n)[:, np.newaxis] < cuts[np.newaxis, :]
-    sums = np.where(is_before, before[:, :-1], after[:, :-1])
-    total: Array = _log_mixture(sums, n, width, span).sum(axis=0)
+    # Seven digits are plenty for what is compared by its logarithm, and half the work.
+    apart = ((values[np.newaxis, :] - values[:, np.newaxis]) / width).astype(np.float32)
+    shifts = (sizes / width).astype(np.float32)[np.newaxis, :, np.newaxis]
+    # Row j, column i: as much of the sum for night i as the nights up to j give; of nights
+    # alike, of those that are one shift above night i, and of those that are one below.
+    alike = _summed(apart[:, np.newaxis, :])
+    above = _summed(apart[:, np.newaxis, :] + shifts)
+    below = _summed(shifts - apart[:, np.newaxis, :])
+    above = alike[:-1] + above[-1:] - above[:-1]
+    below = below[:-1] + alike[-1:] - alike[:-1]
+    # Row k - 1 for the cut at k: whether night i is before it.
+    is_before = np.tri(n - 1, n, dtype=np.bool_)[:, np.newaxis, :]
+    sums = np.where(is_before, above, below)
+    spans = np.float32(np.ptp(values)) + np.abs(sizes, dtype=np.float32)
+    logs = _log_mixture(sums, n, width, spans[np.newaxis, :, np.newaxis])
+    total: Array = logs.sum(axis=2, dtype=np.float64)
     return total
 
 
-def likelihood_gain(values: Array, cut: int) -> float:
+def _summed(apart: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Kernels of distances (n, any, n), summed along the first axis; none of a night's own."""
+    kernels = apart * apart
+    kernels *= np.float32(-0.5)
+    np.exp(kernels, out=kernels)
+    nights = np.arange(apart.shape[0])
+    kernels[nights, :, nights] = 0.0
+    # Row upon row is many times as fast here as NumPy's cumulative sum.
+    for row in range(1, apart.shape[0]):
+        np.add(kernels[row], kernels[row - 1], out=kernels[row])
+    return kernels
+
+
+def likelihood_gain(values: Array, cut: int, *, size: float) -> float:
     """How much likelier, as a logarithm, values are with a shift at the cut than without.
 
     By densities read off the values, as in `place`; what the shift itself explains by
     chance grows with none of the values' modes, tails or spikes.
     """
-    size = shift(values[:cut], values[cut:])
     residuals = values.copy()
     residuals[cut:] -= size
     width = _width(residuals)
@@ -108,11 +119,12 @@ def _log_density(at: Array, residuals: Array, width: float) -> Array:
     """The density of the other residuals at each place: none speaks for itself."""
     kernels = np.exp(-0.5 * ((at[:, np.newaxis] - residuals[np.newaxis, :]) / width) ** 2)
     np.fill_diagonal(kernels, 0.0)
-    return _log_mixture(kernels.sum(axis=1), residuals.size, width, float(np.ptp(residuals)))
+    span = float(np.ptp(residuals))
+    density: Array = _log_mixture(kernels.sum(axis=1), residuals.size, width, span)
+    return density
 
 
-def _log_mixture(sums: Array, n: int, width: float, span: float) -> Array:
+def _log_mixture(sums: Any, n: int, width: float, span: Any) -> Any:
     """Logarithms of the density of n - 1 kernels' sums, and a little of anything."""
-    density = sums / ((n - 1) * width * np.sqrt(2 * np.pi))
-    logs: Array = np.log((1 - _ANYTHING) * density + _ANYTHING / (span + 10 * width))
-    return logs
+    each = (1 - _ANYTHING) / ((n - 1) * width * math.sqrt(2 * math.pi))
+    return np.log(each * sums + _ANYTHING / (span + 10 * width))

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from corebound.stats.energy import best_split
 from corebound.stats.potts import potts_cuts
-from corebound.stats.step_place import place
-from corebound.stats.step_tests import correlation, mean_error
-from corebound.stats.step_votes import SEGMENT_PENALTY, Election, Stretch, elect
+from corebound.stats.step_jury import LEAST_NIGHTS, NORMAL, Cuts, Jury
+from corebound.stats.step_votes import SEGMENT_PENALTY, Election
 
 Array = NDArray[np.float64]
 
-# A single night is no step, whatever it did.
-LEAST_NIGHTS = 2
-# Of normal noise, per median distance from the median.
-_NORMAL = 1 / 0.6745
-# What lies further off has no say in where a step lies.
-_NEARBY = 100
 # Cuts that are plain whatever the noise turns out to be; where the search starts.
 _PLAIN_PENALTY = 5 * SEGMENT_PENALTY
 
@@ -63,14 +54,14 @@ def search(values: Array, own_errors: Array, *, threshold: float, seed: int) -> 
     """
     if values.size < 2 * LEAST_NIGHTS + 1:
         return ()
-    jury = _Jury(values=values, own_errors=own_errors, threshold=threshold, seed=seed)
+    jury = Jury(values, own_errors, threshold=threshold, seed=seed)
     # Seen from one night to the next, a step is one difference among many.
-    rough = float(np.median(np.abs(np.diff(values)))) * _NORMAL / math.sqrt(2)
-    cuts = _tidy(potts_cuts(values, penalty=max(_PLAIN_PENALTY * rough, threshold)), values.size)
-    cuts = jury.placed(jury.without_the_unelected(cuts))
-    cuts = jury.with_more(cuts, rough)
-    cuts = jury.without_the_unelected(jury.placed(cuts))
-    rho = _careful_correlation(jury.pieces(cuts))
+    rough = float(np.median(np.abs(np.diff(values)))) * NORMAL / math.sqrt(2)
+    cuts = _proposed(values, max(_PLAIN_PENALTY * rough, threshold))
+    cuts = _placed(jury, _without_the_unelected(jury, cuts))
+    cuts = _with_more(jury, cuts, _proposed(values, max(SEGMENT_PENALTY * rough, threshold)))
+    cuts = _without_the_unelected(jury, _placed(jury, cuts))
+    rho = jury.noise(cuts).rho
     found = []
     for at in cuts:
         _, earliest, latest = jury.located(cuts, at)
@@ -79,7 +70,11 @@ def search(values: Array, own_errors: Array, *, threshold: float, seed: int) -> 
     return tuple(found)
 
 
-def _tidy(cuts: tuple[int, ...], n: int) -> tuple[int, ...]:
+def _proposed(values: Array, penalty: float) -> Cuts:
+    return _tidy(potts_cuts(values, penalty=penalty), values.size)
+
+
+def _tidy(cuts: Cuts, n: int) -> Cuts:
     """Leave out cuts that leave too few nights; of a spike's two, both."""
     kept = list(cuts)
     while True:
@@ -91,97 +86,53 @@ def _tidy(cuts: tuple[int, ...], n: int) -> tuple[int, ...]:
         kept = [cut for cut in kept if cut not in doomed]
 
 
-def _careful_correlation(pieces: list[Array]) -> float:
-    """A little more than was seen, the more the shorter the history: it has yet to show it."""
-    nights = sum(piece.size for piece in pieces)
-    return min(correlation(pieces) + 2 / nights, 0.9)
+def _without_the_unelected(jury: Jury, cuts: Cuts) -> Cuts:
+    """Drop the least certain cut until every one that is left is elected."""
+    while (worst := _least_certain(jury, cuts)) is not None:
+        cuts = tuple(cut for cut in cuts if cut != worst)
+    return cuts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Jury:
-    """A series that is asked about its cuts."""
+def _least_certain(jury: Jury, cuts: Cuts) -> int | None:
+    """Of the cuts that are not elected the one that is likeliest by chance; None of none.
 
-    values: Array
-    own_errors: Array
-    threshold: float
-    seed: int
+    The costliest detector is asked only about those that would be it.
+    """
+    polls = {at: jury.poll(cuts, at) for at in cuts}
+    # The sort is stable: of equals the first.
+    for at in sorted(cuts, key=lambda at: -polls[at].p_value):
+        if polls[at].elected is False:
+            return at
+        if polls[at].elected is None and not jury.election(cuts, at).elected:
+            return at
+    return None
 
-    def pieces(self, cuts: tuple[int, ...]) -> list[Array]:
-        return np.split(self.values, cuts)
 
-    def neighbours(self, cuts: tuple[int, ...], at: int) -> tuple[int, int]:
-        """Where the pieces on both sides of a cut begin and end."""
-        start = max((cut for cut in cuts if cut < at), default=0)
-        end = min((cut for cut in cuts if cut > at), default=self.values.size)
-        return start, end
-
-    def election(self, cuts: tuple[int, ...], at: int) -> Election:
-        """The votes on one of the cuts, the others taken for granted."""
-        start, end = self.neighbours(cuts, at)
-        pieces = self.pieces(cuts)
-        residuals = np.concatenate([piece - np.median(piece) for piece in pieces])
-        shorter = slice(at, end) if end - at <= at - start else slice(start, at)
-        errors = self.own_errors
-        stretch = Stretch(
-            left=self.values[start:at],
-            right=self.values[at:end],
-            spread=float(np.median(np.abs(residuals))) * _NORMAL,
-            rho=_careful_correlation(pieces),
-            others=np.delete(residuals, shorter),
-            own_error=math.hypot(mean_error(errors[start:at]), mean_error(errors[at:end])),
-        )
-        # A generator of its own, so that no answer depends on what was asked before.
-        rng = np.random.default_rng((self.seed, end - start))
-        return elect(stretch, least=LEAST_NIGHTS, threshold=self.threshold, rng=rng)
-
-    def without_the_unelected(self, cuts: tuple[int, ...]) -> tuple[int, ...]:
-        """Drop the least certain cut until every one that is left is elected."""
-        while cuts:
-            elections = {at: self.election(cuts, at) for at in cuts}
-            refused = [at for at in cuts if not elections[at].elected]
-            if not refused:
-                break
-            worst = max(refused, key=lambda at: elections[at].p_value)
-            cuts = tuple(cut for cut in cuts if cut != worst)
-        return cuts
-
-    def with_more(self, cuts: tuple[int, ...], rough: float) -> tuple[int, ...]:
-        """Add the clearest cut that is elected beside the others, until none is."""
-        penalty = max(SEGMENT_PENALTY * rough, self.threshold)
-        proposed = set(_tidy(potts_cuts(self.values, penalty=penalty), self.values.size))
-        while True:
-            best: tuple[float, int] | None = None
-            for at in sorted((proposed | self._splits(cuts)) - set(cuts)):
-                with_it = tuple(sorted((*cuts, at)))
-                start, end = self.neighbours(cuts, at)
-                if at - start < LEAST_NIGHTS or end - at < LEAST_NIGHTS:
-                    continue
-                election = self.election(with_it, at)
-                if election.elected and (best is None or election.p_value < best[0]):
-                    best = election.p_value, at
-            if best is None:
-                return cuts
-            cuts = self.placed(tuple(sorted((*cuts, best[1]))))
-
-    def _splits(self, cuts: tuple[int, ...]) -> set[int]:
-        """Where each piece would best be cut in two."""
-        edges = (0, *cuts, self.values.size)
-        return {
-            start + best_split(self.values[start:end], least=LEAST_NIGHTS)[0]
-            for start, end in itertools.pairwise(edges)
-            if end - start >= 2 * LEAST_NIGHTS
+def _with_more(jury: Jury, cuts: Cuts, proposed: Cuts) -> Cuts:
+    """Add the clearest cut that is elected beside the others, until none is."""
+    while True:
+        candidates = sorted({*proposed, *jury.splits(cuts)} - set(cuts))
+        polls = {
+            at: jury.poll(_and(cuts, at), at) for at in candidates if jury.may_be_cut(cuts, at)
         }
+        # The clearest first, so that the costliest detector is hardly ever asked.
+        for at in sorted(polls, key=lambda at: polls[at].p_value):
+            if polls[at].elected is False:
+                continue
+            if polls[at].elected or jury.election(_and(cuts, at), at).elected:
+                cuts = _placed(jury, _and(cuts, at))
+                break
+        else:
+            return cuts
 
-    def placed(self, cuts: tuple[int, ...]) -> tuple[int, ...]:
-        """Every cut where it is likeliest between its neighbours."""
-        for at in cuts:
-            moved, _, _ = self.located(cuts, at)
-            cuts = tuple(sorted({moved if cut == at else cut for cut in cuts}))
-        return cuts
 
-    def located(self, cuts: tuple[int, ...], at: int) -> tuple[int, int, int]:
-        """The likeliest place of a cut between its neighbours, the first and the last possible."""
-        start, end = self.neighbours(cuts, at)
-        start, end = max(start, at - _NEARBY), min(end, at + _NEARBY)
-        found, first, last = place(self.values[start:end], at - start, least=LEAST_NIGHTS)
-        return start + found, start + first, start + last
+def _and(cuts: Cuts, at: int) -> Cuts:
+    return tuple(sorted((*cuts, at)))
+
+
+def _placed(jury: Jury, cuts: Cuts) -> Cuts:
+    """Every cut where it is likeliest between its neighbours."""
+    for at in cuts:
+        moved, _, _ = jury.located(cuts, at)
+        cuts = tuple(sorted({moved if cut == at else cut for cut in cuts}))
+    return cuts

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -14,11 +16,15 @@ from corebound.stats.energy import split_p_value
 from corebound.stats.potts import cut_gain
 from corebound.stats.step_place import likelihood_gain
 from corebound.stats.step_tests import (
+    RankSum,
+    Trimmed,
     inflation,
     least_rank_p_value,
     rank_p_value,
+    rank_sum,
     shift,
     t_p_value,
+    trimmed,
 )
 
 Array = NDArray[np.float64]
@@ -49,7 +55,7 @@ _STANDS_OUT = 0.6
 # none is not asked about.
 _OWN_DOUBT = 2.58
 # How far to either side is looked, in nights.
-_REACH = 100
+REACH = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +66,66 @@ class Vote:
     found: bool | None
 
 
+class Sides:
+    """Two neighbouring pieces of a series, and what the detectors see in them alone.
+
+    Each figure is taken once, when it is first asked for: a cut is voted on many times,
+    with other cuts in place, and most of what is looked at stays as it was.
+    """
+
+    def __init__(self, left: Array, right: Array) -> None:
+        """Take the logarithms of the piece before the cut and of that after, each at least 2."""
+        self.left = left[-REACH:]
+        self.right = right[:REACH]
+
+    @cached_property
+    def both(self) -> Array:
+        """All that is looked at."""
+        return np.concatenate((self.left, self.right))
+
+    @cached_property
+    def size(self) -> float:
+        """The shift."""
+        return shift(self.left, self.right)
+
+    @cached_property
+    def likelihood(self) -> float:
+        """What the shift gains, were all nights independent."""
+        return likelihood_gain(self.both, self.left.size, size=self.size)
+
+    @cached_property
+    def closer(self) -> float:
+        """What the cut gains, as a distance."""
+        return cut_gain(self.left, self.right)
+
+    @cached_property
+    def trimmed(self) -> tuple[Trimmed, Trimmed]:
+        """The sides without their extremes."""
+        return trimmed(self.left), trimmed(self.right)
+
+    @cached_property
+    def ranked(self) -> RankSum:
+        """The sides by their ranks."""
+        return rank_sum(self.left, self.right)
+
+    def may_pass(self, threshold: float, own_error: float) -> bool:
+        """Whether any noise about it would let it pass: nights that go together only gain less."""
+        return self.is_large(threshold, own_error) and self.likelihood >= _LEAST_GAIN
+
+    def is_large(self, threshold: float, own_error: float) -> bool:
+        """Whether the shift matters, and the nights' own intervals do not account for it."""
+        # Exactly the threshold may be a hair less, for it is a difference of logarithms.
+        return abs(self.size) >= max(threshold * (1 - 1e-9), _OWN_DOUBT * own_error)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """Two neighbouring pieces of a series and the noise about its pieces.
+    """A cut, and the noise about the pieces of its series.
 
     Attributes:
-        left: Logarithms of the piece before the cut, at least 2.
-        right: Of the piece after it.
+        sides: What lies on either side of it.
+        lengths: Of the whole pieces, in nights.
+        levels: Medians of the whole pieces.
         spread: Standard deviation about the pieces' levels, robust.
         rho: Correlation from one night to the next, in [0, 1).
         others: Distances of all nights but those of the shorter piece from their own
@@ -74,11 +133,12 @@ class Stretch:
         own_error: Standard error of the difference by the nights' own intervals, or 0.
     """
 
-    left: Array
-    right: Array
+    sides: Sides
+    lengths: tuple[int, int]
+    levels: tuple[float, float]
     spread: float
     rho: float
-    others: Array
+    others: Callable[[], Array]
     own_error: float
 
 
@@ -90,43 +150,49 @@ class Election:
         votes: Of every detector that was asked; the costliest is asked only
             where its vote decides.
         p_value: Of the likelihood ratio, for this place.
-        elected: Whether enough of them say yes.
+        elected: Whether enough of them say yes; None where the costliest decides.
     """
 
     votes: tuple[Vote, ...]
     p_value: float
-    elected: bool
+    elected: bool | None
 
 
-def elect(stretch: Stretch, *, least: int, threshold: float, rng: np.random.Generator) -> Election:
-    """Ask the detectors about a cut.
+def poll(stretch: Stretch, *, threshold: float) -> Election:
+    """Ask all detectors about a cut but the costliest.
 
     At least three of five must say yes, and the likelihood not plainly no; the shift must be
     at least the threshold, as a logarithm; and a short run must be unlike the single
     nights that stood out before.
     """
-    left, right = stretch.left[-_REACH:], stretch.right[:_REACH]
-    size = shift(left, right)
-    # Exactly the threshold may be a hair less, for it is a difference of logarithms.
-    least_size = max(threshold * (1 - 1e-9), _OWN_DOUBT * stretch.own_error)
-    if abs(size) < least_size or _like_earlier_spikes(stretch, size):
+    sides, rho = stretch.sides, stretch.rho
+    left, right = sides.left.size, sides.right.size
+    if not sides.is_large(threshold, stretch.own_error) or _like_earlier_spikes(stretch):
         return Election(votes=(), p_value=1.0, elected=False)
-    nights = inflation(left.size + right.size, stretch.rho)
-    gain = likelihood_gain(np.concatenate((left, right)), left.size) / nights
-    t_level = t_p_value(left, right, rho=stretch.rho, own_error=stretch.own_error)
-    votes: tuple[Vote, ...] = (
+    nights = inflation(left + right, rho)
+    gain = sides.likelihood / nights
+    t_level = t_p_value(*sides.trimmed, rho=rho, own_error=stretch.own_error)
+    votes = (
         Vote(detector="likelihood", found=gain >= _LIKELIHOOD_GAIN),
-        Vote(detector="segmentation", found=cut_gain(left, right) > _penalty(stretch, nights)),
+        Vote(detector="segmentation", found=sides.closer > _penalty(stretch, nights)),
         Vote(detector="t", found=t_level <= _T_LEVEL),
-        _rank_vote(left, right, stretch.rho),
+        _rank_vote(sides, rho),
     )
-    if gain >= _LEAST_GAIN and _yes(votes) == _QUORUM - 1:
-        votes = (*votes, _energy_vote(left, right, stretch.rho, least=least, rng=rng))
+    yes = _yes(votes)
+    open_ = gain >= _LEAST_GAIN and yes == _QUORUM - 1
     return Election(
         votes=votes,
         p_value=float(special.chdtrc(1, 2 * max(gain, 0.0))),
-        elected=gain >= _LEAST_GAIN and _yes(votes) >= _QUORUM,
+        elected=None if open_ else gain >= _LEAST_GAIN and yes >= _QUORUM,
     )
+
+
+def decide(polled: Election, stretch: Stretch, *, least: int, rng: np.random.Generator) -> Election:
+    """Ask the costliest detector too, where its vote decides."""
+    if polled.elected is not None:
+        return polled
+    vote = _energy_vote(stretch.sides.both, stretch.rho, least=least, rng=rng)
+    return replace(polled, votes=(*polled.votes, vote), elected=vote.found is True)
 
 
 def _yes(votes: tuple[Vote, ...]) -> int:
@@ -138,40 +204,34 @@ def _penalty(stretch: Stretch, inflated: float) -> float:
     return SEGMENT_PENALTY * stretch.spread * inflated
 
 
-def _rank_vote(left: Array, right: Array, rho: float) -> Vote:
-    if least_rank_p_value(left.size, right.size, rho=rho) > _RANK_LEVEL:
+def _rank_vote(sides: Sides, rho: float) -> Vote:
+    if least_rank_p_value(sides.left.size, sides.right.size, rho=rho) > _RANK_LEVEL:
         return Vote(detector="ranks", found=None)
-    return Vote(detector="ranks", found=rank_p_value(left, right, rho=rho) <= _RANK_LEVEL)
+    return Vote(detector="ranks", found=rank_p_value(sides.ranked, rho=rho) <= _RANK_LEVEL)
 
 
-def _energy_vote(
-    left: Array, right: Array, rho: float, *, least: int, rng: np.random.Generator
-) -> Vote:
-    p_value = split_p_value(
-        np.concatenate((left, right)),
-        least=least,
-        correlation=rho,
-        permutations=_PERMUTATIONS,
-        rng=rng,
-    )
+def _energy_vote(both: Array, rho: float, *, least: int, rng: np.random.Generator) -> Vote:
+    p_value = split_p_value(both, least=least, correlation=rho, permutations=_PERMUTATIONS, rng=rng)
     return Vote(detector="energy", found=p_value <= _ENERGY_LEVEL)
 
 
-def _like_earlier_spikes(stretch: Stretch, size: float) -> bool:
+def _like_earlier_spikes(stretch: Stretch) -> bool:
     """Whether so many nights in a row could be spikes of the kind that occur anyway.
 
     A night counts as one that stands out if it lies as far as most of a step off its level, to
     the side on which the shorter piece lies.
     """
-    shorter_is_right = stretch.right.size <= stretch.left.size
-    short = stretch.right if shorter_is_right else stretch.left
-    if short.size >= _SHORT:
+    shorter_is_right = stretch.lengths[1] <= stretch.lengths[0]
+    if min(stretch.lengths) >= _SHORT:
         return False
-    longer = stretch.left if shorter_is_right else stretch.right
-    side = math.copysign(1.0, size if shorter_is_right else -size)
-    far = _STANDS_OUT * abs(size)
-    standing_out = int(np.count_nonzero(side * stretch.others > far))
+    sides = stretch.sides
+    short = sides.right if shorter_is_right else sides.left
+    level = stretch.levels[0 if shorter_is_right else 1]
+    side = math.copysign(1.0, sides.size if shorter_is_right else -sides.size)
+    far = _STANDS_OUT * abs(sides.size)
+    others = stretch.others()
+    standing_out = int(np.count_nonzero(side * others > far))
     # Jeffreys' estimate: none seen yet is not never.
-    rate = (standing_out + 0.5) / (stretch.others.size + 1)
-    beyond = int(np.count_nonzero(side * (short - np.median(longer)) > far))
+    rate = (standing_out + 0.5) / (others.size + 1)
+    beyond = int(np.count_nonzero(side * (short - level) > far))
     return bool(special.bdtrc(beyond - 1, short.size, rate) > _SPIKES_LEVEL)

@@ -24,6 +24,9 @@ Warmup = Literal["auto"] | WarmupIterations | WarmupSeconds
 
 # One iteration in a hundred takes longer than p99: with fewer, none may.
 _LEAST_FOR_P99 = 100
+# With fewer a launch's own p99 is biased, and many launches only make sure of the bias.
+# Found by simulation: `python -m benchmarks.simulation percentiles`.
+_LEAST_FOR_P99_INTERVAL = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +37,11 @@ class LaunchSummary:
         launch: The launch's id.
         block: The block it ran in, which pairs it with the other cells' launches.
         median_ns: Median wall time of an iteration, over all its workers.
-        p99_ns: Wall time that 99 of 100 iterations did not exceed; None below
+        p99_ns: Wall time that 99 of 100 iterations do not exceed; None below
             100 iterations.
         cpu_median_ns: Median CPU time of an iteration, or None where unknown.
         used: Iterations that entered, over all workers.
+        independent: As how many they count, where each goes with the one before.
         steady: How the launch behaved; of several workers, the worst.
         settled: Whether all the iterations that entered are steady ones.
     """
@@ -50,6 +54,7 @@ class LaunchSummary:
     used: int
     steady: SteadyState
     settled: bool = True
+    independent: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +69,11 @@ class CellSummary:
             `interval`. None without an `ok` launch.
         interval: Where a typical launch's median lies, in nanoseconds, 95 %;
             None with fewer than two `ok` launches.
-        p99_ns, cpu_median_ns: Median over the launches that have one.
+        p99_ns: Geometric mean over the launches that have one.
+        p99_interval: Where a typical launch's p99 lies, in nanoseconds, 95 %; None
+            where one of the launches has none, or too few iterations to be sure
+            of its own.
+        cpu_median_ns: Median over the launches that have one.
         spread_ratio: Standard deviation of the launches' medians as a share of
             their mean; None with fewer than two.
         unsettled: How many of `launches` used iterations that are not steady.
@@ -79,6 +88,7 @@ class CellSummary:
     cpu_median_ns: float | None
     spread_ratio: float | None
     unsettled: int
+    p99_interval: Interval | None = None
 
     def count(self, status: Status) -> int:
         """How many launches came to this status."""
@@ -118,11 +128,12 @@ def summarise_launch(launch: Launch, warmup: Warmup) -> LaunchSummary:
         launch=launch.id,
         block=launch.block,
         median_ns=float(np.median(wall_ns)),
-        p99_ns=_p99_ns(wall_ns),
+        p99_ns=p99_ns(wall_ns),
         cpu_median_ns=float(np.median(cpu_ns)) if cpu_ns else None,
         used=len(wall_ns),
         steady=worst(part.steady for part in kept),
         settled=all(part.settled for part in kept),
+        independent=sum(independent(part.wall_ns) for part in kept),
     )
 
 
@@ -141,7 +152,30 @@ def _summarise_served(launch: Launch, served: Served) -> LaunchSummary:
         used=answered.ok,
         steady=found,
         settled=found.kind in {"steady", "warm-up then steady"},
+        independent=float(answered.ok),
     )
+
+
+def independent(samples: Sequence[float]) -> float:
+    """As how many independent numbers a series counts, going by each and the one before.
+
+    Args:
+        samples: n numbers in time order and any unit, which only their ranks enter of, so
+            that a few that are far out do not decide.
+
+    Returns:
+        n (1 - r) / (1 + r) where the correlation r is above 0, else n.
+
+    Source: Bayley & Hammersley (1946), for a series of which each goes with the last alone.
+
+    >>> independent([1, 5, 2, 4, 3])
+    5.0
+    """
+    n = len(samples)
+    ranks = np.argsort(np.argsort(samples, kind="stable"), kind="stable") - (n - 1) / 2
+    square = float(ranks @ ranks)
+    r = max(float(ranks[1:] @ ranks[:-1]) / square, 0.0) if square else 0.0
+    return n * (1 - r) / (1 + r)
 
 
 def summarise(cell: Cell, launches: Iterable[Launch], warmup: Warmup) -> CellSummary:
@@ -177,13 +211,19 @@ def gather(
     """
     by_block = sorted(summaries, key=lambda summary: (summary.block, summary.launch))
     medians_ns = [summary.median_ns for summary in by_block]
+    p99s_ns = [summary.p99_ns for summary in by_block if summary.p99_ns is not None]
+    enough = bool(by_block) and all(
+        summary.p99_ns is not None and summary.independent >= _LEAST_FOR_P99_INTERVAL
+        for summary in by_block
+    )
     return CellSummary(
         cell=cell,
         launches=tuple(by_block),
         counts=tuple(sorted(Counter(statuses).items())),
         median_ns=geometric_mean(medians_ns) if medians_ns else None,
         interval=geometric_mean_interval(medians_ns),
-        p99_ns=_median(summary.p99_ns for summary in by_block),
+        p99_ns=geometric_mean(p99s_ns) if p99s_ns else None,
+        p99_interval=geometric_mean_interval(p99s_ns) if enough else None,
         cpu_median_ns=_median(summary.cpu_median_ns for summary in by_block),
         spread_ratio=_spread_ratio(medians_ns),
         unsettled=sum(not summary.settled for summary in by_block),
@@ -230,11 +270,17 @@ def _started_within(wall_ns: Sequence[int], limit_ns: int) -> int:
     return len(wall_ns)
 
 
-def _p99_ns(wall_ns: Sequence[int]) -> float | None:
-    """The least sample that 99 % do not exceed: one that was seen, none made up."""
+def p99_ns(wall_ns: Sequence[float]) -> float | None:
+    """The 99th percentile, by the rule whose mean over launches is the least biased.
+
+    Of a hundred samples it lies halfway between the two longest.
+
+    Source: Hazen (1914), the fifth of Hyndman & Fan, "Sample quantiles in statistical
+    packages" (1996); chosen by simulation, see docs/statistics.md.
+    """
     if len(wall_ns) < _LEAST_FOR_P99:
         return None
-    return float(np.quantile(wall_ns, 0.99, method="inverted_cdf"))
+    return float(np.quantile(wall_ns, 0.99, method="hazen"))
 
 
 def _median(values: Iterable[float | None]) -> float | None:

@@ -101,9 +101,13 @@ def stands_out(before: Array, value: float, *, side: float) -> bool:
         value: The night's.
         side: 1.0 or -1.0.
     """
+    return few_as_far(before, value, side=side) and _chance(before, value, side=side) <= 1 - _LEVEL
+
+
+def few_as_far(before: Array, value: float, *, side: float) -> bool:
+    """Whether no more than one night in twenty, with this one, lies as far off to this side."""
     as_far = 1 + int(np.count_nonzero(side * before >= side * value))
-    few = max(_SHARE * (before.size + 1), 1.0)
-    return as_far <= few and _chance(before, value, side=side) <= 1 - _LEVEL
+    return as_far <= max(_SHARE * (before.size + 1), 1.0)
 
 
 def rerun_says(

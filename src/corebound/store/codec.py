@@ -9,6 +9,7 @@ import msgspec
 
 from corebound.model.record import PROFILE_SCHEMA, SCHEMA, ImportedProfile, Launch, Run
 from corebound.model.series import SERIES_SCHEMA, Series
+from corebound.store.columns import Columns, packed, unpacked
 
 
 class UnreadableError(ValueError):
@@ -20,8 +21,9 @@ class _Line(msgspec.Struct, frozen=True):
     record: msgspec.Raw
 
 
-class _Kept(msgspec.Struct, frozen=True):
-    schema: int
+class _Kept1(msgspec.Struct, frozen=True):
+    """Series as they were kept first: every point by itself."""
+
     series: tuple[Series, ...]
 
 
@@ -35,7 +37,8 @@ _version = msgspec.json.Decoder(_Version)
 _run = msgspec.json.Decoder(Run)
 _launch = msgspec.json.Decoder(Launch)
 _profile = msgspec.json.Decoder(ImportedProfile)
-_series = msgspec.json.Decoder(_Kept)
+_series_1 = msgspec.json.Decoder(_Kept1)
+_series = msgspec.json.Decoder(Columns)
 
 
 def encode(record: Run | Launch) -> bytes:
@@ -98,7 +101,7 @@ def decode_profile(data: bytes) -> ImportedProfile:
 
 def encode_series(series: Sequence[Series]) -> bytes:
     """Write series as the whole of their file."""
-    return _encoder.encode(_Kept(schema=SERIES_SCHEMA, series=tuple(series))) + b"\n"
+    return _encoder.encode(packed(series)) + b"\n"
 
 
 def decode_series(data: bytes) -> tuple[Series, ...]:
@@ -109,8 +112,10 @@ def decode_series(data: bytes) -> tuple[Series, ...]:
     """
     try:
         schema = _version.decode(data).schema
+        if schema == 1:
+            return _series_1.decode(data).series
         if schema <= SERIES_SCHEMA:
-            return _series.decode(data).series
+            return unpacked(_series.decode(data))
     except (msgspec.DecodeError, ValueError) as error:
         raise UnreadableError(str(error)) from None
     raise UnreadableError(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from corebound.errors import Fault, InputError
 from corebound.model.series import Series
-from corebound.store import codec
+from corebound.store import cache, codec
 
 
 def file_of(project: str, records: Path) -> Path:
@@ -43,6 +43,15 @@ def keep(project: str, series: Sequence[Series], records: Path) -> Path:
         with contextlib.suppress(OSError):
             fresh.unlink()
     return file
+
+
+def sources(projects: Iterable[str], records: Path) -> dict[str, str]:
+    """For each project whose history was kept a hash of the file that it is read from."""
+    found = {}
+    for project in projects:
+        with contextlib.suppress(OSError):
+            found[project] = cache.digest(file_of(project, records).read_bytes())
+    return found
 
 
 def read_all(records: Path) -> tuple[tuple[Series, ...], tuple[Fault, ...]]:

@@ -31,6 +31,28 @@ def file_of(run: Run, folder: Path) -> Path:
     return folder / run.host.id / f"{started}-{run.id}.jsonl"
 
 
+def begin(run: Run, file: Path) -> None:
+    """Begin a file with its run, in one step: a run killed as it begins leaves no file.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    fresh = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        appender = Appender(fresh)
+        try:
+            appender.append(run)
+        finally:
+            appender.close()
+        fresh.replace(file)
+    except OSError as error:
+        raise InputError(
+            what=f"records cannot be written here: {error.strerror}.",
+            where=str(file),
+            mend="Choose another folder with --records, or make this one writable.",
+        ) from error
+
+
 class Appender:
     """Writes records to a file; each is on the disk when `append` returns."""
 

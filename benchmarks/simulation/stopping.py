@@ -1,0 +1,139 @@
+"""What it costs to stop when sure enough, and whether the forecast of launches is right."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.simulation.histories import rate
+from benchmarks.simulation.verdicts import (
+    BASELINE,
+    CELL,
+    NOISES,
+    STEP,
+    judge,
+    medians_of,
+    summary_of,
+)
+from corebound.model.measure import Launches
+from corebound.stats.stopping import unfinished
+
+# Of a forecast: pairs differ by so much, and no forecast beyond so many is followed.
+PAIR_SPREADS = (0.02, 0.04)
+MOST = 2000
+FIRST = 6
+TRUTHS = (0.0, 0.01, 0.03)
+
+Array = NDArray[np.float64]
+
+
+def stopped(rng: np.random.Generator, trials: int) -> None:
+    """What stopping at the width asked for does to coverage and alarms, and what it costs."""
+    rule = Launches()
+    print(f"Launching until the interval is within {rule.until_relative_ci:.0%}, {trials} trials:")
+    print(f"{rule.min} to {rule.max} launches of each cell. False alarms of two equal cells: by")
+    print("this rule; with as many launches fixed before; and by looking after every block and")
+    print("stopping as soon as a verdict says faster or slower.\n")
+    print(
+        f"{'noise':<36}{'launches, mean':>15}{'covers':>22}{'alarms':>20}{'fixed':>8}"
+        f"{'peeking':>9}{'found':>8}"
+    )
+    for noise in NOISES:
+        samples = noise.draw(rng, trials, rule.max)
+        taken, covers, alarms, peeking, found = [], [], [], [], []
+        nulls, slowers = medians_of(samples, 0.0), medians_of(samples, STEP)
+        for trial, slower in zip(nulls, slowers, strict=True):
+            blocks = _blocks_taken(trial, rule)
+            null = judge(trial[:blocks], adaptive=True)
+            taken.append(blocks)
+            covers.append(null.interval is not None and null.interval.contains(1.0))
+            alarms.append(_tells(trial[:blocks], adaptive=True))
+            peeking.append(_peeks(trial, rule))
+            # The rule knows widths only, and a shift does not change them.
+            found.append(judge(slower[:blocks], adaptive=True).verdict == "slower")
+        usual = round(float(np.mean(taken)))
+        fixed = [_tells(trial[:usual], adaptive=False) for trial in nulls]
+        print(
+            f"{noise.name:<36}{np.mean(taken):>15.1f}{rate(covers):>22}{rate(alarms):>20}"
+            f"{np.mean(fixed):>8.1%}{np.mean(peeking):>9.1%}{np.mean(found):>8.1%}",
+            flush=True,
+        )
+    print()
+
+
+def _tells(medians_ns: Array, *, adaptive: bool) -> bool:
+    return judge(medians_ns, adaptive=adaptive).verdict in {"faster", "slower"}
+
+
+def _peeks(medians_ns: Array, rule: Launches) -> bool:
+    """Whether any look says faster or slower, until one says equivalent."""
+    for blocks in range(rule.min, rule.max + 1):
+        verdict = judge(medians_ns[:blocks]).verdict
+        if verdict != "undecided":
+            return verdict != "equivalent"
+    return False
+
+
+def _blocks_taken(medians_ns: Array, rule: Launches) -> int:
+    for blocks in range(rule.min, rule.max + 1):
+        summaries = [
+            summary_of(CELL, medians_ns[:blocks, 0].tolist()),
+            summary_of(BASELINE, medians_ns[:blocks, 1].tolist()),
+        ]
+        if not unfinished(summaries, {CELL.key: BASELINE.key}, rule):
+            return blocks
+    return rule.max
+
+
+def forecast(rng: np.random.Generator, trials: int) -> None:
+    """Of the undecided: how many launches they forecast, and whether these decide."""
+    print(f"After {FIRST} launches of each, {trials} trials: how many are undecided; what these")
+    print("forecast (a tenth, half, nine in ten of them); how many launches it takes where the")
+    print("ratio and the spread are known; and how many are decided once as many as")
+    print("forecast were launched, and twice as many.\n")
+    print(
+        f"{'slower by':>9}{'pairs differ by':>17}{'undecided':>11}{'forecast':>18}{'known':>7}"
+        f"{'decided':>22}{'with twice':>12}"
+    )
+    for slowdown in TRUTHS:
+        for spread in PAIR_SPREADS:
+            asked, once, twice = [], [], []
+            undecided = 0
+            for _ in range(trials):
+                pairs = rng.normal(math.log1p(slowdown), spread, 2 * MOST)
+                first = judge(_pairs(pairs[:FIRST]))
+                undecided += first.verdict == "undecided"
+                needed = first.launches_needed
+                if first.verdict != "undecided" or needed is None or needed > MOST:
+                    continue
+                asked.append(needed)
+                once.append(judge(_pairs(pairs[:needed])).verdict != "undecided")
+                twice.append(judge(_pairs(pairs[: 2 * needed])).verdict != "undecided")
+            low, middle, high = np.quantile(asked, (0.1, 0.5, 0.9), method="inverted_cdf")
+            print(
+                f"{slowdown:>9.0%}{spread:>17.0%}{undecided / trials:>11.0%}"
+                f"{f'{low} / {middle} / {high}':>18}{_known(rng, slowdown, spread):>7}"
+                f"{rate(once):>22}{np.mean(twice):>12.0%}",
+                flush=True,
+            )
+    print()
+
+
+def _pairs(logs: Array) -> Array:
+    """Medians of pairs that differ by these logarithms, (pairs, 2)."""
+    return 1e7 * np.exp(np.column_stack((logs, np.zeros(logs.size))))
+
+
+def _known(rng: np.random.Generator, slowdown: float, spread: float) -> int:
+    """The fewest launches of which half the comparisons are decided."""
+    low, high = 2, MOST
+    while high - low > 1:
+        middle = (low + high) // 2
+        drawn = [
+            judge(_pairs(rng.normal(math.log1p(slowdown), spread, middle))) for _ in range(200)
+        ]
+        decided = np.mean([one.verdict != "undecided" for one in drawn]) >= 0.5
+        low, high = (low, middle) if decided else (middle, high)
+    return high

@@ -1,0 +1,38 @@
+"""Which files of a project were imported already: they are not read again while they stay so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from corebound.exchange.asv_project import Read
+from corebound.store import cache, histories
+
+
+def known(records: Path, project: str, settings: str) -> Mapping[str, str]:
+    """Hashes of the files whose points the project's history has, by path.
+
+    None where its history is another than it was after them.
+    """
+    history = _history(records, project)
+    version = _version(settings, history)
+    found = cache.load(dict[str, str], records, _name(project), version=version)
+    return found or {} if history else {}
+
+
+def remember(records: Path, read: Read) -> None:
+    """Keep which files were read, once their points are in the project's history."""
+    version = _version(read.settings, _history(records, read.project))
+    cache.keep(dict(read.sources), records, _name(read.project), version=version)
+
+
+def _name(project: str) -> str:
+    return f"import-{cache.digest(project.encode())}"
+
+
+def _version(settings: str, history: str) -> str:
+    return cache.digest(cache.code("exchange", "model").encode(), (settings + history).encode())
+
+
+def _history(records: Path, project: str) -> str:
+    return histories.sources([project], records).get(project, "")

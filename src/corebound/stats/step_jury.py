@@ -1,0 +1,162 @@
+"""A series that is asked about its cuts, over and over, with ever other cuts in place."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corebound.stats.energy import best_split
+from corebound.stats.step_place import place
+from corebound.stats.step_tests import correlation_of, mean_error, median
+from corebound.stats.step_votes import REACH, Election, Sides, Stretch, decide, poll
+
+Array = NDArray[np.float64]
+Cuts = tuple[int, ...]
+
+# A single night is no step, whatever it did.
+LEAST_NIGHTS = 2
+# Of normal noise, per median distance from the median.
+NORMAL = 1 / 0.6745
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noise:
+    """How nights lie about the levels that some cuts make.
+
+    Attributes:
+        spread: Standard deviation, robust.
+        rho: Correlation from one night to the next, in [0, 1).
+    """
+
+    spread: float
+    rho: float
+
+
+class Jury:
+    """Answers about the cuts of one series, and remembers what does not depend on the others.
+
+    Cuts are first indices of the pieces that they begin, in order.
+    """
+
+    def __init__(self, values: Array, own_errors: Array, *, threshold: float, seed: int) -> None:
+        """Take n logarithms in time order, their standard errors, and what matters."""
+        self._values = values
+        self._own_errors = own_errors
+        self._threshold = threshold
+        self._seed = seed
+        self._pieces: dict[tuple[int, int], tuple[float, Array]] = {}
+        self._sides: dict[tuple[int, int, int], Sides] = {}
+        self._places: dict[tuple[int, int, int], tuple[int, int, int]] = {}
+        self._splits: dict[tuple[int, int], int] = {}
+        self._noises: dict[Cuts, Noise] = {}
+        self._polls: dict[tuple[Cuts, int], Election] = {}
+
+    def poll(self, cuts: Cuts, at: int) -> Election:
+        """The votes on one of the cuts, the others taken for granted, but the costliest one."""
+        known = self._polls.get((cuts, at))
+        if known is None:
+            known = poll(self._stretch(cuts, at), threshold=self._threshold)
+            self._polls[cuts, at] = known
+        return known
+
+    def election(self, cuts: Cuts, at: int) -> Election:
+        """All votes on one of the cuts."""
+        polled = self.poll(cuts, at)
+        if polled.elected is None:
+            start, end = self._neighbours(cuts, at)
+            # A generator of its own, so that no answer depends on what was asked before.
+            rng = np.random.default_rng((self._seed, end - start))
+            polled = decide(polled, self._stretch(cuts, at), least=LEAST_NIGHTS, rng=rng)
+            self._polls[cuts, at] = polled
+        return polled
+
+    def may_be_cut(self, cuts: Cuts, at: int) -> bool:
+        """Whether a further cut stands a chance beside the others, however the nights vary."""
+        start, end = self._neighbours(cuts, at)
+        if at - start < LEAST_NIGHTS or end - at < LEAST_NIGHTS:
+            return False
+        own_error = self._own_error(start, at, end)
+        return self._sides_of(start, at, end).may_pass(self._threshold, own_error)
+
+    def splits(self, cuts: Cuts) -> set[int]:
+        """Where each piece would best be cut in two."""
+        found = set()
+        for start, end in itertools.pairwise((0, *cuts, self._values.size)):
+            if end - start < 2 * LEAST_NIGHTS:
+                continue
+            if (start, end) not in self._splits:
+                cut, _ = best_split(self._values[start:end], least=LEAST_NIGHTS)
+                self._splits[start, end] = start + cut
+            found.add(self._splits[start, end])
+        return found
+
+    def located(self, cuts: Cuts, at: int) -> tuple[int, int, int]:
+        """The likeliest place of a cut between its neighbours, the first and the last possible."""
+        start, end = self._neighbours(cuts, at)
+        start, end = max(start, at - REACH), min(end, at + REACH)
+        if (start, at, end) not in self._places:
+            size = self._sides_of(start, at, end).size
+            found = place(self._values[start:end], at - start, size=size, least=LEAST_NIGHTS)
+            first, likeliest, last = (start + one for one in (found[1], found[0], found[2]))
+            self._places[start, at, end] = likeliest, first, last
+        return self._places[start, at, end]
+
+    def noise(self, cuts: Cuts) -> Noise:
+        """How the nights vary about the levels."""
+        if cuts not in self._noises:
+            pieces = self._residuals(cuts)
+            spread = median(np.abs(np.concatenate(pieces))) * NORMAL
+            # A little more than was seen, the more the shorter the history: it has yet to show it.
+            rho = min(correlation_of(pieces) + 2 / self._values.size, 0.9)
+            self._noises[cuts] = Noise(spread=spread, rho=rho)
+        return self._noises[cuts]
+
+    def _stretch(self, cuts: Cuts, at: int) -> Stretch:
+        start, end = self._neighbours(cuts, at)
+        noise = self.noise(cuts)
+
+        def others() -> Array:
+            shorter = slice(at, end) if end - at <= at - start else slice(start, at)
+            return np.delete(np.concatenate(self._residuals(cuts)), shorter)
+
+        return Stretch(
+            sides=self._sides_of(start, at, end),
+            lengths=(at - start, end - at),
+            levels=(self._piece(start, at)[0], self._piece(at, end)[0]),
+            spread=noise.spread,
+            rho=noise.rho,
+            others=others,
+            own_error=self._own_error(start, at, end),
+        )
+
+    def _neighbours(self, cuts: Cuts, at: int) -> tuple[int, int]:
+        """Where the pieces on both sides of a cut begin and end."""
+        start = max((cut for cut in cuts if cut < at), default=0)
+        end = min((cut for cut in cuts if cut > at), default=self._values.size)
+        return start, end
+
+    def _own_error(self, start: int, at: int, end: int) -> float:
+        errors = self._own_errors
+        return math.hypot(mean_error(errors[start:at]), mean_error(errors[at:end]))
+
+    def _residuals(self, cuts: Cuts) -> list[Array]:
+        edges = (0, *cuts, self._values.size)
+        return [self._piece(start, end)[1] for start, end in itertools.pairwise(edges)]
+
+    def _piece(self, start: int, end: int) -> tuple[float, Array]:
+        """A piece's level, and how far its nights lie from it."""
+        if (start, end) not in self._pieces:
+            piece = self._values[start:end]
+            level = median(piece)
+            self._pieces[start, end] = level, piece - level
+        return self._pieces[start, end]
+
+    def _sides_of(self, start: int, at: int, end: int) -> Sides:
+        key = (max(start, at - REACH), at, min(end, at + REACH))
+        if key not in self._sides:
+            self._sides[key] = Sides(self._values[key[0] : at], self._values[at : key[2]])
+        return self._sides[key]

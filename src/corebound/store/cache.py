@@ -1,0 +1,65 @@
+"""What was worked out before, beside the records: safe to delete, and believed only if it fits.
+
+A file begins with the hash of what follows; that begins with the hash of the code it is of.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+_DIGEST_BYTES = 16
+
+
+def digest(*parts: bytes) -> str:
+    """A hash of these bytes, in so many letters."""
+    told = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    for part in parts:
+        told.update(len(part).to_bytes(8, "little"))
+        told.update(part)
+    return told.hexdigest()
+
+
+def code(*parts: str | Path) -> str:
+    """A hash of these parts of corebound, or of folders elsewhere: what it made is theirs alone."""
+    top = Path(__file__).resolve().parents[1]
+    files = [
+        file
+        for part in parts
+        for file in ([top / part] if (top / part).is_file() else sorted((top / part).rglob("*")))
+        if file.suffix in {".py", ".html", ".xml"}
+    ]
+    return digest(*(file.read_bytes() for file in files))
+
+
+def load(kind: type[T], records: Path, name: str, *, version: str) -> T | None:
+    """What was kept under a name by this version; None where there is nothing to be believed."""
+    try:
+        data = (records / "cache" / name).read_bytes()
+        head, body = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
+        if bytes.fromhex(digest(body)) != head:
+            return None
+        kept_version, kept = msgspec.msgpack.decode(body, type=tuple[str, msgspec.Raw])
+        return msgspec.msgpack.decode(kept, type=kind) if kept_version == version else None
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def keep(value: Any, records: Path, name: str, *, version: str) -> None:
+    """Keep something under a name; where nothing can be written, it is worked out again."""
+    body = msgspec.msgpack.encode((version, value))
+    file = records / "cache" / name
+    fresh = file.with_name(f".{name}.{os.getpid()}")
+    with contextlib.suppress(OSError):
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            fresh.write_bytes(bytes.fromhex(digest(body)) + body)
+            fresh.replace(file)
+        finally:
+            fresh.unlink(missing_ok=True)
