@@ -25,6 +25,7 @@ environment: project
 binding: one-cpu
 measure:
   iterations: {iterations}
+  relaunch_disturbed: 0
   launches: {{min: {least}, max: {most}, until_relative_ci: {width}}}
 """
 STEPS = """\

@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
+from urllib.error import URLError
+from urllib.request import urlopen
 
 import pytest
 
@@ -24,7 +28,7 @@ workload: counting:setup
 environment: project
 matrix:
   binding: [none, one-cpu, {cpus: "60000"}]
-measure: {iterations: 12, launches: {min: 3, max: 3}}
+measure: {relaunch_disturbed: 0, iterations: 12, launches: {min: 3, max: 3}}
 baseline: {binding: none}
 """
 WORKLOAD = """\
@@ -148,3 +152,104 @@ def test_a_broken_workload_is_a_failure_in_asv_with_its_reason(project: Path) ->
     entry = dict(zip(stored["result_columns"], values, strict=False))
     assert entry["result"] is None or not any(isinstance(one, float) for one in entry["result"][:2])
     assert "no launch was ok" in done.stdout + done.stderr
+
+
+BUILT = """\
+schema: 1
+name: version
+title: Counting, as the project does
+question: How long does it take?
+workload: counting_steps:setup
+environment: project
+binding: none
+measure:
+  iterations: 10
+  warmup: {iterations: 2}
+  relaunch_disturbed: 0
+  launches: {min: 3, max: 3}
+"""
+PYPROJECT = """\
+[build-system]
+requires = ["setuptools"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "counting"
+version = "1"
+
+[tool.setuptools]
+py-modules = ["counting"]
+"""
+
+
+def built(project: Path) -> None:
+    """Let the project be one that asv builds, of two commits, the second much slower."""
+    conf = json.loads((project / "asv.conf.json").read_text())
+    conf |= {
+        "build_command": [],
+        "install_command": ["in-dir={env_dir} python -m pip install {build_dir}"],
+        "env_dir": ".asv/env",
+    }
+    (project / "asv.conf.json").write_text(json.dumps(conf))
+    for name in ("count.yaml", "counting.py"):
+        (project / "scenarios" / name).unlink()
+    (project / "scenarios" / "version.yaml").write_text(BUILT)
+    (project / "scenarios" / "counting_steps.py").write_text(
+        "from counting import count\n\n\ndef setup():\n    return count\n"
+    )
+    (project / "pyproject.toml").write_text(PYPROJECT)
+    for size, subject in (("5_000", "count"), ("200_000", "count farther")):
+        (project / "counting.py").write_text(f"def count():\n    return sum(range({size}))\n")
+        git(project, "add", "--all")
+        git(project, "commit", "--quiet", "--message", subject)
+
+
+def page(process: subprocess.Popen[bytes], address: str) -> bytes:
+    """What a server that has just been started answers."""
+    for _ in range(300):
+        try:
+            with urlopen(address) as answer:  # noqa: S310  # of this machine
+                found: bytes = answer.read()
+                return found
+        except URLError:
+            assert process.poll() is None, "it ended by itself"
+            time.sleep(0.1)
+    raise AssertionError("nothing answered")
+
+
+def test_asv_builds_and_measures_commits_tells_the_slower_one_and_shows_it(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built(project)
+    # It is not in what asv builds, and found on PATH.
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    asv(project, "machine", "--yes", "--machine", "here")
+
+    told = asv(project, "continuous", "--machine", "here", "--show-stderr", "HEAD~1", "HEAD")
+    compared = asv(project, "compare", "--machine", "here", "HEAD~1", "HEAD")
+    ranged = asv(project, "run", "--machine", "here", "--skip-existing", "HEAD~1..HEAD")
+    published = asv(project, "publish")
+
+    # It says so itself, and exits with 1.
+    assert told.returncode == 1, told.stdout + told.stderr
+    assert "PERFORMANCE DECREASED" in told.stdout
+    assert "scenarios.Version.track_time" in compared.stdout
+    # Its only commit has been measured: nothing is again.
+    assert ranged.returncode == 0, ranged.stdout + ranged.stderr
+    records = list((project / "reports" / "records").glob("*/*.jsonl"))
+    assert len(records) == 2
+    assert published.returncode == 0, published.stdout + published.stderr
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    # asv's own server, as `asv preview` starts it.
+    server = subprocess.Popen(
+        (sys.executable, "-m", "asv", "preview", "--port", str(port)), cwd=project,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        assert b"airspeed velocity" in page(server, f"http://127.0.0.1:{port}/")
+        index = json.loads(page(server, f"http://127.0.0.1:{port}/index.json"))
+    finally:
+        server.kill()
+        server.wait()
+    assert list(index["benchmarks"]) == ["scenarios.Version.track_time"]

@@ -63,13 +63,14 @@ def records(toy: Toy) -> list[jsonl.Stored]:
 
 def wait_until_launched(toy: Toy, before: set[Path], process: subprocess.Popen[str]) -> None:
     """Until three launches stand in a file that was not there before."""
-    for _ in range(2400):
+    for _ in range(12_000):
         new = set(jsonl.files(toy.folder / "reports" / "records")) - before
         # The run, then a line for each launch.
         if any(file.read_bytes().count(b"\n") >= 4 for file in new):
             return
         assert process.poll() is None, "it ended by itself"
         time.sleep(0.05)
+    process.kill()
     raise AssertionError("nothing was launched")
 
 

@@ -33,6 +33,7 @@ matrix:
     - {binding: one-cpu, threads: 1}
 measure:
   iterations: 30
+  relaunch_disturbed: 0
   launches: {min: 3, max: 3}
 """
 WORKLOAD = """\

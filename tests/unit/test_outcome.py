@@ -5,15 +5,18 @@ from __future__ import annotations
 import io
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 
-from build import a_launch, a_run, a_scenario, a_worker
+from build import a_calibration, a_launch, a_run, a_scenario, a_worker
 from corebound.cli import outcome
 from corebound.cli.outcome import Told
 from corebound.model.record import Launch
 from corebound.planning.expand import expand
+from corebound.stats.calibrated import lock_digest
+from corebound.store import calibrations
 
 # Six pairs: Student's t(5) of 3 is p = 0.03, of 12 is p = 0.00007.
 PAIRS = 6
@@ -80,3 +83,47 @@ def test_what_is_plain_stays_a_finding_among_many() -> None:
 
     assert "▲ faster" in said
     assert "brackets" not in said
+
+
+def calibrated(one: Told, folder: Path) -> Told:
+    """The same in a folder of records that holds a calibration of its first scenario."""
+    source = one.run.scenarios[0]
+    calibrations.keep(
+        a_calibration(
+            host=one.run.host.id,
+            scenario=source.document["name"],
+            sha256=source.sha256,
+            lock=lock_digest(one.run.environments, "host"),
+        ),
+        folder,
+    )
+    return replace(one, file=folder / one.run.host.id / "f.jsonl")
+
+
+def test_the_noise_floor_stands_under_the_table_and_beside_the_verdict(tmp_path: Path) -> None:
+    one = calibrated(told({"plain": 20.0}), tmp_path)
+
+    said = " ".join(shown(one).split())
+
+    assert "Noise floor ±2.1 % with 6 launches of each" in said
+    assert "corebound calibrate" not in said
+    noise = [cell["noise"] for cell in json.loads(outcome.as_json(one))["cells"]]
+    assert noise[0] is None
+    assert noise[1]["floor_ratio"] == 0.021
+
+
+def test_where_no_noise_floor_is_known_it_says_what_measures_it() -> None:
+    assert "`corebound calibrate` says" in " ".join(shown(told({"plain": 20.0})).split())
+
+
+def test_undecided_says_how_many_launches_would_tell() -> None:
+    one = told({"perhaps": 2.0})
+
+    (needed,) = (
+        cell["launches_needed"]
+        for cell in json.loads(outcome.as_json(one))["cells"]
+        if cell["verdict"] == "undecided"
+    )
+
+    assert needed > PAIRS
+    assert f"? undecided, ~{needed} launches" in shown(one)

@@ -341,6 +341,39 @@ def test_it_is_accepted_once_and_never_alarms_again_and_comments_stay(here: Path
     assert call().exit_code == 1
 
 
+def test_what_was_said_to_be_fixed_and_is_there_all_the_same_is_back_in_every_format(
+    here: Path,
+) -> None:
+    series = a_series(nights(step=50))
+    (change,) = changes([replace(series, project="proj")])
+    keep(series)
+    status = here / "reports" / "regressions.yaml"
+    status.parent.mkdir(exist_ok=True)
+    status.write_text(HEAD + entry(a_decision("fixed", change=change)))
+
+    said = {form: call("--format", form) for form in ("text", "md", "json", "junit")}
+
+    assert {result.exit_code for result in said.values()} == {1}
+    assert json.loads(said["json"].stdout)["changes"][0]["state"] == "back"
+    words = "back: said to be fixed 2020-01-01, and there all the same"
+    assert all(words in said[form].stdout for form in ("text", "md", "junit"))
+    assert "why not" not in said["text"].stdout
+    # On the pages nobody has decided about it.
+    assert states([change], [a_decision("fixed", change=change)]) == {change.id: "open"}
+
+
+@pytest.mark.parametrize("form", ["text", "md", "junit"])
+def test_every_format_has_size_interval_commits_link_and_the_command(form: str, here: Path) -> None:
+    keep(a_series(nights(step=50)))
+
+    said = call("--format", form, "--site", "https://example.org/perf").stdout.replace("\\", "")
+
+    assert re.search(r"▼ [78]\.\d % slower, 95 % interval \[[6-8]\.\d, [7-9]\.\d\]", said)
+    assert re.search(r"commits 0{8}\w\w\.\.0{8}\w\w \(change 5\d\), nights 2026-", said)
+    assert "https://example.org/perf/history/matmul-" in said
+    assert "reproduce: corebound run matmul.yaml" in said
+
+
 def test_a_file_that_cannot_be_added_to_is_left_as_it_is(here: Path) -> None:
     keep(a_series(nights(step=50)))
     name = json.loads(call("--json").stdout)["changes"][0]["id"]

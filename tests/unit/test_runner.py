@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from build import a_host, a_host_over_time, a_run, a_scenario, a_window, a_worker
 from corebound.launch.launch import Outcome
+from corebound.model.measure import Measure
 from corebound.model.plan import Binding
 from corebound.model.record import Kind, Launch, Status
 from corebound.planning.assemble import Means, Planned, assemble
 from corebound.planning.expand import expand
 from corebound.runner import Clock, Ending, Job, Runner, Task
-from corebound.runner.disturbed import MOST_REFUSED
 from corebound.runner.launcher import requests
 
 
@@ -55,6 +55,7 @@ def a_task(
     most: int = 3,
     operators: int | None = None,
     environment: str = "host",
+    relaunch_disturbed: int | None = None,
 ) -> Task:
     scenario = a_scenario(
         name=name,
@@ -64,6 +65,7 @@ def a_task(
         measure={
             "launches": {"min": least, "max": most},
             **({"operators": operators} if operators else {}),
+            **({} if relaunch_disturbed is None else {"relaunch_disturbed": relaunch_disturbed}),
         },
     )
     means = Means(
@@ -223,6 +225,18 @@ def test_scenarios_take_turns_block_by_block() -> None:
     ]
 
 
+def test_a_favoured_scenario_has_several_blocks_a_turn_and_no_more_launches() -> None:
+    kept: list[Launch] = []
+
+    a_runner(kept, a_task(), replace(a_task(name="other"), turns=2)).run()
+
+    turns = [(launch.block, launch.cell.scenario) for launch in kept]
+    assert list(dict.fromkeys(turns)) == [
+        (0, "a-scenario"), (0, "other"), (1, "other"),
+        (1, "a-scenario"), (2, "other"), (2, "a-scenario"),
+    ]  # fmt: skip
+
+
 def test_operators_are_profiled_once_a_cell_when_all_is_measured() -> None:
     kept: list[Launch] = []
     task = a_task(operators=5, environment="pytorch")
@@ -344,10 +358,20 @@ def test_a_host_that_disturbs_everything_makes_no_run_endless_and_no_cell_empty(
     assert ending == "complete"
     for key in ("binding=none", "binding=one-cpu"):
         statuses = [launch.status for launch in kept if launch.cell.key == key]
-        assert statuses.count("invalid") == MOST_REFUSED
+        assert statuses.count("invalid") == Measure().relaunch_disturbed
         assert statuses.count("ok") == 3
     assert all(launch.disturbance is not None for launch in kept)
     assert len({launch.id for launch in kept}) == len(kept)
+
+
+def test_a_scenario_may_keep_every_disturbed_launch_and_each_is_marked() -> None:
+    kept: list[Launch] = []
+
+    a_runner(kept, a_task(relaunch_disturbed=0), launch=lambda _job: a_disturbed_outcome()).run()
+
+    assert [launch.status for launch in kept] == ["ok"] * 6
+    assert all(launch.disturbance and not launch.disturbance.refused for launch in kept)
+    assert all(launch.workers[0].disturbed for launch in kept)
 
 
 def test_refused_launches_are_made_again_within_the_budget_only() -> None:

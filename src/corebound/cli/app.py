@@ -14,45 +14,49 @@ from rich.console import Console
 from rich.text import Text
 
 from corebound import __version__
-from corebound.cli import (
-    bisect,
-    calibrate,
-    compare,
-    compare_commits,
-    doctor,
-    environments,
-    exchange,
-    export,
-    measure,
-    plan,
-    regressions,
-    site,
-)
+from corebound.cli.lazily import Group
 from corebound.errors import CoreboundError
+
+# Where each command is, by its name, in the order of the help.
+COMMANDS = {
+    "init": "init:init",
+    "doctor": "doctor:doctor",
+    "topology": "plan:topology",
+    "check": "plan:check",
+    "plan": "plan:plan",
+    "run": "measure:run",
+    "compare": "compare:compare",
+    "compare-commits": "compare_commits:compare_commits",
+    "bisect": "bisect:bisect",
+    "calibrate": "calibrate:calibrate",
+    "regressions": "regressions:regressions",
+    "report": "site:report",
+    "publish": "publish:publish",
+    "nightly": "nightly:nightly",
+    "reproduce": "reproduce:reproduce",
+    "update": "update:update",
+    "schema": "plan:schema",
+    "environment": "environments:app",
+    "import": "importing:app",
+    "export": "export:export",
+}
+
+
+class _Commands(Group):
+    """Loads the one command that is asked for: most need little of what all need together."""
+
+    places = COMMANDS
+
 
 app = typer.Typer(
     name="corebound",
     help="Which cores and how many threads, is that still as fast, and can the answer be trusted?",
+    cls=_Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
     rich_markup_mode=None,
 )
-app.command("doctor")(doctor.doctor)
-app.command("topology")(plan.topology)
-app.command("check")(plan.check)
-app.command("plan")(plan.plan)
-app.command("run")(measure.run)
-app.command("compare")(compare.compare)
-app.command("compare-commits")(compare_commits.compare_commits)
-app.command("bisect")(bisect.bisect)
-app.command("calibrate")(calibrate.calibrate)
-app.command("regressions")(regressions.regressions)
-app.command("report")(site.report)
-app.command("schema")(plan.schema)
-app.add_typer(environments.app, name="environment")
-app.add_typer(exchange.app, name="import")
-app.command("export")(export.export)
 
 
 def _version(*, wanted: bool) -> None:

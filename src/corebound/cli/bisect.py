@@ -16,10 +16,10 @@ from rich.console import Console
 
 from corebound.cli import bisect_words, commits, doctor, measure, projects
 from corebound.cli.bisect_words import Told
-from corebound.cli.plan import Json, Only
+from corebound.cli.options import Json, Records
+from corebound.cli.plan import Only
 from corebound.cli.projects import Config, Say
 from corebound.cli.session import Session, Wanted
-from corebound.cli.site import Records
 from corebound.cli.suite import Loaded
 from corebound.errors import InputError, LaunchError
 from corebound.host.lock import alone

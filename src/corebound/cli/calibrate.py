@@ -15,9 +15,9 @@ from rich.console import Console
 from rich.text import Text
 
 from corebound.cli import calibrate_words, doctor, measure, outcome, projects, session, suite
-from corebound.cli.plan import Files, Json
+from corebound.cli.options import Json, Records
+from corebound.cli.plan import Files
 from corebound.cli.session import Session, Wanted
-from corebound.cli.site import Records
 from corebound.cli.suite import Loaded
 from corebound.host.lock import alone
 from corebound.model.measure import ProfileName

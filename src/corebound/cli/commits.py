@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from corebound.cli import session, suite
@@ -12,7 +12,7 @@ from corebound.cli.projects import Say
 from corebound.cli.session import Session, Wanted
 from corebound.cli.suite import Loaded
 from corebound.errors import InputError
-from corebound.model.plan import Cell
+from corebound.model.plan import Cell, Unfit
 from corebound.model.record import Commit
 from corebound.planning.commits import by_commit, is_comparable
 from corebound.planning.expand import expand
@@ -21,15 +21,6 @@ from corebound.store import jsonl
 
 # As git abbreviates, with room for large repositories.
 SHORT = 10
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ends:
-    """Two commits of the project under test."""
-
-    project: str
-    base: Commit
-    head: Commit
 
 
 def short(commit: Commit) -> str:
@@ -89,16 +80,23 @@ def over(
 
 
 def opened(
-    loaded: tuple[Loaded, ...], wanted: Wanted, records: Path, say: Say, *, go_on: bool
+    loaded: tuple[Loaded, ...],
+    wanted: Wanted,
+    records: Path,
+    say: Say,
+    *,
+    go_on: bool,
+    unmade: Mapping[str, Unfit] | None = None,
 ) -> Session:
-    """A run of scenarios by commit: a new one, or where asked the latest of the very same.
+    """A run of scenarios by side: a new one, or where asked the latest of the very same.
 
     Raises:
         CoreboundError: environments or the host do not allow it.
     """
-    run, tasks = session.planned(loaded, wanted, say, seed=_seed(loaded))
-    # The commits stand in its environments; none of them is the one that is checked out.
-    run = replace(run, commit=None)
+    run, tasks = session.planned(loaded, wanted, say, seed=_seed(loaded), unmade=unmade)
+    if any(cell.commit for one in loaded for cell in one.cells):
+        # The commits stand in its environments; none of them is the one that is checked out.
+        run = replace(run, commit=None)
     for file in sorted((records / run.host.id).glob("*.jsonl"), reverse=True) if go_on else ():
         try:
             before = jsonl.read(file)

@@ -13,7 +13,8 @@ from rich.text import Text
 from corebound.cli.compare_words import as_json, as_markdown, show
 from corebound.errors import InputError
 from corebound.report.view.comparing import Record, compare_runs
-from corebound.store import jsonl
+from corebound.report.view.noise import floors
+from corebound.store import calibrations, jsonl
 from corebound.store.jsonl import Stored
 
 Format = Literal["text", "md"]
@@ -39,12 +40,13 @@ def compare(
     for fault in (*one.faults, *two.faults):
         Console(stderr=True, highlight=False, soft_wrap=True).print(Text(f"warning: {fault}"))
     found = compare_runs(_record(one), _record(two))
+    noise = floors(calibrations.read_all(records)[0], found.after, launches=found.launches)
     if json:
-        typer.echo(as_json(found))
+        typer.echo(as_json(found, noise=noise))
     elif format_ == "md":
-        typer.echo(as_markdown(found, all_=all_))
+        typer.echo(as_markdown(found, all_=all_, noise=noise))
     else:
-        show(found, console, all_=all_)
+        show(found, console, all_=all_, noise=noise)
 
 
 def _record(stored: Stored) -> Record:

@@ -1,4 +1,4 @@
-"""`corebound compare-commits`: two commits of the project under test, turn by turn."""
+"""`corebound compare-commits`: two commits, versions or settings, turn by turn."""
 
 from __future__ import annotations
 
@@ -12,13 +12,23 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from corebound.cli import commits, compare_commits_words, doctor, measure, outcome, projects
-from corebound.cli.commits import Ends
+from corebound.cli import (
+    commits,
+    compare_commits_words,
+    doctor,
+    measure,
+    outcome,
+    projects,
+    sides,
+    suite,
+)
 from corebound.cli.compare_commits_words import Format, Told
-from corebound.cli.plan import Json, Only
-from corebound.cli.projects import Config
+from corebound.cli.options import Json, Records
+from corebound.cli.plan import Only
+from corebound.cli.projects import Config, Say
 from corebound.cli.session import Wanted
-from corebound.cli.site import Records
+from corebound.cli.sides import Ends
+from corebound.cli.suite import Loaded
 from corebound.errors import InputError, LaunchError
 from corebound.host.lock import alone
 from corebound.model.measure import ProfileName
@@ -30,8 +40,8 @@ SCENARIOS = Path("scenarios")
 
 
 def compare_commits(
-    base: Annotated[str, typer.Argument(help="The commit to compare with.")],
-    head: Annotated[str, typer.Argument(help="The commit to judge.")],
+    base: Annotated[str, typer.Argument(help="The commit, setting or version to compare with.")],
+    head: Annotated[str, typer.Argument(help="The one to judge.")],
     files: Annotated[
         list[Path] | None, typer.Argument(help="Scenario files, or folders of them.")
     ] = None,
@@ -58,7 +68,11 @@ def compare_commits(
     config: Config = projects.CONFIG,
     records: Records = Path("reports/records"),
 ) -> None:
-    """Build two commits, launch them in turns, and say what became slower: exit 1 if anything."""
+    """Build two commits, launch them in turns, and say what became slower: exit 1 if anything.
+
+    Not commits alone: also two settings (threads=1 threads=2), two files of environments/,
+    or two versions of a package (torch==2.12.0 torch==2.13.0).
+    """
     if margin is not None and not 0 < margin < 1:
         raise InputError(
             what=f"`{margin:g}` is not a share.", where="--margin", mend="Write 0.02 for 2 %."
@@ -73,20 +87,12 @@ def compare_commits(
     )
     console = Console(stderr=True, highlight=False)
     say = projects.teller(console)
-    project = projects.opened(config, say)
-    ends = Ends(project=project.name, base=project.commit(base), head=project.commit(head))
-    if ends.base.sha == ends.head.sha:
-        raise InputError(
-            what=f"`{base}` and `{head}` are the same commit.",
-            where="corebound compare-commits",
-            mend="Name two; HEAD~1 is the one before the one that is checked out.",
-        )
     with ExitStack() as stack:
+        ends, loaded = _sides(base, head, wanted, say, margin=margin)
         if not unlocked:
             stack.enter_context(alone(f"`{shlex.join(('corebound', *sys.argv[1:]))}`"))
-        chosen = commits.comparable(wanted, say)
-        loaded = commits.over(chosen, (ends.base, ends.head), wanted, margin=margin)
-        ready = commits.opened(loaded, wanted, records, say, go_on=resume)
+        unmade = sides.made(loaded, say)
+        ready = commits.opened(loaded, wanted, records, say, go_on=resume, unmade=unmade)
         ready = doctor.preflight(ready, console)
         again = shlex.join(("corebound", *sys.argv[1:], *(() if resume else ("--resume",))))
         launches, ending = measure.carry_out(
@@ -103,6 +109,32 @@ def compare_commits(
     raise typer.Exit(_exit_code(told))
 
 
+def _sides(
+    base: str, head: str, wanted: Wanted, say: Say, *, margin: float | None
+) -> tuple[Ends, tuple[Loaded, ...]]:
+    """What is compared, and the scenarios with both sides in them.
+
+    Raises:
+        InputError: the two words mean nothing, or the same.
+        ScenarioFaults: what is wrong with the files, or what they cannot be given.
+    """
+    loaded = suite.load_all(wanted.files, wanted.only, wanted.profile)
+    asked = sides.settings(base, head, loaded, say)
+    if asked is not None:
+        return asked.ends, sides.over(loaded, asked, wanted, margin=margin)
+    project = projects.opened(wanted.config, say)
+    one, other = project.commit(base), project.commit(head)
+    if one.sha == other.sha:
+        raise InputError(
+            what=f"`{base}` and `{head}` are the same commit.",
+            where="corebound compare-commits",
+            mend="Name two; HEAD~1 is the one before the one that is checked out.",
+        )
+    chosen = commits.comparable(wanted, say)
+    ends = sides.of_commits(project.name, one, other)
+    return ends, commits.over(chosen, (one, other), wanted, margin=margin)
+
+
 def _exit_code(told: Told) -> int:
     """1 for a regression; 4 where a commit gave no figures to judge by; else 0."""
     if any(one.is_regression for one in told.judged):
@@ -111,24 +143,25 @@ def _exit_code(told: Told) -> int:
 
 
 def _pairs(studied: Study, ends: Ends) -> Iterator[Pair]:
-    """Each cell of a scenario at both commits."""
+    """Each cell of a scenario at both sides."""
     by_side: dict[tuple[str, str | None], CellStudy] = {
-        (commits.plain_key(one.cell), one.cell.commit): one for one in studied.cells
+        (sides.plain_key(one.cell, ends.axis), sides.side_of(one.cell, ends.axis)): one
+        for one in studied.cells
     }
-    base, head = commits.short(ends.base), commits.short(ends.head)
+    base, head = ends.names
     for key in dict.fromkeys(key for key, _ in by_side):
-        sides = tuple(by_side.get((key, side)) for side in (base, head))
-        of_base, of_head = (one.summary.median_ns if one else None for one in sides)
+        both = tuple(by_side.get((key, side)) for side in (base, head))
+        of_base, of_head = (one.summary.median_ns if one else None for one in both)
         yield Pair(
-            scenario=studied.scenario.name.removesuffix(SUFFIX),
+            scenario=studied.scenario.name.removesuffix(SUFFIX).removesuffix(sides.SUFFIX),
             cell=key,
             base_ns=of_base,
             head_ns=of_head,
-            comparison=sides[1].comparison if sides[1] else None,
+            comparison=both[1].comparison if both[1] else None,
             margin=studied.measure.margin,
             missing=tuple(
                 f"{name}: {_why(one)}"
-                for name, one in zip((base, head), sides, strict=True)
+                for name, one in zip((base, head), both, strict=True)
                 if one is None or not one.is_measured
             ),
         )

@@ -11,11 +11,10 @@ from xml.etree import ElementTree as ET
 import msgspec
 
 from corebound import units
-from corebound.cli.commits import Ends, short
-from corebound.model.record import Commit
+from corebound.cli.sides import Ends, Side
 from corebound.runner import Ending
 from corebound.stats.compare import Comparison
-from corebound.stats.two_commits import Judged
+from corebound.stats.two_commits import Judged, Pair
 
 Format = Literal["text", "md", "json", "junit"]
 
@@ -60,8 +59,8 @@ def headline(what: Told) -> str:
 def _text(what: Told) -> str:
     ends = what.ends
     lines = [
-        f"{ends.project}: {_named(ends.base)}",
-        f"{'':{len(ends.project)}}→ {_named(ends.head)}",
+        f"{ends.what}: {_named(ends.base)}",
+        f"{'':{len(ends.what)}}→ {_named(ends.head)}",
         "",
     ]
     rows = [_row(one) for one in what.judged]
@@ -78,12 +77,18 @@ def _text(what: Told) -> str:
 def _row(one: Judged) -> tuple[str, ...]:
     pair = one.pair
     return (
-        f"{_SIGNS.get(one.verdict or '', '–')} {one.verdict or 'no figure'}",
+        f"{_SIGNS.get(one.verdict or '', '–')} {one.verdict or 'no figure'}{_would_tell(pair)}",
         f"{pair.scenario}[{pair.cell}]",
         _time(pair.base_ns),
         _time(pair.head_ns),
         _slowdown(pair.comparison),
     )
+
+
+def _would_tell(pair: Pair) -> str:
+    """How many launches of each would decide what is undecided, where that can be told."""
+    needed = pair.comparison.launches_needed if pair.comparison else None
+    return "" if needed is None else f", ~{needed} launches"
 
 
 def _time(value_ns: float | None) -> str:
@@ -101,8 +106,8 @@ def _slowdown(compared: Comparison | None) -> str:
     return f"{said} ({low:.3f}–{high:.3f})"
 
 
-def _named(commit: Commit) -> str:
-    return f"{short(commit)} {commit.subject}"
+def _named(side: Side) -> str:
+    return f"{side.name} {side.title}".rstrip()
 
 
 def _reasons(what: Told) -> tuple[str, ...]:
@@ -115,7 +120,10 @@ def _markdown(what: Told) -> str:
     lines = [
         f"**{headline(what)}**",
         "",
-        " → ".join(f"`{short(one)}` {_plain(one.subject)}" for one in (ends.base, ends.head)),
+        f"{_plain(ends.what)}: "
+        + " → ".join(
+            f"`{one.name}` {_plain(one.title)}".rstrip() for one in (ends.base, ends.head)
+        ),
         "",
         "| verdict | cell | base | head | head ÷ base (95 %) |",
         "|---|---|---:|---:|---:|",
@@ -137,15 +145,20 @@ def _plain(text: str) -> str:
 
 def _json(what: Told) -> str:
     document = {
-        "project": what.ends.project,
-        "base": what.ends.base,
-        "head": what.ends.head,
+        "project": what.ends.what,
+        "base": _side(what.ends.base),
+        "head": _side(what.ends.head),
         "ending": what.ending,
         "records": str(what.records),
         "regressions": sum(one.is_regression for one in what.judged),
         "cells": [_document(one) for one in what.judged],
     }
     return msgspec.json.format(msgspec.json.encode(document), indent=1).decode()
+
+
+def _side(side: Side) -> object:
+    """A commit as records have it, or what else is compared."""
+    return side.commit or {"name": side.name, "title": side.title}
 
 
 def _document(one: Judged) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -10,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from corebound import units
-from corebound.cli.outcome import VERDICTS
+from corebound.cli.outcome import verdict_of
 from corebound.model.record import Run
 from corebound.report.view.comparing import CAVEAT, ComparedCell, RunComparison
 from corebound.stats.interval import Interval
@@ -18,8 +19,8 @@ from corebound.stats.interval import Interval
 _HEADINGS = ("cell", "before", "after", "speed-up", "95 %", "verdict")
 
 
-def show(found: RunComparison, console: Console, *, all_: bool) -> None:
-    """Print the runs, the cells that differ, and what is not shown."""
+def show(found: RunComparison, console: Console, *, all_: bool, noise: Sequence[str] = ()) -> None:
+    """Print the runs, the cells that differ, what is not shown, and how much is noise."""
     for what, run in (("before", found.before), ("after", found.after)):
         console.print(Text(f"{what}: {_named(run)}"))
     shown = _shown(found, all_=all_)
@@ -31,11 +32,11 @@ def show(found: RunComparison, console: Console, *, all_: bool) -> None:
         for one in shown:
             table.add_row(*(Text(value) for value in _row(one)))
         console.print(table)
-    for line in _closing(found, all_=all_):
+    for line in _closing(found, noise, all_=all_):
         console.print(Text(line))
 
 
-def as_markdown(found: RunComparison, *, all_: bool) -> str:
+def as_markdown(found: RunComparison, *, all_: bool, noise: Sequence[str] = ()) -> str:
     """The same as Markdown, for a pull request."""
     lines = [f"Before: {_named(found.before)}  ", f"After: {_named(found.after)}", ""]
     shown = _shown(found, all_=all_)
@@ -43,15 +44,16 @@ def as_markdown(found: RunComparison, *, all_: bool) -> str:
         lines += [f"| {' | '.join(_HEADINGS)} |", "|---|--:|--:|--:|--:|---|"]
         lines += [f"| {' | '.join(_inert(value) for value in _row(one))} |" for one in shown]
         lines.append("")
-    return "\n".join((*lines, *(_inert(line) for line in _closing(found, all_=all_))))
+    return "\n".join((*lines, *(_inert(line) for line in _closing(found, noise, all_=all_))))
 
 
-def as_json(found: RunComparison) -> str:
+def as_json(found: RunComparison, *, noise: Sequence[str] = ()) -> str:
     """Everything, for scripts: all cells, whether they differ or not."""
     document: dict[str, Any] = {
         "before": _run(found.before),
         "after": _run(found.after),
         "note": CAVEAT,
+        "noise": noise,
         "cells": [_cell(one) for one in found.cells],
         "not_alike": [{"id": name, "because": why} for name, why in found.unlike],
         "only_in_one": [{"id": name, "run": run} for name, run in found.alone],
@@ -63,7 +65,7 @@ def _shown(found: RunComparison, *, all_: bool) -> list[ComparedCell]:
     return [one for one in found.cells if all_ or one.is_finding]
 
 
-def _closing(found: RunComparison, *, all_: bool) -> list[str]:
+def _closing(found: RunComparison, noise: Sequence[str], *, all_: bool) -> list[str]:
     hidden = sum(not one.is_finding for one in found.cells)
     lines = []
     if hidden and not all_:
@@ -73,8 +75,7 @@ def _closing(found: RunComparison, *, all_: bool) -> list[str]:
     lines += [f"not compared: {name}: {why}" for name, why in found.unlike]
     if found.alone:
         lines.append(f"{len(found.alone)} cells are in one of the runs only.")
-    lines.append(CAVEAT)
-    return lines
+    return [*lines, CAVEAT, *noise]
 
 
 def _named(run: Run) -> str:
@@ -99,10 +100,9 @@ def _verdict(one: ComparedCell) -> str:
     """A verdict that is not clear as one of all is none."""
     if one.comparison is None:
         return "not compared"
-    verdict = one.comparison.verdict
-    if verdict in {"faster", "slower"} and not one.clear:
-        verdict = "undecided"
-    return VERDICTS.get(verdict, "? undecided")
+    if one.comparison.verdict in {"faster", "slower"} and not one.clear:
+        return "? undecided"
+    return verdict_of(one.comparison)
 
 
 def _time(value_ns: float | None) -> str:
@@ -136,6 +136,7 @@ def _cell(one: ComparedCell) -> dict[str, Any]:
         "speedup_interval": _bounds(compared.interval) if compared else None,
         "verdict": compared.verdict if compared else None,
         "p_value": compared.p_value if compared else None,
+        "launches_needed": compared.launches_needed if compared else None,
         "clear": one.clear,
     }
 

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from corebound.cli import checkup_words
-from corebound.cli.plan import Json
+from corebound.cli.options import Json
 from corebound.cli.session import Session
 from corebound.errors import HostError, InputError
 from corebound.host.checkup import tuning
@@ -25,6 +25,7 @@ from corebound.host.checkup.examine import BETWEEN_LOOKS_S, examine
 from corebound.host.checkup.judged import Judged, command
 from corebound.host.checkup.means import PROGRAMS
 from corebound.host.checkup.tuning import Disk, Outcome
+from corebound.host.java import java
 from corebound.host.lock import alone
 from corebound.launch import environment
 from corebound.model.topology import Topology
@@ -109,9 +110,13 @@ def _look(root: Path, topology: Topology | None, *, means: bool) -> tuple[Judged
         wait=_wait if live else _no_wait,
         pid=os.getpid() if live else 0,
         sudo="SUDO_UID" in os.environ,
-        tools=frozenset(filter(shutil.which, PROGRAMS)) if means else None,
+        tools=frozenset(filter(_found, PROGRAMS)) if means else None,
         environments=_environments() if means else None,
     )
+
+
+def _found(program: str) -> bool:
+    return (java() if program == "java" else shutil.which(program)) is not None
 
 
 def _wait() -> None:

@@ -12,30 +12,17 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColum
 from rich.table import Table
 from rich.text import Text
 
-from corebound.cli import exchange_histories
-from corebound.cli.plan import Json
-from corebound.cli.site import Records
+from corebound.cli.options import Json, Records
 from corebound.exchange import files
 from corebound.model.record import ImportedProfile, OperatorProfile
 from corebound.model.wire import Operator
 from corebound.store import profiles
 from corebound.units import duration, percent
 
-app = typer.Typer(help="Read what other tools measured.", no_args_is_help=True)
-
 # The report and --json have all of them.
 _MOST_TYPES = 20
 
-app.command("asv")(exchange_histories.asv)
-app.command("pyperf")(exchange_histories.pyperf)
 
-
-@app.callback()
-def _main() -> None:
-    """Read what other tools measured."""
-
-
-@app.command("profile")
 def profile(
     paths: Annotated[
         list[Path],

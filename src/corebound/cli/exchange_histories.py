@@ -1,8 +1,10 @@
-"""`corebound import asv` and `import pyperf`: histories that other tools measured."""
+"""`corebound import asv`: a history that asv measured, and how any import is told."""
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -12,14 +14,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
-from corebound.cli.plan import Json
-from corebound.cli.site import Records
+from corebound.cli.options import Json, ProjectName, Records
 from corebound.errors import Fault
-from corebound.exchange import asv_project, kept, pyperf_files
+from corebound.exchange import asv_project, imported, kept
 from corebound.exchange.kept import Kept
 from corebound.model.series import Series
-
-ProjectName = Annotated[str | None, typer.Option("--project", help="What to call the project.")]
 
 
 def asv(
@@ -39,37 +38,25 @@ def asv(
     as_json: Json = False,
 ) -> None:
     """Import the history of a project that asv measured."""
-    with _Bar(Console(stderr=True, highlight=False)) as bar:
-        found = asv_project.read(folder, name=project, repo=repo, progress=bar.show)
+    # Points come by the million and go round in no circle: to look for one takes half the time.
+    gc.disable()
+    with Bar(Console(stderr=True, highlight=False)) as bar:
+        found = asv_project.read(
+            folder,
+            name=project,
+            repo=repo,
+            progress=bar.show,
+            known=partial(imported.known, records),
+        )
     known = (
         () if found.unknown is None else (("commits the repository does not have", found.unknown),)
     )
+    history = kept.keep(found.project, found.series, records)
+    imported.remember(records, found)
     tell(
         found.project,
         (("result files", found.files), *known),
-        kept.keep(found.project, found.series, records),
-        found.faults,
-        as_json=as_json,
-    )
-
-
-def pyperf(
-    files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Files that pyperf wrote.")
-    ],
-    *,
-    project: ProjectName = None,
-    records: Records = Path("reports/records"),
-    as_json: Json = False,
-) -> None:
-    """Import what pyperf measured: a point of each benchmark's history a file."""
-    name = project or "pyperf"
-    with _Bar(Console(stderr=True, highlight=False)) as bar:
-        found = pyperf_files.read_all(files, project=name, progress=bar.show)
-    tell(
-        name,
-        (("files", found.files),),
-        kept.keep(name, found.series, records),
+        history,
         found.faults,
         as_json=as_json,
     )
@@ -133,7 +120,7 @@ def _unlike(series: Sequence[Series]) -> list[str]:
     return [f"{len(empty):,} series have no figure ({named})"]
 
 
-class _Bar:
+class Bar:
     """Shows how many files were read, on a terminal."""
 
     def __init__(self, console: Console) -> None:

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from corebound.cli.site import Records
+from corebound.cli.options import Records
 from corebound.errors import Fault, InputError
 from corebound.exchange import asv_export, asv_results, dashboards, pyperf_export, table
 from corebound.exchange.cells import CellOfRun, cells_of

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -17,12 +18,12 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from corebound.cli import doctor, outcome, projects, session
-from corebound.cli.plan import Json, Only
+from corebound.cli import doctor, favour, outcome, projects, session
+from corebound.cli.options import Json, Records
+from corebound.cli.plan import Only
 from corebound.cli.progress import Progress
 from corebound.cli.projects import Config, ProjectPython
 from corebound.cli.session import Session, Wanted
-from corebound.cli.site import Records
 from corebound.errors import InputError
 from corebound.host.lock import alone
 from corebound.launch.supervise import Supervision
@@ -59,6 +60,12 @@ def run(
         bool,
         typer.Option("--operators/--no-operators", help="Profile operators where asked for."),
     ] = True,
+    favour_doubtful: Annotated[
+        bool,
+        typer.Option(
+            "--favour-doubtful", help="More of the time for what the last run left undecided."
+        ),
+    ] = False,
     config: Config = projects.CONFIG,
     project_python: ProjectPython = None,
     records: Records = Path("reports/records"),
@@ -88,6 +95,8 @@ def run(
         ready = prepare(wanted, records, projects.teller(console))
         if ready.note is not None:
             console.print(Text(ready.note))
+        if favour_doubtful:
+            ready = replace(ready, tasks=favour.favoured(ready.tasks, ready.run, records))
         ready = doctor.preflight(ready, console)
         launches, ending = carry_out(ready, budget_s, console, stack, operators=operators)
     told = outcome.Told(run=ready.run, file=ready.file, launches=launches, ending=ending)
@@ -135,10 +144,10 @@ def carry_out(
         again: The command that goes on with it when it was stopped.
     """
     launches = list(ready.done)
+    if not ready.done and not ready.file.exists():
+        jsonl.begin(ready.run, ready.file)
     appender = jsonl.Appender(ready.file)
     stack.callback(appender.close)
-    if not ready.done and ready.file.stat().st_size == 0:
-        appender.append(ready.run)
 
     def append(launch: Launch) -> None:
         appender.append(launch)
@@ -156,7 +165,13 @@ def carry_out(
             ready.tasks,
             done=ready.done,
             append=append,
-            launch=launcher(supervision, scratch, traces.folder_of(ready.file), progress.tick),
+            launch=launcher(
+                supervision,
+                scratch,
+                traces.folder_of(ready.file),
+                progress.tick,
+                gpus=len(ready.run.host.gpus or ()),
+            ),
             observer=progress,
             clock=Clock(monotonic_s=time.monotonic, now=_now),
             budget_s=budget_s,

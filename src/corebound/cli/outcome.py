@@ -15,13 +15,18 @@ from rich.text import Text
 
 from corebound import units
 from corebound.errors import HostError, LaunchError
+from corebound.model.calibration import Calibration
 from corebound.model.record import Kind, Launch, Run
 from corebound.report.view.findings import findings_data
+from corebound.report.view.noise import calibration_for, noise_at, noise_words
+from corebound.report.view.serving_data import serving_data
 from corebound.report.view.study import CellStudy, Study, study
 from corebound.runner import Ending
+from corebound.stats.compare import Comparison
 from corebound.stats.disturbance import is_refused
 from corebound.stats.interval import Interval
 from corebound.stats.multiplicity import suite_findings
+from corebound.store import calibrations
 
 VERDICTS = {"faster": "▲ faster", "slower": "▼ slower", "equivalent": "= equivalent"}
 
@@ -60,8 +65,14 @@ def show(told: Told, console: Console) -> None:
     """Print a table a scenario, then where everything is."""
     every = tuple(studies(told))
     findings = _findings(every)
+    known = _calibrations(told)
     for one in every:
         console.print(_table(one, findings))
+        own = calibration_for(known, one.run, one.source)
+        if floor := noise_words(own, launches=_fewest(one)):
+            console.print(Text(floor))
+    if any(one.ranked and not calibration_for(known, one.run, one.source) for one in every):
+        console.print(Text("How much of a difference is noise here, `corebound calibrate` says."))
     if alone := sum(
         _is_telling(cell) and cell.cell.id not in findings for one in every for cell in one.cells
     ):
@@ -78,6 +89,24 @@ def show(told: Told, console: Console) -> None:
     if told.ending == "out of time":
         console.print(Text("The budget ran out. Go on with `corebound run --resume`."))
     console.print(Text(f"Records: {told.file}"), soft_wrap=True)
+
+
+def verdict_of(compared: Comparison) -> str:
+    """A verdict for a table; an undecided one says how many launches of each would tell."""
+    if compared.verdict != "undecided":
+        return VERDICTS[compared.verdict]
+    needed = compared.launches_needed
+    return "? undecided" if needed is None else f"? undecided, ~{needed} launches"
+
+
+def _calibrations(told: Told) -> tuple[Calibration, ...]:
+    """Those of the records that the run is in."""
+    return calibrations.read_all(told.file.parent.parent)[0]
+
+
+def _fewest(one: Study) -> int:
+    """How many launches of each the scenario's verdicts rest on at the least."""
+    return min((len(duel.cell.summary.launches) for duel in one.ranked), default=0)
 
 
 def _counts(told: Told, kind: Kind) -> dict[str, int]:
@@ -97,8 +126,8 @@ def _is_telling(cell: CellStudy) -> bool:
 
 def _table(one: Study, findings: frozenset[str]) -> Table:
     table = Table(title=one.scenario.title, title_justify="left", box=None, padding=(0, 1))
-    axes = ", ".join(axis for axis, _ in one.planned[0].axes) or "cell"
-    table.add_column(axes, overflow="fold")
+    axes = ", ".join(axis for axis, _ in one.cells[0].cell.said) if one.cells else ""
+    table.add_column(axes or "cell", overflow="fold")
     for heading in ("median", "speed-up", "95 %"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
@@ -115,7 +144,7 @@ def _row(cell: CellStudy, findings: frozenset[str]) -> tuple[str, str, str, str,
         word = "baseline" if cell.baseline is None else "baseline missing"
         return label, units.duration(median_ns), "", "", word
     bounds = compared.interval
-    word = VERDICTS.get(compared.verdict, "? undecided")
+    word = verdict_of(compared)
     return (
         label,
         units.duration(median_ns),
@@ -128,14 +157,21 @@ def _row(cell: CellStudy, findings: frozenset[str]) -> tuple[str, str, str, str,
 def as_json(told: Told) -> str:
     """Everything `show` prints, for scripts."""
     every = tuple(studies(told))
-    findings = _findings(every)
+    findings, known = _findings(every), _calibrations(told)
     document: dict[str, Any] = {
         "run": told.run.id,
         "records": str(told.file),
         "ending": told.ending,
         "launches": _counts(told, "measure"),
         "profiles": _counts(told, "profile"),
-        "cells": [_cell(cell, findings) for one in every for cell in one.cells],
+        "cells": [
+            {
+                **_cell(cell, findings, calibration_for(known, one.run, one.source)),
+                "serving": serving_data(cell, told.run.host),
+            }
+            for one in every
+            for cell in one.cells
+        ],
         "findings": [
             {"scenario": one.scenario.name, **finding}
             for one in every
@@ -145,13 +181,18 @@ def as_json(told: Told) -> str:
     return msgspec.json.format(msgspec.json.encode(document), indent=1).decode()
 
 
-def _cell(one: CellStudy, findings: frozenset[str]) -> dict[str, Any]:
+def _cell(
+    one: CellStudy, findings: frozenset[str], calibration: Calibration | None
+) -> dict[str, Any]:
     summary, compared = one.summary, one.comparison
+    noise = noise_at(calibration, len(summary.launches)) if calibration and compared else None
     return {
         "id": summary.cell.id,
         "statuses": dict(summary.counts),
         "median_ns": summary.median_ns,
         "median_interval_ns": _bounds(summary.interval),
+        "p99_ns": summary.p99_ns,
+        "p99_interval_ns": _bounds(summary.p99_interval),
         "cpu_median_ns": summary.cpu_median_ns,
         "launch_medians_ns": [launch.median_ns for launch in summary.launches],
         "unsettled_launches": summary.unsettled,
@@ -161,6 +202,7 @@ def _cell(one: CellStudy, findings: frozenset[str]) -> dict[str, Any]:
         "verdict": compared.verdict if compared else None,
         "finding": summary.cell.id in findings,
         "launches_needed": compared.launches_needed if compared else None,
+        "noise": noise,
     }
 
 

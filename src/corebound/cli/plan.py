@@ -11,6 +11,7 @@ import typer
 
 from corebound.cli import projects, suite
 from corebound.cli.machine import describe
+from corebound.cli.options import Json
 from corebound.cli.projects import Config, ProjectPython
 from corebound.host.gpus import gpus
 from corebound.model.measure import ProfileName
@@ -27,7 +28,6 @@ Sysfs = Annotated[
     Path | None,
     typer.Option("--sysfs", help="A saved machine: a folder that holds sys/, or a copy of /sys."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Only = Annotated[
     list[str] | None,
     typer.Option("--only", help="Cells to take: axis=value[,axis=value]; may be given again."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,13 +12,16 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from corebound.cli import regressions_confirm, regressions_words
-from corebound.cli.plan import Json
+from corebound.cli import projects, regressions_confirm, regressions_words
+from corebound.cli.options import Json, Records
+from corebound.cli.projects import Config
+from corebound.cli.regressions_beside import beside
+from corebound.cli.regressions_commits import measure_both
+from corebound.cli.regressions_document import document
 from corebound.cli.regressions_junit import junit
 from corebound.cli.regressions_status import STATUS, Status, add, decided
 from corebound.cli.regressions_suite import Suite, suite_of
 from corebound.cli.regressions_words import Told
-from corebound.cli.site import Records
 from corebound.errors import InputError
 from corebound.model.regression import Decision, State
 from corebound.stats.regressions import Change, changes, failing, suspicions
@@ -53,6 +57,7 @@ def regressions(
         str | None, typer.Option("--reopen", metavar="ID", help="Take a decision back.")
     ] = None,
     because: Annotated[str | None, typer.Option("--because", help="Why, in words.")] = None,
+    config: Config = projects.CONFIG,
     as_json: Json = False,
 ) -> None:
     """Tell what changed over the nights; exit with 1 where a new regression stands."""
@@ -74,7 +79,7 @@ def regressions(
         console.print(Text(f"{name} is {state}: kept in {status}."))
         return
     if confirm:
-        _confirm(about, suite, records, console)
+        _confirm(about, suite, records, console, config)
         known, _ = confirmations.read_all(records)
         about = judged(every, decisions, known)
     told = Told(
@@ -83,6 +88,7 @@ def regressions(
         series=suite.series,
         site=site,
         everything=everything,
+        beside=beside(every, suite, records),
     )
     typer.echo(_formatted(told, "json" if as_json else form))
     raise typer.Exit(REGRESSION if told.alarms else 0)
@@ -90,7 +96,7 @@ def regressions(
 
 def _formatted(told: Told, form: Format) -> str:
     if form == "json":
-        encoded = msgspec.json.encode(regressions_words.document(told))
+        encoded = msgspec.json.encode(document(told))
         return msgspec.json.format(encoded, indent=1).decode()
     if form == "md":
         return regressions_words.markdown(told)
@@ -149,11 +155,16 @@ def _decide(state: State, found: Judged, because: str | None, status: Path) -> N
     add(decision, status)
 
 
-def _confirm(about: tuple[Judged, ...], suite: Suite, records: Path, console: Console) -> None:
+def _confirm(
+    about: tuple[Judged, ...], suite: Suite, records: Path, console: Console, config: Path
+) -> None:
     """Measure again what is open and has not been asked about, or is due again."""
     due: list[Change] = [
         one.change
         for one in about
         if one.is_open and (one.confirmation is None or one.confirmation.answer == "impossible")
     ]
-    regressions_confirm.confirm(due, suite, records, console)
+    both = partial(
+        measure_both, folder=confirmations.folder_of(records), config=config, console=console
+    )
+    regressions_confirm.confirm(due, suite, records, console, both=both)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from corebound.cli import doctor, measure, projects, session
+from corebound.cli.regressions_commits import Both, Pair, pair_of
 from corebound.cli.regressions_suite import Suite
 from corebound.cli.session import Wanted
 from corebound.errors import CoreboundError
@@ -23,7 +24,6 @@ from corebound.host.lock import alone
 from corebound.model.record import Run
 from corebound.model.regression import CONFIRMATION_SCHEMA, Answer, Confirmation
 from corebound.model.series import Point
-from corebound.stats.compare import Comparison
 from corebound.stats.regressions import Change
 from corebound.stats.series import series_of_run
 from corebound.stats.suspicion import both_say, rerun_says
@@ -32,10 +32,6 @@ from corebound.topology import probe
 
 # Of the nights before a step, those that say how good ones vary.
 MOST_GOOD_NIGHTS = 100
-
-# Measures the good and the bad commit of a change, launched in turns: the bad one's cell
-# against the good one's. Raises CoreboundError where that cannot be done.
-Both = Callable[[Change], Comparison]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,23 +52,26 @@ def confirm(
     records: Path,
     console: Console,
     *,
-    both: Both | None = None,
+    both: Both,
 ) -> None:
     """Measure each change again and keep what that says.
+
+    Where its two commits are known and the cell runs what is built of them, both are
+    measured; elsewhere the present state is, and held against the good nights.
 
     Args:
         changes: What is suspected, and has not been asked about.
         suite: What the records hold.
         records: The folder of records.
         console: Shows the progress.
-        both: Measures both commits, where these are known and differ; None: the
-            present state is measured and held against the good nights.
+        both: Measures two commits.
     """
     host = provenance.host(probe.live()).id
     for change in changes:
         try:
-            if both is not None and _two_commits(change):
-                said = of_both(change, both)
+            pair = pair_of(change, suite)
+            if pair is not None and change.series.host == host:
+                said = of_both(change, pair, both)
             else:
                 said = _of_present(change, suite, records, console, host=host)
         except CoreboundError as error:
@@ -93,22 +92,20 @@ def confirm(
         confirmations.keep(kept, records)
 
 
-def of_both(change: Change, both: Both) -> Said:
+def of_both(change: Change, pair: Pair, both: Both) -> Said:
     """What a comparison of the two commits says."""
-    compared = both(change)
+    found = both(pair)
+    compared = found.comparison
     bounds = compared.interval
     return Said(
         answer=both_say(compared, direction=change.step.direction, ratio=change.step.ratio),
-        how="both commits were measured in turns",
+        how=f"commits {pair.good.sha[:10]} and {pair.bad.sha[:10]} were measured in turns,"
+        f" {compared.pairs} launches of each",
         both=True,
+        run=found.run,
         ratio=1 / compared.speedup_ratio,
         interval=None if bounds is None else (1 / bounds.high, 1 / bounds.low),
     )
-
-
-def _two_commits(change: Change) -> bool:
-    good, bad = change.last_good.commit, change.first_bad.commit
-    return good is not None and bad is not None and good.sha != bad.sha
 
 
 def _of_present(

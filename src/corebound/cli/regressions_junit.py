@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-import shlex
 from xml.etree import ElementTree as ET
 
-from corebound.cli.regressions_words import Told, came_in, named, size, standing
+from corebound.cli.regressions_words import Told, came_in, commands, link_of, named, size, standing
 from corebound.stats.regressions_judged import Judged
 
 # What XML 1.0 has no way to write, not even escaped.
@@ -44,24 +43,32 @@ def junit(told: Told) -> str:
         if alarms:
             what = _legal("; ".join(size(one.change) for one in alarms))
             failure = ET.SubElement(case, "failure", message=what, type="regression")
-            failure.text = _legal("\n\n".join(map(_said, alarms)))
+            failure.text = _legal("\n\n".join(_said(one, told) for one in alarms))
         if (ended := failing.get(series.id)) is not None:
             why = ended.since.missing or "not told why"
             what = _legal(f"no figure since {ended.since.at}: {why}")
             ET.SubElement(case, "error", message=what, type="no figure")
         quiet = [one for one in mine if one.is_open and not one.alarm]
         if quiet:
-            ET.SubElement(case, "system-out").text = _legal("\n\n".join(map(_said, quiet)))
+            ET.SubElement(case, "system-out").text = _legal(
+                "\n\n".join(_said(one, told) for one in quiet)
+            )
     ET.indent(suite)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(suite, encoding="unicode")
 
 
-def _said(one: Judged) -> str:
+def _said(one: Judged, told: Told) -> str:
     change = one.change
-    lines = [f"{one.id} {named(change.series)}", size(change), came_in(change), standing(one)]
-    if change.series.reproduce:
-        lines.append(shlex.join(change.series.reproduce))
-    return "\n".join(lines)
+    lines = (
+        f"{one.id} {named(change.series)}",
+        size(change),
+        came_in(change),
+        standing(one),
+        told.beside_of(one).noise,
+        link_of(change.series, told.site),
+        *commands(one, told),
+    )
+    return "\n".join(line for line in lines if line)
 
 
 def _legal(text: str) -> str:

@@ -1,13 +1,13 @@
-"""What `corebound regressions` tells, in words: plain, in Markdown, and as data."""
+"""What `corebound regressions` tells, in words: plain and in Markdown."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
+from corebound.cli.regressions_beside import Beside
 from corebound.model.regression import Answer, Confirmation
 from corebound.model.series import Series
 from corebound.report.view.addresses import series_place
@@ -35,6 +35,7 @@ class Told:
         series: All that were looked at.
         site: Where the site is, as links begin.
         everything: Whether to list also what is no news.
+        beside: What stands beside a change, by its id.
     """
 
     judged: tuple[Judged, ...]
@@ -42,6 +43,11 @@ class Told:
     series: tuple[Series, ...]
     site: str
     everything: bool
+    beside: Mapping[str, Beside] = field(default_factory=dict)
+
+    def beside_of(self, one: Judged) -> Beside:
+        """What stands beside it; nothing where nothing is known."""
+        return self.beside.get(one.change.id, Beside())
 
     @property
     def alarms(self) -> tuple[Judged, ...]:
@@ -78,7 +84,7 @@ def text(told: Told) -> str:
     for heading, several in _sections(told):
         lines += ["", heading]
         for one in several:
-            lines += ["", *(f"  {line}" for line in _lines(one, told.site))]
+            lines += ["", *(f"  {line}" for line in _lines(one, told))]
     if told.failing:
         lines += ["", "Failed since"]
         lines += [f"  {line}" for one in told.failing for line in ("", *_failed(one, told.site))]
@@ -96,31 +102,13 @@ def markdown(told: Told) -> str:
     for heading, several in _sections(told):
         lines += ["", f"### {heading}", ""]
         for one in several:
-            lines += _item(_lines(one, told.site))
+            lines += _item(_lines(one, told))
     if told.failing:
         lines += ["", "### Failed since", ""]
         lines += [line for one in told.failing for line in _item(_failed(one, told.site))]
     if told.rest and not told.everything:
         lines += ["", f"{_count(len(told.rest), 'other change')} known or no news."]
     return "\n".join(lines)
-
-
-def document(told: Told) -> dict[str, Any]:
-    """For scripts."""
-    return {
-        "alarms": len(told.alarms),
-        "series": len(told.series),
-        "changes": [_change(one, told.site) for one in told.judged],
-        "failing": [
-            {
-                **_series(one.series, told.site),
-                "since": one.since.at,
-                "points": one.points,
-                "reason": one.since.missing,
-            }
-            for one in told.failing
-        ],
-    }
 
 
 def headline(told: Told) -> str:
@@ -160,8 +148,8 @@ def standing(judged: Judged) -> str:
     """What became of it so far."""
     change = judged.change
     parts = []
-    if judged.is_back:
-        parts.append("said to be fixed, and there all the same")
+    if judged.is_back and judged.decision is not None:
+        parts.append(f"back: said to be fixed {judged.decision.at[:10]}, and there all the same")
     elif judged.state != "open":
         parts.append(judged.state)
     elif change.step.status != "new":
@@ -174,7 +162,7 @@ def standing(judged: Judged) -> str:
         parts.append("suspected: one of so many series may look so by chance")
     else:
         parts.append("new" if not change.is_regression else "suspected")
-    if judged.decision is not None and judged.state != "open":
+    if judged.decision is not None and judged.state != "open" and not judged.is_back:
         parts.append(f"because {judged.decision.because}")
     if judged.confirmation is not None:
         parts.append(answer(judged.confirmation))
@@ -203,18 +191,27 @@ def _sections(told: Told) -> Iterator[tuple[str, tuple[Judged, ...]]]:
     return ((heading, several) for heading, several in every if several)
 
 
-def _lines(one: Judged, site: str) -> tuple[str, ...]:
+def _lines(one: Judged, told: Told) -> tuple[str, ...]:
     series = one.change.series
-    reproduce = f"reproduce: {shlex.join(series.reproduce)}" if series.reproduce else ""
     lines = (
         f"{one.id}  {named(series)}",
         size(one.change),
         came_in(one.change),
         standing(one),
-        _link(series, site),
-        reproduce,
+        told.beside_of(one).noise,
+        link_of(series, told.site),
+        *commands(one, told),
     )
     return tuple(line for line in lines if line)
+
+
+def commands(one: Judged, told: Told) -> tuple[str, ...]:
+    """What measures it again: the cell, and where that can be, its two commits in turns."""
+    series, compare = one.change.series, told.beside_of(one).compare
+    return (
+        *((f"reproduce: {shlex.join(series.reproduce)}",) if series.reproduce else ()),
+        *((f"both commits: {shlex.join(compare)}",) if compare else ()),
+    )
 
 
 def _failed(one: Failing, site: str) -> tuple[str, ...]:
@@ -222,12 +219,12 @@ def _failed(one: Failing, site: str) -> tuple[str, ...]:
     return (
         named(one.series),
         f"no figure since {one.since.at}, {_count(one.points, 'night')}{reason}",
-        _link(one.series, site),
+        link_of(one.series, site),
         f"reproduce: {shlex.join(one.series.reproduce)}" if one.series.reproduce else "",
     )
 
 
-def _link(series: Series, site: str) -> str:
+def link_of(series: Series, site: str) -> str:
     return f"{site.rstrip('/')}/{series_place(series)}"
 
 
@@ -247,38 +244,3 @@ def _plain(line: str) -> str:
 
 def _count(number: int, one: str, many: str | None = None) -> str:
     return f"{number} {one if number == 1 else many or f'{one}s'}"
-
-
-def _series(series: Series, site: str) -> dict[str, Any]:
-    return {
-        "series": series.id,
-        "project": series.project,
-        "host": series.host,
-        "scenario": series.scenario,
-        "cell": series.cell,
-        "title": series.title,
-        "link": _link(series, site),
-        "reproduce": series.reproduce,
-    }
-
-
-def _change(one: Judged, site: str) -> dict[str, Any]:
-    change = one.change
-    step, good, bad = change.step, change.last_good, change.first_bad
-    return {
-        "id": one.id,
-        "alarm": one.alarm,
-        "regression": change.is_regression,
-        "state": one.state,
-        "because": None if one.decision is None else one.decision.because,
-        "is_back": one.is_back,
-        "step": step.status,
-        "suspicion": not step.votes,
-        "clear": change.clear,
-        "ratio": step.ratio,
-        "interval": None if step.interval is None else (step.interval.low, step.interval.high),
-        "last_good": {"at": good.at, "commit": None if good.commit is None else good.commit.sha},
-        "first_bad": {"at": bad.at, "commit": None if bad.commit is None else bad.commit.sha},
-        "confirmation": one.confirmation,
-        **_series(change.series, site),
-    }

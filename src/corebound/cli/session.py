@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +16,7 @@ from corebound.cli.suite import Loaded
 from corebound.errors import InputError
 from corebound.host import provenance
 from corebound.model.measure import ProfileName
+from corebound.model.plan import Unfit
 from corebound.model.record import SCHEMA, Host, Launch, Run
 from corebound.runner import Task
 from corebound.store import jsonl
@@ -123,7 +124,12 @@ def _fresh(wanted: Wanted, say: Say, *, seed: int | None = None) -> tuple[Run, t
 
 
 def planned(
-    loaded: tuple[Loaded, ...], wanted: Wanted, say: Say, *, seed: int | None = None
+    loaded: tuple[Loaded, ...],
+    wanted: Wanted,
+    say: Say,
+    *,
+    seed: int | None = None,
+    unmade: Mapping[str, Unfit] | None = None,
 ) -> tuple[Run, tuple[Task, ...]]:
     """A new run of scenarios on this host; the project under test is built where they need it.
 
@@ -132,6 +138,7 @@ def planned(
         wanted: What was asked; its files have been loaded.
         say: Told what takes time.
         seed: The run's, where `wanted` names none; None: a random one.
+        unmade: Why an environment is not there, where that is known already.
 
     Raises:
         CoreboundError: environments or the host do not allow it.
@@ -142,7 +149,7 @@ def planned(
     else:
         project = projects.given(cells, wanted.python)
     made = suite.environments_of(loaded, Path.cwd(), project)
-    means = suite.live_means(made, project.unmade)
+    means = suite.live_means(made, {**project.unmade, **(unmade or {})})
     chosen = next((one for one in (wanted.seed, seed) if one is not None), None)
     run = Run(
         schema=SCHEMA,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,18 +13,21 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from corebound.cli import regressions_status
+from corebound.cli import regressions_status, serve
+from corebound.cli.options import Records
+from corebound.cli.site_only import narrowed
 from corebound.errors import Fault, ScenarioFaults
 from corebound.model.record import Run
 from corebound.planning.load import load_document
 from corebound.report import site
+from corebound.stats.change_points import Memory, Step
 from corebound.stats.regressions import changes
 from corebound.stats.regressions_judged import states
 from corebound.stats.series import joined, series_of_run
-from corebound.store import calibrations, histories, jsonl, profiles
+from corebound.store import cache, calibrations, histories, jsonl, profiles
 from corebound.store.jsonl import Stored
 
-Records = Annotated[Path, typer.Option("--records", help="The folder of records.")]
+_STEPS = "steps"
 
 
 def report(
@@ -30,10 +35,42 @@ def report(
     records: Records = Path("reports/records"),
     out: Annotated[Path, typer.Option("--out", help="Where the site goes.")] = Path("reports/site"),
     status: regressions_status.Status = regressions_status.STATUS,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", help="A scenario, or a pattern of names; may be repeated."),
+    ] = None,
     open_: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
+    serve_: Annotated[
+        bool,
+        typer.Option("--serve", help="Serve it to this machine, and follow new records."),
+    ] = False,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="Where --serve does; 0: any free.")
+    ] = 8000,
 ) -> None:
     """Render the static site from every record there is."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
+
+    def made() -> Path:
+        # Points come by the million and go round in no circle: to look for one takes half the time.
+        gc.disable()
+        try:
+            # Only a terminal shows it, and only while it lasts.
+            with console.status("making the report"):
+                return _made(console, records=records, out=out, status=status, only=only or ())
+        finally:
+            gc.enable()
+
+    index = made()
+    typer.echo(index.resolve())
+    if open_:
+        typer.launch(str(index.resolve()))
+    if serve_:
+        serve.serve(out, (records, status), made, console, port=port)
+
+
+def _made(console: Console, *, records: Path, out: Path, status: Path, only: Sequence[str]) -> Path:
+    """Make the site, and tell what of the records could not be read; its first page."""
     stored = [jsonl.read(file) for file in jsonl.files(records)]
     readable = [without_the_unreadable(one) for one in stored]
     imported, unreadable = profiles.read_all(records)
@@ -45,7 +82,10 @@ def report(
         console.print(Text(f"warning: {fault}"))
     known = [(run, one.launches) for one, (run, _) in zip(stored, readable, strict=True)]
     own = joined(series for record in known for series in series_of_run(*record))
-    series = (*own, *elsewhere)
+    known, series = narrowed(known, (*own, *elsewhere), only)
+    version = cache.code("stats")
+    memory = Memory(cache.load(dict[str, tuple[Step, ...]], records, _STEPS, version=version))
+    found = changes(series, memory=memory) if decisions else ()
     now = datetime.now(UTC).isoformat(timespec="seconds")
     index = site.write(
         known,
@@ -55,12 +95,13 @@ def report(
         profiles=imported,
         series=series,
         # A change is looked for only where something was decided about one.
-        statuses=states(changes(series), decisions) if decisions else {},
+        statuses=states(found, decisions),
         calibrations=noise,
+        memory=memory,
+        sources=histories.sources({one.project for one in elsewhere if one.project}, records),
     )
-    typer.echo(index.resolve())
-    if open_:
-        typer.launch(str(index.resolve()))
+    cache.keep(memory.asked, records, _STEPS, version=version)
+    return index
 
 
 def without_the_unreadable(one: Stored) -> tuple[Run, tuple[Fault, ...]]:

@@ -14,6 +14,7 @@ from corebound.cli import projects
 from corebound.cli.projects import Built
 from corebound.errors import CoreboundError, Fault, InputError, ScenarioFaults
 from corebound.host.gpus import gpus
+from corebound.host.java import java
 from corebound.launch import environment
 from corebound.launch.environment import Environment
 from corebound.model.measure import ProfileName
@@ -21,7 +22,7 @@ from corebound.model.plan import Cell, Unfit
 from corebound.model.record import ScenarioSource
 from corebound.model.scenario import Scenario
 from corebound.planning.assemble import Means, assemble
-from corebound.planning.expand import PROJECT, expand, select
+from corebound.planning.expand import PROJECT, expand, select, told_apart
 from corebound.planning.load import load
 from corebound.planning.place import TOOLS
 from corebound.runner import Task
@@ -101,7 +102,7 @@ def load_all(
     every = [(path, scenario, expand(scenario, shown(path), profile)) for path, scenario in loaded]
     chosen = set(select(tuple(cell for _, _, cells in every for cell in cells), only))
     return tuple(
-        Loaded(path=path, scenario=scenario, cells=wanted)
+        Loaded(path=path, scenario=scenario, cells=told_apart(wanted))
         for path, scenario, cells in every
         if (wanted := tuple(cell for cell in cells if cell in chosen))
     )
@@ -175,9 +176,10 @@ def live_means(
     made: Mapping[str, Environment | None], unmade: Mapping[str, Unfit] | None = None
 ) -> Means:
     """What this host offers now; `unmade` says why an environment is not there."""
+    tools = frozenset(tool for tool in TOOLS if shutil.which(tool))
     return Means(
         topology=probe.live(),
-        tools=frozenset(tool for tool in (*TOOLS, JAVA) if shutil.which(tool)),
+        tools=tools | {JAVA} if java() else tools,
         pythons={name: str(one.python) if one else None for name, one in made.items()},
         gpus=tuple(gpu.id for gpu in gpus(Path("/"), os.environ.get("CUDA_VISIBLE_DEVICES"))),
         unmade=unmade or {},

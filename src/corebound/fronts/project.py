@@ -11,6 +11,7 @@ import fcntl
 import hashlib
 import io
 import json
+import os
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
@@ -96,6 +97,34 @@ class Project:
         """Whether a commit has several parents."""
         ((parents, _),) = self._log("-1", commit.sha)
         return len(parents) > 1
+
+    def update(self) -> None:
+        """Fetch; where it is a checkout, and not asv's mirror, fast-forward it.
+
+        Raises:
+            LaunchError: git refuses, as where there is no remote or history has parted.
+        """
+        self._do("fetch", "--prune")
+        if self._do("rev-parse", "--is-bare-repository").strip() == "false":
+            self._do("merge", "--ff-only", "@{upstream}")
+
+    def _do(self, *words: str) -> str:
+        done = subprocess.run(
+            ("git", "-C", str(self.git), *words),
+            env={**os.environ, "GIT_TERMINAL_PROMPT": "0"},
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            encoding="utf-8",
+            errors="replace",
+            check=False,
+        )
+        if done.returncode != 0:
+            raise LaunchError(
+                what=f"git {words[0]} failed: {done.stderr.strip() or done.returncode}",
+                where=str(self.git),
+                mend="Nothing was changed. Mend what git says, and try again.",
+            )
+        return done.stdout
 
     def find(self, commit: Commit, name: str) -> Environment | None:
         """The environment of a commit under the name that cells know it by, if it was built."""

@@ -11,10 +11,15 @@ from corebound.planning.assemble import Planned
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One scenario's share of a run: all its cells, planned."""
+    """One scenario's share of a run: all its cells, planned.
+
+    `turns` is how many blocks of it are launched before the next scenario's turn: more for
+    one that needs them most, where time may not suffice for all.
+    """
 
     scenario: Scenario
     planned: tuple[Planned, ...]
+    turns: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

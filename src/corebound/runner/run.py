@@ -1,14 +1,14 @@
 """The run: blocks of launches in random order, each recorded the moment it ends.
 
 Scenarios take turns block by block, so that the launches that are compared lie
-close together in time and every scenario has something to show if time runs out.
+close together in time and every scenario has something to show if time runs out. One
+that is favoured has several blocks a turn.
 Operators are profiled when all that is timed has been, so that no profiler is near
 a measurement.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
@@ -78,6 +78,8 @@ class Runner:
         """
         self._run = run
         self._ledgers = [Ledger(task) for task in tasks]
+        self._turns = [task.turns for task in tasks]
+        self._blocks = [0 for _ in tasks]
         for launch_ in done:
             for ledger in self._ledgers:
                 ledger.enter(launch_)
@@ -98,14 +100,19 @@ class Runner:
         for ledger in self._ledgers:
             for job in ledger.unfit():
                 self._skip(ledger, job, job.planned.unfit)
-        for block in itertools.count():
-            wanted = [(ledger, ledger.wanted(block)) for ledger in self._ledgers]
-            if not any(keys for _, keys in wanted):
+        while True:
+            begun = False
+            for place, ledger in enumerate(self._ledgers):
+                for _ in range(self._turns[place]):
+                    keys = ledger.wanted(self._blocks[place])
+                    if not keys:
+                        break
+                    begun = True
+                    if not self._block(ledger, keys, self._blocks[place]):
+                        return "out of time"
+                    self._blocks[place] += 1
+            if not begun:
                 return self._profile() if self._operators else "complete"
-            for ledger, keys in wanted:
-                if not self._block(ledger, keys, block):
-                    return "out of time"
-        raise AssertionError("count() has no end")
 
     def _block(self, ledger: Ledger, keys: frozenset[str], block: int) -> bool:
         """One block of a scenario, refused launches once more at its end; False if time is out."""
@@ -115,11 +122,15 @@ class Runner:
             for job in jobs:
                 if self._is_late():
                     return False
-                left = sum(one.certain(after=block) for one in self._ledgers)
-                if is_refused(self._launch(ledger, job, left=left)):
+                if is_refused(self._launch(ledger, job, left=self._certain())):
                     again.append(_next_attempt(job))
             jobs = again
         return True
+
+    def _certain(self) -> int:
+        """How many launches are sure to be wanted."""
+        pairs = zip(self._ledgers, self._blocks, strict=True)
+        return sum(ledger.certain(after=block) for ledger, block in pairs)
 
     def _profile(self) -> Ending:
         """Once all is measured, launch the cells that tell most once more, each once a run."""

@@ -1,0 +1,74 @@
+"""`corebound run --favour-doubtful`: more of the time for what the last run could not decide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from corebound.errors import InputError, ScenarioFaults
+from corebound.model.record import Run
+from corebound.report.view.study import CellStudy, Study, study
+from corebound.runner import Task
+from corebound.stats.doubt import DOUBTFUL_TURNS, is_doubtful
+from corebound.store import jsonl
+
+# So many runs back it is looked for what a scenario last came to.
+_MOST_BACK = 10
+
+
+def favoured(tasks: Sequence[Task], run: Run, records: Path) -> tuple[Task, ...]:
+    """The doubtful scenarios first, and with more blocks a turn.
+
+    Whole scenarios are favoured, not cells: cells are compared within a block, and those
+    that are certain enough are left out of later blocks anyway.
+
+    Args:
+        tasks: A run's.
+        run: That run; records of it do not count, so that it goes on as it began.
+        records: The folder of records.
+    """
+    wanted = {task.scenario.name for task in tasks}
+    doubtful = {name for name, one in _last(wanted, run, records) if _is_doubtful(one)}
+    chosen = [
+        replace(task, turns=DOUBTFUL_TURNS if task.scenario.name in doubtful else 1)
+        for task in tasks
+    ]
+    return tuple(sorted(chosen, key=lambda task: -task.turns))
+
+
+def _last(wanted: set[str], run: Run, records: Path) -> Iterable[tuple[str, Study]]:
+    """Each scenario as this host last measured it."""
+    left = set(wanted)
+    files = sorted((records / run.host.id).glob("*.jsonl"), reverse=True)
+    for file in files[:_MOST_BACK]:
+        if not left:
+            return
+        try:
+            stored = jsonl.read(file)
+        except InputError:
+            continue  # damaged; `report` says so
+        if stored.run.id == run.id:
+            continue
+        for source in stored.run.scenarios:
+            name = str(source.document.get("name"))
+            own = [launch for launch in stored.launches if launch.cell.scenario == name]
+            if name not in left or not own:
+                continue
+            try:
+                yield name, study(stored.run, source, own)
+            except ScenarioFaults:
+                continue  # of another corebound
+            left.discard(name)
+
+
+def _is_doubtful(one: Study) -> bool:
+    baselines = {cell.baseline.key for cell in one.cells if cell.baseline is not None}
+    return any(_counts(cell, baselines, one) for cell in one.cells)
+
+
+def _counts(cell: CellStudy, baselines: set[str], one: Study) -> bool:
+    # A baseline is launched as often as what is compared with it.
+    if cell.comparison is None and cell.cell.key in baselines:
+        return False
+    return is_doubtful(cell.summary, cell.comparison, one.measure.launches)

@@ -1,0 +1,155 @@
+"""A suspected step measured again at both of its commits, launched in turns."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from corebound.cli import commits, doctor, measure, outcome, projects
+from corebound.cli.outcome import Told
+from corebound.cli.regressions_suite import Suite
+from corebound.cli.session import Wanted
+from corebound.errors import InputError, LaunchError
+from corebound.host.lock import alone
+from corebound.model.plan import Cell
+from corebound.model.record import Commit, Run
+from corebound.model.scenario import Scenario
+from corebound.model.series import Point
+from corebound.planning.expand import PROJECT, expand
+from corebound.stats.compare import Comparison
+from corebound.stats.regressions import Change
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """What is to be compared: the cell as it was recorded, at two commits.
+
+    Attributes:
+        good, bad: Of the last point surely before the step, and the first surely after it.
+        run: The run of the series' last point.
+        scenario: The cell's, as that run recorded it.
+        cell: The cell.
+        path: Of the scenario's file then.
+    """
+
+    good: Commit
+    bad: Commit
+    run: Run
+    scenario: Scenario
+    cell: Cell
+    path: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What the comparison came to: of the bad commit with the good one."""
+
+    comparison: Comparison
+    run: str
+
+
+# Measures a pair. Raises CoreboundError where that cannot be done.
+Both = Callable[[Pair], Outcome]
+
+
+def pair_of(change: Change, suite: Suite) -> Pair | None:
+    """The two commits of a change; None where it is of none that can be built.
+
+    That takes a cell which runs the project under test as it is checked out, and two
+    commits that are known and differ. What runs a framework is told by its nights alone.
+    """
+    run = suite.runs.get(change.series.points[-1].run or "")
+    if run is None or change.series.project is not None:
+        return None
+    source = next((one for one in run.scenarios if _is_of(one.document, change)), None)
+    if source is None:
+        return None
+    scenario = Scenario.model_validate(source.document)
+    cells = expand(scenario, source.path, run.profile)
+    cell = next((one for one in cells if one.key == change.series.cell), None)
+    if cell is None or cell.environment != PROJECT or cell.commit is not None:
+        return None
+    good, bad = (_commit(point, suite) for point in (change.last_good, change.first_bad))
+    if good is None or bad is None or good.sha == bad.sha:
+        return None
+    path = Path(source.path)
+    return Pair(good=good, bad=bad, run=run, scenario=scenario, cell=cell, path=path)
+
+
+def _is_of(document: dict[str, object], change: Change) -> bool:
+    return document.get("name") == change.series.scenario
+
+
+def _commit(point: Point, suite: Suite) -> Commit | None:
+    """Of the project that was built; the suite around it may be another repository."""
+    run = suite.runs.get(point.run or "")
+    locks = run.environments if run is not None else ()
+    built = next((one.commit for one in locks if one.name == PROJECT and one.commit), None)
+    return built or point.commit
+
+
+def measure_both(pair: Pair, *, folder: Path, config: Path, console: Console) -> Outcome:
+    """Build both commits and launch the cell of each in turns, as often as its profile says.
+
+    Args:
+        pair: What to compare.
+        folder: Where the run is kept, which is no night.
+        config: The asv.conf.json of the project under test.
+        console: Shows the progress.
+
+    Raises:
+        CoreboundError: the scenario is another now, or one of the two gives no figure.
+    """
+    say = projects.teller(console)
+    wanted = Wanted(
+        files=(pair.path,),
+        profile=pair.run.profile,
+        only=(pair.cell.id,),
+        seed=None,
+        config=config,
+    )
+    loaded = commits.comparable(wanted, say)
+    if [_substance(one.scenario, cell) for one in loaded for cell in one.cells] != [
+        _substance(pair.scenario, pair.cell)
+    ]:
+        raise InputError(
+            what="meanwhile the scenario changed.",
+            where=str(pair.path),
+            mend="Put it back as the last night had it, or let new nights tell.",
+        )
+    names = commits.short(pair.good), commits.short(pair.bad)
+    console.print(Text(f"Both commits, in turns: {pair.cell.id}, {names[0]} and {names[1]}"))
+    with ExitStack() as stack:
+        stack.enter_context(alone(f"`{shlex.join(('corebound', *sys.argv[1:]))}`"))
+        both = commits.over(loaded, (pair.good, pair.bad), wanted)
+        ready = commits.opened(both, wanted, folder, say, go_on=False)
+        ready = doctor.preflight(ready, console)
+        launches, ending = measure.carry_out(ready, None, console, stack, operators=False)
+    told = Told(run=ready.run, file=ready.file, launches=launches, ending=ending)
+    compared = [
+        cell.comparison
+        for study in outcome.studies(told)
+        for cell in study.cells
+        if cell.cell.commit == names[1] and cell.comparison is not None
+    ]
+    if not compared:
+        reasons = (one.reason for one in launches if one.reason)
+        raise LaunchError(
+            what=f"one of the commits gave no figure: {next(reasons, 'no launch was ok')}",
+            where=pair.cell.id,
+            mend="Look at the launches of the re-run.",
+        )
+    return Outcome(comparison=compared[0], run=ready.run.id)
+
+
+def _substance(scenario: Scenario, cell: Cell) -> tuple[object, ...]:
+    """What is measured, apart from how often."""
+    measured = scenario.measure.model_dump(mode="json", include={"iterations", "warmup"})
+    return scenario.document()["workload"], replace(cell, where=""), measured

@@ -1,0 +1,284 @@
+"""`corebound reproduce`: a recorded figure measured again, as it was, and held against itself."""
+
+from __future__ import annotations
+
+import io
+import shlex
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from corebound import __version__
+from corebound.cli import commits, doctor, measure, projects, reproduce_words, session
+from corebound.cli.options import Json, Records
+from corebound.cli.projects import Config, Say
+from corebound.cli.reproduce_words import Told
+from corebound.cli.session import Session, Wanted
+from corebound.cli.suite import Loaded
+from corebound.errors import HostError, InputError, LaunchError
+from corebound.host import provenance
+from corebound.host.lock import alone
+from corebound.model.measure import measured
+from corebound.model.plan import Cell
+from corebound.model.record import EnvironmentLock, Launch, Run
+from corebound.model.scenario import CommandWorkload, Scenario
+from corebound.planning.expand import PROJECT
+from corebound.planning.load import load_document
+from corebound.stats.compare import compare
+from corebound.stats.summary import summarise
+from corebound.store import jsonl
+from corebound.store.jsonl import Stored
+from corebound.topology import probe
+
+# A spread needs some launches, however few were recorded.
+_FEWEST_LAUNCHES = 3
+# Beside the records, two folders deep: what is measured again is no night.
+FOLDER = "reproductions"
+
+
+def reproduce(
+    record: Annotated[
+        str, typer.Argument(metavar="RECORD[:CELL]", help="A run's file, its id or its beginning.")
+    ],
+    *,
+    cell: Annotated[
+        str | None, typer.Option("--cell", help="The cell's key or id, as reports show it.")
+    ] = None,
+    launches: Annotated[
+        int | None, typer.Option("--launches", min=2, help="Else as many as were recorded.")
+    ] = None,
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Measure although host or environment differ.")
+    ] = False,
+    unlocked: Annotated[
+        bool, typer.Option("--unlocked", help="Measure although another run does.")
+    ] = False,
+    config: Config = projects.CONFIG,
+    records: Records = Path("reports/records"),
+    as_json: Json = False,
+) -> None:
+    """Measure exactly that cell again, and exit with 1 if its figure does not hold."""
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    stored, named = _meant(record, records)
+    before, chosen = stored.run, _chosen(stored, cell or named)
+    source = next(one for one in before.scenarios if one.document["name"] == chosen.scenario)
+    scenario = load_document(source.document, source.path)
+    own = [one for one in stored.launches if one.kind == "measure" and one.cell.id == chosen.id]
+    way = measured(scenario, before.profile)
+    old = summarise(chosen, own, way.warmup)
+    with ExitStack() as stack:
+        if not unlocked:
+            stack.enter_context(alone(f"`{shlex.join(('corebound', *sys.argv[1:]))}`"))
+        path = _checked_out(before, source.path, scenario, stack)
+        wanted = Wanted(
+            files=(path,), profile=before.profile, only=(chosen.id,), seed=None, config=config
+        )
+        ready, differing = _prepared(
+            stored, chosen, scenario, wanted, projects.teller(console), anyway=anyway
+        )
+        count = launches or max(_FEWEST_LAUNCHES, len(old.launches))
+        ready = replace(
+            ready,
+            file=jsonl.file_of(ready.run, records / FOLDER),
+            tasks=commits.with_launches(ready.tasks, count),
+        )
+        ready = doctor.preflight(ready, console)
+        done, _ = measure.carry_out(ready, None, console, stack, operators=False)
+    new = summarise(chosen, [one for one in done if one.kind == "measure"], way.warmup)
+    compared = compare(new, old, margin=way.margin, unpaired=True)
+    if compared is None or new.median_ns is None or old.median_ns is None:
+        raise _no_figure(chosen, done, ready.file)
+    told = Told(
+        cell=chosen,
+        before=before,
+        after=ready.run,
+        records=(stored.file, ready.file),
+        medians_ns=(old.median_ns, new.median_ns),
+        launches=(len(old.launches), len(new.launches)),
+        comparison=compared,
+        margin=way.margin,
+        differing=differing,
+    )
+    typer.echo(reproduce_words.as_json(told) if as_json else reproduce_words.text(told))
+    raise typer.Exit(1 if told.holds is False else 0)
+
+
+def _prepared(
+    stored: Stored, chosen: Cell, scenario: Scenario, wanted: Wanted, say: Say, *, anyway: bool
+) -> tuple[Session, tuple[str, ...]]:
+    """The run that measures it again, and what is not as it was, where that is put up with.
+
+    Raises:
+        HostError: host or environment differ.
+    """
+    before = stored.run
+    differing = [*_host_differs(before)]
+    if not anyway:
+        _refuse(differing, stored)
+    loaded = Loaded(path=wanted.files[0], scenario=scenario, cells=(_as_it_was(chosen, before),))
+    run, tasks = session.planned((loaded,), wanted, say, seed=before.seed)
+    differing += _environment_differs(chosen, before, run)
+    if not anyway:
+        _refuse(differing, stored)
+    run = replace(run, commit=before.commit)
+    return Session(run=run, file=stored.file, tasks=tasks, done=(), note=None), tuple(differing)
+
+
+def _no_figure(chosen: Cell, done: Sequence[Launch], file: Path) -> LaunchError:
+    reasons = dict.fromkeys(one.reason for one in done if one.reason)
+    return LaunchError(
+        what=f"measured again, {chosen.id} gave no figure: {'; '.join(reasons) or 'none ok'}",
+        where=str(file),
+        mend="Look into those records: `corebound reproduce` launched what was recorded.",
+    )
+
+
+def _meant(record: str, records: Path) -> tuple[Stored, str | None]:
+    """The run that is meant, and the cell that is named with it.
+
+    Raises:
+        InputError: there is no such run, or more than one.
+    """
+    if Path(record).is_file():
+        return jsonl.read(Path(record)), None
+    for place in (place for place, letter in enumerate(record) if letter == ":"):
+        if Path(record[:place]).is_file():
+            return jsonl.read(Path(record[:place])), record[place + 1 :]
+    name, _, cell = record.partition(":")
+    files = [file for file in jsonl.files(records) if _id(file).startswith(name)] if name else []
+    exact = [file for file in files if _id(file) == name] or files
+    if len(exact) != 1:
+        said = "no run" if not exact else f"{len(exact)} runs"
+        raise InputError(
+            what=f"{said} of the records begin{'' if exact else 's'} so, and no file is so called.",
+            where=f"{name}, in {records}",
+            mend="Name a file of records, or a run by the id that pages and `run` show.",
+        )
+    return jsonl.read(exact[0]), cell or None
+
+
+def _id(file: Path) -> str:
+    """A run's id, with which its file's name ends."""
+    return file.stem.rpartition("-")[2]
+
+
+def _chosen(stored: Stored, name: str | None) -> Cell:
+    measured_cells = {
+        one.cell.id: one.cell
+        for one in stored.launches
+        if one.kind == "measure" and one.status == "ok"
+    }
+    found = [cell for cell in measured_cells.values() if name in {None, cell.key, cell.id}]
+    if len(found) == 1:
+        return found[0]
+    known = sorted(cell.id for cell in (found or measured_cells.values()))
+    listed = ", ".join(known[:8]) + (", …" if len(known) > 8 else "")
+    raise InputError(
+        what=f"{len(found)} cells with a figure are meant; there are: {listed or 'none'}.",
+        where=str(stored.file),
+        mend="Name one with --cell.",
+    )
+
+
+def _host_differs(before: Run) -> tuple[str, ...]:
+    """What of this host is not as it was then."""
+    topology = probe.live()
+    here, then = provenance.host(topology), before.host
+    said = []
+    if here.id != then.id:
+        said.append(f"the host is {here.name} ({here.id}), and was {then.name} ({then.id})")
+    elif [cpu.id for cpu in topology.allowed] != [cpu.id for cpu in then.topology.allowed]:
+        said.append("other CPUs may be used than then")
+    if here.kernel != then.kernel:
+        said.append(f"the kernel is {here.kernel}, and was {then.kernel}")
+    if __version__ != before.corebound:
+        said.append(f"corebound is {__version__}, and was {before.corebound}")
+    return tuple(said)
+
+
+def _environment_differs(cell: Cell, before: Run, now: Run) -> tuple[str, ...]:
+    """What of the cell's environment is not as it was then."""
+    here, then = (_lock(run, cell.environment) for run in (now, before))
+    if then is None:
+        return ()
+    if here is None:
+        mend = f"`corebound environment make {cell.environment}` makes it"
+        if cell.environment.startswith(PROJECT):
+            mend = "what was said above tells why"
+        return (f"the environment {cell.environment} is not there: {mend}",)
+    said = []
+    if here.python != then.python:
+        said.append(f"Python is {here.python}, and was {then.python}")
+    changed = sorted(set(here.packages) ^ set(then.packages))
+    if changed:
+        listed = ", ".join(
+            f"{'+' if one in here.packages else '−'}{one}" for one in changed[:8]
+        ) + (", …" if len(changed) > 8 else "")
+        said.append(f"the environment {cell.environment} holds other packages: {listed}")
+    return tuple(said)
+
+
+def _lock(run: Run, name: str) -> EnvironmentLock | None:
+    return next((one for one in run.environments if one.name == name), None)
+
+
+def _refuse(differing: list[str], stored: Stored) -> None:
+    if differing:
+        raise HostError(
+            what=f"this cannot be measured as it was: {'; '.join(differing)}.",
+            where=str(stored.file),
+            mend="Reproduce it where and as it was measured, or pass --anyway to see what it"
+            " comes to as things are.",
+        )
+
+
+def _as_it_was(cell: Cell, before: Run) -> Cell:
+    """The cell with the commit that stood for the one checked out then."""
+    lock = _lock(before, cell.environment)
+    if cell.environment != PROJECT or cell.commit or lock is None or lock.commit is None:
+        return cell
+    return replace(cell, commit=lock.commit.sha)
+
+
+def _checked_out(before: Run, path: str, scenario: Scenario, stack: ExitStack) -> Path:
+    """The scenario's file with its own modules beside it, as they were in the run's commit.
+
+    Raises:
+        HostError: that commit is not here.
+    """
+    is_own = isinstance(scenario.workload, CommandWorkload) or ":" in scenario.workload
+    now = provenance.commit(Path.cwd())
+    if before.commit is None or not is_own or Path(path).is_absolute():
+        return Path(path)
+    if now is not None and now.sha == before.commit.sha and not now.dirty:
+        return Path(path)
+    top = _git("rev-parse", "--show-prefix")
+    archive = _git(
+        "archive", "--format=tar", f"{before.commit.sha}:{(top or b'').decode().strip()}"
+    )
+    if archive is None:
+        raise HostError(
+            what=f"the commit it was measured at, {before.commit.sha[:10]}, is not here.",
+            where=path,
+            mend="Fetch it: `git fetch --all`.",
+        )
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="corebound-commit-")))
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        tar.extractall(folder, filter="data")
+    return folder / path
+
+
+def _git(*words: str) -> bytes | None:
+    done = subprocess.run(
+        ("git", *words), stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+    return done.stdout if done.returncode == 0 else None

@@ -1,0 +1,1 @@
+"""A night: steps one after the other, each a process of its own, and what they came to."""

@@ -1,0 +1,128 @@
+"""A night in a few lines: what became slower, by which commit, where to look; nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from corebound import units
+from corebound.nightly.night import Failure, Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """Everything there is to tell.
+
+    Attributes:
+        night: When it began.
+        host: The machine's name.
+        project: What the night is of.
+        outcome: What the steps came to.
+        regressions: What `corebound regressions --json` said; None where it was not reached.
+        site: Where readers see the site; None where it is not known.
+        partial: Whether the budget ran out before all was measured.
+    """
+
+    night: str
+    host: str
+    project: str
+    outcome: Outcome
+    regressions: Mapping[str, Any] | None
+    site: str | None
+    partial: bool
+
+    @property
+    def status(self) -> str:
+        """In a word."""
+        if self.outcome.failure is not None:
+            return "failed"
+        return {0: "ok", 1: "regression"}.get(self.outcome.exit_code, "launches failed")
+
+
+def text(told: Summary) -> str:
+    """Say it in lines."""
+    return "\n".join(_lines(told))
+
+
+def _lines(told: Summary) -> Iterator[str]:
+    yield f"{told.project} on {told.host}, night of {told.night}: {_headline(told)}"
+    for one in _alarms(told):
+        yield from _alarm(one)
+    for one in (told.regressions or {}).get("failing", ()):
+        since = f"no figure since {one['since']}" + (f": {one['reason']}" if one["reason"] else "")
+        yield f"✗ {_named(one)}: {_plain(since)}"
+    if told.outcome.failure is not None:
+        yield from _failed(told.outcome.failure)
+    elif told.site:
+        yield told.site
+
+
+def _headline(told: Summary) -> str:
+    if told.outcome.failure is not None:
+        return f"FAILED at `{told.outcome.failure.step}`"
+    count = len(_alarms(told))
+    said = f"{count} new regression{'' if count == 1 else 's'}" if count else "no new regression"
+    if told.outcome.codes.get("run") == 4:
+        said += ", some launches failed"
+    return said + (", the budget ran out before all was measured" if told.partial else "")
+
+
+def _alarms(told: Summary) -> tuple[Mapping[str, Any], ...]:
+    changes = (told.regressions or {}).get("changes", ())
+    return tuple(one for one in changes if one["alarm"])
+
+
+def _alarm(one: Mapping[str, Any]) -> Iterator[str]:
+    """Three lines: what and by how much, which commit, where."""
+    said = units.ratio(one["ratio"]) + " the time"
+    if one["interval"]:
+        low, high = one["interval"]
+        said += f" ({low:.3f}–{high:.3f}, 95 %)"
+    yield f"▼ {_named(one)}: {said}"
+    good, bad = one["last_good"], one["first_bad"]
+    if bad["commit"] and good["commit"] != bad["commit"]:
+        since = f"{good['commit'][:10]}..{bad['commit'][:10]}" if good["commit"] else "up to it"
+        yield f"  commit {bad['commit'][:10]} {_plain(bad.get('subject') or '')} ({since})"
+    else:
+        yield f"  between the nights {good['at']} and {bad['at']}, of the same commit"
+    yield f"  {one['link']}"
+
+
+def _named(one: Mapping[str, Any]) -> str:
+    cell = f" [{one['cell']}]" if one["cell"] not in {"", "default"} else ""
+    return _plain(f"{one['title']}{cell}")
+
+
+def _plain(text: str) -> str:
+    """Foreign text on one line, without what a terminal would obey."""
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
+def _failed(failure: Failure) -> Iterator[str]:
+    yield f"exit code {failure.code}; the last good site is as it was. {failure.log} ends with:"
+    yield from (f"  {_plain(line)}" for line in failure.tail)
+
+
+def document(told: Summary) -> dict[str, Any]:
+    """The same for scripts; `text` is what chat programs show."""
+    failure = told.outcome.failure
+    return {
+        "text": text(told),
+        "status": told.status,
+        "exit_code": told.outcome.exit_code,
+        "night": told.night,
+        "host": told.host,
+        "project": told.project,
+        "steps": told.outcome.codes,
+        "failed": None if failure is None else {"step": failure.step, "code": failure.code},
+        "partial": told.partial,
+        "regressions": _alarms(told),
+        "site": told.site,
+    }
+
+
+def as_json(told: Summary) -> str:
+    """Write it."""
+    return json.dumps(document(told), indent=1, ensure_ascii=False)

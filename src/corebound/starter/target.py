@@ -1,0 +1,95 @@
+"""The function that a user wants timed, found in the sources without running them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from corebound.errors import InputError
+
+# Where packages are, relative to a repository.
+ROOTS = ("", "src", "lib", "python")
+_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A function: `module:name`, and the folder of the repository its package is in."""
+
+    module: str
+    name: str
+    root: str
+
+    @property
+    def label(self) -> str:
+        """As people write it."""
+        return f"{self.module}:{self.name}"
+
+
+def found(label: str, repository: Path) -> Target:
+    """Find `package.module:function`, which is called without arguments.
+
+    Raises:
+        InputError: it is not written so, is not there, or cannot be called so.
+    """
+    if not _NAME.fullmatch(label):
+        raise _refused(label, "this names no function.", "Write it like package.module:function.")
+    module, _, name = label.partition(":")
+    for root in ROOTS:
+        base = repository / root / module.replace(".", "/")
+        for file in (base.with_suffix(".py"), base / "__init__.py"):
+            if file.is_file():
+                _check(label, name, file)
+                return Target(module=module, name=name, root=root)
+    looked = ", ".join(root or "." for root in ROOTS)
+    raise _refused(
+        label, f"there is no module {module} in {repository}.", f"Looked for it in: {looked}."
+    )
+
+
+def _check(label: str, name: str, file: Path) -> None:
+    try:
+        tree = ast.parse(file.read_bytes(), filename=str(file))
+    except (SyntaxError, ValueError) as error:
+        raise _refused(label, f"{file} cannot be read: {error}.", "Mend it first.") from None
+    node = next((node for node in tree.body if name in _names(node)), None)
+    if node is None:
+        known = [one for node in tree.body for one in _names(node) if not one.startswith("_")]
+        listed = ", ".join(known[:12]) or "nothing"
+        raise _refused(label, f"{file} has no `{name}`.", f"It has: {listed}.")
+    if isinstance(node, ast.AsyncFunctionDef):
+        raise _refused(
+            label, "it is asynchronous.", "Name a function that runs it: asyncio.run(…)."
+        )
+    if isinstance(node, ast.FunctionDef) and (wanted := _required(node.args)):
+        raise _refused(
+            label,
+            f"it cannot be called without arguments: {', '.join(wanted)}.",
+            "Name one that can, or leave --function out and write the step by hand.",
+        )
+
+
+def _names(node: ast.stmt) -> Iterator[str]:
+    """What a statement at the top of a module binds."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        yield node.name
+    elif isinstance(node, ast.Import | ast.ImportFrom):
+        yield from (one.asname or one.name.partition(".")[0] for one in node.names)
+    elif isinstance(node, ast.Assign):
+        yield from (one.id for one in node.targets if isinstance(one, ast.Name))
+    elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+        yield node.target.id
+
+
+def _required(arguments: ast.arguments) -> list[str]:
+    positional = [*arguments.posonlyargs, *arguments.args]
+    needed = positional[: len(positional) - len(arguments.defaults)]
+    pairs = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    return [one.arg for one in (*needed, *(name for name, value in pairs if value is None))]
+
+
+def _refused(label: str, what: str, mend: str) -> InputError:
+    return InputError(what=what, where=f"--function {label}", mend=mend)

@@ -1,0 +1,279 @@
+"""What `corebound init` writes works at once: run, workflows, Makefile, units."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from toy_repository import git
+
+BIN = Path(sys.executable).parent
+PYPROJECT = """\
+[build-system]
+requires = ["setuptools"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "shop"
+version = "1"
+
+[tool.setuptools.package-dir]
+"" = "src"
+"""
+MODULE = """\
+def total(count=2_000):
+    return sum(number & 7 for number in range(count))
+
+
+def priced(count):
+    return count * 3
+
+
+async def fetched():
+    return 1
+"""
+
+
+def shell(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    private = folder / "reports" / "tmp"
+    private.mkdir(parents=True, exist_ok=True)
+    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
+    return subprocess.run(
+        words, cwd=folder, env={**os.environ, "PATH": path, "TMPDIR": str(private), **environment},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def corebound(folder: Path, *words: str) -> tuple[int, str, str]:
+    done = shell(folder, sys.executable, "-m", "corebound", *words)
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    return a_repository(tmp_path / "shop")
+
+
+def a_repository(made: Path) -> Path:
+    """A project in git, of a user who has not heard of us."""
+    (made / "src" / "shop").mkdir(parents=True)
+    (made / "pyproject.toml").write_text(PYPROJECT)
+    (made / "src" / "shop" / "__init__.py").touch()
+    (made / "src" / "shop" / "prices.py").write_text(MODULE)
+    git(made, "init", "--quiet", "--initial-branch", "trunk")
+    git(made, "add", "--all")
+    git(made, "commit", "--quiet", "--message", "begin")
+    return made
+
+
+def quicker(repository: Path) -> None:
+    """Fewer launches than a user would want, for a test that ends soon."""
+    file = repository / "scenarios" / "total.yaml"
+    text = file.read_text().replace("min: 6, max: 20", "min: 3, max: 3")
+    file.write_text(text.replace("iterations: 30", "iterations: 12").replace(
+        "binding: one-cpu\n", "binding: none\n", 1))  # fmt: skip
+
+
+def test_after_init_a_run_of_the_users_function_works_at_once(repository: Path) -> None:
+    code, out, err = corebound(repository, "init", "--function", "shop.prices:total")
+    assert code == 0, err
+    assert "corebound run scenarios/total.yaml" in out
+    (checked, _, said) = corebound(repository, "check", "scenarios/total.yaml")
+    assert checked == 0, said
+
+    code, out, err = corebound(
+        repository, "run", "scenarios/total.yaml", "--profile", "quick", "--json"
+    )
+
+    assert code == 0, err
+    (cell,) = json.loads(out)["cells"]
+    assert cell["statuses"] == {"ok": 3}
+    assert cell["median_ns"] > 0
+    # What is measured is the commit, which asv has built.
+    (file,) = (repository / "reports" / "records").glob("*/*.jsonl")
+    sha = git(repository, "rev-parse", "HEAD").strip()
+    assert sha in file.read_text().partition("\n")[0]
+
+
+def test_without_anything_to_install_the_files_as_they_are_are_measured(tmp_path: Path) -> None:
+    made = tmp_path / "loose"
+    made.mkdir()
+    (made / "counting.py").write_text("def count():\n    return sum(range(1000))\n")
+
+    code, out, err = corebound(made, "init", "--function", "counting:count")
+    ran, told, said = corebound(made, "run", "scenarios", "--profile", "quick", "--json")
+
+    assert code == 0, err
+    assert "cannot be built" in out
+    assert not (made / "asv.conf.json").exists()
+    assert ran == 0, said
+    assert json.loads(told)["cells"][0]["statuses"] == {"ok": 3}
+
+
+def test_nothing_is_overwritten_and_what_was_left_alone_is_said(repository: Path) -> None:
+    (repository / "Makefile").write_text("all:\n\techo mine\n")
+    (repository / ".gitlab-ci.yml").write_text("test: {script: [make]}\n")
+    (repository / "asv.conf.json").write_text('{"version": 1}\n')
+    before = {name: (repository / name).read_text() for name in ("Makefile", ".gitlab-ci.yml")}
+
+    code, out, _ = corebound(repository, "init", "--function", "shop.prices:total")
+    again, told, _ = corebound(repository, "init", "--function", "shop.prices:total", "--json")
+
+    assert code == again == 0
+    assert {name: (repository / name).read_text() for name in before} == before
+    assert "include corebound.mk" in out
+    assert "local: .gitlab/corebound.yml" in out
+    fates = json.loads(told)["files"]
+    assert fates["Makefile"] == fates["asv.conf.json"] == "left alone"
+    assert fates["scenarios/total.yaml"] == "there already"
+
+
+@pytest.mark.parametrize(
+    ("label", "told"),
+    [
+        ("shop.prices", "names no function"),
+        ("shop.costs:total", "there is no module shop.costs"),
+        ("shop.prices:totals", "has no `totals`"),
+        ("shop.prices:priced", "without arguments: count"),
+        ("shop.prices:fetched", "asynchronous"),
+    ],
+)
+def test_a_function_that_cannot_be_timed_is_an_error_for_people(
+    repository: Path, label: str, told: str
+) -> None:
+    code, _, err = corebound(repository, "init", "--function", label)
+
+    assert code == 2
+    assert told in " ".join(err.split())
+    assert not (repository / "scenarios").exists()
+
+
+def test_the_workflows_are_what_github_and_gitlab_take(repository: Path) -> None:
+    corebound(repository, "init", "--function", "shop.prices:total")
+
+    for schema, name in (
+        ("vendor.github-workflows", ".github/workflows/corebound.yml"),
+        ("vendor.gitlab-ci", ".gitlab/corebound.yml"),
+        ("vendor.gitlab-ci", ".gitlab-ci.yml"),
+    ):
+        done = shell(repository, str(BIN / "check-jsonschema"), "--builtin-schema", schema, name)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def steps(workflow: Path, job: str) -> list[dict[str, Any]]:
+    document = yaml.safe_load(workflow.read_text())
+    found: list[dict[str, Any]] = document["jobs"][job]["steps"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fresh clone of a repository with what init wrote, and one more commit; built once."""
+    folder = tmp_path_factory.mktemp("cloned")
+    origin = a_repository(folder / "shop")
+    # What installs corebound would fetch a release: it is here already.
+    corebound(origin, "init", "--function", "shop.prices:total", "--install", "true")
+    quicker(origin)
+    git(origin, "add", "--all")
+    git(origin, "commit", "--quiet", "--message", "measure it")
+    module = origin / "src" / "shop" / "prices.py"
+    module.write_text(MODULE.replace("2_000", "40_000"))
+    git(origin, "commit", "--quiet", "--all", "--message", "total: look twice")
+    git(folder, "clone", "--quiet", "--no-hardlinks", str(origin), "clone")
+    return folder / "clone"
+
+
+def test_the_steps_of_githubs_compare_job_name_the_slower_cell(clone: Path) -> None:
+    summary = clone / "reports" / "summary.md"
+    summary.parent.mkdir(exist_ok=True)
+    summary.unlink(missing_ok=True)
+    shas = {
+        name: git(clone, "rev-parse", revision).strip()
+        for name, revision in (("BASE", "HEAD~1"), ("HEAD", "HEAD"))
+    }
+
+    done = [
+        shell(clone, "bash", "-e", "-c", step["run"], GITHUB_STEP_SUMMARY=str(summary), **shas)
+        for step in steps(clone / ".github/workflows/corebound.yml", "compare")
+        if "run" in step
+    ]
+
+    assert [one.returncode for one in done] == [0, 1], done[-1].stderr
+    assert "1 of 1 cells slower" in summary.read_text()
+
+
+def test_the_steps_of_githubs_nightly_job_publish_the_site(clone: Path) -> None:
+    summary = clone / "reports" / "summary.md"
+    summary.parent.mkdir(exist_ok=True)
+    summary.unlink(missing_ok=True)
+
+    done = [
+        shell(
+            clone, "bash", "-e", "-c", step["run"],
+            GITHUB_STEP_SUMMARY=str(summary), COREBOUND_WEBHOOK="",
+        )
+        for step in steps(clone / ".github/workflows/corebound.yml", "nightly")
+        if "run" in step
+    ]  # fmt: skip
+
+    assert [one.returncode for one in done] == [0, 0], done[-1].stdout + done[-1].stderr
+    assert "no new regression" in summary.read_text()
+    origin = git(clone, "ls-remote", "origin", "refs/heads/gh-pages").split()
+    assert origin
+    assert "shop.prices:total" in git(clone, "show", f"{origin[0]}:index.html")
+
+
+def test_gitlabs_compare_script_writes_junit(clone: Path) -> None:
+    document = yaml.safe_load((clone / ".gitlab/corebound.yml").read_text())
+    script = "\n".join(document["speed-compare"]["script"])
+
+    done = shell(
+        clone, "bash", "-e", "-c", script,
+        CI_MERGE_REQUEST_DIFF_BASE_SHA=git(clone, "rev-parse", "HEAD~1").strip(),
+        CI_COMMIT_SHA=git(clone, "rev-parse", "HEAD").strip(),
+    )  # fmt: skip
+
+    assert done.returncode == 1, done.stderr
+    assert "<failure" in (clone / "speed.xml").read_text()
+
+
+def test_make_knows_the_targets(repository: Path) -> None:
+    corebound(repository, "init")
+
+    done = shell(repository, "make", "--dry-run", "speed", "speed-compare", "speed-nightly")
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "corebound run scenarios",
+        "corebound report",
+        "corebound compare-commits trunk HEAD scenarios",
+        "corebound nightly scenarios",
+    ]
+
+
+@pytest.mark.skipif(
+    shutil.which("systemd-analyze") is None, reason="the units are checked by systemd itself"
+)
+def test_systemd_takes_the_units_also_of_a_folder_with_an_odd_name(
+    repository: Path, tmp_path: Path
+) -> None:
+    odd = tmp_path / "a shop at 100%"
+    repository.rename(odd)
+
+    code, _, err = corebound(odd, "init", "--systemd")
+
+    assert code == 0, err
+    units = [odd / "nightly" / f"corebound-nightly.{kind}" for kind in ("service", "timer")]
+    done = shell(odd, "systemd-analyze", "verify", "--man=no", *map(str, units))
+    assert done.returncode == 0, done.stderr
+    assert "corebound-nightly" not in done.stderr, done.stderr
+    assert "17 2 * * * cd" in (odd / "nightly" / "crontab").read_text()

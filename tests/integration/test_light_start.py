@@ -1,0 +1,60 @@
+"""A command loads what it needs, and nothing that takes long to load without being needed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = """
+import json, sys
+from corebound.cli.app import main
+sys.argv = ["corebound", *sys.argv[1:]]
+try:
+    main()
+except SystemExit:
+    pass
+print(json.dumps(sorted(sys.modules)))
+"""
+
+
+def loaded(*words: str) -> set[str]:
+    done = subprocess.run(
+        (sys.executable, "-c", SCRIPT, *words), capture_output=True, text=True, check=True
+    )
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+@pytest.mark.parametrize(
+    ("words", "needless"),
+    [
+        (("report", "--help"), {"asv", "pandas", "scipy.stats", "corebound.runner.run"}),
+        (("import", "asv", "--help"), {"asv", "pandas", "scipy", "jinja2"}),
+        (("--version",), {"numpy", "scipy", "pydantic", "jinja2", "msgspec"}),
+    ],
+)
+def test_a_command_does_not_load_what_it_does_not_need(
+    words: tuple[str, ...], needless: set[str]
+) -> None:
+    assert not loaded(*words) & needless
+
+
+@pytest.mark.parametrize("words", [(), ("import",), ("environment",)])
+def test_the_help_names_every_command(words: tuple[str, ...]) -> None:
+    command = (sys.executable, "-m", "corebound", *words, "--help")
+
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    assert "Commands:" in said
+    assert "completion" not in said
+
+
+def test_a_command_that_is_misspelt_is_suggested() -> None:
+    command = (sys.executable, "-m", "corebound", "reprot")
+
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 2
+    assert "'report'" in done.stderr

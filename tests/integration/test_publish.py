@@ -1,0 +1,282 @@
+"""A published site is whole, whatever happens while it is published."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from corebound.cli.app import main
+from toy_repository import git
+
+PAGES = 40
+PUBLISH = (
+    "from pathlib import Path\n"
+    "from corebound.publishing import folder, site\n"
+    "folder.publish(site.opened(Path('reports/site'), 'now'), Path('public'))\n"
+)
+
+
+def write_site(folder: Path, night: str) -> None:
+    """A site whose every page says which night it is of, the overview last."""
+    (folder / "scenario").mkdir(parents=True, exist_ok=True)
+    for number in range(PAGES):
+        (folder / "scenario" / f"{number}.html").write_text(night)
+    (folder / "index.html").write_text(night)
+
+
+def nights(folder: Path) -> set[str]:
+    """Which nights a reader of the folder finds."""
+    return {file.read_text() for file in folder.rglob("*.html")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def corebound(folder: Path, *words: str) -> Done:
+    """`corebound publish`, in this process: what it does is git's and the kernel's."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        contextlib.chdir(folder),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr(sys, "argv", ["corebound", "publish", *words])
+        patch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+        with pytest.raises(SystemExit) as ended:
+            main()
+    code = ended.value.code
+    return Done(
+        returncode=code if isinstance(code, int) else 0,
+        stdout=out.getvalue(),
+        stderr=err.getvalue(),
+    )
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    folder = tmp_path / "suite"
+    write_site(folder / "reports" / "site", "first")
+    git(folder, "init", "--quiet", "--initial-branch", "main")
+    (folder / "README").write_text("a suite\n")
+    git(folder, "add", "README")
+    git(folder, "commit", "--quiet", "--message", "begin")
+    return folder
+
+
+def test_a_folder_holds_the_site_and_nothing_of_the_one_before(suite: Path) -> None:
+    (suite / "reports" / "site" / "gone.html").write_text("first")
+    assert corebound(suite, "--to", "public").returncode == 0
+    (suite / "reports" / "site" / "gone.html").unlink()
+    write_site(suite / "reports" / "site", "second")
+
+    done = corebound(suite, "--to", "public")
+
+    assert done.returncode == 0, done.stderr
+    assert nights(suite / "public") == {"second"}
+    assert not (suite / "public" / "gone.html").exists()
+    assert sorted(file.name for file in suite.glob(".public*")) == [".public.lock"]
+
+
+def test_a_link_is_turned_to_a_new_folder_and_the_old_one_removed(suite: Path) -> None:
+    (suite / "before").mkdir()
+    (suite / "public").symlink_to("before")
+
+    for night in ("second", "third"):
+        write_site(suite / "reports" / "site", night)
+        assert corebound(suite, "--to", "public").returncode == 0
+
+    assert (suite / "public").is_symlink()
+    assert nights(suite / "public") == {"third"}
+    assert len([one for one in suite.glob(".public.new-*") if one.is_dir()]) == 1
+
+
+def test_a_folder_of_something_else_is_left_alone(suite: Path) -> None:
+    (suite / "precious").mkdir()
+    (suite / "precious" / "thesis.txt").write_text("years of work")
+
+    done = corebound(suite, "--to", "precious")
+
+    assert done.returncode == 2
+    assert "no published site" in done.stderr
+    assert (suite / "precious" / "thesis.txt").read_text() == "years of work"
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_killed_at_any_moment_a_reader_finds_one_whole_site(suite: Path, linked: bool) -> None:
+    if linked:
+        (suite / "empty").mkdir()
+        (suite / "public").symlink_to("empty")
+    assert corebound(suite, "--to", "public").returncode == 0
+    # Each system call that changes a file is a moment; strace is not everywhere, so a
+    # tracer of our own ends the process at the n-th audit event of its kind.
+    killer = (
+        "import os, signal, sys\n"
+        "left = int(sys.argv.pop(1))\n"
+        "def hear(event, arguments):\n"
+        "    global left\n"
+        "    if event in {'open', 'os.mkdir', 'os.rename', 'os.symlink', 'os.remove',"
+        " 'os.rmdir', 'shutil.copyfile', 'shutil.rmtree', 'ctypes.call_function'}"
+        " and 'public' in str(arguments) + event.replace('ctypes', 'public'):\n"
+        "        left -= 1\n"
+        "        if left < 0:\n"
+        "            os.kill(os.getpid(), signal.SIGKILL)\n"
+        "from pathlib import Path\n"
+        "from corebound.publishing import folder, site\n"
+        "sys.addaudithook(hear)\n"
+        "folder.publish(site.opened(Path('reports/site'), 'now'), Path('public'))\n"
+    )
+    moments, killed = [*range(8), *range(20, 300, 30)], 0
+    for count, moment in enumerate(moments):
+        night = f"night {count}"
+        before = nights(suite / "public")
+        write_site(suite / "reports" / "site", night)
+
+        done = subprocess.run(
+            (sys.executable, "-c", killer, str(moment)),
+            cwd=suite, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+        assert done.returncode in {0, -signal.SIGKILL}, done.stderr
+        killed += done.returncode != 0
+        found = nights(suite / "public")
+        assert len(list((suite / "public").rglob("*.html"))) == PAGES + 1
+        assert found in ({night}, before), moment
+        if done.returncode == 0:
+            assert found == {night}
+    assert killed >= 8
+    # What was left behind is gone with the next one that ends well.
+    assert corebound(suite, "--to", "public").returncode == 0
+    left = [
+        one for one in suite.glob(".public.new-*") if one.resolve() != (suite / "public").resolve()
+    ]
+    assert left == []
+
+
+def test_readers_never_find_two_nights_at_once(suite: Path) -> None:
+    assert corebound(suite, "--to", "public").returncode == 0
+    write_site(suite / "reports" / "site", "second")
+    process = subprocess.Popen(
+        (sys.executable, "-c", PUBLISH), cwd=suite,
+    )  # fmt: skip
+    seen = set()
+    while process.poll() is None:
+        # One descriptor of the folder is one site, whatever takes its place meanwhile.
+        folder = os.open(suite / "public", os.O_RDONLY)
+        try:
+            index = os.open("index.html", os.O_RDONLY, dir_fd=folder)
+            seen.add(os.read(index, 100))
+            os.close(index)
+        except FileNotFoundError:
+            pass  # the old folder, opened before and removed since
+        finally:
+            os.close(folder)
+        time.sleep(0.002)
+
+    assert seen <= {b"first", b"second"}
+    assert nights(suite / "public") == {"second"}
+
+
+def test_a_branch_gets_a_commit_a_night_and_the_checkout_stays_as_it_is(suite: Path) -> None:
+    corebound(suite, "--branch", "gh-pages")
+    write_site(suite / "reports" / "site", "second")
+
+    done = corebound(suite, "--branch", "gh-pages")
+    again = corebound(suite, "--branch", "gh-pages")
+
+    assert done.returncode == 0, done.stderr
+    assert git(suite, "rev-list", "--count", "gh-pages").strip() == "2"
+    assert git(suite, "show", "gh-pages:index.html") == "second"
+    assert ".nojekyll" in git(suite, "ls-tree", "--name-only", "gh-pages").split()
+    assert "it was there already" in again.stdout
+    assert git(suite, "status", "--porcelain", "--untracked-files=no") == ""
+    assert git(suite, "branch", "--show-current").strip() == "main"
+
+
+def test_a_squashed_branch_is_one_commit_and_keeps_its_cname(suite: Path) -> None:
+    corebound(suite, "--branch", "gh-pages")
+    git(suite, "worktree", "add", "--quiet", "aside", "gh-pages")
+    (suite / "aside" / "CNAME").write_text("speed.example.org\n")
+    git(suite / "aside", "add", "CNAME")
+    git(suite / "aside", "commit", "--quiet", "--message", "name it")
+    refused = corebound(suite, "--branch", "gh-pages")
+    git(suite, "worktree", "remove", "aside")
+
+    done = corebound(suite, "--branch", "gh-pages", "--squash")
+
+    assert refused.returncode == 2
+    assert "checked out" in refused.stderr
+    assert done.returncode == 0, done.stderr
+    assert git(suite, "rev-list", "--count", "gh-pages").strip() == "1"
+    assert git(suite, "show", "gh-pages:CNAME") == "speed.example.org\n"
+
+
+def test_a_push_goes_on_from_what_the_remote_has_and_loses_nothing(
+    suite: Path, tmp_path: Path
+) -> None:
+    git(tmp_path, "init", "--quiet", "--bare", "remote")
+    git(suite, "remote", "add", "origin", str(tmp_path / "remote"))
+    assert corebound(suite, "--branch", "gh-pages", "--push", "origin").returncode == 0
+    # As a fresh clone of continuous integration: it has no such branch.
+    git(suite, "branch", "-D", "gh-pages")
+    write_site(suite / "reports" / "site", "second")
+
+    done = corebound(suite, "--branch", "gh-pages", "--push", "origin")
+
+    assert done.returncode == 0, done.stderr
+    assert git(tmp_path / "remote", "rev-list", "--count", "gh-pages").strip() == "2"
+    assert git(tmp_path / "remote", "show", "gh-pages:index.html") == "second"
+
+
+def test_a_push_that_is_refused_leaves_both_branches_as_they_were(
+    suite: Path, tmp_path: Path
+) -> None:
+    git(tmp_path, "init", "--quiet", "--bare", "remote")
+    git(suite, "remote", "add", "origin", str(tmp_path / "remote"))
+    corebound(suite, "--branch", "gh-pages", "--push", "origin")
+    before = git(suite, "rev-parse", "gh-pages")
+    hook = tmp_path / "remote" / "hooks" / "pre-receive"
+    hook.write_text("#!/bin/sh\necho 'no room' >&2\nexit 1\n")
+    hook.chmod(0o755)
+    write_site(suite / "reports" / "site", "second")
+
+    done = corebound(suite, "--branch", "gh-pages", "--push", "origin")
+
+    assert done.returncode == 4
+    assert "no room" in done.stderr
+    assert git(suite, "rev-parse", "gh-pages") == before
+    assert git(tmp_path / "remote", "rev-parse", "gh-pages") == before
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "not clear where to"),
+        (("--to", "a", "--branch", "b"), "not clear where to"),
+        (("--to", "a", "--squash"), "for a branch"),
+        (("--to", "reports/site"), "the site itself"),
+        (("--to", "a", "--site", "nowhere"), "no site here"),
+        (("--branch", "a..b"), "no name of a branch"),
+        (("--branch", "gh-pages", "--push", "nowhere"), "no remote"),
+        (("--branch", "gh-pages", "--repo", "/"), "no git repository"),
+    ],
+)
+def test_bad_input_is_an_error_for_people(suite: Path, words: tuple[str, ...], told: str) -> None:
+    done = corebound(suite, *words)
+
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr

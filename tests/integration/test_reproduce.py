@@ -1,0 +1,160 @@
+"""A recorded figure is measured again as it was: commit, environment, cell and seed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corebound.store import codec, jsonl
+from toy_repository import git
+
+SCENARIO = """\
+schema: 1
+name: counting
+title: Counting
+question: How long does it take to count?
+workload: steps:setup
+environment: host
+matrix: {parameters: {size: [1, 2]}}
+measure:
+  iterations: 12
+  margin: 0.9
+  warmup: {iterations: 2}
+  relaunch_disturbed: 0
+  launches: {min: 3, max: 3}
+"""
+STEPS = "def setup(*, size):\n    return lambda: sum(range(20_000 * size))\n"
+
+
+def corebound(suite: Path, *words: str) -> tuple[int, str, str]:
+    done = subprocess.run(
+        (sys.executable, "-m", "corebound", *words),
+        cwd=suite, env={**os.environ, "TMPDIR": str(suite / "tmp")},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A suite with one run; its second commit counts ten times as far."""
+    made = tmp_path_factory.mktemp("suite")
+    (made / "scenarios").mkdir()
+    (made / "tmp").mkdir()
+    (made / "scenarios" / "counting.yaml").write_text(SCENARIO)
+    (made / "scenarios" / "steps.py").write_text(STEPS)
+    (made / ".gitignore").write_text("reports/\ntmp/\n__pycache__/\n")
+    git(made, "init", "--quiet", "--initial-branch", "main")
+    git(made, "add", "--all")
+    git(made, "commit", "--quiet", "--message", "count")
+    code, _, err = corebound(made, "run", "scenarios", "--seed", "5", "--json")
+    assert code == 0, err
+    (made / "scenarios" / "steps.py").write_text(STEPS.replace("20_000", "200_000"))
+    git(made, "commit", "--quiet", "--all", "--message", "count farther")
+    return made
+
+
+def the_run(suite: Path) -> jsonl.Stored:
+    (file,) = jsonl.files(suite / "reports" / "records")
+    return jsonl.read(file)
+
+
+def test_it_runs_the_same_code_with_the_same_seed_though_another_commit_is_checked_out(
+    suite: Path,
+) -> None:
+    before = the_run(suite)
+
+    code, out, err = corebound(suite, "reproduce", f"{before.run.id}:size=1", "--json")
+
+    told: dict[str, Any] = json.loads(out or "{}")
+    assert told, err
+    # Ten times as long is what the commit that is checked out would take.
+    assert told["slowdown_ratio"] < 4
+    assert (told["cell"], told["seed"]) == ("counting[size=1]", 5)
+    assert told["launches"] == [3, 3]
+    assert code == (1 if told["holds"] is False else 0)
+    again = jsonl.read(suite / told["records"][1])
+    assert again.run.commit == before.run.commit
+    assert {launch.cell.key for launch in again.launches} == {"size=1"}
+    # It is no night.
+    assert the_run(suite) == before
+
+
+def test_a_figure_that_does_not_hold_is_an_exit_code(suite: Path, tmp_path: Path) -> None:
+    before = the_run(suite)
+    lines = before.file.read_bytes().splitlines(keepends=True)
+    # A record that says the launches took a tenth of what they did.
+    shorter = [
+        replace(
+            launch,
+            workers=tuple(
+                replace(one, wall_ns=tuple(wall_ns // 10 for wall_ns in one.wall_ns))
+                for one in launch.workers
+            ),
+        )
+        for launch in before.launches
+    ]
+    changed = [lines[0], *map(codec.encode, shorter)]
+    file = tmp_path / "told.jsonl"
+    file.write_bytes(b"".join(changed))
+
+    code, out, err = corebound(suite, "reproduce", f"{file}:counting[size=2]")
+
+    assert code == 1, err
+    assert "does not hold: slower" in out
+
+
+def test_another_host_is_refused_and_named(suite: Path, tmp_path: Path) -> None:
+    before = the_run(suite)
+    file = tmp_path / "elsewhere.jsonl"
+    text = before.file.read_text().replace(before.run.host.id, "0123456789ab")
+    file.write_text(text.replace(before.run.corebound, "0.0.0-other", 1))
+
+    code, _, err = corebound(suite, "reproduce", str(file), "--cell", "size=1")
+
+    assert code == 3
+    said = " ".join(err.split())
+    assert "0123456789ab" in said
+    assert "0.0.0-other" in said
+
+
+def test_another_environment_is_refused_and_what_differs_is_named(
+    suite: Path, tmp_path: Path
+) -> None:
+    before = the_run(suite)
+    (lock,) = before.run.environments
+    package = next(one for one in lock.packages if one.startswith("numpy=="))
+    file = tmp_path / "before.jsonl"
+    file.write_text(before.file.read_text().replace(package, "numpy==1.0"))
+
+    code, _, err = corebound(suite, "reproduce", str(file), "--cell", "size=1")
+
+    assert code == 3
+    said = " ".join(err.split())
+    assert f"+{package}" in said
+    assert "−numpy==1.0" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("nowhere",), "no run of the records"),
+        (("RUN",), "2 cells with a figure"),
+        (("RUN:size=9",), "0 cells with a figure"),
+    ],
+)
+def test_bad_input_is_an_error_for_people(suite: Path, words: tuple[str, ...], told: str) -> None:
+    name = the_run(suite).run.id
+
+    code, _, err = corebound(suite, "reproduce", *(word.replace("RUN", name) for word in words))
+
+    assert code == 2
+    assert told in " ".join(err.split())

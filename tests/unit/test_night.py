@@ -1,0 +1,158 @@
+"""What a night is: steps in order, a journal that survives, a summary of few lines."""
+
+from __future__ import annotations
+
+import os
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corebound.nightly import night, steps
+from corebound.nightly.journal import NAME, begin, unfinished
+from corebound.nightly.night import Failure, Outcome
+from corebound.nightly.steps import Step
+from corebound.nightly.summary import Summary, document, text
+
+NOW = datetime(2026, 3, 14, 2, 17, 3, tzinfo=UTC)
+ALARM: dict[str, Any] = {
+    "alarm": True,
+    "title": "Parsing a large file",
+    "cell": "threads=1",
+    "ratio": 1.05,
+    "interval": [1.041, 1.062],
+    "last_good": {"at": "2026-03-13", "commit": "9be1f0aa17c0", "subject": "before"},
+    "first_bad": {"at": "2026-03-14", "commit": "4f0c2a91d3ff", "subject": "look\x1b twice"},
+    "link": "https://speed.example.org/history/a.html",
+}
+
+
+def a_step(name: str, code: int = 0, *, fine: frozenset[int] = frozenset({0})) -> Step:
+    program = f"import sys; print('out'); print('why', file=sys.stderr); sys.exit({code})"
+    return Step(name=name, command=(sys.executable, "-S", "-c", program), fine=fine)
+
+
+def a_summary(outcome: Outcome, *alarms: dict[str, Any]) -> Summary:
+    told = {"changes": [*alarms, {**ALARM, "alarm": False, "title": "no news"}], "failing": []}
+    return Summary(
+        night="20260314T021703Z", host="box-7", project="shop", outcome=outcome,
+        regressions=told, site="https://speed.example.org", partial=False,
+    )  # fmt: skip
+
+
+def carry_on(folder: Path, *every: Step, go_on: bool = False) -> tuple[Outcome, list[str]]:
+    journal = (unfinished(folder, ("asked",), NOW) if go_on else None) or begin(
+        folder, ("asked",), NOW
+    )
+    said: list[str] = []
+    with night.alone(folder, patience_s=0.0) as held:
+        outcome = night.carry_on(
+            every, journal, held=held, now=lambda: "2026-03-14T02:17:03Z", said=said.append
+        )
+    return outcome, said
+
+
+def test_a_step_that_fails_ends_the_night_and_its_log_says_why(tmp_path: Path) -> None:
+    outcome, said = carry_on(tmp_path, a_step("one"), a_step("two", 3), a_step("three"))
+
+    assert said == ["one …", "two …"]
+    assert outcome.failure is not None
+    assert (outcome.failure.step, outcome.failure.tail[-1]) == ("two", "why")
+    assert outcome.exit_code == 3
+
+
+def test_an_exit_code_that_a_step_may_have_is_told_and_the_night_goes_on(tmp_path: Path) -> None:
+    outcome, said = carry_on(tmp_path, a_step("one", 4, fine=frozenset({0, 4})), a_step("two"))
+
+    assert said == ["one …", "two …"]
+    assert (outcome.failure, outcome.exit_code) == (None, 4)
+
+
+def test_a_program_that_is_not_there_is_a_step_that_failed(tmp_path: Path) -> None:
+    outcome, _ = carry_on(tmp_path, Step(name="one", command=("/no/such/program",)))
+
+    assert outcome.failure is not None
+    assert "No such file" in outcome.failure.tail[-1]
+    assert outcome.exit_code == 4
+
+
+def test_what_is_done_once_is_not_done_again_by_a_night_that_goes_on(tmp_path: Path) -> None:
+    once = Step(name="one", command=a_step("one").command, once=True)
+    carry_on(tmp_path, once, a_step("two"), a_step("three", 2))
+
+    outcome, said = carry_on(tmp_path, once, a_step("two"), a_step("three"), go_on=True)
+
+    assert said == ["two …", "three …"]
+    assert outcome.codes == {"one": 0, "two": 0, "three": 0}
+
+
+def test_a_journal_torn_anywhere_is_read_and_written_on(tmp_path: Path) -> None:
+    carry_on(tmp_path, a_step("one"), a_step("two", 2))
+    (file,) = tmp_path.glob(f"*/{NAME}")
+    whole = file.read_bytes()
+
+    for length in range(len(whole)):
+        file.write_bytes(whole[:length])
+        found = unfinished(tmp_path, ("asked",), NOW)
+        # Without its first line it is nobody's night.
+        assert (found is None) == (length < whole.index(b"\n")), length
+        if found is not None:
+            found.ended("late", 0, "2026-03-14T02:17:03Z")
+            again = unfinished(tmp_path, ("asked",), NOW)
+            assert again is not None
+            assert again.codes["late"] == 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "later", "over"),
+    [
+        (("another",), timedelta(0), False),
+        (("asked",), timedelta(hours=13), False),
+        (("asked",), timedelta(0), True),
+    ],
+)
+def test_a_night_that_is_over_long_past_or_another_is_not_gone_on_with(
+    tmp_path: Path, asked: tuple[str, ...], later: timedelta, over: bool
+) -> None:
+    journal = begin(tmp_path, ("asked",), NOW)
+    if over:
+        journal.over(0, "2026-03-14T02:17:03Z")
+
+    assert unfinished(tmp_path, asked, NOW + later) is None
+    assert begin(tmp_path, ("asked",), NOW).folder != journal.folder
+
+
+def test_the_log_of_a_step_begins_with_the_command_to_repeat_it(tmp_path: Path) -> None:
+    step = a_step("one")
+
+    steps.carry_out(step, tmp_path, held=os.open(os.devnull, os.O_RDONLY))
+
+    assert step.log(tmp_path).read_text().splitlines()[0].startswith(f"$ {sys.executable} -S -c")
+    assert step.out(tmp_path).read_text() == "out\n"
+
+
+def test_a_summary_says_what_became_slower_by_which_commit_and_nothing_else() -> None:
+    told = a_summary(Outcome(codes={"run": 0, "regressions": 1}, failure=None), ALARM)
+
+    assert text(told).splitlines() == [
+        "shop on box-7, night of 20260314T021703Z: 1 new regression",
+        "▼ Parsing a large file [threads=1]: 1.05× the time (1.041–1.062, 95 %)",
+        "  commit 4f0c2a91d3 look  twice (9be1f0aa17..4f0c2a91d3)",
+        "  https://speed.example.org/history/a.html",
+        "https://speed.example.org",
+    ]
+    assert document(told)["status"] == "regression"
+    assert [one["title"] for one in document(told)["regressions"]] == ["Parsing a large file"]
+
+
+def test_a_summary_of_a_failed_night_names_the_step_and_its_last_words() -> None:
+    failure = Failure(step="report", code=4, log=Path("a/report.log"), tail=("no room",))
+    told = a_summary(Outcome(codes={"run": 0, "report": 4}, failure=failure))
+
+    lines = text(told).splitlines()
+
+    assert lines[0].endswith("FAILED at `report`")
+    assert lines[-1] == "  no room"
+    assert document(told)["failed"] == {"step": "report", "code": 4}
