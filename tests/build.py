@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any
 
+from corebound.model.calibration import CALIBRATION_SCHEMA, Calibration, Noise
 from corebound.model.plan import Binding, Cell, Command, Placement, Slot, Threads
 from corebound.model.record import (
     SCHEMA,
@@ -479,3 +480,32 @@ def a_series(figures: Sequence[float | None], **changes: Any) -> Series:
         points=tuple(a_point(figure, day=day) for day, figure in enumerate(figures)),
     )
     return replace(series, **changes)
+
+
+def a_calibration(**changes: Any) -> Calibration:
+    """Two copies of a cell that varied by 2 % a pair, over thirty pairs."""
+    made = Calibration(
+        schema=CALIBRATION_SCHEMA,
+        run="c1",
+        at="2026-01-01T00:00:00Z",
+        host="a-host",
+        host_name="a-host",
+        kernel="6.1.0",
+        environment="host",
+        lock="",
+        scenario="a-scenario",
+        sha256="",
+        profile=None,
+        cell="binding=none",
+        blocks=30,
+        pair_spread_ratio=0.02,
+        launch_spread_ratio=0.015,
+        speedup_ratio=1.0,
+        interval=(0.99, 1.01),
+        verdict="equivalent",
+        noise=(
+            Noise(launches=6, floor_ratio=0.021, false_alarm_rate=0.03, detectable_ratio=0.04),
+            Noise(launches=30, floor_ratio=0.007, false_alarm_rate=0.0, detectable_ratio=None),
+        ),
+    )
+    return replace(made, **changes)

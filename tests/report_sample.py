@@ -418,8 +418,25 @@ def _served(cell: Cell, block: int, position: int, noise: random.Random) -> Laun
         ),
         cpu_ns=round(160 * cpu_ms * 1e6),
     )
+    whole_ms = round(served.answered.duration_ns / 1e6)
     workers = tuple(
-        replace(a_worker(slot=slot, threads_used=2), wall_ns=(), cpu_ns=()) for slot in range(2)
+        replace(
+            a_worker(
+                slot=slot,
+                threads_used=2,
+                threads=(
+                    a_thread(
+                        tid=100 + slot,
+                        stays=_wandering(slot, whole_ms, bound=values["binding"] != "none"),
+                        run_ns=served.cpu_ns // 2,
+                        migrations=0 if values["binding"] != "none" else whole_ms // 700,
+                    ),
+                ),
+            ),
+            wall_ns=(),
+            cpu_ns=(),
+        )
+        for slot in range(2)
     )
     slot = a_placement(cpus=(0, 1), bound=False).slots[0]
     placement = replace(a_placement(cpus=(0, 1), bound=False), slots=(slot, slot))
@@ -433,6 +450,20 @@ def _served(cell: Cell, block: int, position: int, noise: random.Random) -> Laun
             placement=placement,
         ),
         served=served,
+        counters=Counters(
+            source="proc", unavailable={"hardware counters": "not supported by this host"}
+        ),
+    )
+
+
+def _wandering(slot: int, whole_ms: int, *, bound: bool) -> tuple[tuple[int, int, int], ...]:
+    """Where a worker of one thread was: on a CPU of its own, or on either in turn."""
+    if bound:
+        return ((slot, 0, whole_ms),)
+    pace_ms = 700 + 200 * slot
+    return tuple(
+        (begin // pace_ms % 2, begin, min(begin + pace_ms, whole_ms))
+        for begin in range(0, whole_ms, pace_ms)
     )
 
 

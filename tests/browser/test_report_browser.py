@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import shutil
 from collections.abc import Iterator
 from ctypes.util import find_library
@@ -41,6 +42,7 @@ PAGES = (
     "index.html",
     "scenario/resnet50-inference.html",
     "operators.html",
+    "claims.html",
     "empty/index.html",
     "past/index.html",
     "past/scenario/resnet50-inference.html",
@@ -143,7 +145,7 @@ def test_a_page_is_whole_without_javascript(chromium: Browser, made: Path) -> No
     assert "faster" in page.locator(".verdict").inner_text()
     assert page.locator(".forest tbody tr").count() == 15
     assert page.locator(".strip svg").count() == 3
-    assert page.locator("script").count() == 0
+    assert page.locator("button").count() == 0
     page.context.close()
 
 
@@ -223,5 +225,122 @@ def test_a_page_stays_light(made: Path) -> None:
     styles = (made / "assets/site.css").read_bytes()
     scenario = (made / PAGES[1]).read_bytes()
 
-    assert len(styles) < 20_000
-    assert len(gzip.compress(scenario + styles)) < 120_000
+    scripts = (made / "assets/site.js").read_bytes()
+    loaded = re.findall(rb'(?:src|href)="[^"]*assets/([^"]*)"', scenario)
+
+    assert loaded == [b"site.css", b"site.js"]
+    assert len(styles) < 25_000
+    assert len(gzip.compress(scenario + styles + scripts)) < 120_000
+
+
+def test_a_history_zooms_by_keyboard_and_loads_for_it_only_then(
+    chromium: Browser, made: Path
+) -> None:
+    page = opened(chromium, made / "past/scenario/resnet50-inference.html", scripts=True)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    assert "uplot" not in page.content()
+
+    page.get_by_role("button", name="Zoom On bench-01").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".zoomed canvas")
+    page.get_by_role("button", name="Closer").press("Enter")
+    page.locator(".zoomed [tabindex]").press("ArrowLeft")
+    page.wait_for_function("document.querySelector('.reading').textContent.includes('commit')")
+
+    assert "2026-03-14" in page.locator(".reading").inner_text()
+    assert sorted(Path(url).name for url in asked) == [
+        "resnet50-inference.history.js",
+        "uplot-1.6.32.css",
+        "uplot-1.6.32.js",
+    ]
+    assert said == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1280
+    page.get_by_role("button", name="Zoom On bench-01").press("Enter")
+    assert page.locator(".zoomed").count() == 0
+    assert page.locator("#history > figure .frame").is_visible()
+    page.context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_zoomed_history_has_no_fault_that_axe_knows(
+    chromium: Browser, made: Path, scheme: Scheme
+) -> None:
+    file = made / "past/scenario/resnet50-inference.html"
+    page = opened(chromium, file, scheme=scheme, scripts=True, bypass=True)
+    page.get_by_role("button", name="Zoom On bench-01").click()
+    page.wait_for_selector(".zoomed canvas")
+
+    found = Axe().run(page, options={"preload": False})
+
+    assert found.violations_count == 0, found.generate_report()
+    page.context.close()
+
+
+def test_a_table_sorts_by_keyboard_both_ways_and_back(chromium: Browser, made: Path) -> None:
+    page = opened(chromium, made / PAGES[1], scripts=True)
+    head = page.locator("#cells th", has_text="p99")
+    column = "[...document.querySelectorAll('#cells tbody td:nth-child(5)')].map(c => c.innerText)"
+    before = page.evaluate(column)
+
+    def figures() -> list[float]:
+        told = [text.split()[0].replace(",", "") for text in page.evaluate(column)]
+        return [float(text) for text in told if text != "–"]
+
+    head.get_by_role("button").press("Enter")
+    assert head.get_attribute("aria-sort") == "descending"
+    assert figures() == sorted(figures(), reverse=True)
+    assert page.evaluate(column)[-1] == "–"
+    head.get_by_role("button").press("Enter")
+    assert head.get_attribute("aria-sort") == "ascending"
+    assert figures() == sorted(figures())
+    head.get_by_role("button").press("Enter")
+    assert head.get_attribute("aria-sort") is None
+    assert page.evaluate(column) == before
+    page.context.close()
+
+
+@pytest.mark.parametrize("name", ["history.html", "index.html"])
+def test_a_change_shows_all_it_says_on_a_phone(chromium: Browser, made: Path, name: str) -> None:
+    page = opened(chromium, made / "past" / name, width=390, scripts=True)
+
+    hidden = page.evaluate(
+        """() => [...document.querySelectorAll('.stack')]
+            .filter(one => one.parentNode.scrollWidth > one.parentNode.clientWidth).length"""
+    )
+
+    assert hidden == 0
+    page.context.close()
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_changes_under_a_small_chart_are_seen_whole(
+    chromium: Browser, made: Path, width: int
+) -> None:
+    file = made / "past/history/io.Read.time_read-b69fd9f5.html"
+    page = opened(chromium, file, width=width, scripts=True)
+
+    hidden = page.evaluate(
+        """() => [...document.querySelectorAll('figure .scroll')]
+            .filter(one => one.scrollWidth > one.clientWidth).length"""
+    )
+
+    assert hidden == 0
+    page.context.close()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_prints_light_and_without_what_is_to_be_pressed(
+    chromium: Browser, made: Path, name: str
+) -> None:
+    page = opened(chromium, made / name, scheme="dark", scripts=True)
+
+    page.emulate_media(media="print")
+
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert ground == "rgb(253, 253, 251)"
+    assert not page.locator(".theme").is_visible()
+    assert page.locator(".zoom:visible, .moves:visible").count() == 0
+    page.context.close()

@@ -153,7 +153,7 @@ def test_markup_in_names_is_text_on_the_page(tmp_path: Path) -> None:
 
     made = dict(pages([], now="2026-01-02T03:04:05+00:00", profiles=profiles))
 
-    assert "<script" not in made["operators.html"]
+    assert "<script>" not in made["operators.html"]
     assert "<img" not in made["operators.html"]
     assert "&lt;script&gt;alert(1)" in made["operators.html"]
 

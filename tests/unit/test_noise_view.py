@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+import build
 from build import a_launch, a_run, a_scenario, a_worker
-from corebound.model.calibration import CALIBRATION_SCHEMA, Calibration, Noise
+from corebound.model.calibration import Calibration
 from corebound.model.record import EnvironmentLock
 from corebound.planning.expand import expand
 from corebound.report.view.noise import calibration_for, noise_words
@@ -23,31 +24,14 @@ SOURCE = RUN.scenarios[0]
 
 
 def a_calibration(**changes: Any) -> Calibration:
-    made = Calibration(
-        schema=CALIBRATION_SCHEMA,
-        run="c1",
-        at="2026-01-01T00:00:00Z",
-        host=RUN.host.id,
-        host_name="a-host",
-        kernel="6.1.0",
-        environment="host",
-        lock=lock_digest(RUN.environments, "host"),
-        scenario=SCENARIO.name,
-        sha256=SOURCE.sha256,
-        profile=None,
-        cell="binding=none",
-        blocks=30,
-        pair_spread_ratio=0.02,
-        launch_spread_ratio=0.015,
-        speedup_ratio=1.0,
-        interval=(0.99, 1.01),
-        verdict="equivalent",
-        noise=(
-            Noise(launches=6, floor_ratio=0.021, false_alarm_rate=0.03, detectable_ratio=0.04),
-            Noise(launches=30, floor_ratio=0.007, false_alarm_rate=0.0, detectable_ratio=None),
-        ),
-    )
-    return replace(made, **changes)
+    """Of the scenario and the run above."""
+    same = {
+        "host": RUN.host.id,
+        "lock": lock_digest(RUN.environments, "host"),
+        "scenario": SCENARIO.name,
+        "sha256": SOURCE.sha256,
+    }
+    return build.a_calibration(**{**same, **changes})
 
 
 def test_the_latest_of_the_same_is_chosen() -> None:

@@ -10,13 +10,15 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from build import a_launch, a_machine, a_run, a_scenario, a_worker
+from build import a_calibration, a_launch, a_machine, a_run, a_scenario, a_worker
 from corebound.cli.app import app
 from corebound.errors import InputError
 from corebound.model.record import Commit, Launch, Run
 from corebound.planning.expand import expand
+from corebound.report.view.compare_page import compare_page
 from corebound.report.view.comparing import CAVEAT, compare_runs, latest_comparisons
-from corebound.store import codec, jsonl
+from corebound.stats.calibrated import lock_digest
+from corebound.store import calibrations, codec, jsonl
 
 SCENARIO = a_scenario(name="matmul", measure={"launches": {"min": 6, "max": 6}})
 CELLS = expand(SCENARIO, "matmul.yaml", None)
@@ -190,3 +192,30 @@ def test_a_file_names_its_run(tmp_path: Path) -> None:
     )
 
     assert result.exit_code == 0
+
+
+def test_the_noise_floor_stands_beside_the_comparison_in_words_and_on_its_page(
+    tmp_path: Path,
+) -> None:
+    before, after = a_record(1), a_record(2, slower=1.1)
+    folder = kept(tmp_path / "records", before, after)
+    source = after[0].scenarios[0]
+    calibration = a_calibration(
+        host=after[0].host.id,
+        scenario="matmul",
+        sha256=source.sha256,
+        lock=lock_digest(after[0].environments, "host"),
+    )
+    calibrations.keep(calibration, folder)
+
+    said = [
+        CliRunner().invoke(app, ["compare", "run01", "run02", "--records", str(folder), *form])
+        for form in ((), ("--format", "md"), ("--json",))
+    ]
+
+    words = "matmul: Noise floor ±2.1 % with 6 launches of each"
+    assert all(words in one.stdout for one in said)
+    page = compare_page(
+        compare_runs(before, after), now="2026-03-03T00:00:00Z", calibrations=[calibration]
+    )
+    assert words in "".join(piece.text for piece in page.hero.support)

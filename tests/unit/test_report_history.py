@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 import re
 import xml.etree.ElementTree as ET
@@ -24,6 +25,7 @@ from corebound.report.view.history import HistoryPanel, history_panel
 from corebound.report.view.night import night
 from corebound.report.view.triage import triage_page
 from corebound.report.view.words import plain
+from corebound.report.view.zoom import points_script
 from report_sample import NOW
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
@@ -210,7 +212,7 @@ def test_the_night_names_what_got_slower_first_and_what_failed() -> None:
 
     assert tonight is not None
     assert plain(tonight.verdict) == "1 cell got slower, 1 faster."
-    assert [row.size.sign for row in tonight.changed] == ["▼", "▲"]
+    assert [row.head.size.sign for row in tonight.changed] == ["▼", "▲"]
     assert [row.reason for row in tonight.failed] == ["out of memory"]
 
 
@@ -233,7 +235,11 @@ def test_open_regressions_come_before_accepted_ones_and_then_by_size() -> None:
 
     page = triage_page(known_of(*series, statuses={largest: "accepted"}), now=NOW)
 
-    assert [row.label.name for row in page.regressions] == ["c=1.2", "c=1.1", "c=1.3"]
+    assert [each.label.name for row in page.regressions for each in row.rows] == [
+        "c=1.2",
+        "c=1.1",
+        "c=1.3",
+    ]
     assert plain(page.hero.verdict) == "2 regressions are open."
 
 
@@ -280,3 +286,62 @@ def test_dates_lie_on_their_axis_and_are_few(low: float, span: float) -> None:
 
     assert 1 <= len(ticks) <= 6
     assert all(low <= at <= low + span for at, _ in ticks)
+
+
+def test_cells_that_changed_in_one_range_of_commits_are_one_row() -> None:
+    series = [stepped(ratio, cell=f"c={ratio}") for ratio in (1.1, 1.3, 1.2)]
+    elsewhere = stepped(1.2, cell="c=1.1", host="other", host_name="other")
+    faster = stepped(0.8, cell="c=0.8")
+
+    page = triage_page(known_of(*series, elsewhere, faster), now=NOW)
+
+    group, alone = sorted(page.regressions, key=lambda one: -len(one.rows))
+    assert group.cells == "3 cells"
+    assert [row.label.name for row in group.rows] == ["c=1.3", "c=1.2", "c=1.1"]
+    assert re.fullmatch(r"\d+\.\d to \d+\.\d % slower", group.head.size.word)
+    assert (alone.cells, alone.head.where) == ("", "other")
+    assert len(page.improvements) == 1
+
+
+def test_changes_of_different_nights_stay_apart() -> None:
+    page = triage_page(known_of(stepped(cell="c=1", at=20), stepped(cell="c=2", at=45)), now=NOW)
+
+    assert [one.cells for one in page.regressions] == ["", ""]
+
+
+def test_every_id_of_a_group_is_on_the_page_for_who_accepts_it() -> None:
+    series = [stepped(1.2, cell=f"c={number}", project="p") for number in range(3)]
+    known = known_of(*series)
+
+    made = dict(site.files([], now=NOW, series=series))["history.html"]
+
+    assert all(f'id="change-{one.id}"' in made and f">{one.id}<" in made for one in known.changes)
+
+
+def test_the_points_of_a_zoom_are_those_of_the_series() -> None:
+    series = a_series([1.0, None, 3.0])
+
+    script = points_script([series])
+
+    kept = json.loads(script.removeprefix("corebound.keep(").removesuffix(");\n"))
+    (points,) = kept.values()
+    assert points["y"] == [1, None, 3]
+    # Days, in minutes, each since the one before.
+    assert points["t"][1:] == [1440, 1440]
+
+
+def test_the_runs_that_are_compared_are_marked_by_word_and_line() -> None:
+    series = stepped()
+    moments = [series.points[at].at for at in (10, 50)]
+
+    panel = history_panel(
+        (series,),
+        known_of(series),
+        title="a chart",
+        root="",
+        compared=list(zip(moments, ("before", "after"), strict=True)),
+    )
+
+    assert {"before", "after"} <= {mark.text for mark in panel.marks}
+    (lines,) = re.findall(r'class="one" d="([^"]*)"', history_svg(panel.chart))
+    assert lines.count("M") == 2

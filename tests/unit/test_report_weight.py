@@ -14,7 +14,7 @@ from corebound.report.site import files
 from corebound.report.view.benchmark import benchmark_page
 from corebound.report.view.chronicle import Chronicle
 from corebound.report.view.history import history_panel
-from report_sample import NOW
+from report_sample import NOW, a_past, a_sample
 
 NIGHTS = 40
 
@@ -75,3 +75,20 @@ def test_a_scenario_of_two_cells_and_1000_nights_draws_little() -> None:
     panel = history_panel(series, known, title="two", root="../")
 
     assert weight(history_svg(panel.chart)) < 20_000
+
+
+def test_a_scenario_page_with_a_long_history_is_under_120_kb() -> None:
+    past = tuple(
+        replace(noisy(1_000, seed), **{name: getattr(one, name) for name in _NAMED})
+        for seed, one in enumerate(a_past())
+        if one.project is None
+    )
+
+    made = dict(files([a_sample()], now=NOW, series=past))
+
+    page = made["scenario/resnet50-inference.html"]
+    assert 'id="history"' in page
+    assert weight(page) < 120_000
+
+
+_NAMED = ("host", "host_name", "scenario", "title", "cell")

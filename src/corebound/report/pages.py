@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from corebound.model.record import ImportedProfile, Launch, Run
 from corebound.model.series import Series
 from corebound.report.render import Renderer
 from corebound.report.view.addresses import benchmark_file, benchmark_slug
-from corebound.report.view.benchmark import benchmark_page, benchmarks_of
+from corebound.report.view.benchmark import benchmark_page, benchmarks_of, charted
 from corebound.report.view.chronicle import Chronicle, chronicle
 from corebound.report.view.claims import claims_page
 from corebound.report.view.compare_page import compare_page, comparison_links
@@ -32,6 +33,8 @@ from corebound.report.view.run_page import run_page
 from corebound.report.view.scenario import scenario_page
 from corebound.report.view.study import Study, latest_studies
 from corebound.report.view.triage import triage_page
+from corebound.report.view.zoom import points_script
+from corebound.stats.change_points import Memory
 from corebound.store import jsonl
 
 Record = tuple[Run, tuple[Launch, ...]]
@@ -51,6 +54,8 @@ class Inputs:
             path from the site's top.
         calibrations: The noise of hosts, for the verdicts.
         raw: Whether the records themselves are in the site.
+        memory: Steps that were found before; what is found now is added.
+        sources: For each imported project a hash of all that its series are read from.
     """
 
     records: Sequence[Record]
@@ -61,19 +66,34 @@ class Inputs:
     traces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     calibrations: Sequence[Calibration] = ()
     raw: bool = False
+    memory: Memory | None = None
+    sources: Mapping[str, str] = field(default_factory=dict)
 
 
-def pages(inputs: Inputs, renderer: Renderer) -> Iterator[tuple[str, str]]:
+Holds = Callable[[str, str], bool]
+
+
+def _nothing(_path: str, _key: str) -> bool:
+    return False
+
+
+def pages(inputs: Inputs, renderer: Renderer, holds: Holds = _nothing) -> Iterator[tuple[str, str]]:
     """Every page and data file as (path within the site, text), the overview last.
 
     The overview comes last so that what it links to is there before it.
+
+    Args:
+        inputs: What is known.
+        renderer: With the templates.
+        holds: Whether the site has a file as it follows from all that this key is a hash
+            of; then it is not made.
     """
     studies = latest_studies(inputs.records)
-    known = chronicle(inputs.series, studies, inputs.statuses)
+    known = chronicle(inputs.series, studies, inputs.statuses, memory=inputs.memory)
     yield from _scenarios(studies, inputs, known, renderer)
-    yield from _benchmarks(inputs, known, renderer)
+    yield from _benchmarks(inputs, known, renderer, holds)
     compared = latest_comparisons(inputs.records)
-    yield from _runs(inputs, compared, renderer)
+    yield from _runs(inputs, compared, known, renderer)
     linked: list[tuple[str, str]] = []
     for name, words, text in _about_all(studies, inputs, known, compared, renderer):
         yield name, text
@@ -86,7 +106,12 @@ def pages(inputs: Inputs, renderer: Renderer) -> Iterator[tuple[str, str]]:
         renderer.page(
             "overview",
             overview_page(
-                studies, now=inputs.now, pages=linked, known=known, records=inputs.records
+                studies,
+                now=inputs.now,
+                pages=linked,
+                known=known,
+                records=inputs.records,
+                calibrations=inputs.calibrations,
             ),
         ),
     )
@@ -112,18 +137,46 @@ def _scenarios(
             yield f"data/{name}.operators.csv", operators
         if grown := known.grown(project=None, scenario=name):
             yield f"data/{name}.history.csv", history_csv(grown)
+            yield f"data/{name}.history.js", points_script(grown)
         yield f"scenario/{name}.html", renderer.page("scenario", page)
 
 
-def _benchmarks(inputs: Inputs, known: Chronicle, renderer: Renderer) -> Iterator[tuple[str, str]]:
+def _benchmarks(
+    inputs: Inputs, known: Chronicle, renderer: Renderer, holds: Holds
+) -> Iterator[tuple[str, str]]:
     for project, benchmark, series in benchmarks_of(known):
-        page = benchmark_page(project, series, known, now=inputs.now)
-        yield f"data/history/{benchmark_slug(project, benchmark)}.csv", history_csv(series)
-        yield benchmark_file(project, benchmark), renderer.page("benchmark", page)
+        data = f"data/history/{benchmark_slug(project, benchmark)}.csv"
+        file = benchmark_file(project, benchmark)
+        key = _key(inputs, project, series, known)
+        if key is None or not holds(data, key):
+            yield data, history_csv(series)
+        points = f"data/history/{benchmark_slug(project, benchmark)}.js"
+        if key is None or not holds(points, key):
+            yield points, points_script(charted(series, known))
+        if key is None or not holds(file, key):
+            page = benchmark_page(project, series, known, now=inputs.now)
+            yield file, renderer.page("benchmark", page)
+
+
+def _key(inputs: Inputs, project: str, series: Sequence[Series], known: Chronicle) -> str | None:
+    """A hash of all that a benchmark's page follows from; None where its source has none.
+
+    Which of a series' changes are clear depends on all other series too.
+    """
+    source = inputs.sources.get(project)
+    if source is None:
+        return None
+    found = [
+        f"{change.id} {known.status(change)} {change.step.status}"
+        for one in series
+        for change in known.of(one)
+    ]
+    told = "\n".join((source, inputs.now[:10], *found))
+    return hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
 
 
 def _runs(
-    inputs: Inputs, compared: Sequence[RunComparison], renderer: Renderer
+    inputs: Inputs, compared: Sequence[RunComparison], known: Chronicle, renderer: Renderer
 ) -> Iterator[tuple[str, str]]:
     for run, launches in inputs.records:
         page = run_page(run, launches, now=inputs.now, raw=inputs.raw)
@@ -131,7 +184,9 @@ def _runs(
     for host in host_pages(inputs.records, now=inputs.now, calibrations=inputs.calibrations):
         yield host.address, renderer.page("host", host)
     for comparison in compared:
-        pair = compare_page(comparison, now=inputs.now)
+        pair = compare_page(
+            comparison, now=inputs.now, calibrations=inputs.calibrations, known=known
+        )
         yield pair.address, renderer.page("compare", pair)
 
 

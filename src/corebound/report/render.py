@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Literal
 
 from jinja2 import DictLoader, Environment, StrictUndefined
 
+from corebound.report.charts.dots import dots_svg
 from corebound.report.charts.history import history_svg, spark_line_svg
 from corebound.report.charts.interval import interval_svg, spark_svg
 from corebound.report.charts.percentiles import percentiles_svg
+from corebound.report.charts.scaling import scaling_svg
 from corebound.report.charts.strip import strip_svg
 from corebound.report.charts.topology import topology_html
 from corebound.report.charts.trace import trace_svg
@@ -18,6 +21,8 @@ Kind = Literal[
     "overview", "scenario", "history", "benchmark", "run", "host", "compare", "claims",
     "operators", "feed",
 ]  # fmt: skip
+# What neither HTML nor XML has a way to write, and a log may hold.
+_UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")
 _TEMPLATES: dict[Kind, str] = {"feed": "feed.xml"}
 
 
@@ -35,9 +40,11 @@ class Renderer:
             keep_trailing_newline=True,
         )
         self._environment.globals.update(
+            dots_svg=dots_svg,
             history_svg=history_svg,
             interval_svg=interval_svg,
             percentiles_svg=percentiles_svg,
+            scaling_svg=scaling_svg,
             spark_line_svg=spark_line_svg,
             spark_svg=spark_svg,
             strip_svg=strip_svg,
@@ -47,6 +54,5 @@ class Renderer:
 
     def page(self, kind: Kind, page: object) -> str:
         """A page of this kind, from the model that its template is for."""
-        return self._environment.get_template(_TEMPLATES.get(kind, f"{kind}.html")).render(
-            page=page
-        )
+        template = self._environment.get_template(_TEMPLATES.get(kind, f"{kind}.html"))
+        return _UNWRITABLE.sub("�", template.render(page=page))

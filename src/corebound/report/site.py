@@ -13,8 +13,10 @@ from corebound.model.record import ImportedProfile
 from corebound.model.series import Series
 from corebound.report.pages import Inputs, Record, pages
 from corebound.report.render import Renderer
+from corebound.report.shelf import Shelf
 from corebound.report.view.addresses import raw_file
 from corebound.report.view.study import Study, latest_studies
+from corebound.stats.change_points import Memory
 from corebound.store import jsonl
 from corebound.store.traces import folder_of
 
@@ -29,6 +31,8 @@ def write(
     series: Sequence[Series] = (),
     statuses: Mapping[str, str] | None = None,
     calibrations: Sequence[Calibration] = (),
+    memory: Memory | None = None,
+    sources: Mapping[str, str] | None = None,
 ) -> Path:
     """Write the site: an overview, a page a scenario, run, host, history, and the assets.
 
@@ -44,6 +48,9 @@ def write(
         series: Histories, our own joined over the runs, and imported ones.
         statuses: What was decided of changes, by their id: open, accepted or fixed.
         calibrations: The noise of hosts, for the verdicts.
+        memory: Steps that were found before; what is found now is added.
+        sources: For each imported project a hash of all that its series are read from:
+            of what has not changed the pages are not made again.
 
     Returns:
         The path of the overview.
@@ -73,9 +80,15 @@ def write(
                 for name, found in traces.items()
             },
             raw=_are_there(records, kept),
+            memory=memory,
+            sources=sources or {},
         )
-        for name, text in pages(inputs, _renderer()):
-            _put(out / name, text.encode())
+        shelf = Shelf(out, kept, _source("templates"))
+        for name, text in pages(inputs, _renderer(), shelf.holds):
+            data = text.encode()
+            _put(out / name, data)
+            shelf.took(name, data)
+        shelf.close()
         for asset in sorted(_source("assets").iterdir()):
             _put(out / "assets" / asset.name, asset.read_bytes())
     except OSError as error:

@@ -79,6 +79,7 @@ class HistoryChart:
         marks: The changes.
         borders: Where host, kernel, environment or scenario changed.
         says: What the drawing shows, for those who do not see it.
+        compared: Where the runs are that the page compares.
     """
 
     tracks: tuple[Track, ...]
@@ -86,6 +87,7 @@ class HistoryChart:
     marks: tuple[Mark, ...]
     borders: tuple[float, ...]
     says: str
+    compared: tuple[float, ...] = ()
 
 
 def history_svg(chart: HistoryChart) -> str:
@@ -99,6 +101,7 @@ def history_svg(chart: HistoryChart) -> str:
         _path("grid", grid),
         _path("node", "".join(f"M{_x(border)} 0V{_SIZE}" for border in chart.borders)),
         _path("rule", "".join(f"M{_x(mark.x)} 0V{_SIZE}" for mark in chart.marks)),
+        _path("one", "".join(f"M{_x(at)} 0V{_SIZE}" for at in chart.compared)),
         *(_track(track, chart.axis) for track in chart.tracks),
     ]
     return (

@@ -20,12 +20,14 @@ class Box:
         name: What is written at it.
         off: Why it cannot be used, such as `not allowed`; empty where it can.
         parts: What it holds.
+        taken: Whether a setting's threads may run there.
     """
 
     kind: Literal["package", "node", "cache", "core", "cpu", "group"]
     name: str
     off: str
     parts: tuple[Box, ...]
+    taken: bool = False
 
 
 def topology_html(boxes: tuple[Box, ...]) -> str:
@@ -35,8 +37,9 @@ def topology_html(boxes: tuple[Box, ...]) -> str:
 
 def _box(box: Box) -> str:
     off = f'<span class="hidden"> {escape(box.off)}</span>' if box.off else ""
-    kind = f"{box.kind} off" if box.off else box.kind
+    taken = '<span class="hidden"> used</span>' if box.taken else ""
+    kind = f"{box.kind}{' off' if box.off else ''}{' taken' if box.taken else ''}"
     inner = "".join(_box(part) for part in box.parts)
     held = f"<ul>{inner}</ul>" if inner else ""
-    name = f"<span>{escape(box.name)}{off}</span>" if box.name or off else ""
+    name = f"<span>{escape(box.name)}{off}{taken}</span>" if box.name or off else ""
     return f'<li class="{kind}">{name}{held}</li>'

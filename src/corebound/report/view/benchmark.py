@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from corebound.model.series import Series
@@ -26,7 +26,7 @@ class BenchmarkPage:
     Attributes:
         panels: (the place on the page, a chart), those that changed first.
         unshown: Names of cells beyond what one page holds.
-        data: Address of all points as CSV.
+        data: Address of all points as CSV; `zoom` of those in charts, as a script.
     """
 
     head: Head
@@ -34,6 +34,7 @@ class BenchmarkPage:
     panels: tuple[tuple[str, HistoryPanel], ...]
     unshown: tuple[str, ...]
     data: str
+    zoom: str
 
 
 def benchmarks_of(known: Chronicle) -> Iterator[tuple[str, str, tuple[Series, ...]]]:
@@ -58,8 +59,8 @@ def benchmark_page(
         now: ISO moment the page is made.
     """
     title = series[0].title
-    ordered = sorted(series, key=lambda one: (-len(known.of(one)), one.host, one.cell))
-    shown = ordered[:_MOST_CHARTS]
+    shown = charted(series, known)
+    names = {one.id for one in shown}
     most = max(_ALL_POINTS // len(shown), _LEAST_POINTS)
     slug = benchmark_slug(project, series[0].scenario)
     return BenchmarkPage(
@@ -85,9 +86,19 @@ def benchmark_page(
             )
             for one in shown
         ),
-        unshown=tuple(_name(one) for one in ordered[_MOST_CHARTS:]),
+        unshown=tuple(_name(one) for one in _ordered(series, known) if one.id not in names),
         data=f"../data/history/{slug}.csv",
+        zoom=f"../data/history/{slug}.js",
     )  # fmt: skip
+
+
+def charted(series: Sequence[Series], known: Chronicle) -> tuple[Series, ...]:
+    """The series of a benchmark that its page has a chart of, those that changed first."""
+    return _ordered(series, known)[:_MOST_CHARTS]
+
+
+def _ordered(series: Sequence[Series], known: Chronicle) -> tuple[Series, ...]:
+    return tuple(sorted(series, key=lambda one: (-len(known.of(one)), one.host, one.cell)))
 
 
 def _name(series: Series) -> str:

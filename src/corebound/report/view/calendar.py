@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _MOMENT = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)"
@@ -16,6 +17,8 @@ _MONTH_STEPS = (1, 2, 3, 6)
 _YEAR_STEPS = (1, 2, 5, 10, 20, 50, 100, 1000)
 
 
+# Thousands of series share their moments.
+@lru_cache(maxsize=65_536)
 def days_of(moment: str) -> float | None:
     """An ISO 8601 moment as days since 1970 in UTC; None where it is none.
 

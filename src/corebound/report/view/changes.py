@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from corebound.model.series import Point
+from corebound.model.series import Point, Series
 from corebound.report.view.addresses import series_place
 from corebound.report.view.chronicle import Chronicle, size_interval, size_word
 from corebound.report.view.page import Label, Tone, VerdictWord
@@ -30,6 +30,7 @@ class ChangeRow:
         since: The day of the likeliest first night.
         commits: The range of commits it came in; empty where none is known.
         subject: Of the first commit that is surely after it.
+        link: Where that commit can be seen; empty where that is not known.
         command: What measures it again; empty where there is none.
         address: Where its series is shown, from the page.
     """
@@ -45,6 +46,7 @@ class ChangeRow:
     since: str
     commits: str
     subject: str
+    link: str
     command: str
     address: str
 
@@ -73,9 +75,17 @@ def change_row(change: Change, known: Chronicle, *, root: str, number: int = 0) 
         since=day(series.points[change.step.at].at),
         commits=commit_range(change.last_good, change.first_bad),
         subject=change.first_bad.commit.subject if change.first_bad.commit else "",
+        link=commit_link(series, change.first_bad),
         command=shlex.join(series.reproduce),
         address=f"{root}{series_place(series)}",
     )
+
+
+def commit_link(series: Series, point: Point) -> str:
+    """Where the commit of a point can be seen; empty where that is not known."""
+    if series.commit_url is None or point.commit is None:
+        return ""
+    return f"{series.commit_url}{point.commit.sha}"
 
 
 def commit_range(last_good: Point, first_bad: Point) -> str:

@@ -10,6 +10,7 @@ from corebound.model.series import Series
 from corebound.report.view.page import Label, VerdictWord
 from corebound.report.view.study import Study
 from corebound.report.view.words import label
+from corebound.stats.change_points import Memory
 from corebound.stats.regressions import Change, changes
 
 # What has no binding mode to be coloured by.
@@ -87,7 +88,11 @@ class Chronicle:
 
 
 def chronicle(
-    series: Iterable[Series], studies: Sequence[Study], statuses: Mapping[str, str]
+    series: Iterable[Series],
+    studies: Sequence[Study],
+    statuses: Mapping[str, str],
+    *,
+    memory: Memory | None = None,
 ) -> Chronicle:
     """Look for changes in all the series together.
 
@@ -95,9 +100,10 @@ def chronicle(
         series: Our own, joined over the runs, and those that were imported.
         studies: Those that know the cells of our own.
         statuses: What was decided of changes, by id.
+        memory: Steps that were found before.
     """
     suite = tuple(sorted(series, key=lambda one: one.id))
-    found = changes([one for one in suite if has_grown(one)])
+    found = changes([one for one in suite if has_grown(one)], memory=memory)
     clear: dict[str, list[Change]] = {}
     for change in found:
         if change.clear:
@@ -121,7 +127,8 @@ EMPTY = Chronicle(series=(), clear={}, unclear=(), statuses={}, cells={})
 
 def has_grown(series: Series) -> bool:
     """Whether there is a history to look at: two points with a figure."""
-    return sum(point.figure is not None for point in series.points) > 1
+    figures = (point for point in series.points if point.figure is not None)
+    return next(figures, None) is not None and next(figures, None) is not None
 
 
 def is_news(change: Change, status: str) -> bool:
@@ -134,18 +141,37 @@ def size_word(change: Change) -> VerdictWord:
 
     Where it doubled or halved, as a multiple.
     """
-    ratio = change.step.ratio
-    timed = change.series.unit == "ns"
-    worse = change.is_regression
+    return sizes_word((change,))
+
+
+def sizes_word(found: Sequence[Change]) -> VerdictWord:
+    """How large changes the same way are, from the least: `▼ 4.5 to 7.1 % slower`.
+
+    Args:
+        found: At least one, of one unit.
+    """
+    by_size = sorted(found, key=lambda one: abs(one.step.ratio - 1))
+    (least, least_in), (most, most_in) = _amount(by_size[0]), _amount(by_size[-1])
+    ends = [most + most_in]
+    if least + least_in != most + most_in:
+        ends.insert(0, least if least_in == most_in else least + least_in)
+    timed = found[0].series.unit == "ns"
+    worse = found[0].is_regression
     word = ("slower" if worse else "faster") if timed else ("more" if worse else "less")
-    factor = ratio if worse else 1 / ratio
-    if factor >= 2:
-        amount = f"{factor:.3g}×" if factor < 1000 else f"{factor:,.0f}×"
-    else:
-        amount = f"{abs(ratio - 1) * 100:.1f} %"
     return VerdictWord(
-        tone="bad" if worse else "good", sign="▼" if worse else "▲", word=f"{amount} {word}"
+        tone="bad" if worse else "good",
+        sign="▼" if worse else "▲",
+        word=f"{' to '.join(ends)} {word}",
     )
+
+
+def _amount(change: Change) -> tuple[str, str]:
+    """A change's size, and what it is counted in."""
+    ratio = change.step.ratio
+    factor = ratio if change.is_regression else 1 / ratio
+    if factor >= 2:
+        return (f"{factor:.3g}" if factor < 1000 else f"{factor:,.0f}"), "×"
+    return f"{abs(ratio - 1) * 100:.1f}", " %"
 
 
 def size_interval(change: Change) -> str:

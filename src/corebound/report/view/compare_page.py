@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from corebound.model.calibration import Calibration
 from corebound.model.record import Run
 from corebound.report.charts.axis import Axis
 from corebound.report.charts.interval import IntervalPlot
 from corebound.report.view.addresses import comparison_file, run_file
+from corebound.report.view.chronicle import EMPTY, Chronicle
 from corebound.report.view.comparing import CAVEAT, ComparedCell, RunComparison
+from corebound.report.view.history import HistoryPanel, history_panel
 from corebound.report.view.intervals import axis_over, ratio_ticks
+from corebound.report.view.noise import floors
 from corebound.report.view.page import Head, Hero, Label, Piece, Text, Tick, VerdictWord
 from corebound.report.view.words import (
     NOT_COMPARED,
     bounds,
     count,
     day,
+    full_name,
     label,
     mode_class,
     rich,
@@ -24,6 +29,9 @@ from corebound.report.view.words import (
     time_text,
     verdict_word,
 )
+
+# The cells that differ most; the others' histories are on their scenarios' pages.
+_MOST_HISTORIES = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,10 +77,25 @@ class ComparePage:
     others: RatioTable
     unlike: tuple[tuple[str, str], ...]
     alone: tuple[tuple[str, str], ...]
+    histories: tuple[HistoryPanel, ...] = ()
 
 
-def compare_page(found: RunComparison, *, now: str) -> ComparePage:
-    """The page of one comparison."""
+def compare_page(
+    found: RunComparison,
+    *,
+    now: str,
+    calibrations: Sequence[Calibration] = (),
+    known: Chronicle = EMPTY,
+) -> ComparePage:
+    """The page of one comparison; the noise floors of its scenarios stand beside the verdict.
+
+    Args:
+        found: The comparison.
+        now: ISO moment the page is made.
+        calibrations: Of any host and scenario.
+        known: The histories, in which both runs are marked.
+    """
+    noise = floors(calibrations, found.after, launches=found.launches)
     findings = [one for one in found.cells if one.is_finding]
     others = [one for one in found.cells if not one.is_finding]
     title = f"{day(found.before.started_at)} against {day(found.after.started_at)}"
@@ -92,7 +115,8 @@ def compare_page(found: RunComparison, *, now: str) -> ComparePage:
             verdict=_verdict(findings),
             support=rich(
                 f"{count(len(found.cells), 'cell')} compared, {len(others)} without a clear "
-                f"difference. {CAVEAT}"
+                f"difference. {CAVEAT}",
+                *(f" {floor}" for floor in noise),
             ),
             flags=(),
         ),
@@ -102,7 +126,28 @@ def compare_page(found: RunComparison, *, now: str) -> ComparePage:
         others=_table(others),
         unlike=found.unlike,
         alone=found.alone,
+        histories=_histories(found, findings, known),
     )
+
+
+def _histories(
+    found: RunComparison, findings: Sequence[ComparedCell], known: Chronicle
+) -> tuple[HistoryPanel, ...]:
+    """The history of each cell that differs, both runs marked in it; the first few."""
+    host = found.after.host.id
+    series = {(one.scenario, one.cell): one for one in known.histories if one.host == host}
+    words = {found.before.id: "before", found.after.id: "after"}
+    panels = []
+    for cell in findings:
+        own = series.get((cell.cell.scenario, cell.cell.key))
+        marks = [(p.at, words[p.run]) for p in own.points if p.run in words] if own else []
+        if own is None or len(marks) < len(words):
+            continue
+        title = f"{cell.title}: {full_name(cell.cell)}"
+        panels.append(
+            history_panel((own,), known, title=title, root="../", with_nights=False, compared=marks)
+        )
+    return tuple(panels[:_MOST_HISTORIES])
 
 
 def _verdict(findings: list[ComparedCell]) -> Text:

@@ -18,8 +18,6 @@ from corebound.stats.series import series_of_run
 from corebound.stats.summary import CellSummary, summarise
 
 Record = tuple[Run, tuple[Launch, ...]]
-# Blocks of two runs share a number, not a moment; so far apart none is taken for a pair.
-_APART = 1_000_000
 # So many runs back something comparable is looked for.
 _MOST_BACK = 10
 
@@ -84,6 +82,12 @@ class RunComparison:
     cells: tuple[ComparedCell, ...]
     unlike: tuple[tuple[str, str], ...]
     alone: tuple[tuple[str, str], ...]
+
+    @property
+    def launches(self) -> int:
+        """Of each run, the fewest that a comparison rests on; 0 where there is none."""
+        sides = (side for one in self.cells if one.comparison for side in (one.before, one.after))
+        return min((len(side.launches) for side in sides), default=0)
 
 
 def compare_runs(before: Record, after: Record) -> RunComparison:
@@ -184,9 +188,11 @@ def _compared(before: Record, after: Record, names: Sequence[str]) -> list[Compa
                 after=new,
                 comparison=compare(
                     new,
-                    _moved(old),
+                    old,
                     margin=measure.margin,
                     adaptive=measure.launches.max > measure.launches.min,
+                    # Blocks of two runs share a number, not a moment.
+                    unpaired=True,
                 ),
                 clear=False,
                 margin=measure.margin,
@@ -196,12 +202,6 @@ def _compared(before: Record, after: Record, names: Sequence[str]) -> list[Compa
         [one.comparison.p_value if one.comparison else None for one in found]
     )
     return [replace(one, clear=is_clear) for one, is_clear in zip(found, clear, strict=True)]
-
-
-def _moved(summary: CellSummary) -> CellSummary:
-    """The same launches, of blocks that nothing is paired with."""
-    moved = tuple(replace(one, block=one.block + _APART) for one in summary.launches)
-    return replace(summary, launches=moved)
 
 
 def _launches(record: Record) -> dict[str, list[Launch]]:

@@ -18,6 +18,7 @@ from corebound.report.view.evidence import median_of, migrations, switches, thre
 from corebound.report.view.findings import findings_data
 from corebound.report.view.operator_notes import OUTSIDE
 from corebound.report.view.operators import Profiled, profiled
+from corebound.report.view.serving_data import serving_data
 from corebound.report.view.study import CellStudy, Study
 
 
@@ -33,7 +34,14 @@ def cells_json(study: Study) -> str:
         "corebound": run.corebound,
         "seed": run.seed,
         "margin": study.measure.margin,
-        "cells": [{"axes": dict(cell.cell.axes), **_figures(study, cell)} for cell in study.cells],
+        "cells": [
+            {
+                "axes": dict(cell.cell.axes),
+                **_figures(study, cell),
+                "serving": serving_data(cell, run.host),
+            }
+            for cell in study.cells
+        ],
         "profiles": [_profile(one) for one in profiled(study)],
         "findings": findings_data(study),
     }
@@ -136,13 +144,15 @@ def _inert(value: Any) -> Any:
 
 def _figures(study: Study, cell: CellStudy) -> dict[str, Any]:
     summary, comparison = cell.summary, cell.comparison
-    interval = summary.interval
+    interval, tail = summary.interval, summary.p99_interval
     ratio = comparison.interval if comparison else None
     return {
         "median_ns": summary.median_ns,
         "median_low_ns": interval.low if interval else None,
         "median_high_ns": _finite(interval.high) if interval else None,
         "p99_ns": summary.p99_ns,
+        "p99_low_ns": tail.low if tail else None,
+        "p99_high_ns": _finite(tail.high) if tail else None,
         "cpu_median_ns": summary.cpu_median_ns,
         "spread_ratio": summary.spread_ratio,
         "launches_ok": summary.count("ok"),
@@ -168,27 +178,40 @@ def _finite(value: float) -> float | None:
     return value if value < float("inf") else None
 
 
+_HISTORY = ("host", "cell", "at", "run", "commit", "unit", "figure", "low", "high", "missing")
+
+
 def history_csv(series: Sequence[Series]) -> str:
-    """Every point of these series, at least one, a line each; figures in the series' unit."""
-    return _csv(
-        [
-            {
-                "host": one.host,
-                "cell": one.cell,
-                "at": point.at,
-                "run": point.run,
-                "commit": point.commit.sha if point.commit else None,
-                "unit": one.unit,
-                "figure": point.figure,
-                "low": point.bounds[0] if point.bounds else None,
-                "high": _finite(point.bounds[1]) if point.bounds else None,
-                "missing": point.missing,
-                **dict(point.circumstances),
-            }
-            for one in series
-            for point in one.points
-        ]
-    )
+    """Every point of these series, at least one, a line each; figures in the series' unit.
+
+    A column a circumstance comes after the others; one of the same name takes its place.
+    """
+    names = {name: index for index, name in enumerate(_HISTORY)}
+    placed: dict[tuple[tuple[str, str], ...], list[tuple[int, str]]] = {}
+    lines: list[list[Any]] = []
+    for one in series:
+        host, cell, unit = _inert(one.host), _inert(one.cell), _inert(one.unit)
+        for point in one.points:
+            told = point.circumstances
+            if told not in placed:
+                placed[told] = [
+                    (names.setdefault(name, len(names)), _inert(value)) for name, value in told
+                ]
+            low, high = point.bounds or (None, None)
+            sha = point.commit.sha if point.commit else None
+            line = [
+                host, cell, _inert(point.at), _inert(point.run), _inert(sha), unit, point.figure,
+                low, None if high is None else _finite(high), _inert(point.missing),
+            ]  # fmt: skip
+            line += [None] * (len(names) - len(line))
+            for index, value in placed[told]:
+                line[index] = value
+            lines.append(line)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([*line, *[None] * (len(names) - len(line))] for line in lines)
+    return text.getvalue()
 
 
 def changes_csv(known: Chronicle) -> str:

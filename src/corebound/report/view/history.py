@@ -10,12 +10,13 @@ from corebound.model.series import Point, Series
 from corebound.report.charts.axis import Axis, plain_tick
 from corebound.report.charts.history import HistoryChart, Mark, figure_axis
 from corebound.report.view.calendar import date_ticks
-from corebound.report.view.changes import ChangeRow, change_row
+from corebound.report.view.changes import ChangeRow, change_row, commit_link
 from corebound.report.view.chronicle import Chronicle
 from corebound.report.view.page import Label, Tick
 from corebound.report.view.series_figure import display_unit
 from corebound.report.view.timeline import Timeline, borders_of, track_of
 from corebound.report.view.words import count, day
+from corebound.report.view.zoom import Zoom, zoom_of
 from corebound.stats.regressions import Change
 from corebound.units import significant
 
@@ -25,6 +26,8 @@ MOST_POINTS = 500
 _MOST_NIGHTS = 30
 # A number at the top of a chart takes this share of a phone's width.
 _MARK_WIDTH = 8.0
+# And a word of that kind.
+_WORD_WIDTH = 22.0
 _DIGEST = re.compile(r"[0-9a-f]{12}")
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -55,6 +58,7 @@ class NightRow:
 
     when: str
     commit: str
+    link: str
     figures: tuple[tuple[str, str], ...]
 
 
@@ -71,6 +75,7 @@ class HistoryPanel:
         changes: One a number, the latest first.
         borders: One a letter.
         nights: The latest ones, newest first; `nights_note` says how many there are.
+        zoom: What the script that zooms has to know.
     """
 
     title: str
@@ -86,6 +91,7 @@ class HistoryPanel:
     borders: tuple[BorderRow, ...]
     nights: tuple[NightRow, ...]
     nights_note: str
+    zoom: Zoom
 
 
 def history_panel(
@@ -96,6 +102,7 @@ def history_panel(
     root: str,
     most_points: int = MOST_POINTS,
     with_nights: bool = True,
+    compared: Sequence[tuple[str, str]] = (),
 ) -> HistoryPanel:
     """One chart of series that share a unit and a host.
 
@@ -106,6 +113,7 @@ def history_panel(
         root: Relative path from the page to the site's top.
         most_points: So many points a series are drawn; beyond that the extremes.
         with_nights: Whether the table of nights goes with it.
+        compared: (moment of a point, word) of runs that the page compares.
     """
     figures = [point.figure for one in series for point in one.points if point.figure is not None]
     length, unit = display_unit(series[0], figures)
@@ -121,6 +129,7 @@ def history_panel(
         *((mark.x * 100, str(number), "bad" if change.is_regression else "good")
           for number, (mark, (change, _)) in enumerate(zip(marks, found, strict=True), start=1)),
         *((line.share(moment) * 100, row.letter, "plain") for moment, row in borders),
+        *((line.share(moment) * 100, word, "plain") for moment, word in compared),
     ]  # fmt: skip
     labels, lanes = _placed(places)
     return HistoryPanel(
@@ -139,6 +148,7 @@ def history_panel(
             marks=tuple(marks),
             borders=tuple(line.share(moment) for moment, _ in borders),
             says=_says(title, series, found, axis, unit),
+            compared=tuple(line.share(moment) for moment, _ in compared),
         ),
         levels=tuple(
             Tick(at=round((1 - axis.share(tick)) * 100, 1), text=plain_tick(tick))
@@ -155,6 +165,7 @@ def history_panel(
         borders=tuple(row for _, row in borders),
         nights=_nights(series, length) if with_nights else (),
         nights_note=_nights_note(series),
+        zoom=zoom_of(series, [change for change, _ in found], known, length),
     )  # fmt: skip
 
 
@@ -164,7 +175,9 @@ def _caption(series: Sequence[Series], unit: str, most: int) -> str:
     )
     thinned = any(len(one.points) > most for one in series)
     extremes = "; of each stretch the extremes" if thinned else ""
-    return f"{measured}, lower is better{extremes}"
+    bounded = any(point.bounds for one in series for point in one.points)
+    bars = f"; bars: {series[0].confidence:.0%} intervals".replace("%", " %") if bounded else ""
+    return f"{measured}, lower is better{bars}{extremes}"
 
 
 def _says(
@@ -229,10 +242,11 @@ def _what_changed(before: Point, after: Point) -> str:
 
 def _placed(places: Sequence[tuple[float, str, str]]) -> tuple[tuple[MarkLabel, ...], int]:
     """Give labels that would touch lanes of their own."""
+    room = _WORD_WIDTH if any(len(text) > 2 for _, text, _ in places) else _MARK_WIDTH
     ends: list[float] = []
     labels = []
     for at, text, tone in sorted(places):
-        lane = next((index for index, end in enumerate(ends) if at - end >= _MARK_WIDTH), None)
+        lane = next((index for index, end in enumerate(ends) if at - end >= room), None)
         if lane is None:
             lane = len(ends)
             ends.append(at)
@@ -254,7 +268,8 @@ def _along(line: Timeline) -> tuple[Tick, ...]:
 def _nights(series: Sequence[Series], length: float) -> tuple[NightRow, ...]:
     by_night: dict[tuple[str, str], dict[str, Point]] = {}
     for one in series:
-        for point in one.points:
+        # Of no series more than its latest can be among the latest of all.
+        for point in one.points[-_MOST_NIGHTS:]:
             by_night.setdefault((point.at, point.run or ""), {})[one.id] = point
     latest = sorted(by_night.items(), reverse=True)[:_MOST_NIGHTS]
     rows = []
@@ -264,6 +279,9 @@ def _nights(series: Sequence[Series], length: float) -> tuple[NightRow, ...]:
             NightRow(
                 when=day(at),
                 commit=commit.sha[:10] if commit else "–",
+                link=next(
+                    (commit_link(series[0], one) for one in points.values() if one.commit), ""
+                ),
                 figures=tuple(_figure(points.get(one.id), length) for one in series),
             )
         )

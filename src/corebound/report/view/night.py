@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from corebound.model.record import Launch, Run
 from corebound.model.series import Series
 from corebound.report.view.addresses import run_file, series_place
-from corebound.report.view.changes import ChangeRow, change_row
-from corebound.report.view.chronicle import Chronicle, size_word
+from corebound.report.view.change_groups import ChangeGroup, change_group, grouped
+from corebound.report.view.chronicle import Chronicle, sizes_word
 from corebound.report.view.page import Label, Piece, Text
 from corebound.report.view.words import count, day, full_name, label, rich, strong
 from corebound.stats.regressions import Change, failing, suspicions
@@ -21,21 +21,29 @@ _MOST_ROWS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoubtRow:
-    """Something that may have changed: too few nights, or not clear among so many."""
+    """Cells of one scenario that may have changed: too few nights, or not clear among so many.
+
+    `label` is of the first of so many `cells`, `says` of all.
+    """
 
     title: str
     address: str
     label: Label
+    cells: int
     says: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedRow:
-    """Launches of one cell of the latest run that did not count, and why."""
+    """Launches of the latest run that did not count, for one reason.
+
+    `label` is of the first of so many `cells` of one scenario.
+    """
 
     title: str
     address: str
     label: Label
+    cells: int
     status: str
     reason: str
 
@@ -46,7 +54,7 @@ class Night:
 
     verdict: Text
     support: Text
-    changed: tuple[ChangeRow, ...]
+    changed: tuple[ChangeGroup, ...]
     doubts: tuple[DoubtRow, ...]
     failed: tuple[FailedRow, ...]
     more: str
@@ -67,12 +75,14 @@ def night(known: Chronicle, records: Sequence[Record]) -> Night | None:
     doubts = _doubts(known)
     latest = latest_runs(records)
     failed = [row for record in latest for row in _failed(*record)]
-    rows = [*_own_first(worse), *_own_first(better)]
+    rows = [*grouped(_own_first(worse), known), *grouped(_own_first(better), known)]
     hidden = sum(max(len(several) - _MOST_ROWS, 0) for several in (rows, doubts, failed))
     return Night(
         verdict=_verdict(worse, better),
-        support=_support(latest, len(doubts), len(failed)),
-        changed=tuple(change_row(one, known, root="") for one in rows[:_MOST_ROWS]),
+        support=_support(
+            latest, sum(row.cells for row in doubts), sum(row.cells for row in failed)
+        ),
+        changed=tuple(change_group(one, known, root="") for one in rows[:_MOST_ROWS]),
         doubts=tuple(doubts[:_MOST_ROWS]),
         failed=tuple(failed[:_MOST_ROWS]),
         more=f"{count(hidden, 'more row')} on the pages of the history and of the runs."
@@ -123,46 +133,67 @@ def _support(latest: Sequence[Record], doubts: int, failed: int) -> Text:
 
 
 def _doubts(known: Chronicle) -> list[DoubtRow]:
-    rows = [
-        _doubt(one.series, known, f"{size_word(one).word}, not clear among so many series")
-        for one in known.unclear
-        if one.step.status == "new"
-    ]
+    """The steps that are not clear, the suspicions, and the series that end; grouped."""
+    unclear = [one for one in known.unclear if one.step.status == "new"]
     found = [change for one in known.clear.values() for change in one]
-    rows += [
-        _doubt(one.series, known, f"{size_word(one).word} in its last two runs, too few yet")
-        for one in suspicions(known.histories, found)
+    early = suspicions(known.histories, found)
+    rows = [
+        _doubt([one.series for one in group], known, f"{sizes_word(group).word}, {why}")
+        for several, why in (
+            (unclear, "not clear among so many series"),
+            (early, "in the last two runs, too few yet"),
+        )
+        for group in _by_scenario(several)
     ]
-    rows += [
-        _doubt(one.series, known, f"no figure since {one.since.at[:10]}")
-        for one in failing(known.histories)
-    ]
+    ended: dict[tuple[object, ...], list[Series]] = {}
+    for one in failing(known.histories):
+        series = one.series
+        key = (series.project, series.host, series.scenario, one.since.at[:10])
+        ended.setdefault(key, []).append(series)
+    rows += [_doubt(several, known, f"no figure since {key[-1]}") for key, several in ended.items()]
     return rows
 
 
-def _doubt(series: Series, known: Chronicle, says: str) -> DoubtRow:
+def _by_scenario(found: Sequence[Change]) -> list[list[Change]]:
+    """Those of one scenario, host and direction together, in their order."""
+    groups: dict[tuple[object, ...], list[Change]] = {}
+    for one in found:
+        series = one.series
+        key = (series.project, series.host, series.scenario, series.unit, one.is_regression)
+        groups.setdefault(key, []).append(one)
+    return list(groups.values())
+
+
+def _doubt(series: Sequence[Series], known: Chronicle, says: str) -> DoubtRow:
+    first = series[0]
     return DoubtRow(
-        title=series.title, address=series_place(series), label=known.label(series), says=says
+        title=first.title,
+        address=series_place(first),
+        label=known.label(first),
+        cells=len(series),
+        says=says,
     )
 
 
 def _failed(run: Run, launches: Sequence[Launch]) -> list[FailedRow]:
-    """One row a cell of the run, with its first reason."""
+    """One row a scenario, status and reason of the run."""
     titles = {
         str(source.document.get("name")): str(source.document.get("title") or "")
         for source in run.scenarios
     }
-    by_cell: dict[str, list[Launch]] = {}
-    for launch in launches:
+    alike: dict[tuple[str, str, str], list[Launch]] = {}
+    for launch in sorted(launches, key=lambda one: one.cell.id):
         if launch.kind == "measure" and launch.status not in {"ok", "skipped"}:
-            by_cell.setdefault(launch.cell.id, []).append(launch)
+            reason = launch.reason or full_name(launch.cell)
+            alike.setdefault((launch.cell.scenario, launch.status, reason), []).append(launch)
     return [
         FailedRow(
-            title=titles.get(own[0].cell.scenario) or own[0].cell.scenario,
+            title=titles.get(scenario) or scenario,
             address=run_file(run),
             label=label(own[0].cell),
-            status=f"{len(own)} {own[0].status}",
-            reason=own[0].reason or full_name(own[0].cell),
+            cells=len({one.cell.id for one in own}),
+            status=f"{len(own)} {status}",
+            reason=reason,
         )
-        for _, own in sorted(by_cell.items())
+        for (scenario, status, reason), own in alike.items()
     ]

@@ -55,3 +55,20 @@ def noise_words(calibration: Calibration | None, *, launches: int) -> str:
         f"Noise floor ±{percent(known.floor_ratio)} with {known.launches} launches of each,"
         f" measured {calibration.at[:10]} by comparing the baseline with itself: {sees}."
     )
+
+
+def floors(calibrations: Iterable[Calibration], run: Run, *, launches: int) -> tuple[str, ...]:
+    """The noise floor of each of a run's scenarios that was calibrated: `resnet50: Noise …`.
+
+    Args:
+        calibrations: All there are.
+        run: The run.
+        launches: How many of each a comparison with it rests on at the least.
+    """
+    every = tuple(calibrations)
+    found = ((source, calibration_for(every, run, source)) for source in run.scenarios)
+    return tuple(
+        f"{source.document['name']}: {noise_words(one, launches=launches)}"
+        for source, one in found
+        if one is not None
+    )

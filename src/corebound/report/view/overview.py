@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from corebound.model.calibration import Calibration
 from corebound.report.charts.axis import Axis
 from corebound.report.charts.interval import IntervalPlot
 from corebound.report.view.addresses import run_file
@@ -12,6 +13,7 @@ from corebound.report.view.chronicle import EMPTY, Chronicle
 from corebound.report.view.claims import judged
 from corebound.report.view.intervals import axis_over, plot_of, ratio_ticks
 from corebound.report.view.night import Night, Record, night
+from corebound.report.view.noise import calibration_for
 from corebound.report.view.page import (
     Flag,
     Head,
@@ -38,6 +40,8 @@ from corebound.report.view.words import (
     strong,
     verdict_word,
 )
+from corebound.stats.multiplicity import suite_findings
+from corebound.units import percent
 
 _TITLE = "Which cores, and how many threads?"
 _ALONE = VerdictWord(tone="plain", sign="", word="one setting")
@@ -90,6 +94,7 @@ def overview_page(
     pages: Sequence[tuple[str, str]] = (),
     known: Chronicle = EMPTY,
     records: Sequence[Record] = (),
+    calibrations: Sequence[Calibration] = (),
 ) -> OverviewPage:
     """The overview of all scenarios, by name; without any it says what to run.
 
@@ -99,7 +104,10 @@ def overview_page(
         pages: (text, address) of pages that are about all scenarios.
         known: What is known over time.
         records: Every run with its launches, in any order.
+        calibrations: All there are.
     """
+    clear = _clear(studies)
+    noise = _noise(studies, calibrations)
     margin = max((study.measure.margin for study in studies), default=0.02)
     shown = [study.ranked[0].comparison for study in studies if study.ranked]
     axis = axis_over(shown, margin=margin) if shown else None
@@ -108,8 +116,8 @@ def overview_page(
         title="Overview",
         question=_TITLE if studies else "",
         context="",
-        verdict=tonight.verdict if tonight else _verdict(studies),
-        support=tonight.support if tonight else _support(studies),
+        verdict=tonight.verdict if tonight else _verdict(studies, clear),
+        support=(*(tonight.support if tonight else _support(studies, clear)), *noise),
         flags=_flags(studies),
     )
     return OverviewPage(
@@ -124,16 +132,40 @@ def overview_page(
         axis=axis,
         ticks=ratio_ticks(axis) if axis else (),
         night=tonight,
-        rows=tuple(_row(study, known) for study in studies),
+        rows=tuple(_row(study, known, clear) for study in studies),
         pages=tuple(pages),
         projects=_projects(known),
     )
 
 
-def _verdict(studies: Sequence[Study]) -> Text:
+def _clear(studies: Sequence[Study]) -> frozenset[str]:
+    """The ids of the cells that differ from their baseline also as some of all there are."""
+    cells = [cell for study in studies for cell in study.cells]
+    findings = suite_findings([cell.comparison for cell in cells])
+    return frozenset(cell.cell.id for cell, is_one in zip(cells, findings, strict=True) if is_one)
+
+
+def _winner(study: Study, clear: frozenset[str]) -> Duel | None:
+    """The scenario's fastest setting, if it is a finding of the whole suite too."""
+    winner = study.winner
+    return winner if winner is not None and winner.cell.cell.id in clear else None
+
+
+def _noise(studies: Sequence[Study], calibrations: Sequence[Calibration]) -> Text:
+    """How large the noise floors are, where scenarios were calibrated."""
+    found = [calibration_for(calibrations, study.run, study.source) for study in studies]
+    known = [max(one.noise, key=lambda each: each.launches) for one in found if one]
+    if not known:
+        return ()
+    low, high = (percent(end(one.floor_ratio for one in known)) for end in (min, max))
+    span = low if low == high else f"{low} to ±{high}"
+    return rich(f" Noise floor ±{span}, calibrated in {len(known)} of {len(studies)}.")
+
+
+def _verdict(studies: Sequence[Study], clear: frozenset[str]) -> Text:
     if not studies:
         return rich("No records yet.")
-    faster = sum(study.winner is not None for study in studies)
+    faster = sum(_winner(study, clear) is not None for study in studies)
     if len(studies) == 1:
         return verdict_of(studies[0])[0]
     if not faster:
@@ -143,12 +175,12 @@ def _verdict(studies: Sequence[Study]) -> Text:
     return rich(f"{lead} scenarios a setting is ", Piece("faster", "good"), " than the baseline.")
 
 
-def _support(studies: Sequence[Study]) -> Text:
+def _support(studies: Sequence[Study], clear: frozenset[str]) -> Text:
     if not studies:
         return rich("Measure a scenario, then make the report again.")
     counts: dict[str, int] = {}
     for study in studies:
-        word = _state(study).word
+        word = _state(study, clear).word
         counts[word] = counts.get(word, 0) + 1
     said = ", ".join(f"{number} {word}" for word, number in counts.items())
     newest = max(studies, key=lambda study: study.run.started_at)
@@ -204,9 +236,9 @@ def _claims(studies: Sequence[Study]) -> Flag | None:
     )
 
 
-def _state(study: Study) -> VerdictWord:
+def _state(study: Study, clear: frozenset[str]) -> VerdictWord:
     """A scenario in a word: that of its best setting."""
-    if study.winner is not None:
+    if _winner(study, clear) is not None:
         return verdict_word("faster")
     if study.ranked:
         nearest = study.ranked[0].comparison.verdict
@@ -229,7 +261,7 @@ def _projects(known: Chronicle) -> tuple[str, ...]:
     )
 
 
-def _row(study: Study, known: Chronicle) -> OverviewRow:
+def _row(study: Study, known: Chronicle, clear: frozenset[str]) -> OverviewRow:
     duel: Duel | None = study.winner or next(iter(study.ranked), None)
     comparison = duel.comparison if duel else None
     interval = comparison.interval if comparison else None
@@ -245,7 +277,7 @@ def _row(study: Study, known: Chronicle) -> OverviewRow:
         plot=plot_of(duel.cell, margin=study.measure.margin) if duel else None,
         speedup=speedup(comparison.speedup_ratio) if comparison else "–",
         interval=bounds(interval.low, interval.high) if interval else "",
-        verdict=_state(study),
+        verdict=_state(study, clear),
         launches=first or "none",
         others=rest,
         host=study.run.host.name,

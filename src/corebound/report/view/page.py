@@ -14,7 +14,10 @@ from corebound.report.charts.strip import Strip
 
 if TYPE_CHECKING:
     from corebound.report.view.findings import FindingRow
+    from corebound.report.view.launch_dots import LaunchDots
     from corebound.report.view.operators import Operators
+    from corebound.report.view.placed import Placed
+    from corebound.report.view.scaling import Scaling
     from corebound.report.view.scenario_history import ScenarioHistory
     from corebound.report.view.serving import Serving
     from corebound.report.view.warmup import Warmup
@@ -285,6 +288,9 @@ class ScenarioPage:
     why: Why | None
     history: ScenarioHistory | None
     operators: Operators | None
+    scaling: Scaling | None
+    placed: tuple[Placed, ...]
+    dots: LaunchDots | None
     warmup: Warmup | None
     cells: CellTable
     claims: tuple[ClaimRow, ...]

@@ -10,10 +10,13 @@ from corebound.report.view.chronicle import EMPTY, Chronicle
 from corebound.report.view.claims import claim_rows
 from corebound.report.view.findings import finding_rows
 from corebound.report.view.intervals import interval_table
+from corebound.report.view.launch_dots import launch_dots
 from corebound.report.view.noise import calibration_for
 from corebound.report.view.operators import operators
 from corebound.report.view.page import Head, ScenarioPage
+from corebound.report.view.placed import placed
 from corebound.report.view.provenance import provenance
+from corebound.report.view.scaling import scaling
 from corebound.report.view.scenario_history import scenario_history
 from corebound.report.view.serving import serving
 from corebound.report.view.study import Study
@@ -65,6 +68,9 @@ def scenario_page(
         why=why(study),
         history=scenario_history(study, known),
         operators=operators(study, traces=traces or {}),
+        scaling=scaling(study),
+        placed=placed(study),
+        dots=launch_dots(study),
         warmup=warmup(study),
         cells=cell_table(study),
         claims=claim_rows(study),

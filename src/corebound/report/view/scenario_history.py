@@ -25,7 +25,7 @@ class ScenarioHistory:
         title, lead: What there is to see.
         panel: The chart of the baseline and the best cell.
         folded: A chart for each other cell, and for other hosts.
-        data: Address of all points as CSV.
+        data: Address of all points as CSV; `zoom` as a script.
     """
 
     title: str
@@ -33,6 +33,7 @@ class ScenarioHistory:
     panel: HistoryPanel
     folded: tuple[HistoryPanel, ...]
     data: str
+    zoom: str
 
 
 def scenario_history(study: Study, known: Chronicle) -> ScenarioHistory | None:
@@ -63,6 +64,7 @@ def scenario_history(study: Study, known: Chronicle) -> ScenarioHistory | None:
             for one in rest
         ),
         data=f"../data/{study.scenario.name}.history.csv",
+        zoom=f"../data/{study.scenario.name}.history.js",
     )
 
 

@@ -29,6 +29,7 @@ from corebound.report.view.words import (
     time_text,
     verdict_word,
 )
+from corebound.stats.interval import Interval
 from corebound.units import duration, percent, significant, time_unit
 
 # A page carries the end of a log, where the cause is; the record has it all.
@@ -64,8 +65,9 @@ def _cells_lead(study: Study) -> str:
     unit = figure.unit
     return (
         f"{count(len(study.cells), 'cell')}. {figure.heading}: geometric mean over launches of each"
-        f" launch's {figure.says}, with its 95 % interval. p99 and CPU time: median over launches;"
-        f" p99 needs 100 {unit}s. Spread: standard deviation over launches."
+        f" launch's {figure.says}, with its 95 % interval. p99: the same of its 99th"
+        f" percentile, from 100 {unit}s on, and with an interval from 500 independent ones. CPU"
+        " time: median over launches. Spread: standard deviation over launches."
         " Whole: all iterations of a launch. That, threads in its processes, context switches and"
         " migrations: median over launches."
     )
@@ -77,19 +79,20 @@ def _cell_row(study: Study, cell: CellStudy, axes: tuple[str, ...], length_ns: f
     def number(value_ns: float | None) -> str:
         return "–" if value_ns is None else significant(value_ns / length_ns)
 
-    interval = summary.interval
-    between = ""
-    if interval is not None:
+    def between(interval: Interval | None) -> str:
+        if interval is None:
+            return ""
         known = interval.high <= length_ns * _MOST_SHOWN
-        between = f"[{number(interval.low)}, {number(interval.high) if known else '∞'}]"
+        return f"[{number(interval.low)}, {number(interval.high) if known else '∞'}]"
+
     spread = summary.spread_ratio
     others = [(status, n) for status, n in summary.counts if status != "ok" and n]
     return CellRow(
         mode=mode_class(cell.cell.binding.mode),
         axes=tuple(_bare_value(cell, axis) for axis in axes),
         median=number(summary.median_ns),
-        interval=between,
-        p99=number(summary.p99_ns),
+        interval=between(summary.interval),
+        p99=f"{number(summary.p99_ns)} {between(summary.p99_interval)}".rstrip(),
         cpu=number(summary.cpu_median_ns),
         spread="–" if spread is None else percent(spread),
         launches=f"{summary.count('ok')}",

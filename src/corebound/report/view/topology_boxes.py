@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import TypeVar
 
-from corebound.model.topology import Cpu, Topology, cpu_list
+from corebound.model.topology import Cpu, CpuId, Topology, cpu_list
 from corebound.report.charts.topology import Box
 from corebound.units import size
 
@@ -14,14 +14,18 @@ NOT_ALLOWED = "not allowed"
 OFFLINE = "offline"
 
 
-def boxes_of(topology: Topology) -> tuple[Box, ...]:
+def boxes_of(topology: Topology, *, taken: Container[CpuId] = frozenset()) -> tuple[Box, ...]:
     """Sockets, in them nodes, in them last-level caches, in them cores and their CPUs.
 
     A level that the kernel does not show, or that has but one part beside all others of its
     kind, is still drawn: what is not known is not drawn as one.
+
+    Args:
+        topology: The machine.
+        taken: CPUs to mark as those that a setting uses.
     """
     drawn = [
-        Box(kind="package", name=f"socket {package}", off="", parts=_nodes(topology, cpus))
+        Box(kind="package", name=f"socket {package}", off="", parts=_nodes(topology, cpus, taken))
         for package, cpus in _grouped(topology.cpus, lambda cpu: cpu.core.package)
     ]
     if topology.offline:
@@ -38,10 +42,10 @@ def boxes_of(topology: Topology) -> tuple[Box, ...]:
     return tuple(drawn)
 
 
-def _nodes(topology: Topology, cpus: list[Cpu]) -> tuple[Box, ...]:
+def _nodes(topology: Topology, cpus: list[Cpu], taken: Container[CpuId]) -> tuple[Box, ...]:
     parts: list[Box] = []
     for node, own in _grouped(cpus, lambda cpu: -1 if cpu.node is None else int(cpu.node)):
-        caches = _caches(topology, own)
+        caches = _caches(topology, own, taken)
         if node < 0:
             parts += caches
         else:
@@ -56,10 +60,10 @@ def _node_name(topology: Topology, number: int) -> str:
     return f"node {number}{memory}{barred}"
 
 
-def _caches(topology: Topology, cpus: list[Cpu]) -> tuple[Box, ...]:
+def _caches(topology: Topology, cpus: list[Cpu], taken: Container[CpuId]) -> tuple[Box, ...]:
     parts: list[Box] = []
     for index, own in _grouped(cpus, lambda cpu: -1 if cpu.cache is None else cpu.cache):
-        cores = tuple(_core(siblings) for _, siblings in _grouped(own, lambda cpu: cpu.core))
+        cores = tuple(_core(siblings, taken) for _, siblings in _grouped(own, lambda cpu: cpu.core))
         if index < 0:
             parts += cores
             continue
@@ -69,14 +73,20 @@ def _caches(topology: Topology, cpus: list[Cpu]) -> tuple[Box, ...]:
     return tuple(parts)
 
 
-def _core(cpus: list[Cpu]) -> Box:
+def _core(cpus: list[Cpu], taken: Container[CpuId]) -> Box:
     kind = cpus[0].kind
     return Box(
         kind="core",
         name="" if kind is None else kind[0].upper(),
         off="",
         parts=tuple(
-            Box(kind="cpu", name=str(cpu.id), off="" if cpu.allowed else NOT_ALLOWED, parts=())
+            Box(
+                kind="cpu",
+                name=str(cpu.id),
+                off="" if cpu.allowed else NOT_ALLOWED,
+                parts=(),
+                taken=cpu.id in taken,
+            )
             for cpu in cpus
         ),
     )

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from corebound.model.series import Series
 from corebound.report.view.addresses import series_place
-from corebound.report.view.changes import ChangeRow, change_row
-from corebound.report.view.chronicle import Chronicle, size_word
+from corebound.report.view.change_groups import ChangeGroup, change_group, grouped
+from corebound.report.view.chronicle import Chronicle, has_grown, size_word
 from corebound.report.view.page import Head, Hero, Piece, Text, VerdictWord
 from corebound.report.view.series_figure import figure_text
 from corebound.report.view.words import count, day, rich
@@ -17,6 +17,20 @@ from corebound.stats.regressions import Change
 # The largest are what there is time for; all are in the CSV.
 _MOST_CHANGES = 250
 _ORDER = {"open": 0, "accepted": 1, "fixed": 2, "recovered": 3, "kept": 4}
+
+
+# A list of names that nobody reads to its end is cut.
+_MOST_NAMED = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Without:
+    """What has no history for one reason: titles, and how many more there are."""
+
+    where: str
+    reason: str
+    titles: tuple[str, ...]
+    more: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,20 +66,22 @@ class HistoryPage:
     """history.html.
 
     Attributes:
-        regressions, improvements, unclear: Changes; those beyond what a page holds are
-            counted in `hidden`.
+        regressions, improvements, unclear: Changes, those together that one event can
+            have made; those beyond what a page holds are counted in `hidden`.
         comparisons: (text, address) of pages that compare two runs.
         groups: Every series.
+        without: Those that have too few figures for a chart.
     """
 
     head: Head
     hero: Hero
-    regressions: tuple[ChangeRow, ...]
-    improvements: tuple[ChangeRow, ...]
-    unclear: tuple[ChangeRow, ...]
+    regressions: tuple[ChangeGroup, ...]
+    improvements: tuple[ChangeGroup, ...]
+    unclear: tuple[ChangeGroup, ...]
     hidden: str
     comparisons: tuple[tuple[str, str], ...]
     groups: tuple[SeriesGroup, ...]
+    without: tuple[Without, ...]
 
 
 def triage_page(
@@ -86,7 +102,8 @@ def triage_page(
     shown = [several[:_MOST_CHANGES] for several in (worse, better, known.unclear)]
     hidden = len(worse) + len(better) + len(known.unclear) - sum(map(len, shown))
     regressions, improvements, unclear = (
-        tuple(change_row(one, known, root="") for one in several) for several in shown
+        tuple(change_group(one, known, root="") for one in grouped(several, known))
+        for several in shown
     )
     return HistoryPage(
         head=Head(
@@ -110,6 +127,26 @@ def triage_page(
         hidden=f"{count(hidden, 'smaller change')} more in the CSV." if hidden else "",
         comparisons=tuple(comparisons),
         groups=_groups(known),
+        without=_without(known),
+    )
+
+
+def _without(known: Chronicle) -> tuple[Without, ...]:
+    """The series that have no history to show, those of one reason together."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for one in known.series:
+        if not has_grown(one):
+            reason = next((p.missing for p in reversed(one.points) if p.missing), None)
+            where = one.project or one.host_name
+            found.setdefault((where, reason or "measured once so far"), []).append(one.title)
+    return tuple(
+        Without(
+            where=where,
+            reason=reason,
+            titles=tuple(dict.fromkeys(titles))[:_MOST_NAMED],
+            more=max(len(dict.fromkeys(titles)) - _MOST_NAMED, 0),
+        )
+        for (where, reason), titles in sorted(found.items())
     )
 
 

@@ -10,6 +10,7 @@ from corebound.report.view.noise import noise_words
 from corebound.report.view.page import Hero, Piece, Text
 from corebound.report.view.study import CellStudy, Duel, Study
 from corebound.report.view.words import (
+    axis_value,
     bounds,
     compared_with,
     count,
@@ -35,11 +36,11 @@ def hero(study: Study, checks_passed: int, checks: int, noise: Calibration | Non
     """
     verdict, support = verdict_of(study)
     floor = noise_words(noise, launches=_launches_of(study))
-    parameters = ", ".join(f"{name} {value}" for name, value in _fixed(study).items())
+    fixed = (*_unsaid(study), *(f"{name} {value}" for name, value in _fixed(study).items()))
     return Hero(
         title=study.scenario.title,
         question=study.scenario.question,
-        context=", ".join(filter(None, (parameters, f"on {study.run.host.name}"))),
+        context=", ".join((*fixed, f"on {study.run.host.name}")),
         verdict=verdict,
         support=(*support, *rich(f" {floor}")) if floor else support,
         flags=flags(study, checks_passed, checks),
@@ -51,6 +52,12 @@ def _launches_of(study: Study) -> int:
     leader = study.winner or next(iter(study.ranked), None)
     measured = [leader.cell] if leader else study.cells
     return min((len(one.summary.launches) for one in measured), default=0)
+
+
+def _unsaid(study: Study) -> tuple[str, ...]:
+    """What every setting has, on axes that the run left with one value."""
+    cell = next((one.cell for one in study.cells), None)
+    return tuple(axis_value(cell, axis) for axis in cell.unsaid) if cell else ()
 
 
 def _fixed(study: Study) -> dict[str, Scalar]:

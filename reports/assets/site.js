@@ -1,0 +1,323 @@
+/* What the pages can do more with scripts on: keep the theme, sort tables, zoom a history.
+   Every number and chart is there without it. Classic, for modules do not load from file://. */
+"use strict";
+
+(() => {
+  const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+
+  function made(tag, attributes = {}, text = "") {
+    const element = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    element.textContent = text;
+    return element;
+  }
+
+  /* The theme, kept from page to page */
+
+  function kept(name, value) {
+    try {
+      if (value === undefined) return localStorage.getItem(name);
+      localStorage.setItem(name, value);
+    } catch {
+      /* Storage can be off: the theme is then of this page alone. */
+    }
+    return null;
+  }
+
+  const themes = all("input[name=theme]");
+  const chosen = themes.find((one) => one.id === kept("theme"));
+  if (chosen) chosen.checked = true;
+  for (const one of themes) one.addEventListener("change", () => kept("theme", one.id));
+
+  /* Sorting */
+
+  const UNITS = {
+    ns: 1, "µs": 1e3, ms: 1e6, s: 1e9, min: 6e10, h: 3.6e12,
+    B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40,
+  };
+  const FIGURE = /^(\D*?)(-?[\d,]*\.?\d+(?:e[+-]?\d+)?)(?:(?: to |–)([\d,]*\.?\d+))? ?([%×]|ns|µs|ms|s|min|h|[KMGT]?i?B)?(?:\s|$|[^\w.])/;
+
+  /* What a cell is sorted by: a number, else its text; null where it says nothing. */
+  function valueOf(cell) {
+    const first = cell.querySelector("small, .more, details");
+    const range = document.createRange();
+    range.selectNodeContents(cell);
+    if (first) range.setEndBefore(first);
+    const text = range.toString().trim() || cell.textContent.trim();
+    if (["", "–", "none", "unavailable"].includes(text)) return null;
+    if (/^\d{4}-\d\d-\d\d/.test(text)) return text;
+    const found = FIGURE.exec(text);
+    if (!found || /\p{L}/u.test(found[1])) return text.toLowerCase();
+    const number = Number((found[3] || found[2]).replaceAll(",", ""));
+    const size = found[4] === "%" ? 1 + number / 100 : number * (UNITS[found[4]] || 1);
+    return found[1].includes("▼") ? -size : size;
+  }
+
+  function compared(one, other) {
+    if (typeof one === "number" && typeof other === "number") return one - other;
+    if (typeof one !== typeof other) return typeof one === "number" ? -1 : 1;
+    return one < other ? -1 : Number(one > other);
+  }
+
+  function sort(table, head, order) {
+    const body = table.tBodies[0];
+    for (const one of all("th[aria-sort]", table)) one.removeAttribute("aria-sort");
+    const next = { undefined: "descending", descending: "ascending", ascending: "" }[head.dataset.order];
+    for (const one of all("th[data-order]", table)) delete one.dataset.order;
+    if (!next) {
+      body.append(...order);
+      return;
+    }
+    head.dataset.order = next;
+    head.setAttribute("aria-sort", next);
+    const way = next === "ascending" ? 1 : -1;
+    const rows = order.map((row, index) => ({ row, index, value: valueOf(row.cells[head.cellIndex]) }));
+    rows.sort((one, other) => {
+      if (one.value === null || other.value === null)
+        return (one.value === null) - (other.value === null) || one.index - other.index;
+      return way * compared(one.value, other.value) || one.index - other.index;
+    });
+    body.append(...rows.map(({ row }) => row));
+  }
+
+  for (const table of all("table.data")) {
+    const rows = [...(table.tBodies[0]?.rows || [])];
+    /* Groups and sums have an order of their own. */
+    if (table.tBodies.length !== 1 || rows.length < 2 || table.querySelector("[colspan], [rowspan]")) continue;
+    table.classList.add("sortable");
+    for (const head of all("thead th:not(.axis, .line, .bars, .plain)", table)) {
+      if (!head.textContent.trim()) continue;
+      const button = made("button", { type: "button" });
+      button.append(...head.childNodes);
+      head.append(button);
+      button.addEventListener("click", () => sort(table, head, rows));
+    }
+  }
+
+  /* Zoom: the library and the points are loaded when first asked for */
+
+  const here = document.currentScript.src;
+  const loads = new Map();
+
+  function load(address) {
+    if (!loads.has(address)) {
+      const element = address.endsWith(".css")
+        ? made("link", { rel: "stylesheet", href: address })
+        : made("script", { src: address });
+      loads.set(address, new Promise((resolve, reject) => {
+        element.onload = resolve;
+        element.onerror = () => reject(new Error(`${address} does not load`));
+        document.head.append(element);
+      }));
+    }
+    return loads.get(address);
+  }
+
+  window.corebound = {
+    series: {},
+    keep(points) {
+      Object.assign(this.series, points);
+    },
+  };
+
+  function colourOf(figure, name) {
+    const probe = made("span", { class: `${name} ink` });
+    figure.append(probe);
+    const colour = getComputedStyle(probe).color;
+    probe.remove();
+    return colour;
+  }
+
+  /* The moments add up: each is kept as minutes since the one before. */
+  function columns(series, length) {
+    let minutes = 0;
+    const moments = series.t.map((step) => (minutes += step) * 60);
+    const scaled = (figures) => figures.map((figure) => (figure === null ? null : figure / length));
+    return [moments, scaled(series.y), scaled(series.low), scaled(series.high)];
+  }
+
+  const day = (moment) => new Date(moment * 1000).toISOString().slice(0, 10);
+
+  function axes(figure) {
+    const style = getComputedStyle(figure);
+    const line = colourOf(figure, "line-colour");
+    const one = { stroke: style.color, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } };
+    const days = { ...one, space: 90, values: (_, ticks) => ticks.map(day) };
+    return [figure.dataset.ordinal === undefined ? days : one, { ...one, size: 64 }];
+  }
+
+  function marksOf(figure, soft) {
+    const at = figure.dataset.marks.split(" ").filter(Boolean).map((minutes) => minutes * 60);
+    return (plot) => {
+      const { ctx, bbox } = plot;
+      ctx.save();
+      ctx.strokeStyle = ctx.fillStyle = soft;
+      ctx.font = `${12 * devicePixelRatio}px sans-serif`;
+      ctx.setLineDash([2, 3]);
+      at.forEach((moment, index) => {
+        const x = plot.valToPos(moment, "x", true);
+        if (x < bbox.left || x > bbox.left + bbox.width) return;
+        ctx.beginPath();
+        ctx.moveTo(x, bbox.top);
+        ctx.lineTo(x, bbox.top + bbox.height);
+        ctx.stroke();
+        ctx.fillText(index + 1, x + 4, bbox.top + 12 * devicePixelRatio);
+      });
+      ctx.restore();
+    };
+  }
+
+  function drawn(figure, host, read) {
+    const places = figure.dataset.series.split(" ");
+    const modes = figure.dataset.modes.split(" ");
+    const told = places.map((place) => corebound.series[place]);
+    const tables = told.map((one) => columns(one, Number(figure.dataset.length)));
+    const data = tables.length > 1 ? uPlot.join(tables) : tables[0];
+    const lines = modes.flatMap((mode) => {
+      const colour = colourOf(figure, mode);
+      const bound = { stroke: colour, width: 0, points: { show: false } };
+      return [{ stroke: colour, width: 1.25, points: { size: 4 } }, bound, bound];
+    });
+    const bands = modes.map((mode, index) => ({
+      series: [3 * index + 3, 3 * index + 2],
+      fill: colourOf(figure, mode).replace("rgb(", "rgba(").replace(")", ", 0.16)"),
+    }));
+    return new uPlot({
+      width: figure.clientWidth,
+      height: 280,
+      tzDate: (moment) => uPlot.tzDate(new Date(moment * 1000), "Etc/UTC"),
+      scales: { x: { time: figure.dataset.ordinal === undefined } },
+      axes: axes(figure),
+      series: [{}, ...lines],
+      bands,
+      legend: { show: false },
+      hooks: {
+        draw: [marksOf(figure, getComputedStyle(figure).color)],
+        setCursor: [(plot) => read(plot, told, tables)],
+      },
+    }, data, host);
+  }
+
+  function reading(figure, names, output) {
+    const unit = figure.dataset.unit;
+    const short = (value) => Number(value.toPrecision(4)).toLocaleString("en");
+    return (plot, told, tables) => {
+      const index = plot.cursor.idx;
+      if (index === null || index === undefined) return;
+      const moment = plot.data[0][index];
+      const parts = [];
+      told.forEach((series, number) => {
+        const own = tables[number][0].indexOf(moment);
+        const value = own < 0 ? null : tables[number][1][own];
+        if (value === null) return;
+        const [low, high] = [tables[number][2][own], tables[number][3][own]];
+        const bounds = low === null ? "" : ` [${short(low)}, ${short(high)}]`;
+        const commit = series.c[own] ? `, commit ${series.c[own]}` : "";
+        parts.push(`${names[number]}: ${short(value)} ${unit}${bounds}${commit}`);
+      });
+      const when = figure.dataset.ordinal === undefined ? day(moment) : "";
+      output.textContent = [when, ...parts].filter(Boolean).join("; ");
+    };
+  }
+
+  function moved(plot, by, to) {
+    const moments = plot.data[0];
+    const [first, last] = [moments[0], moments[moments.length - 1]];
+    const { min, max } = plot.scales.x;
+    const half = ((max - min) / 2) * to;
+    const middle = (min + max) / 2 + by * (max - min);
+    const width = Math.min(half * 2, last - first);
+    const begin = Math.min(Math.max(middle - width / 2, first), last - width);
+    plot.setScale("x", { min: begin, max: begin + width });
+  }
+
+  const MOVES = [
+    ["+", "Closer", 0, 0.5],
+    ["−", "Wider", 0, 2],
+    ["←", "Earlier", -0.5, 1],
+    ["→", "Later", 0.5, 1],
+  ];
+
+  function opened(figure) {
+    const names = all(".key li", figure).map((one) => all("span", one).map((part) => part.textContent).join(" "));
+    if (!names.length) names.push(figure.querySelector("figcaption b").textContent);
+    const box = made("div", { class: "zoomed" });
+    const bar = made("div", { class: "moves", role: "group", "aria-label": "Move in the chart" });
+    const label = "Points one by one: left and right arrow. Drag over the chart to come closer.";
+    const host = made("div", { tabindex: "0", role: "group", "aria-label": label });
+    const output = made("p", { class: "reading", role: "status" }, label);
+    box.append(bar, host, output);
+    figure.querySelector(".frame").before(box);
+    let plot;
+    const draw = () => {
+      plot?.destroy();
+      plot = drawn(figure, host, reading(figure, names, output));
+    };
+    for (const [sign, word, by, to] of MOVES) {
+      const button = made("button", { type: "button", "aria-label": word, title: word }, sign);
+      button.addEventListener("click", () => moved(plot, by, to));
+      bar.append(button);
+    }
+    const whole = made("button", { type: "button" }, "All");
+    whole.addEventListener("click", () => moved(plot, 0, Infinity));
+    bar.append(whole);
+    let at = null;
+    host.addEventListener("keydown", (event) => {
+      const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+      if (!step) return;
+      event.preventDefault();
+      const last = plot.data[0].length - 1;
+      at = Math.min(Math.max((at ?? (step > 0 ? -1 : last + 1)) + step, 0), last);
+      const moment = plot.data[0][at];
+      if (moment < plot.scales.x.min || moment > plot.scales.x.max)
+        moved(plot, (moment - (plot.scales.x.min + plot.scales.x.max) / 2) / (plot.scales.x.max - plot.scales.x.min), 1);
+      /* The scale is set in a task of its own. */
+      setTimeout(() => plot.setCursor({ left: plot.valToPos(moment, "x"), top: 10 }));
+    });
+    const life = new AbortController();
+    for (const one of themes) one.addEventListener("change", draw, { signal: life.signal });
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw, { signal: life.signal });
+    addEventListener("resize", () => plot.setSize({ width: figure.clientWidth, height: 280 }), { signal: life.signal });
+    draw();
+    return () => {
+      life.abort();
+      plot.destroy();
+      box.remove();
+    };
+  }
+
+  for (const figure of all("figure[data-zoom]")) {
+    const button = made("button", { type: "button", class: "zoom", "aria-expanded": "false" }, "Zoom");
+    const named = figure.querySelector("figcaption b").textContent;
+    button.setAttribute("aria-label", `Zoom ${named}`);
+    figure.querySelector("figcaption").append(button);
+    let close = null;
+    button.addEventListener("click", async () => {
+      const frame = figure.querySelector(".frame");
+      if (close) {
+        close();
+        close = null;
+      } else {
+        button.disabled = true;
+        try {
+          const asset = (name) => new URL(name, here).href;
+          await Promise.all([
+            load(asset("uplot-1.6.32.css")),
+            load(asset("uplot-1.6.32.js")),
+            load(new URL(figure.dataset.zoom, document.baseURI).href),
+          ]);
+          close = opened(figure);
+        } catch (error) {
+          button.replaceWith(made("span", { class: "warn", role: "status" }, error.message));
+          return;
+        } finally {
+          button.disabled = false;
+        }
+      }
+      frame.hidden = Boolean(close);
+      button.setAttribute("aria-expanded", String(Boolean(close)));
+      button.textContent = close ? "Whole" : "Zoom";
+      button.focus();
+    });
+  }
+})();

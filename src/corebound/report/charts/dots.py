@@ -1,0 +1,34 @@
+"""A row of dots: one a launch, with a line at what they come to together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from corebound.report.charts.axis import Axis
+
+_WIDTH, _HEIGHT = 1000, 24
+# Three heights in turn, so that neighbours do not hide one another.
+_YS = (7, 12, 17)
+
+
+def dots_svg(figures: Sequence[float], middle: float, axis: Axis, mode: str) -> str:
+    """Draw one row.
+
+    Args:
+        figures: One a launch, in the order they ran.
+        middle: What they come to.
+        axis: Horizontal; what lies beyond it is drawn at its edge.
+        mode: Class of the colour.
+    """
+    dots = "".join(
+        f"M{_x(axis, figure)} {_YS[index % len(_YS)]}h0" for index, figure in enumerate(figures)
+    )
+    return (
+        f'<svg class="spark" viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none"'
+        f' aria-hidden="true"><path class="level {mode}" d="M{_x(axis, middle)} 0V{_HEIGHT}"/>'
+        f'<path class="spot {mode}" d="{dots}"/></svg>'
+    )
+
+
+def _x(axis: Axis, value: float) -> int:
+    return round(axis.clipped(value) * _WIDTH)

@@ -1,0 +1,86 @@
+"""Every launch of every setting as a dot: how far apart fresh processes of one setting lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from corebound.report.charts.axis import Axis, linear_axis
+from corebound.report.view.figure import figure_of
+from corebound.report.view.page import Label, Tick
+from corebound.report.view.study import Study
+from corebound.report.view.words import count, label, mode_class
+from corebound.units import significant, time_unit
+
+# A launch that took half as long again, or longer, is drawn at the edge.
+_FURTHEST = 0.5
+_LEAST_SPAN = 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DotRow:
+    """One setting: each launch's figure as a multiple of what they come to, and in words."""
+
+    label: Label
+    mode: str
+    ratios: tuple[float, ...]
+    between: str
+    launches: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchDots:
+    """The chart, which is a table."""
+
+    says: str
+    unit: str
+    axis: Axis
+    ticks: tuple[Tick, ...]
+    rows: tuple[DotRow, ...]
+
+
+def launch_dots(study: Study) -> LaunchDots | None:
+    """The launches of every measured setting, fastest first; None where none has two."""
+    shown = [
+        (cell, cell.summary.median_ns)
+        for cell in study.cells
+        if cell.summary.median_ns is not None and len(cell.summary.launches) > 1
+    ]
+    if not shown:
+        return None
+    length_ns, unit = time_unit(min(middle for _, middle in shown))
+    rows = []
+    for cell, middle in sorted(shown, key=lambda pair: pair[1]):
+        own = [one.median_ns for one in cell.summary.launches]
+        ends = (significant(end / length_ns) for end in (min(own), max(own)))
+        rows.append(
+            DotRow(
+                label=label(cell.cell),
+                mode=mode_class(cell.cell.binding.mode),
+                ratios=tuple(one / middle for one in own),
+                between=" to ".join(ends),
+                launches=count(len(own), "launch", "launches"),
+            )
+        )
+    axis = _axis([ratio for row in rows for ratio in row.ratios])
+    name = figure_of(cell for cell, _ in shown)
+    return LaunchDots(
+        says=f"{name.heading} of each launch against what they come to together: a dot is a"
+        " launch, a fresh process. Left of the line is faster.",
+        unit=unit,
+        axis=axis,
+        ticks=tuple(
+            Tick(
+                at=round(axis.share(tick) * 100, 1),
+                text=f"{(tick - 1) * 100:+.3g} %" if tick != 1 else "0",
+                minor=index % 2 == 1,
+            )
+            for index, tick in enumerate(axis.ticks)
+        ),
+        rows=tuple(rows),
+    )
+
+
+def _axis(ratios: list[float]) -> Axis:
+    """About 1, as wide as the launches lie apart, within bounds."""
+    reach = max(_LEAST_SPAN, max(abs(ratio - 1) for ratio in ratios) * 1.05)
+    return linear_axis(1 - min(reach, _FURTHEST), 1 + min(reach, _FURTHEST))
