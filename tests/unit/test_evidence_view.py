@@ -41,7 +41,7 @@ def test_what_the_host_does_not_tell_is_unavailable_and_never_zero() -> None:
 
     assert set(told(host_seen(replace(a_launch(), host=host))).values()) == {"unavailable"}
     without = replace(host, unavailable={"throttling": "no cgroup above it rations CPU time"})
-    assert told(host_seen(replace(a_launch(), host=without)))["that throttles"] == "no quota"
+    assert told(host_seen(replace(a_launch(), host=without)))["throttled by a quota"] == "no quota"
 
 
 def test_memory_faults_and_what_the_kernel_took_are_told_where_they_were_seen() -> None:

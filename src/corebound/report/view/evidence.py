@@ -127,7 +127,7 @@ def _throttled(host: HostOverTime) -> Figure:
     """Without a quota nothing can throttle: that is told apart from a quota that did not."""
     share = host.share("throttled_ns")
     if share is None and "throttling" in host.unavailable:
-        return Figure(value="no quota", says="that throttles")
+        return Figure(value="no quota", says="throttled by a quota")
     return _share(share, "throttled by a quota")
 
 

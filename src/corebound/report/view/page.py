@@ -164,13 +164,25 @@ class StripPanel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """One figure of every panel, in their order; a dash where a launch has none."""
+
+    says: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Why:
-    """Where the threads ran; `key` pairs a colour's number with its thread."""
+    """Where the threads ran; `key` pairs a colour's number with its thread.
+
+    `meanwhile` holds what the host and its counters told of the same launches.
+    """
 
     title: str
     lead: str
     key: tuple[tuple[int, str], ...]
     panels: tuple[StripPanel, ...]
+    meanwhile: tuple[Beside, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

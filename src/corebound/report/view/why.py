@@ -11,7 +11,7 @@ from corebound.model.topology import Cpu, CpuId, NodeId
 from corebound.report.charts.strip import Stretch, Strip, ThreadTrack
 from corebound.report.view.evidence import counted, host_seen, median_of, migrations, moved
 from corebound.report.view.figure import figure_of
-from corebound.report.view.page import Figure, StripPanel, Why
+from corebound.report.view.page import Beside, Figure, StripPanel, Why
 from corebound.report.view.serving_workers import figures as serving_figures
 from corebound.report.view.serving_workers import worker_stays, workers_seen
 from corebound.report.view.strips import node_labels, row_labels, time_labels
@@ -50,6 +50,7 @@ def why(study: Study) -> Why | None:
         lead=_lead(who),
         key=tuple(key),
         panels=tuple(_panel(study, cell, launch, rows, nodes) for cell, launch in shown),
+        meanwhile=_beside([_meanwhile(launch) for _, launch in shown]),
     )
 
 
@@ -228,5 +229,18 @@ def _figures(
         )
     if spin is not None:
         figures.append(Figure(value=percent(spin, 0), says="of it spinning, at most"))
-    own = counted(launch) if launch.served is None else ()
-    return (*figures, *host_seen(launch), *own)
+    return tuple(figures)
+
+
+def _meanwhile(launch: Launch) -> tuple[Figure, ...]:
+    """What the host did and its counters counted; a server's are counted by worker."""
+    return (*host_seen(launch), *(counted(launch) if launch.served is None else ()))
+
+
+def _beside(launches: Sequence[Sequence[Figure]]) -> tuple[Beside, ...]:
+    """The same figures of several launches in a row each, as the first that has one orders them."""
+    known = [{figure.says: figure.value for figure in figures} for figures in launches]
+    says = dict.fromkeys(figure.says for figures in launches for figure in figures)
+    return tuple(
+        Beside(says=each, values=tuple(values.get(each, "–") for values in known)) for each in says
+    )
