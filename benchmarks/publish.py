@@ -22,6 +22,7 @@ CPU time is that of a command and all its children, memory that of its largest p
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
 import os
 import random
@@ -36,6 +37,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from corebound import cli
 
 SUNPY = Path(__file__).parents[2] / "shared" / "data" / "histories" / "sunpy-benchmarks.tar.xz"
 ROUNDS = 3
@@ -234,6 +237,8 @@ def main() -> None:
     told = parser.parse_args()
     if not told.project.exists():
         raise SystemExit(f"{told.project} is not there: name the folder of an asv.conf.json.")
+    # As an installer does: asv's own modules are compiled already.
+    compileall.compile_dir(str(Path(cli.__file__).parents[1]), quiet=2)
     with tempfile.TemporaryDirectory() as name:
         project = told.project
         if project.is_file():

@@ -128,12 +128,16 @@
     return colour;
   }
 
-  /* The moments add up: each is kept as minutes since the one before. */
+  /* The moments add up: each is kept as minutes since the one before. Figures are counted in
+     the series' own unit, bounds by how far they are from them. */
   function columns(series, length) {
     let minutes = 0;
     const moments = series.t.map((step) => (minutes += step) * 60);
-    const scaled = (figures) => figures.map((figure) => (figure === null ? null : figure / length));
-    return [moments, scaled(series.y), scaled(series.low), scaled(series.high)];
+    const scaled = (way, away) => series.y.map((figure, index) => {
+      const by = away ? away[index] ?? null : 0;
+      return figure === null || by === null ? null : ((figure + way * by) * series.u) / length;
+    });
+    return [moments, scaled(0), scaled(-1, series.low), scaled(1, series.high)];
   }
 
   const day = (moment) => new Date(moment * 1000).toISOString().slice(0, 10);
@@ -212,7 +216,8 @@
         if (value === null) return;
         const [low, high] = [tables[number][2][own], tables[number][3][own]];
         const bounds = low === null ? "" : ` [${short(low)}, ${short(high)}]`;
-        const commit = series.c[own] ? `, commit ${series.c[own]}` : "";
+        const sha = series.c.split(" ")[own];
+        const commit = sha ? `, commit ${sha}` : "";
         parts.push(`${names[number]}: ${short(value)} ${unit}${bounds}${commit}`);
       });
       const when = figure.dataset.ordinal === undefined ? day(moment) : "";

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corebound.errors import InputError
-from corebound.exchange import asv_project, asv_results, asv_series, kept
+from corebound.errors import Fault, InputError
+from corebound.exchange import asv_project, asv_results, asv_series, asv_tree, kept
 from corebound.exchange.asv_series import Project
 from corebound.exchange.reading import Unreadable
 from corebound.model.series import Point, Series
@@ -438,3 +438,24 @@ def test_what_is_no_address_of_the_web_is_no_link(tmp_path: Path, url: object) -
     (tree / "asv.conf.json").write_text(json.dumps({"show_commit_url": url}))
 
     assert read(tree).series[0].commit_url is None
+
+
+def test_a_file_is_read_only_when_the_one_before_it_was_taken(tmp_path: Path) -> None:
+    # A history is gigabytes when it is unpacked; its files are not held together.
+    tree = a_tree(tmp_path, *(a_file({"time_it": [[1.0], []]}) for _ in range(2)))
+    faults: list[Fault] = []
+    found = asv_tree.unread(tree / "results", {}, faults)
+    files = asv_tree.read_each(found, lambda _done, _of: None, faults)
+    next(files)
+    found.files[1].unlink()
+
+    assert (list(files), [fault.file for fault in faults]) == ([], [str(found.files[1])])
+
+
+def test_the_commit_of_a_file_is_known_before_it_is_read_whatever_its_figures(
+    tmp_path: Path,
+) -> None:
+    told = a_file({"time_it": [[math.nan], []]}, commit_hash="b" * 40)
+    tree = a_tree(tmp_path, told)
+
+    assert asv_tree.unread(tree / "results", {}, []).commits == {"b" * 40}

@@ -142,5 +142,6 @@ class Bar:
         self._bar.stop()
 
     def show(self, done: int, total: int) -> None:
-        """Move the bar."""
-        self._bar.update(self._task, completed=done, total=total)
+        """Move the bar, where one can be seen."""
+        if not self._bar.disable:
+            self._bar.update(self._task, completed=done, total=total)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import importlib
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from corebound.errors import Fault, InputError
-from corebound.exchange import asv_results, asv_series
+from corebound.exchange import asv_results, asv_series, asv_tree
 from corebound.exchange.asv_results import ResultFile
-from corebound.exchange.asv_series import Known, Project
+from corebound.exchange.asv_series import Project
+from corebound.exchange.asv_tree import Progress
 from corebound.exchange.commits import described
 from corebound.exchange.reading import Unreadable, clean
 from corebound.model.series import Series
@@ -22,9 +23,9 @@ from corebound.store import cache
 CONFIGURATION = "asv.conf.json"
 # Of benchmarks that asv.conf.json has no threshold for: that of our own scenarios.
 MARGIN = 0.02
-_ABOUT = ("machine.json", "benchmarks.json")
+_NO_DATE = "it does not tell its commit's date."
+_DATED_BY = "Name the project's repository with --repo."
 
-Progress = Callable[[int, int], None]
 # Told a project and a hash of its settings: hashes of the files that were read with these.
 Before = Callable[[str, str], Mapping[str, str]]
 
@@ -101,41 +102,40 @@ def read(
     where = repo or place.repo
     settings = _settings(path, place, where)
     before = known(name or place.name, settings)
-    files, sources, benchmarks = _read_all(place.results, before, progress, faults)
-    commits = described(where, (file.commit for file in files.values())) if where else {}
-    dated = []
-    for source, file in files.items():
-        if file.date_ms is None and file.commit not in commits:
-            mend = "Name the project's repository with --repo."
-            faults.append(_fault(source, Unreadable("it does not tell its commit's date.", mend)))
-            del sources[source]
-        else:
-            dated.append(file)
-    unchanged = len(sources.keys() - files.keys())
-    if not dated and not unchanged:
-        raise _nothing(place.results, faults)
+    unread = asv_tree.unread(place.results, before, faults)
     project = Project(
         name=name or place.name,
-        benchmarks=benchmarks,
-        commits=commits,
+        benchmarks=asv_tree.benchmarks_of(place.results, faults),
+        commits=described(where, unread.commits) if where else {},
         thresholds=place.thresholds,
         margin=MARGIN,
         commit_url=place.commit_url,
     )
-    hashes = {file.commit for file in dated}
+    sources = dict(unread.unchanged)
+    hashes: list[str] = []
+
+    def dated() -> Iterator[ResultFile]:
+        for source, digest, file in asv_tree.read_each(unread, progress, faults):
+            if file.date_ms is None and file.commit not in project.commits:
+                faults.append(asv_tree.fault_of(source, Unreadable(_NO_DATE, _DATED_BY)))
+                continue
+            hashes.append(file.commit)
+            # A commit that the repository lacks today it may have tomorrow.
+            if not where or file.commit in project.commits:
+                sources[str(source)] = digest
+            yield file
+
+    series = asv_series.series_of(project, dated())
+    if not hashes and not unread.unchanged:
+        raise _nothing(place.results, faults)
     return Read(
         project=project.name,
-        series=asv_series.series_of(project, dated),
-        files=len(dated) + unchanged,
-        unknown=len(hashes - set(commits)) if where else None,
+        series=series,
+        files=len(hashes) + len(unread.unchanged),
+        unknown=len(set(hashes) - project.commits.keys()) if where else None,
         faults=tuple(faults),
         settings=settings,
-        # A commit that the repository lacks today it may have tomorrow.
-        sources={
-            str(source): digest
-            for source, digest in sources.items()
-            if source not in files or not where or files[source].commit in commits
-        },
+        sources=sources,
     )
 
 
@@ -234,51 +234,6 @@ def _settings(path: Path, place: Place, repo: Path | None) -> str:
     told += [path, path / CONFIGURATION, path.resolve().parent / CONFIGURATION]
     contents = [file.read_bytes() for file in told if file.is_file()]
     return cache.digest(str(repo).encode(), *contents)
-
-
-def _read_all(
-    results: Path, before: Mapping[str, str], progress: Progress, faults: list[Fault]
-) -> tuple[dict[Path, ResultFile], dict[Path, str], dict[str, Known]]:
-    """Result files by where they are, hashes of all, and what benchmarks.json says, if anything.
-
-    Files that are as they were before are hashed only.
-    """
-    found = sorted(file for file in results.rglob("*.json") if file.name not in _ABOUT)
-    files: dict[Path, ResultFile] = {}
-    sources: dict[Path, str] = {}
-    for number, source in enumerate(found):
-        progress(number, len(found))
-        try:
-            data = source.read_bytes()
-            digest = cache.digest(data)
-            if before.get(str(source)) != digest:
-                file = asv_results.read(data)
-                # Where it does not tell, its folder does: asv names it by the machine.
-                files[source] = replace(file, machine=file.machine or source.parent.name)
-            sources[source] = digest
-        except Unreadable as error:
-            faults.append(_fault(source, error))
-        except OSError as error:
-            faults.append(_fault(source, _not_read(error)))
-    progress(len(found), len(found))
-    about = results / "benchmarks.json"
-    try:
-        return files, sources, asv_series.known(asv_results.document(about.read_bytes()))
-    except FileNotFoundError:
-        return files, sources, {}
-    except Unreadable as error:
-        faults.append(_fault(about, error))
-    except OSError as error:
-        faults.append(_fault(about, _not_read(error)))
-    return files, sources, {}
-
-
-def _not_read(error: OSError) -> Unreadable:
-    return Unreadable(f"it cannot be read: {error.strerror}.", "Check its permissions.")
-
-
-def _fault(file: Path, error: Unreadable) -> Fault:
-    return Fault(file=str(file), line=None, what=f"passed over, for {error.what}", mend=error.mend)
 
 
 def _nothing(results: Path, faults: Sequence[Fault]) -> InputError:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -23,9 +25,20 @@ _LATEST_MS = 253_402_300_800_000
 _OTHER_TOOL = "Delete it, or move it out of the folder of results."
 _DAMAGED = "Fetch it again from where it was copied, or delete it."
 
+_COMMIT = re.compile(rb'"commit_hash"\s*:\s*"([0-9a-zA-Z]+)"')
+
 _decoder = msgspec.json.Decoder()
-# What is read of a row of version 2, by its columns.
-_WANTED = ("result", "params", "version", "stats_ci_99_a", "stats_ci_99_b", "samples")
+
+
+class _Row(NamedTuple):
+    """What is read of a benchmark, by the names of version 2's columns."""
+
+    result: Any
+    params: Any
+    version: Any
+    stats_ci_99_a: Any
+    stats_ci_99_b: Any
+    samples: Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +90,11 @@ class ResultFile:
     outcomes: tuple[Outcome, ...]
 
 
+def hashes_in(data: bytes) -> list[str]:
+    """What may be the commit of a result file, found without reading all of it."""
+    return [found.decode() for found in _COMMIT.findall(data)]
+
+
 def document(data: bytes) -> Any:
     """JSON as Python writes it, which has NaN and Infinity where a figure is none.
 
@@ -113,7 +131,7 @@ def read(data: bytes) -> ResultFile:
         raise Unreadable(f"it is damaged: {error!r}.", _DAMAGED) from None
 
 
-def _file(told: Mapping[str, Any], rows: Mapping[str, Mapping[str, Any]]) -> ResultFile:
+def _file(told: Mapping[str, Any], rows: Mapping[str, _Row]) -> ResultFile:
     params = told.get("params") or {}
     requirements = told.get("requirements") or {}
     apart = {"machine", "python", *requirements}
@@ -129,7 +147,7 @@ def _file(told: Mapping[str, Any], rows: Mapping[str, Mapping[str, Any]]) -> Res
         facets=tuple(
             sorted((name, _text(value)) for name, value in params.items() if name not in apart)
         ),
-        outcomes=tuple(_outcome(name, row) for name, row in sorted(rows.items())),
+        outcomes=tuple([_outcome(name, rows[name]) for name in sorted(rows)]),
     )
 
 
@@ -151,29 +169,32 @@ def _environment(told: Mapping[str, Any], requirements: Mapping[str, Any]) -> st
     return "-".join(words)
 
 
-def _rows_2(told: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def _rows_2(told: Mapping[str, Any]) -> dict[str, _Row]:
     columns = told["result_columns"]
-    wanted = [(index, name) for index, name in enumerate(columns) if name in _WANTED]
+    # What is behind a row's end is none.
+    behind = [None] * (len(columns) + 1)
+    places = [columns.index(name) if name in columns else len(columns) for name in _Row._fields]
+    picked = itemgetter(*places)
     return {
-        name: {column: row[index] for index, column in wanted if index < len(row)}
+        name: _Row._make(picked([*row[: len(columns)], *behind]))
         for name, row in told["results"].items()
     }
 
 
-def _rows_1(told: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def _rows_1(told: Mapping[str, Any]) -> dict[str, _Row]:
     versions = told.get("benchmark_version") or {}
     rows = {}
     for name, value in told["results"].items():
         row = value if isinstance(value, dict) else {"result": value}
         stats = _listed(row.get("stats"))
-        rows[name] = {
-            "result": _listed(row.get("result")),
-            "params": row.get("params"),
-            "samples": _samples_1(row.get("samples")),
-            "version": versions.get(name),
-            "stats_ci_99_a": [one and one["ci_99"][0] for one in stats or ()],
-            "stats_ci_99_b": [one and one["ci_99"][1] for one in stats or ()],
-        }
+        rows[name] = _Row(
+            result=_listed(row.get("result")),
+            params=row.get("params"),
+            version=versions.get(name),
+            stats_ci_99_a=[one and one["ci_99"][0] for one in stats or ()],
+            stats_ci_99_b=[one and one["ci_99"][1] for one in stats or ()],
+            samples=_samples_1(row.get("samples")),
+        )
     return rows
 
 
@@ -188,15 +209,15 @@ def _samples_1(samples: Any) -> Any:
     return samples
 
 
-def _outcome(name: str, row: Mapping[str, Any]) -> Outcome:
-    values, params, samples = row.get("result"), row.get("params"), row.get("samples")
+def _outcome(name: str, row: _Row) -> Outcome:
+    values, params, samples = row.result, row.params, row.samples
     outcome = Outcome(
         benchmark=name,
-        params=tuple(tuple(map(str, axis)) for axis in params) if params else (),
+        params=tuple([tuple(map(str, axis)) for axis in params]) if params else (),
         values=None if values is None else tuple(values),
-        bounds=_bounds(row.get("stats_ci_99_a"), row.get("stats_ci_99_b")),
-        samples=tuple(tuple(map(float, one or ())) for one in samples) if samples else (),
-        version=_text(row.get("version")) or None,
+        bounds=_bounds(row.stats_ci_99_a, row.stats_ci_99_b),
+        samples=tuple([tuple(map(float, one or ())) for one in samples]) if samples else (),
+        version=_text(row.version) or None,
     )
     if params and outcome.cells > _MOST_CELLS:
         raise ValueError(f"{name} has {outcome.cells:,} combinations of parameters")

@@ -6,18 +6,15 @@ version changes, or a machine that is no longer described as it was, begins a se
 
 from __future__ import annotations
 
-import hashlib
-import itertools
 import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from corebound.exchange.asv_cells import cells_of, label
 from corebound.exchange.asv_results import Outcome, ResultFile
 from corebound.exchange.reading import clean
 from corebound.model.record import Commit
@@ -27,12 +24,13 @@ from corebound.model.series import Point, Series
 # without benchmarks.json. Source: asv's documentation, "Benchmark types and attributes".
 _UNITS = (("time", "seconds"), ("mem", "bytes"), ("peakmem", "bytes"))
 _NS = 1e9
-_QUOTED = re.compile(r"""^u?'(.+)'$|^<class '(.+)'>$""")
 _VERSION = "benchmark"
 _OF_VERSION = 12
 # Of asv's intervals, `ci_99`.
 _CONFIDENCE = 0.99
 _NO_RESULT = "the file has no result for it"
+
+Circumstances = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,25 +102,34 @@ def series_of(project: Project, files: Iterable[ResultFile]) -> tuple[Series, ..
         files: In any order; each has a date, or its commit is in the repository.
     """
     points: dict[tuple[str, str, str], list[Point]] = {}
-    shared: dict[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]] = {}
+    shared: dict[Circumstances, Circumstances] = {}
+    # Files name the same combinations of the same benchmarks over and over.
+    places: dict[object, tuple[Known, list[list[Point]]]] = {}
     for file in files:
-        host = _label(file.machine or "unnamed")
+        host = label(file.machine or "unnamed")
         commit = project.commits.get(file.commit) or Commit(
             sha=file.commit, subject="", committed_at=moment(file.date_ms or 0), dirty=False
         )
-        facets = tuple((_label(name), _label(value)) for name, value in file.facets)
+        facets = tuple((label(name), label(value)) for name, value in file.facets)
+        there: dict[str | None, Circumstances] = {}
         for outcome in file.outcomes:
-            told = (*facets, (_VERSION, (outcome.version or "")[:_OF_VERSION]))
-            circumstances = shared.setdefault(told, told)
-            about = _about(project, outcome.benchmark)
-            cells = _cells(outcome.params, about.params, file.environment)
-            for index, cell in enumerate(cells):
-                point = _point(outcome, index, about.unit, commit, circumstances)
-                key = (host, outcome.benchmark, cell)
-                if key not in points:
-                    points[key] = []
-                points[key].append(point)
-    made = [_series(project, *key, found) for key, found in points.items()]
+            circumstances = there.get(outcome.version)
+            if circumstances is None:
+                told = (*facets, (_VERSION, (outcome.version or "")[:_OF_VERSION]))
+                circumstances = there[outcome.version] = shared.setdefault(told, told)
+            name = outcome.benchmark
+            found = places.get((host, file.environment, name, outcome.params))
+            if found is None:
+                about = _about(project, name)
+                cells = cells_of(outcome.params, about.params, file.environment)
+                found = about, [points.setdefault((host, name, cell), []) for cell in cells]
+                places[host, file.environment, name, outcome.params] = found
+            about, own = found
+            for index, several in enumerate(own):
+                several.append(_point(outcome, index, about.unit, commit, circumstances))
+    places.clear()
+    # What is a series need not be held as it was found too.
+    made = [_series(project, *key, points.pop(key)) for key in [*points]]
     return tuple(sorted(made, key=lambda one: one.id))
 
 
@@ -147,10 +154,10 @@ def _series(project: Project, host: str, benchmark: str, cell: str, found: list[
         project=project.name,
         host=host,
         host_name=host,
-        scenario=_label(benchmark),
-        title=_label(about.title),
+        scenario=label(benchmark),
+        title=label(about.title),
         cell=cell,
-        unit="ns" if about.unit == "seconds" else _label(about.unit),
+        unit="ns" if about.unit == "seconds" else label(about.unit),
         margin=_margin(project, benchmark),
         reproduce=("asv", "run", "--bench", rf"^{re.escape(benchmark)}\b"),
         points=dated(found),
@@ -171,8 +178,13 @@ def dated(points: Sequence[Point]) -> tuple[Point, ...]:
     """
     result: list[Point] = []
     version = ""
+    told: str | None = None
+    seen: Circumstances | None = None
     for point in reversed(points):
-        told = _version_of(point.circumstances)
+        # Most points share theirs with the one before.
+        if point.circumstances is not seen:
+            seen = point.circumstances
+            told = _version_of(seen)
         version = told or version
         if told == version or not version:
             result.append(point)
@@ -182,7 +194,7 @@ def dated(points: Sequence[Point]) -> tuple[Point, ...]:
     return tuple(reversed(result))
 
 
-def _version_of(circumstances: tuple[tuple[str, str], ...]) -> str | None:
+def _version_of(circumstances: Circumstances) -> str | None:
     return next((value for name, value in reversed(circumstances) if name == _VERSION), None)
 
 
@@ -197,7 +209,7 @@ def _point(
     index: int,
     unit: str,
     commit: Commit,
-    circumstances: tuple[tuple[str, str], ...],
+    circumstances: Circumstances,
 ) -> Point:
     """What one combination of parameters came to."""
     scale = _NS if unit == "seconds" else 1.0
@@ -254,44 +266,3 @@ def _bounds(own: tuple[float, float], scale: float) -> tuple[float, float] | Non
 def _scaled(samples: Sequence[float], scale: float) -> tuple[float, ...]:
     scaled = tuple(sample * scale for sample in samples)
     return scaled if all(map(math.isfinite, scaled)) else ()
-
-
-@lru_cache(maxsize=4096)
-def _cells(
-    params: tuple[tuple[str, ...], ...], names: tuple[str, ...], environment: str
-) -> tuple[str, ...]:
-    """The key of each combination of parameters, in asv's order."""
-    if len(names) != len(params):
-        names = tuple(f"param{number}" for number, _ in enumerate(params, start=1))
-    axes = [
-        [f"{_label(name)}={value}" for value in _values(values)]
-        for name, values in zip(names, params, strict=True)
-    ]
-    where = f"environment={_label(environment)}"
-    return tuple(",".join((*words, where)) for words in itertools.product(*axes))
-
-
-def _values(values: Sequence[str]) -> list[str]:
-    """Values without their quotes, unless two of them would then be the same."""
-    bare = [_label(_bare(value)) for value in values]
-    if len(set(bare)) == len(bare):
-        return bare
-    quoted = [_label(value) for value in values]
-    twice = Counter(quoted)
-    return [
-        f"{value} ({index})" if twice[value] > 1 else value for index, value in enumerate(quoted)
-    ]
-
-
-def _bare(value: str) -> str:
-    found = _QUOTED.match(value)
-    return (found.group(1) or found.group(2)) if found else value
-
-
-def _label(text: str) -> str:
-    """A text that can be shown; those that were cut or mended still differ from one another."""
-    shown = clean(text)
-    if shown == text:
-        return text
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{shown} #{digest[:6]}"

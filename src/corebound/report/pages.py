@@ -1,4 +1,7 @@
-"""Every page and data file of the site as text: what is known in, (path, text) out."""
+"""Every page and data file of the site as text: what is known in, (path, text) out.
+
+Those that are called `.gz` the writer packs.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +24,11 @@ from corebound.report.view.export import (
     cells_csv,
     cells_json,
     changes_csv,
-    history_csv,
     imported_csv,
     operators_csv,
 )
 from corebound.report.view.feed import feed
+from corebound.report.view.history_export import history_csv
 from corebound.report.view.host_page import host_links, host_pages
 from corebound.report.view.operators_page import operators_page
 from corebound.report.view.overview import overview_page
@@ -145,7 +148,8 @@ def _benchmarks(
     inputs: Inputs, known: Chronicle, renderer: Renderer, holds: Holds
 ) -> Iterator[tuple[str, str]]:
     for project, benchmark, series in benchmarks_of(known):
-        data = f"data/history/{benchmark_slug(project, benchmark)}.csv"
+        # Of thousands of points, which other lines are much like; our own have dozens.
+        data = f"data/history/{benchmark_slug(project, benchmark)}.csv.gz"
         file = benchmark_file(project, benchmark)
         key = _key(inputs, project, series, known)
         if key is None or not holds(data, key):

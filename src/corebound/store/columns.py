@@ -77,6 +77,16 @@ def packed(series: Sequence[Series]) -> Columns:
     moments = _Table[_Moment]()
     circumstances = _Table[_Circumstances]()
     missing = _Table[str]()
+    # Points share theirs: to compare what they hold each time takes twice as long.
+    known: dict[tuple[str, str | None, int], int] = {}
+
+    def moment(point: Point) -> int:
+        key = (point.at, point.run, id(point.commit))
+        place = known.get(key)
+        if place is None:
+            told = _Moment(at=point.at, run=point.run, commit=commits.place(point.commit))
+            place = known[key] = moments.place(told)
+        return place
 
     def column(one: Series) -> _Column:
         points = one.points
@@ -86,12 +96,7 @@ def packed(series: Sequence[Series]) -> Columns:
         lost = [missing.place(point.missing) for point in points]
         return _Column(
             about=replace(one, points=()),
-            moments=[
-                moments.place(
-                    _Moment(at=point.at, run=point.run, commit=commits.place(point.commit))
-                )
-                for point in points
-            ],
+            moments=[moment(point) for point in points],
             figures=[point.figure for point in points],
             circumstances=[circumstances.place(point.circumstances) for point in points],
             lows=[pair and pair[0] for pair in bounds] if bounded else [],

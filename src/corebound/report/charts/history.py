@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+
+import numpy as np
 
 from corebound.report.charts.axis import Axis, linear_axis, log_axis
 
@@ -112,15 +115,25 @@ def history_svg(chart: HistoryChart) -> str:
 
 def _track(track: Track, axis: Axis) -> str:
     dots = [dot for run in track.runs for dot in run]
-    whiskers = "".join(
-        f"M{_x(dot.x)} {_y(axis, dot.low)}V{_y(axis, dot.high)}"
-        for dot in dots
+    across = [_x(dot.x) for dot in dots]
+    places = [
+        f"{x} {y}" for x, y in zip(across, _ys(axis, [dot.value for dot in dots]), strict=True)
+    ]
+    bounded = [
+        (x, dot.low, dot.high)
+        for x, dot in zip(across, dots, strict=True)
         if dot.low is not None and dot.high is not None
+    ]
+    lows = _ys(axis, [low for _, low, _ in bounded])
+    highs = _ys(axis, [high for _, _, high in bounded])
+    whiskers = "".join(
+        f"M{x} {low}V{high}" for (x, _, _), low, high in zip(bounded, lows, highs, strict=True)
     )
+    ends = [0, *itertools.accumulate(map(len, track.runs))]
     lines = "".join(
-        "M" + "L".join(f"{_x(dot.x)} {_y(axis, dot.value)}" for dot in run)
-        for run in track.runs
-        if len(run) > 1
+        "M" + "L".join(places[begin:end])
+        for begin, end in itertools.pairwise(ends)
+        if end - begin > 1
     )
     levels = "".join(
         f"M{_x(level.begin)} {_y(axis, level.value)}H{_x(level.end)}" for level in track.levels
@@ -129,7 +142,7 @@ def _track(track: Track, axis: Axis) -> str:
         (
             _path(f"whisker {track.mode}", whiskers),
             _path(f"thin {track.mode}", lines),
-            _path(f"run {track.mode}", "".join(f"M{_x(d.x)} {_y(axis, d.value)}h0" for d in dots)),
+            _path(f"run {track.mode}", "".join(f"M{place}h0" for place in places)),
             _path(f"level {track.mode} dash-{track.dash}", levels),
             _path("lost", "".join(f"M{_x(x)} {_SIZE}v-40" for x in track.missing)),
         )
@@ -192,8 +205,8 @@ def figure_axis(values: Iterable[float], *, margin: float) -> Axis:
         values: At least one, above 0 and finite.
         margin: Least change that matters; the axis spans at least twice as much either way.
     """
-    held = [_held(value) for value in values]
-    low, high = min(held), max(held)
+    known = [*values]
+    low, high = _held(min(known)), _held(max(known))
     least = 1 + 2 * margin
     low, high = min(low, high / least), max(high, low * least)
     if high / low > _LINEAR_SPAN:
@@ -213,3 +226,15 @@ def _x(share: float) -> int:
 
 def _y(axis: Axis, value: float) -> int:
     return round((1 - axis.clipped(min(max(value, -_MOST), _MOST))) * _SIZE)
+
+
+def _ys(axis: Axis, values: Sequence[float]) -> list[int]:
+    """`_y` of many values at once."""
+    held = np.clip(np.asarray(values, dtype=np.float64), -_MOST, _MOST)
+    if axis.scale == "linear":
+        shares = (held - axis.low) / (axis.high - axis.low)
+    else:
+        # What is not above 0 lies at the lower edge.
+        above = np.where(held > 0, held, axis.low)
+        shares = np.log(above / axis.low) / math.log(axis.high / axis.low)
+    return [*map(int, np.rint((1 - np.clip(shares, 0.0, 1.0)) * _SIZE).tolist())]

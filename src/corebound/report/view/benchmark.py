@@ -26,7 +26,7 @@ class BenchmarkPage:
     Attributes:
         panels: (the place on the page, a chart), those that changed first.
         unshown: Names of cells beyond what one page holds.
-        data: Address of all points as CSV; `zoom` of those in charts, as a script.
+        data: Address of all points as CSV, packed; `zoom` of those in charts, as a script.
     """
 
     head: Head
@@ -87,7 +87,7 @@ def benchmark_page(
             for one in shown
         ),
         unshown=tuple(_name(one) for one in _ordered(series, known) if one.id not in names),
-        data=f"../data/history/{slug}.csv",
+        data=f"../data/history/{slug}.csv.gz",
         zoom=f"../data/history/{slug}.js",
     )  # fmt: skip
 

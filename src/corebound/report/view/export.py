@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from corebound.model.record import ImportedProfile, OperatorProfile
-from corebound.model.series import Series
 from corebound.model.wire import Operator
 from corebound.report.view.chronicle import Chronicle
 from corebound.report.view.command import reproduce_command
@@ -59,7 +58,7 @@ def cells_csv(study: Study) -> str:
         values = dict(cell.cell.axes)
         axis_values = {axis: values.get(axis, "") for axis in axes}
         row: dict[str, Any] = {**axis_values, **_figures(study, cell)}
-        writer.writerow({name: _inert(value) for name, value in row.items()})
+        writer.writerow({name: inert(value) for name, value in row.items()})
     return text.getvalue()
 
 
@@ -84,7 +83,7 @@ def _csv(lines: Sequence[Mapping[str, Any]]) -> str:
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
     for line in lines:
-        writer.writerow({name: _inert(value) for name, value in line.items()})
+        writer.writerow({name: inert(value) for name, value in line.items()})
     return text.getvalue()
 
 
@@ -135,7 +134,7 @@ def _operator(
     }
 
 
-def _inert(value: Any) -> Any:
+def inert(value: Any) -> Any:
     """Text that a spreadsheet would take for a formula gets an apostrophe."""
     if isinstance(value, str) and value[:1] in {"=", "+", "-", "@", "\t", "\r"}:
         return f"'{value}"
@@ -149,10 +148,10 @@ def _figures(study: Study, cell: CellStudy) -> dict[str, Any]:
     return {
         "median_ns": summary.median_ns,
         "median_low_ns": interval.low if interval else None,
-        "median_high_ns": _finite(interval.high) if interval else None,
+        "median_high_ns": finite(interval.high) if interval else None,
         "p99_ns": summary.p99_ns,
         "p99_low_ns": tail.low if tail else None,
-        "p99_high_ns": _finite(tail.high) if tail else None,
+        "p99_high_ns": finite(tail.high) if tail else None,
         "cpu_median_ns": summary.cpu_median_ns,
         "spread_ratio": summary.spread_ratio,
         "launches_ok": summary.count("ok"),
@@ -167,51 +166,15 @@ def _figures(study: Study, cell: CellStudy) -> dict[str, Any]:
         "baseline": cell.baseline.key if cell.baseline else None,
         "speedup_ratio": comparison.speedup_ratio if comparison else None,
         "speedup_low_ratio": ratio.low if ratio else None,
-        "speedup_high_ratio": _finite(ratio.high) if ratio else None,
+        "speedup_high_ratio": finite(ratio.high) if ratio else None,
         "verdict": comparison.verdict if comparison else None,
         "command": reproduce_command(study, (cell.cell,)),
     }
 
 
-def _finite(value: float) -> float | None:
+def finite(value: float) -> float | None:
     """JSON knows no infinity: an end that is not known is absent."""
     return value if value < float("inf") else None
-
-
-_HISTORY = ("host", "cell", "at", "run", "commit", "unit", "figure", "low", "high", "missing")
-
-
-def history_csv(series: Sequence[Series]) -> str:
-    """Every point of these series, at least one, a line each; figures in the series' unit.
-
-    A column a circumstance comes after the others; one of the same name takes its place.
-    """
-    names = {name: index for index, name in enumerate(_HISTORY)}
-    placed: dict[tuple[tuple[str, str], ...], list[tuple[int, str]]] = {}
-    lines: list[list[Any]] = []
-    for one in series:
-        host, cell, unit = _inert(one.host), _inert(one.cell), _inert(one.unit)
-        for point in one.points:
-            told = point.circumstances
-            if told not in placed:
-                placed[told] = [
-                    (names.setdefault(name, len(names)), _inert(value)) for name, value in told
-                ]
-            low, high = point.bounds or (None, None)
-            sha = point.commit.sha if point.commit else None
-            line = [
-                host, cell, _inert(point.at), _inert(point.run), _inert(sha), unit, point.figure,
-                low, None if high is None else _finite(high), _inert(point.missing),
-            ]  # fmt: skip
-            line += [None] * (len(names) - len(line))
-            for index, value in placed[told]:
-                line[index] = value
-            lines.append(line)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows([*line, *[None] * (len(names) - len(line))] for line in lines)
-    return text.getvalue()
 
 
 def changes_csv(known: Chronicle) -> str:
@@ -227,7 +190,7 @@ def changes_csv(known: Chronicle) -> str:
                 "cell": one.series.cell,
                 "ratio": one.step.ratio,
                 "ratio_low": one.step.interval.low if one.step.interval else None,
-                "ratio_high": _finite(one.step.interval.high) if one.step.interval else None,
+                "ratio_high": finite(one.step.interval.high) if one.step.interval else None,
                 "p_value": one.step.p_value,
                 "last_good": one.last_good.at,
                 "at": one.series.points[one.step.at].at,

@@ -10,20 +10,18 @@ from corebound.model.series import Point, Series
 from corebound.report.charts.axis import Axis, plain_tick
 from corebound.report.charts.history import HistoryChart, Mark, figure_axis
 from corebound.report.view.calendar import date_ticks
-from corebound.report.view.changes import ChangeRow, change_row, commit_link
+from corebound.report.view.changes import ChangeRow, change_row
 from corebound.report.view.chronicle import Chronicle
+from corebound.report.view.history_nights import NightRow, nights_note, nights_of
 from corebound.report.view.page import Label, Tick
 from corebound.report.view.series_figure import display_unit
 from corebound.report.view.timeline import Timeline, borders_of, track_of
 from corebound.report.view.words import count, day
 from corebound.report.view.zoom import Zoom, zoom_of
 from corebound.stats.regressions import Change
-from corebound.units import significant
 
 # A chart is 700 to 1,000 pixels wide: more points hide one another.
 MOST_POINTS = 500
-# The table behind a chart; all nights are in the CSV beside it.
-_MOST_NIGHTS = 30
 # A number at the top of a chart takes this share of a phone's width.
 _MARK_WIDTH = 8.0
 # And a word of that kind.
@@ -50,16 +48,6 @@ class BorderRow:
     when: str
     what: str
     cell: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NightRow:
-    """One night: each series' figure with its interval, or why there is none."""
-
-    when: str
-    commit: str
-    link: str
-    figures: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,8 +151,8 @@ def history_panel(
             for number, (change, _) in reversed(tuple(enumerate(found, start=1)))
         ),
         borders=tuple(row for _, row in borders),
-        nights=_nights(series, length) if with_nights else (),
-        nights_note=_nights_note(series),
+        nights=nights_of(series, length) if with_nights else (),
+        nights_note=nights_note(series),
         zoom=zoom_of(series, [change for change, _ in found], known, length),
     )  # fmt: skip
 
@@ -263,44 +251,3 @@ def _along(line: Timeline) -> tuple[Tick, ...]:
         Tick(at=round(line.place(at) * 100, 1), text=text, minor=index % 2 == 1 and len(ticks) > 4)
         for index, (at, text) in enumerate(ticks)
     )
-
-
-def _nights(series: Sequence[Series], length: float) -> tuple[NightRow, ...]:
-    by_night: dict[tuple[str, str], dict[str, Point]] = {}
-    for one in series:
-        # Of no series more than its latest can be among the latest of all.
-        for point in one.points[-_MOST_NIGHTS:]:
-            by_night.setdefault((point.at, point.run or ""), {})[one.id] = point
-    latest = sorted(by_night.items(), reverse=True)[:_MOST_NIGHTS]
-    rows = []
-    for (at, _), points in latest:
-        commit = next((point.commit for point in points.values() if point.commit), None)
-        rows.append(
-            NightRow(
-                when=day(at),
-                commit=commit.sha[:10] if commit else "–",
-                link=next(
-                    (commit_link(series[0], one) for one in points.values() if one.commit), ""
-                ),
-                figures=tuple(_figure(points.get(one.id), length) for one in series),
-            )
-        )
-    return tuple(rows)
-
-
-def _figure(point: Point | None, length: float) -> tuple[str, str]:
-    if point is None:
-        return "–", ""
-    if point.figure is None:
-        return "–", point.missing or ""
-    if point.bounds is None:
-        return significant(point.figure / length), ""
-    low, high = (significant(min(end, 1e300) / length) for end in point.bounds)
-    return significant(point.figure / length), f"[{low}, {high}]"
-
-
-def _nights_note(series: Sequence[Series]) -> str:
-    longest = max(len(one.points) for one in series)
-    if longest <= _MOST_NIGHTS:
-        return f"The {count(longest, 'point')} behind the chart"
-    return f"The latest {_MOST_NIGHTS} of the {longest:,} points behind the chart"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from corebound.model.series import Point, Series
 from corebound.report.charts.history import Dot, Level, Track
@@ -66,7 +68,9 @@ def borders_of(series: Series) -> tuple[int, ...]:
     return tuple(
         index
         for index in range(1, len(points))
-        if points[index].circumstances != points[index - 1].circumstances
+        # Most share theirs, which need not be compared then.
+        if points[index].circumstances is not points[index - 1].circumstances
+        and points[index].circumstances != points[index - 1].circumstances
     )
 
 
@@ -129,16 +133,15 @@ def _dot(point: Point, line: Timeline, length: float) -> Dot:
 
 def _gaps(series: Series, line: Timeline) -> list[int]:
     """For each point how many gaps are before it: nights lost, long pauses, borders."""
-    places = [line.places[point.at] for point in series.points]
-    paces = [after - before for before, after in itertools.pairwise(places)]
-    usual = statistics.quantiles(paces, n=4, method="inclusive")[2] if len(paces) > 1 else 0.0
-    borders = set(borders_of(series))
-    gaps, number = [], 0
-    for index, point in enumerate(series.points):
-        long = index > 0 and usual > 0 and paces[index - 1] > _LONG * usual
-        number += point.figure is None or index in borders or long
-        gaps.append(number)
-    return gaps
+    points = series.points
+    paces = np.diff([line.places[point.at] for point in points], prepend=math.nan)
+    usual = float(np.quantile(paces[1:], 0.75)) if len(points) > 2 else 0.0
+    gap = np.array([point.figure is None for point in points])
+    gap[list(borders_of(series))] = True
+    if usual > 0:
+        gap |= paces > _LONG * usual
+    numbers: list[int] = np.cumsum(gap).tolist()
+    return numbers
 
 
 def _levels(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from corebound.model.series import Point, Series
 from corebound.report.view.addresses import anchor_of
@@ -16,6 +19,15 @@ from corebound.stats.regressions import Change
 _MINUTES_A_DAY = 24 * 60
 # Finer than any interval of a time, and than any screen.
 _DIGITS = 5
+# Figures of less than this share of the greatest may have fewer digits.
+_LEAST_SHARE = 1e-9
+# 10 to the power of less is no number that one can divide by.
+_LEAST_EXPONENT = -300
+# Beyond this not every whole number is one of a script's: 2**53, of which two are added.
+_MOST_COUNTED = 2.0**52
+_OF_COMMIT = 10
+
+FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,42 +67,71 @@ def zoom_of(
     series: Sequence[Series], found: Sequence[Change], known: Chronicle, length: float
 ) -> Zoom:
     """What a chart of these series, in which these changes were found, says of itself."""
-    ordinal = any(moments_of(one.points)[1] for one in series)
-    marks = [moments_of(change.series.points)[0][change.step.at] for change in found]
+    moments = {one.id: moments_of(one.points) for one in series}
+    marks = [moments[change.series.id][0][change.step.at] for change in found]
     return Zoom(
         series=" ".join(anchor_of(one) for one in series),
         modes=" ".join(known.label(one).mode for one in series),
         length=length,
         marks=" ".join(map(str, marks)),
-        is_ordinal=ordinal,
+        is_ordinal=any(ordinal for _, ordinal in moments.values()),
     )
 
 
 def points_script(series: Iterable[Series]) -> str:
     """The points as a script, for nothing else loads from a file.
 
-    Of each series `t` are minutes, each since the point before; `y`, `low` and `high`
-    figures in the series' unit, null where there is none; `c` commits.
+    Of each series `t` are minutes, each since the point before; `y` figures, counted in
+    `u` of the series' unit; `low` and `high` how far the bounds are below and above, counted
+    the same way, both empty where no point has any; null is what there is not. `c` are
+    commits, apart by spaces.
     """
     kept = {anchor_of(one): _columns(one.points) for one in series}
-    return f"corebound.keep({json.dumps(kept, separators=(',', ':'))});\n"
+    return f"corebound.keep({msgspec.json.encode(kept).decode()});\n"
 
 
 def _columns(points: Sequence[Point]) -> dict[str, object]:
     moments, _ = moments_of(points)
-    steps = [after - before for before, after in zip([0, *moments], moments, strict=False)]
+    figures = np.array([math.nan if point.figure is None else point.figure for point in points])
+    bounds = [point.bounds for point in points]
+    unit = _unit_of(figures)
+    counts = _counted(figures, unit)
+    low = high = np.empty(0)
+    if any(bounds):
+        ends = np.array([pair or (math.nan, math.nan) for pair in bounds])
+        low, high = counts - _counted(ends[:, 0], unit), _counted(ends[:, 1], unit) - counts
     return {
-        "t": steps,
-        "y": [_short(point.figure) for point in points],
-        "low": [_short(point.bounds and point.bounds[0]) for point in points],
-        "high": [_short(point.bounds and point.bounds[1]) for point in points],
-        "c": [point.commit.sha[:10] if point.commit else "" for point in points],
+        "t": [after - before for before, after in zip([0, *moments], moments, strict=False)],
+        "u": unit,
+        "y": _listed(counts),
+        "low": _listed(low),
+        "high": _listed(high),
+        "c": " ".join(
+            point.commit.sha[:_OF_COMMIT].replace(" ", "") if point.commit else ""
+            for point in points
+        ),
     }
 
 
-def _short(figure: float | None) -> float | int | None:
-    """A figure as short as its digits allow; null where JSON has no word for it."""
-    if figure is None or not math.isfinite(figure):
-        return None
-    rounded = float(f"{figure:.{_DIGITS}g}")
-    return int(rounded) if rounded.is_integer() and abs(rounded) < 1e15 else rounded
+def _unit_of(figures: FloatArray) -> float:
+    """A power of ten, of which each figure is some ten thousand at least."""
+    seen = figures[np.isfinite(figures) & (figures > 0)]
+    if not seen.size:
+        return 1.0
+    least = max(float(seen.min()), float(seen.max()) * _LEAST_SHARE)
+    exponent = math.floor(math.log10(least)) - _DIGITS + 1
+    return float(10.0 ** max(exponent, _LEAST_EXPONENT))
+
+
+def _counted(figures: FloatArray, unit: float) -> FloatArray:
+    """So many units; NaN where that is more than a script can count."""
+    with np.errstate(over="ignore"):
+        counts = np.rint(figures / unit)
+    return np.where(np.abs(counts) < _MOST_COUNTED, counts, math.nan)
+
+
+def _listed(counts: FloatArray) -> list[int | None]:
+    """As whole numbers; None, which JSON has a word for, for NaN."""
+    if not np.isnan(counts).any():
+        return [*map(int, counts.tolist())]
+    return [None if math.isnan(count) else int(count) for count in counts.tolist()]

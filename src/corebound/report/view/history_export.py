@@ -1,0 +1,69 @@
+"""The points of histories for machines: a line each, made by the hundred thousand."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+
+from corebound.model.series import Series
+from corebound.report.view.export import finite, inert
+
+_Circumstances = tuple[tuple[str, str], ...]
+# A nanosecond of ten seconds: what is beyond is nobody's measurement, and half of the bytes.
+_DIGITS = ".10g"
+_COLUMNS = ("host", "cell", "at", "run", "commit", "unit", "figure", "low", "high", "missing")
+
+
+def history_csv(series: Sequence[Series]) -> str:
+    """Every point of these series, at least one, a line each; figures in the series' unit.
+
+    A column a circumstance comes after the others, which have the names they have.
+    """
+    distinct = dict.fromkeys(point.circumstances for one in series for point in one.points)
+    names = [*dict.fromkeys(name for told in distinct for name, _ in told)]
+    behind = {told: _line([dict(told).get(name) for name in names]) for told in distinct}
+    header = [*_COLUMNS, *(f"{name} there" if name in _COLUMNS else name for name in names)]
+    lines = [_line(header), *(line for one in series for line in _points(one, behind))]
+    return "\n".join(lines) + "\n"
+
+
+def _points(one: Series, behind: dict[_Circumstances, str]) -> Iterator[str]:
+    where, unit = _line([one.host, one.cell]), _line([one.unit])
+    # A line ends with the circumstances; without any there is no comma before them.
+    ends = {told: f",{line}" if line else "" for told, line in behind.items()}
+    for point in one.points:
+        figure = "" if point.figure is None else f"{point.figure:{_DIGITS}}"
+        moment = _moment(point.at, point.run, point.commit and point.commit.sha)
+        yield (
+            f"{where},{moment},{unit},{figure},{_bounds(point.bounds)},"
+            f"{_reason(point.missing)}{ends[point.circumstances]}"
+        )
+
+
+def _bounds(own: tuple[float, float] | None) -> str:
+    if own is None:
+        return ","
+    low, high = own
+    if finite(high) is None:
+        return f"{low:{_DIGITS}},"
+    return f"{low:{_DIGITS}},{high:{_DIGITS}}"
+
+
+# All series of a project share their moments and commits.
+@lru_cache(maxsize=65_536)
+def _moment(at: str, run: str | None, sha: str | None) -> str:
+    return _line([at, run, sha])
+
+
+@lru_cache(maxsize=4096)
+def _reason(missing: str | None) -> str:
+    return _line([missing, None])[:-1]
+
+
+def _line(values: Iterable[str | None]) -> str:
+    """Values as a line has them, quoted where need be; without its end."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow([inert(value) for value in values])
+    return text.getvalue()

@@ -1,0 +1,65 @@
+"""The table behind a history's chart: its latest nights, one a line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from corebound.model.series import Point, Series
+from corebound.report.view.changes import commit_link
+from corebound.report.view.words import count, day
+from corebound.units import significant
+
+# All nights are in the CSV beside it.
+_MOST_NIGHTS = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NightRow:
+    """One night: each series' figure with its interval, or why there is none."""
+
+    when: str
+    commit: str
+    link: str
+    figures: tuple[tuple[str, str], ...]
+
+
+def nights_of(series: Sequence[Series], length: float) -> tuple[NightRow, ...]:
+    by_night: dict[tuple[str, str], dict[str, Point]] = {}
+    for one in series:
+        # Of no series more than its latest can be among the latest of all.
+        for point in one.points[-_MOST_NIGHTS:]:
+            by_night.setdefault((point.at, point.run or ""), {})[one.id] = point
+    latest = sorted(by_night.items(), reverse=True)[:_MOST_NIGHTS]
+    rows = []
+    for (at, _), points in latest:
+        commit = next((point.commit for point in points.values() if point.commit), None)
+        rows.append(
+            NightRow(
+                when=day(at),
+                commit=commit.sha[:10] if commit else "–",
+                link=next(
+                    (commit_link(series[0], one) for one in points.values() if one.commit), ""
+                ),
+                figures=tuple(_figure(points.get(one.id), length) for one in series),
+            )
+        )
+    return tuple(rows)
+
+
+def _figure(point: Point | None, length: float) -> tuple[str, str]:
+    if point is None:
+        return "–", ""
+    if point.figure is None:
+        return "–", point.missing or ""
+    if point.bounds is None:
+        return significant(point.figure / length), ""
+    low, high = (significant(min(end, 1e300) / length) for end in point.bounds)
+    return significant(point.figure / length), f"[{low}, {high}]"
+
+
+def nights_note(series: Sequence[Series]) -> str:
+    longest = max(len(one.points) for one in series)
+    if longest <= _MOST_NIGHTS:
+        return f"The {count(longest, 'point')} behind the chart"
+    return f"The latest {_MOST_NIGHTS} of the {longest:,} points behind the chart"
