@@ -229,6 +229,14 @@ def test_one_run_is_no_history() -> None:
     assert night(known_of(a_series([1.0])), []) is None
 
 
+def test_a_regression_that_is_no_news_is_still_said_to_be_open() -> None:
+    tonight = night(known_of(stepped(1.2, nights=90, at=20)), [])
+
+    assert tonight is not None
+    assert plain(tonight.verdict) == "Nothing got slower, nothing faster."
+    assert "1 older regression is still open." in plain(tonight.support)
+
+
 def test_open_regressions_come_before_accepted_ones_and_then_by_size() -> None:
     series = [stepped(ratio, cell=f"c={ratio}") for ratio in (1.1, 1.3, 1.2)]
     largest = next(one.id for one in known_of(*series).changes if one.series.cell == "c=1.3")

@@ -80,7 +80,10 @@ def night(known: Chronicle, records: Sequence[Record]) -> Night | None:
     return Night(
         verdict=_verdict(worse, better),
         support=_support(
-            latest, sum(row.cells for row in doubts), sum(row.cells for row in failed)
+            latest,
+            older=_still_open(known),
+            doubts=sum(row.cells for row in doubts),
+            failed=sum(row.cells for row in failed),
         ),
         changed=tuple(change_group(one, known, root="") for one in rows[:_MOST_ROWS]),
         doubts=tuple(doubts[:_MOST_ROWS]),
@@ -118,7 +121,16 @@ def _amount(found: Sequence[Change], noun: str = "cell") -> str:
     return count(number, noun).strip() if noun else f"{number:,}"
 
 
-def _support(latest: Sequence[Record], doubts: int, failed: int) -> Text:
+def _still_open(known: Chronicle) -> int:
+    """Regressions that are no news any more, and that nobody has settled."""
+    news = {one.id for one in known.news}
+    return sum(
+        one.is_regression and known.status(one) == "open" and one.id not in news
+        for one in known.changes
+    )
+
+
+def _support(latest: Sequence[Record], *, older: int, doubts: int, failed: int) -> Text:
     parts: list[str | Piece] = []
     if latest:
         when = max(run.started_at for run, _ in latest)
@@ -128,6 +140,9 @@ def _support(latest: Sequence[Record], doubts: int, failed: int) -> Text:
         parts += [strong(f"{count(doubts, 'cell')} could not be decided"), ". "]
     if failed:
         parts += [strong(f"{count(failed, 'cell')} had launches that do not count"), ". "]
+    if older:
+        are = "is" if older == 1 else "are"
+        parts += [strong(f"{count(older, 'older regression')} {are} still open"), ". "]
     parts.append("New is what changed within the last 30 runs and nobody has accepted.")
     return rich(*parts)
 
