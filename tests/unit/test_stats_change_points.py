@@ -173,6 +173,32 @@ def test_two_kinds_of_night_are_no_steps_and_hide_none() -> None:
     assert abs(step.at - 50) <= 3
 
 
+@pytest.mark.parametrize("at", [12, 88])
+def test_near_an_end_too_a_step_is_found_among_two_kinds_of_night(at: int) -> None:
+    found = alarms = 0
+    for seed in range(20):
+        rng = np.random.default_rng((4, seed))
+        logs: Array = rng.normal(0, 0.01, 100) + math.log(1.06) * rng.integers(0, 2, 100)
+        alarms += bool(_places(logs))
+        logs[at:] += math.log(1.05)
+        found += any(abs(place - at) <= 3 for _, place, _ in _places(logs))
+
+    # Of votes that means and ranks decide, 15 of these are found.
+    assert found >= 18
+    assert alarms == 0
+
+
+def test_a_step_never_lies_outside_the_range_that_is_told() -> None:
+    for seed in range(40):
+        rng = np.random.default_rng((5, seed))
+        logs: Array = rng.normal(0, 0.01, 100) + math.log(1.06) * rng.integers(0, 2, 100)
+        logs[30:] += 0.05
+        logs[60:] -= 0.04
+        places = _places(logs)
+        assert all(last_good < at <= first_bad for last_good, at, first_bad in places)
+        assert [at for _, at, _ in places] == sorted({at for _, at, _ in places})
+
+
 def test_what_has_no_logarithm_is_no_figure_and_no_threshold() -> None:
     with pytest.raises(ValueError, match="above 0"):
         Night(figure=0.0)

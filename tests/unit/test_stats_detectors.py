@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from scipy import stats
 
 from corebound.stats.energy import best_split, split_p_value
 from corebound.stats.potts import potts_cuts
+from corebound.stats.step_place import place
 from corebound.stats.step_tests import (
     correlation,
     inflation,
@@ -182,3 +184,33 @@ def test_two_nights_each_bound_nothing() -> None:
     pair = np.array([1.0, 2.0])
 
     assert shift_bounds(pair, pair + 9, rho=0.0, own_error=0.0, confidence=0.95) is None
+
+
+def _two_kinds(nights_between: int) -> NDArray[np.float64]:
+    """Thirty nights of each level, and between them some that either level may have."""
+    left, right = np.tile([0.0, 0.06], 15), np.tile([0.12, 0.06], 15)
+    values = np.concatenate((left, np.full(nights_between, 0.06), right))
+    values += 0.002 * np.sin(2.4 * np.arange(values.size))
+    return values
+
+
+@pytest.mark.parametrize("nights_between", [4, 6, 8])
+@pytest.mark.parametrize("start", [28, 30, 34])
+def test_of_nights_that_either_level_may_have_the_middle_is_told(
+    nights_between: int, start: int
+) -> None:
+    found = place(_two_kinds(nights_between), start, size=0.06, least=2)
+
+    assert found.first <= 30 < 30 + nights_between <= found.last
+    assert abs(found.middle - (30 + nights_between / 2)) <= 1
+    assert found.first <= found.likeliest <= found.last
+
+
+def test_where_levels_are_plain_the_middle_is_the_likeliest() -> None:
+    values = np.concatenate((np.zeros(30), np.full(20, 0.05)))
+    values += 0.002 * np.sin(2.4 * np.arange(50))
+
+    found = place(values, 28, size=0.05, least=2)
+
+    assert (found.first, found.likeliest, found.middle, found.last) == (30, 30, 30, 30)
+    assert found.moved(5).middle == 35

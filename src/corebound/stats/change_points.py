@@ -70,7 +70,7 @@ class Step:
     """A lasting change within one segment.
 
     Attributes:
-        at: Index of the likeliest first night after it.
+        at: Index of the first night after it; the step is as likely to lie before as beyond.
         last_good: Index of the last night that is surely before it.
         first_bad: Index of the first that is surely after it: what changed it
             came after `last_good` and no later than `first_bad`.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corebound.stats.energy import best_split
-from corebound.stats.step_place import place
+from corebound.stats.step_place import Place, place
 from corebound.stats.step_tests import correlation_of, mean_error, median
 from corebound.stats.step_votes import REACH, Election, Sides, Stretch, decide, poll
 
@@ -50,7 +50,7 @@ class Jury:
         self._seed = seed
         self._pieces: dict[tuple[int, int], tuple[float, Array]] = {}
         self._sides: dict[tuple[int, int, int], Sides] = {}
-        self._places: dict[tuple[int, int, int], tuple[int, int, int]] = {}
+        self._places: dict[tuple[int, int, int], Place] = {}
         self._splits: dict[tuple[int, int], int] = {}
         self._noises: dict[Cuts, Noise] = {}
         self._polls: dict[tuple[Cuts, int], Election] = {}
@@ -82,6 +82,11 @@ class Jury:
         own_error = self._own_error(start, at, end)
         return self._sides_of(start, at, end).may_pass(self._threshold, own_error)
 
+    def explains(self, cuts: Cuts, at: int) -> bool:
+        """Whether the shift of a further cut matters and makes the nights likelier at all."""
+        sides = self._sides_of(*self._between(cuts, at))
+        return sides.is_large(self._threshold, 0.0) and sides.likelihood > 0
+
     def splits(self, cuts: Cuts) -> set[int]:
         """Where each piece would best be cut in two."""
         found = set()
@@ -94,15 +99,16 @@ class Jury:
             found.add(self._splits[start, end])
         return found
 
-    def located(self, cuts: Cuts, at: int) -> tuple[int, int, int]:
-        """The likeliest place of a cut between its neighbours, the first and the last possible."""
-        start, end = self._neighbours(cuts, at)
+    def located(self, cuts: Cuts, at: int) -> Place:
+        """The place of a cut between its neighbours."""
+        return self._located(*self._between(cuts, at))
+
+    def _located(self, start: int, at: int, end: int) -> Place:
         start, end = max(start, at - REACH), min(end, at + REACH)
         if (start, at, end) not in self._places:
             size = self._sides_of(start, at, end).size
             found = place(self._values[start:end], at - start, size=size, least=LEAST_NIGHTS)
-            first, likeliest, last = (start + one for one in (found[1], found[0], found[2]))
-            self._places[start, at, end] = likeliest, first, last
+            self._places[start, at, end] = found.moved(start)
         return self._places[start, at, end]
 
     def noise(self, cuts: Cuts) -> Noise:
@@ -138,6 +144,10 @@ class Jury:
         start = max((cut for cut in cuts if cut < at), default=0)
         end = min((cut for cut in cuts if cut > at), default=self._values.size)
         return start, end
+
+    def _between(self, cuts: Cuts, at: int) -> tuple[int, int, int]:
+        start, end = self._neighbours(cuts, at)
+        return start, at, end
 
     def _own_error(self, start: int, at: int, end: int) -> float:
         errors = self._own_errors

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,35 @@ _RULED_OUT = 3.0
 _SHIFTS = (0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4)
 
 
-def place(values: Array, cut: int, *, size: float, least: int) -> tuple[int, int, int]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a cut may be, as first indices after the step.
+
+    Attributes:
+        likeliest: The one with the greatest likelihood.
+        middle: The one before which the step lies as likely as after it. Where several nights in
+            a row could be of either level the likeliest is often at one end of them; their
+            middle is nearer to the truth on average.
+        first: The first that is not ruled out.
+        last: The last.
+    """
+
+    likeliest: int
+    middle: int
+    first: int
+    last: int
+
+    def moved(self, by: int) -> Place:
+        """The same in what the stretch is a part of."""
+        return Place(
+            likeliest=self.likeliest + by,
+            middle=self.middle + by,
+            first=self.first + by,
+            last=self.last + by,
+        )
+
+
+def place(values: Array, cut: int, *, size: float, least: int) -> Place:
     """Put a cut where the values on both sides are likeliest.
 
     Both sides vary alike, whichever way that is, and differ by a shift. How they vary
@@ -33,18 +62,22 @@ def place(values: Array, cut: int, *, size: float, least: int) -> tuple[int, int
         cut: First index after the step, about.
         size: The shift there, by `shift`.
         least: How many must lie on each side.
-
-    Returns:
-        The cut, and the first and last cut that are not ruled out.
     """
     cuts = np.arange(least, values.size - least + 1)
     residuals = values.copy()
     residuals[cut:] -= size
-    width = _width(residuals)
-    scores = _log_likelihoods(values, size * np.array(_SHIFTS), width)
-    likelihoods = scores.max(axis=1)[cuts - 1]
+    scores = _log_likelihoods(values, size * np.array(_SHIFTS), _width(residuals))[cuts - 1]
+    likelihoods = scores.max(axis=1)
     possible = cuts[likelihoods >= likelihoods.max() - _RULED_OUT]
-    return int(cuts[likelihoods.argmax()]), int(possible[0]), int(possible[-1])
+    # Every place and every shift that is tried is as good as any other beforehand.
+    chances = np.exp(scores - scores.max()).sum(axis=1).cumsum()
+    middle = cuts[np.searchsorted(chances, chances[-1] / 2)]
+    return Place(
+        likeliest=int(cuts[likelihoods.argmax()]),
+        middle=int(np.clip(middle, possible[0], possible[-1])),
+        first=int(possible[0]),
+        last=int(possible[-1]),
+    )
 
 
 def _log_likelihoods(values: Array, sizes: Array, width: float) -> Array:

@@ -23,7 +23,7 @@ class Cut:
     """A step of one segment.
 
     Attributes:
-        at: First index after it, as is likeliest.
+        at: First index after it; the step is as likely before as beyond.
         earliest: First place that is not ruled out.
         latest: Last place that is not.
         election: What the detectors said.
@@ -62,11 +62,21 @@ def search(values: Array, own_errors: Array, *, threshold: float, seed: int) -> 
     cuts = _with_more(jury, cuts, _proposed(values, max(SEGMENT_PENALTY * rough, threshold)))
     cuts = _without_the_unelected(jury, _placed(jury, cuts))
     rho = jury.noise(cuts).rho
+    # The votes are about the likeliest places; what is told is the middle of those possible.
+    elections = [jury.election(cuts, at) for at in cuts]
     found = []
-    for at in cuts:
-        _, earliest, latest = jury.located(cuts, at)
-        election = jury.election(cuts, at)
-        found.append(Cut(at=at, earliest=earliest, latest=latest, election=election, rho=rho))
+    for index, election in enumerate(elections):
+        place = jury.located(cuts, cuts[index])
+        cuts = (*cuts[:index], place.middle, *cuts[index + 1 :])
+        found.append(
+            Cut(
+                at=place.middle,
+                earliest=place.first,
+                latest=place.last,
+                election=election,
+                rho=rho,
+            )
+        )
     return tuple(found)
 
 
@@ -123,7 +133,24 @@ def _with_more(jury: Jury, cuts: Cuts, proposed: Cuts) -> Cuts:
                 cuts = _placed(jury, _and(cuts, at))
                 break
         else:
-            return cuts
+            elsewhere = _plain_elsewhere(jury, cuts)
+            if elsewhere is None:
+                return cuts
+            cuts = _placed(jury, _and(cuts, elsewhere))
+
+
+def _plain_elsewhere(jury: Jury, cuts: Cuts) -> int | None:
+    """The first cut that is plain, and elected, where a piece's best split is likeliest.
+
+    Where nights are of two kinds the split may lie some nights beside a step, and lose there.
+    """
+    for split in sorted(jury.splits(cuts)):
+        if jury.explains(cuts, split):
+            at = jury.located(cuts, split).likeliest
+            more = _and(cuts, at)
+            if jury.poll(more, at).plain and jury.election(more, at).elected:
+                return at
+    return None
 
 
 def _and(cuts: Cuts, at: int) -> Cuts:
@@ -133,6 +160,6 @@ def _and(cuts: Cuts, at: int) -> Cuts:
 def _placed(jury: Jury, cuts: Cuts) -> Cuts:
     """Every cut where it is likeliest between its neighbours."""
     for at in cuts:
-        moved, _, _ = jury.located(cuts, at)
+        moved = jury.located(cuts, at).likeliest
         cuts = tuple(sorted({moved if cut == at else cut for cut in cuts}))
     return cuts

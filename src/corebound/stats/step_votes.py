@@ -42,6 +42,10 @@ _LIKELIHOOD_GAIN = 8.0
 # Without at least this no quorum helps: it alone knows how the series at hand varies, and
 # modes that happen to come in runs have deceived the other four together.
 _LEAST_GAIN = 5.0
+# 22,000 times as likely. Where nights are of two kinds a step may be as plain as this while means
+# and ranks hardly tell: then these two need only agree, as they do by chance one time in ten.
+_PLAIN_GAIN = 10.0
+_AGREED_LEVEL = 0.1
 # In standard deviations: what a cut must gain to be worth one more piece.
 SEGMENT_PENALTY = 5.0
 _QUORUM = 3
@@ -151,19 +155,22 @@ class Election:
             where its vote decides.
         p_value: Of the likelihood ratio, for this place.
         elected: Whether enough of them say yes; None where the costliest decides.
+        plain: Whether the likelihood is so sure that means and ranks need only agree.
     """
 
     votes: tuple[Vote, ...]
     p_value: float
     elected: bool | None
+    plain: bool = False
 
 
 def poll(stretch: Stretch, *, threshold: float) -> Election:
     """Ask all detectors about a cut but the costliest.
 
-    At least three of five must say yes, and the likelihood not plainly no; the shift must be
-    at least the threshold, as a logarithm; and a short run must be unlike the single
-    nights that stood out before.
+    At least three of five must say yes, and the likelihood not plainly no; where it plainly says
+    yes and neither side is short, the t test and the ranks are asked less strictly. The shift must
+    be at least the threshold, as a logarithm; and a short run must be unlike the single nights
+    that stood out before.
     """
     sides, rho = stretch.sides, stretch.rho
     left, right = sides.left.size, sides.right.size
@@ -171,12 +178,13 @@ def poll(stretch: Stretch, *, threshold: float) -> Election:
         return Election(votes=(), p_value=1.0, elected=False)
     nights = inflation(left + right, rho)
     gain = sides.likelihood / nights
+    plain = gain >= _PLAIN_GAIN and min(stretch.lengths) >= _SHORT
     t_level = t_p_value(*sides.trimmed, rho=rho, own_error=stretch.own_error)
     votes = (
         Vote(detector="likelihood", found=gain >= _LIKELIHOOD_GAIN),
         Vote(detector="segmentation", found=sides.closer > _penalty(stretch, nights)),
-        Vote(detector="t", found=t_level <= _T_LEVEL),
-        _rank_vote(sides, rho),
+        Vote(detector="t", found=t_level <= (_AGREED_LEVEL if plain else _T_LEVEL)),
+        _rank_vote(sides, rho, _AGREED_LEVEL if plain else _RANK_LEVEL),
     )
     yes = _yes(votes)
     open_ = gain >= _LEAST_GAIN and yes == _QUORUM - 1
@@ -184,6 +192,7 @@ def poll(stretch: Stretch, *, threshold: float) -> Election:
         votes=votes,
         p_value=float(special.chdtrc(1, 2 * max(gain, 0.0))),
         elected=None if open_ else gain >= _LEAST_GAIN and yes >= _QUORUM,
+        plain=plain,
     )
 
 
@@ -204,10 +213,10 @@ def _penalty(stretch: Stretch, inflated: float) -> float:
     return SEGMENT_PENALTY * stretch.spread * inflated
 
 
-def _rank_vote(sides: Sides, rho: float) -> Vote:
-    if least_rank_p_value(sides.left.size, sides.right.size, rho=rho) > _RANK_LEVEL:
+def _rank_vote(sides: Sides, rho: float, level: float) -> Vote:
+    if least_rank_p_value(sides.left.size, sides.right.size, rho=rho) > level:
         return Vote(detector="ranks", found=None)
-    return Vote(detector="ranks", found=rank_p_value(sides.ranked, rho=rho) <= _RANK_LEVEL)
+    return Vote(detector="ranks", found=rank_p_value(sides.ranked, rho=rho) <= level)
 
 
 def _energy_vote(both: Array, rho: float, *, least: int, rng: np.random.Generator) -> Vote:

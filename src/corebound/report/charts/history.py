@@ -65,7 +65,7 @@ class Track:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """A change: likeliest at `x`; surely after `begin` and no later than `end`."""
+    """A change: by an even bet at `x`; surely after `begin` and no later than `end`."""
 
     x: float
     begin: float

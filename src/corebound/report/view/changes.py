@@ -27,7 +27,7 @@ class ChangeRow:
         title: What was measured: the scenario or benchmark.
         label: The cell.
         where: The host, and the project where it was imported.
-        since: The day of the likeliest first night.
+        since: The day of the first night, by an even bet.
         commits: The range of commits it came in; empty where none is known.
         subject: Of the first commit that is surely after it.
         link: Where that commit can be seen; empty where that is not known.

@@ -184,7 +184,7 @@ def _says(
 
 
 def _mark(change: Change, line: Timeline) -> Mark:
-    """The change lies between the point before the likeliest first one and that one."""
+    """The change lies between the point before the first one by an even bet, and that one."""
     points, step = change.series.points, change.step
     before = line.share(points[max(step.at - 1, 0)].at)
     return Mark(
