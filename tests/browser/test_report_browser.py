@@ -13,7 +13,7 @@ from typing import Literal
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from corebound.report import site
 from report_sample import NOW, a_past, a_preflight, a_sample, an_earlier_sample, sample_imports
@@ -248,7 +248,7 @@ def test_a_history_zooms_by_keyboard_and_loads_for_it_only_then(
     page.wait_for_selector(".zoomed canvas")
     page.get_by_role("button", name="Closer").press("Enter")
     page.locator(".zoomed [tabindex]").press("ArrowLeft")
-    page.wait_for_function("document.querySelector('.reading').textContent.includes('commit')")
+    expect(page.locator(".reading")).to_contain_text("commit")
 
     assert "2026-03-14" in page.locator(".reading").inner_text()
     assert sorted(Path(url).name for url in asked) == [

@@ -46,8 +46,10 @@ def shell(folder: Path, *words: str, **environment: str) -> subprocess.Completed
     private = folder / "reports" / "tmp"
     private.mkdir(parents=True, exist_ok=True)
     path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
+    # The make that runs these tests would make the user's own one talk of its depth.
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     return subprocess.run(
-        words, cwd=folder, env={**os.environ, "PATH": path, "TMPDIR": str(private), **environment},
+        words, cwd=folder, env={**inherited, "PATH": path, "TMPDIR": str(private), **environment},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
 
