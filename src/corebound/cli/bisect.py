@@ -55,7 +55,10 @@ def bisect(
     records: Records = Path("reports/records"),
     as_json: Json = False,
 ) -> None:
-    """Find the commit between GOOD and BAD that made a cell slower, or faster."""
+    """Find the commit that made a cell slower, or faster.
+
+    It lies between GOOD and BAD.
+    """
     budget_s = None if budget is None else measure.seconds(budget)
     console = Console(stderr=True, highlight=False)
     say = projects.teller(console)

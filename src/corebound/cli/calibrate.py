@@ -45,7 +45,7 @@ def calibrate(
     records: Records = Path("reports/records"),
     as_json: Json = False,
 ) -> None:
-    """Measure this host's noise: how small a difference a scenario can show here."""
+    """Measure how small a difference this host can show."""
     budget_s = None if budget is None else measure.seconds(budget)
     console = Console(stderr=True, highlight=False)
     wanted = Wanted(files=tuple(files), profile=profile, only=(), seed=seed)

@@ -33,7 +33,7 @@ def compare(
     format_: Annotated[Format, typer.Option("--format", help="text or md.")] = "text",
     all_: Annotated[bool, typer.Option("--all", help="Also what does not clearly differ.")] = False,
 ) -> None:
-    """Compare two runs of one host, or the latest runs of two commits."""
+    """Compare two runs, or the latest runs of two commits."""
     console = Console(highlight=False, soft_wrap=True)
     stored = [jsonl.read(file) for file in jsonl.files(records)]
     one, two = _pair(before, after, stored, records)

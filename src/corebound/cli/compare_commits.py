@@ -68,10 +68,11 @@ def compare_commits(
     config: Config = projects.CONFIG,
     records: Records = Path("reports/records"),
 ) -> None:
-    """Build two commits, launch them in turns, and say what became slower: exit 1 if anything.
+    """Build two commits, launch them in turns, judge.
 
-    Not commits alone: also two settings (threads=1 threads=2), two files of environments/,
-    or two versions of a package (torch==2.12.0 torch==2.13.0).
+    Says what became slower, and exits with 1 if anything did. Not commits alone: also two
+    settings (threads=1 threads=2), two files of environments/, or two versions of a package
+    (torch==2.12.0 torch==2.13.0).
     """
     if margin is not None and not 0 < margin < 1:
         raise InputError(

@@ -50,10 +50,11 @@ def doctor(
         Path, typer.Option("--root", help="Another machine's folder that holds proc/ and sys/.")
     ] = _LIVE,
 ) -> None:
-    """Say what on this host would spoil a measurement, and the commands that mend it.
+    """Say what would spoil a measurement here, and mend it.
 
-    Nothing is changed unless asked. Exit codes: 0, also with warnings; 3 where
-    --tune could change nothing of what it should, or --restore not everything.
+    Each with the command that mends it. Nothing is changed unless asked. Exit codes: 0, also
+    with warnings; 3 where --tune could change nothing of what it should, or --restore not
+    everything.
     """
     if tune and restore:
         raise InputError(

@@ -55,7 +55,10 @@ def export(
     ] = None,
     records: Records = Path("reports/records"),
 ) -> None:
-    """Write records for asv, pyperf, Bencher, github-action-benchmark, or as a table."""
+    """Write records for other tools, or as a table.
+
+    For asv, pyperf, Bencher and github-action-benchmark.
+    """
     faults: list[Fault] = []
     cells = _cells(_chosen(records, run, every=format_ in _HISTORIES), faults)
     if format_ is Format.ASV:

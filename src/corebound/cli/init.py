@@ -47,7 +47,10 @@ def init(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Write a scenario, asv.conf.json, workflows and Makefile lines; overwrite nothing."""
+    """Write what a repository needs to be measured.
+
+    That is a scenario, asv.conf.json, workflows and Makefile lines; nothing is overwritten.
+    """
     if not folder.is_dir():
         raise InputError(
             what="there is no such folder.", where=str(folder), mend="Name your repository's."

@@ -71,7 +71,10 @@ def run(
     records: Records = Path("reports/records"),
     as_json: Json = False,
 ) -> None:
-    """Measure: launch every cell in random order, block by block, and record each launch."""
+    """Measure every cell, in random order, block by block.
+
+    Each launch is recorded as it ends.
+    """
     budget_s = None if budget is None else seconds(budget)
     wanted = Wanted(
         files=tuple(files or ()),

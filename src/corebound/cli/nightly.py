@@ -65,7 +65,10 @@ def nightly(
     records: Records = Path("reports/records"),
     as_json: Json = False,
 ) -> None:
-    """Measure, tell what became slower, publish: all that a night does, in one command."""
+    """Measure, tell what became slower, publish.
+
+    All that a night does, in one command; a night that was killed is gone on with.
+    """
     asked = Asked(
         files=tuple(files or (nightly_steps.SCENARIOS,)),
         profile=profile,

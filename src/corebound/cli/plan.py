@@ -52,7 +52,7 @@ def topology(*, sysfs: Sysfs = None, as_json: Json = False) -> None:
 
 
 def check(files: Files) -> None:
-    """Check scenario files; name everything that is wrong with them at once."""
+    """Name everything that is wrong with scenario files."""
     loaded = suite.load_all(files, ())
     suite.environments_of(loaded, Path.cwd())
     for one in loaded:
@@ -74,7 +74,10 @@ def plan(
     project_python: ProjectPython = None,
     as_json: Json = False,
 ) -> None:
-    """Show cells and exact commands for this host or a saved one; launch nothing."""
+    """Show cells and exact commands, and launch nothing.
+
+    Those of this host, or of a saved one.
+    """
     loaded = suite.load_all(files, only or (), profile)
     cells = suite.cells_of(loaded)
     if project_python is None:

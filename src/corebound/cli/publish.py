@@ -41,7 +41,10 @@ def publish(
     squash: Squash = False,
     as_json: Json = False,
 ) -> None:
-    """Put the site into a folder or on a branch, in one step: a reader never sees half of it."""
+    """Put the site where readers see it, in one step.
+
+    A folder or a branch; a reader never sees half of it.
+    """
     if (to is None) == (branch is None):
         raise InputError(
             what="it is not clear where to.",

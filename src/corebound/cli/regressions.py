@@ -60,7 +60,10 @@ def regressions(
     config: Config = projects.CONFIG,
     as_json: Json = False,
 ) -> None:
-    """Tell what changed over the nights; exit with 1 where a new regression stands."""
+    """Tell what changed over the nights.
+
+    Exits with 1 where a new regression stands.
+    """
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     decisions = decided(status)
     suite = suite_of(records)

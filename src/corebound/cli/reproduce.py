@@ -66,7 +66,10 @@ def reproduce(
     records: Records = Path("reports/records"),
     as_json: Json = False,
 ) -> None:
-    """Measure exactly that cell again, and exit with 1 if its figure does not hold."""
+    """Measure a figure again, and say if it holds.
+
+    Exits with 1 if it does not.
+    """
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     stored, named = _meant(record, records)
     before, chosen = stored.run, _chosen(stored, cell or named)

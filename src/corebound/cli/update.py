@@ -10,7 +10,10 @@ from corebound.cli.projects import Config
 
 
 def update(*, config: Config = projects.CONFIG) -> None:
-    """Fetch the project under test; a checkout is fast-forwarded, and nothing else done to it."""
+    """Fetch the project under test.
+
+    A checkout is fast-forwarded, and nothing else is done to it.
+    """
     say = projects.teller(Console(stderr=True, highlight=False, soft_wrap=True))
     project = projects.opened(config, say)
     project.update()
