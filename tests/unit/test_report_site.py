@@ -13,12 +13,13 @@ import pytest
 
 from build import a_launch, a_profiled_launch, a_run, a_scenario, a_series, an_operator
 from corebound.errors import InputError
-from corebound.model.record import Commit, Run
+from corebound.model.record import Commit, Launch, Run
 from corebound.model.series import Series
 from corebound.planning.expand import expand
 from corebound.report import site
 from corebound.store import codec, jsonl
 from corebound.store.traces import folder_of
+from corebound.store.unread import UnreadLaunches
 from report_sample import NOW, a_past, a_preflight, a_sample
 
 EVIL = "<script>alert(1)</script>"
@@ -215,3 +216,26 @@ def test_a_site_that_grew_is_that_which_is_made_at_once(tmp_path: Path) -> None:
     a_site_of(a_past(), tmp_path / "fresh", "two")
 
     assert everything(tmp_path / "grown" / "site") == everything(tmp_path / "fresh" / "site")
+
+
+def test_launches_of_a_night_long_past_are_not_asked_for_again(tmp_path: Path) -> None:
+    def unreadable() -> tuple[Launch, ...]:
+        raise AssertionError("nobody has to look at these")
+
+    run, launches = a_sample()
+    nights = [
+        replace(run, id=f"r{day}", started_at=f"2026-03-1{day}T08:00:00Z") for day in (1, 2, 3)
+    ]
+    stamps = {night.id: "as it was" for night in nights}
+
+    def write(oldest: Sequence[Launch]) -> None:
+        records = [(nights[0], oldest), *((night, launches) for night in nights[1:])]
+        site.write(records, tmp_path / "site", now=NOW, kept=tmp_path, stamps=stamps)
+
+    write(launches)
+    before = everything(tmp_path / "site")
+
+    write(UnreadLaunches(unreadable))
+
+    assert "run/r1.html" in before
+    assert everything(tmp_path / "site") == before

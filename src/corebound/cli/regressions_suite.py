@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from corebound.cli.site import without_the_unreadable
+from corebound.cli.runs_known import known_runs
 from corebound.errors import Fault
 from corebound.model.record import Run
 from corebound.model.series import Series
-from corebound.stats.series import joined, series_of_run
-from corebound.store import histories, jsonl
+from corebound.stats.series import joined
+from corebound.store import histories
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,12 +34,10 @@ def suite_of(records: Path) -> Suite:
     own: list[Series] = []
     runs: dict[str, Run] = {}
     faults: list[Fault] = []
-    for file in jsonl.files(records):
-        stored = jsonl.read(file)
-        run, unreadable = without_the_unreadable(stored)
-        runs[run.id] = run
-        faults += unreadable
-        own += series_of_run(run, stored.launches)
+    for one in known_runs(records):
+        runs[one.abstract.run.id] = one.abstract.run
+        faults += one.abstract.faults
+        own += one.abstract.series
     imported, damaged = histories.read_all(records)
     every = sorted((*joined(own), *imported), key=lambda one: one.id)
     return Suite(series=tuple(every), runs=runs, faults=(*faults, *damaged))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -15,17 +14,14 @@ from rich.text import Text
 
 from corebound.cli import regressions_status, serve
 from corebound.cli.options import Records
+from corebound.cli.runs_known import known_runs
 from corebound.cli.site_only import narrowed
-from corebound.errors import Fault, ScenarioFaults
-from corebound.model.record import Run
-from corebound.planning.load import load_document
 from corebound.report import site
 from corebound.stats.change_points import Memory, Step
 from corebound.stats.regressions import changes
 from corebound.stats.regressions_judged import states
-from corebound.stats.series import joined, series_of_run
-from corebound.store import cache, calibrations, histories, jsonl, profiles
-from corebound.store.jsonl import Stored
+from corebound.stats.series import joined
+from corebound.store import cache, calibrations, histories, profiles
 
 _STEPS = "steps"
 
@@ -71,18 +67,17 @@ def report(
 
 def _made(console: Console, *, records: Path, out: Path, status: Path, only: Sequence[str]) -> Path:
     """Make the site, and tell what of the records could not be read; its first page."""
-    stored = [jsonl.read(file) for file in jsonl.files(records)]
-    readable = [without_the_unreadable(one) for one in stored]
+    runs = list(known_runs(records))
     imported, unreadable = profiles.read_all(records)
     elsewhere, lost = histories.read_all(records)
     decisions, flaws = regressions_status.read(status)
     noise, damaged = calibrations.read_all(records)
-    of_runs = (fault for _, faults in readable for fault in faults)
+    of_runs = (fault for one in runs for fault in one.abstract.faults)
     for fault in (*of_runs, *unreadable, *lost, *flaws, *damaged):
         console.print(Text(f"warning: {fault}"))
-    known = [(run, one.launches) for one, (run, _) in zip(stored, readable, strict=True)]
-    own = joined(series for record in known for series in series_of_run(*record))
-    known, series = narrowed(known, (*own, *elsewhere), only)
+    every = [(one.abstract.run, one.launches) for one in runs]
+    own = joined(series for one in runs for series in one.abstract.series)
+    known, series = narrowed(every, (*own, *elsewhere), only)
     version = cache.code("stats")
     memory = Memory(cache.load(dict[str, tuple[Step, ...]], records, _STEPS, version=version))
     found = changes(series, memory=memory) if decisions else ()
@@ -99,19 +94,8 @@ def _made(console: Console, *, records: Path, out: Path, status: Path, only: Seq
         calibrations=noise,
         memory=memory,
         sources=histories.sources({one.project for one in elsewhere if one.project}, records),
+        # Of a run's launches some may have been left out.
+        stamps={} if only else {one.abstract.run.id: one.abstract.stamp for one in runs},
     )
     cache.keep(memory.asked, records, _STEPS, version=version)
     return index
-
-
-def without_the_unreadable(one: Stored) -> tuple[Run, tuple[Fault, ...]]:
-    """The run without the scenarios that this version cannot read, and what is wrong with it."""
-    faults = list(one.faults)
-    sources = []
-    for source in one.run.scenarios:
-        try:
-            load_document(source.document, f"{one.file}:{source.path}")
-            sources.append(source)
-        except ScenarioFaults as error:
-            faults += error.faults
-    return replace(one.run, scenarios=tuple(sources)), tuple(faults)

@@ -10,7 +10,7 @@ from corebound.errors import InputError
 from corebound.model.record import Launch, Run
 from corebound.model.series import Series
 
-Record = tuple[Run, tuple[Launch, ...]]
+Record = tuple[Run, Sequence[Launch]]
 
 
 def narrowed(

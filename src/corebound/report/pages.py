@@ -14,7 +14,7 @@ from corebound.model.calibration import Calibration
 from corebound.model.record import ImportedProfile, Launch, Run
 from corebound.model.series import Series
 from corebound.report.render import Renderer
-from corebound.report.view.addresses import benchmark_file, benchmark_slug
+from corebound.report.view.addresses import benchmark_file, benchmark_slug, run_file
 from corebound.report.view.benchmark import benchmark_page, benchmarks_of, charted
 from corebound.report.view.chronicle import Chronicle, chronicle
 from corebound.report.view.claims import claims_page
@@ -34,13 +34,13 @@ from corebound.report.view.operators_page import operators_page
 from corebound.report.view.overview import overview_page
 from corebound.report.view.run_page import run_page
 from corebound.report.view.scenario import scenario_page
-from corebound.report.view.study import Study, latest_studies
+from corebound.report.view.study import Study
 from corebound.report.view.triage import triage_page
 from corebound.report.view.zoom import points_script
 from corebound.stats.change_points import Memory
 from corebound.store import jsonl
 
-Record = tuple[Run, tuple[Launch, ...]]
+Record = tuple[Run, Sequence[Launch]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +49,7 @@ class Inputs:
 
     Attributes:
         records: Every run with its launches, in any order.
+        studies: The latest of each scenario in them.
         now: ISO moment to put on the pages.
         profiles: Operator profiles that were imported.
         series: Histories, our own joined over the runs, and imported ones.
@@ -59,9 +60,11 @@ class Inputs:
         raw: Whether the records themselves are in the site.
         memory: Steps that were found before; what is found now is added.
         sources: For each imported project a hash of all that its series are read from.
+        stamps: For each run, by its id, what tells whether its records are as they were.
     """
 
     records: Sequence[Record]
+    studies: Sequence[Study]
     now: str
     profiles: Sequence[ImportedProfile] = ()
     series: Sequence[Series] = ()
@@ -71,6 +74,7 @@ class Inputs:
     raw: bool = False
     memory: Memory | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
+    stamps: Mapping[str, str] = field(default_factory=dict)
 
 
 Holds = Callable[[str, str], bool]
@@ -91,12 +95,13 @@ def pages(inputs: Inputs, renderer: Renderer, holds: Holds = _nothing) -> Iterat
         holds: Whether the site has a file as it follows from all that this key is a hash
             of; then it is not made.
     """
-    studies = latest_studies(inputs.records)
+    studies = inputs.studies
     known = chronicle(inputs.series, studies, inputs.statuses, memory=inputs.memory)
     yield from _scenarios(studies, inputs, known, renderer)
     yield from _benchmarks(inputs, known, renderer, holds)
     compared = latest_comparisons(inputs.records)
-    yield from _runs(inputs, compared, known, renderer)
+    yield from _runs(inputs, renderer, holds)
+    yield from _hosts(inputs, compared, known, renderer)
     linked: list[tuple[str, str]] = []
     for name, words, text in _about_all(studies, inputs, known, compared, renderer):
         yield name, text
@@ -179,12 +184,17 @@ def _key(inputs: Inputs, project: str, series: Sequence[Series], known: Chronicl
     return hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
 
 
-def _runs(
+def _runs(inputs: Inputs, renderer: Renderer, holds: Holds) -> Iterator[tuple[str, str]]:
+    for run, launches in inputs.records:
+        stamp = inputs.stamps.get(run.id)
+        if stamp is None or not holds(run_file(run), f"{stamp} {inputs.raw}"):
+            page = run_page(run, launches, raw=inputs.raw)
+            yield page.address, renderer.page("run", page)
+
+
+def _hosts(
     inputs: Inputs, compared: Sequence[RunComparison], known: Chronicle, renderer: Renderer
 ) -> Iterator[tuple[str, str]]:
-    for run, launches in inputs.records:
-        page = run_page(run, launches, now=inputs.now, raw=inputs.raw)
-        yield page.address, renderer.page("run", page)
     for host in host_pages(inputs.records, now=inputs.now, calibrations=inputs.calibrations):
         yield host.address, renderer.page("host", host)
     for comparison in compared:

@@ -33,6 +33,7 @@ def write(
     calibrations: Sequence[Calibration] = (),
     memory: Memory | None = None,
     sources: Mapping[str, str] | None = None,
+    stamps: Mapping[str, str] | None = None,
 ) -> Path:
     """Write the site: an overview, a page a scenario, run, host, history, and the assets.
 
@@ -51,6 +52,8 @@ def write(
         memory: Steps that were found before; what is found now is added.
         sources: For each imported project a hash of all that its series are read from:
             of what has not changed the pages are not made again.
+        stamps: For each run, by its id, what tells whether its records are as they were:
+            if so its page is not made again.
 
     Returns:
         The path of the overview.
@@ -61,7 +64,8 @@ def write(
     """
     index = out / "index.html"
     try:
-        traces = {study.scenario.name: _traces(study, kept) for study in latest_studies(records)}
+        studies = latest_studies(records)
+        traces = {study.scenario.name: _traces(study, kept) for study in studies}
         for found in traces.values():
             for launch, file in found.items():
                 _put(out / _trace_name(launch), file.read_bytes())
@@ -70,6 +74,7 @@ def write(
                 _put_raw(jsonl.file_of(run, kept), out / raw_file(run))
         inputs = Inputs(
             records=records,
+            studies=studies,
             now=now,
             profiles=profiles,
             series=series,
@@ -82,6 +87,7 @@ def write(
             raw=_are_there(records, kept),
             memory=memory,
             sources=sources or {},
+            stamps=stamps or {},
         )
         shelf = Shelf(out, kept, _source("templates"))
         for name, text in pages(inputs, _renderer(), shelf.holds):
@@ -110,7 +116,12 @@ def files(
 ) -> Iterator[tuple[str, str]]:
     """Every page and data file as (path within the site, text), the overview last."""
     inputs = Inputs(
-        records=records, now=now, profiles=profiles, series=series, statuses=statuses or {}
+        records=records,
+        studies=latest_studies(records),
+        now=now,
+        profiles=profiles,
+        series=series,
+        statuses=statuses or {},
     )
     yield from pages(inputs, _renderer())
 

@@ -119,6 +119,19 @@ def _sync(folder: Path) -> None:
         os.close(descriptor)
 
 
+def stamp(file: Path) -> str:
+    """What tells whether a file of records is as it was: it is only ever appended to.
+
+    Raises:
+        InputError: there is no such file.
+    """
+    try:
+        found = file.stat()
+    except OSError as error:
+        raise _unreadable(file, error) from error
+    return f"{found.st_size} {found.st_mtime_ns}"
+
+
 def read(file: Path) -> Stored:
     """Read one run; damaged lines are named and passed over.
 
@@ -131,11 +144,7 @@ def read(file: Path) -> Stored:
     try:
         lines = file.read_bytes().split(b"\n")[:-1]
     except OSError as error:
-        raise InputError(
-            what=f"the records cannot be read: {error.strerror}.",
-            where=str(file),
-            mend="Name a file that `corebound run` wrote.",
-        ) from error
+        raise _unreadable(file, error) from error
     try:
         run = codec.decode_run(lines[0] if lines else b"")
     except codec.UnreadableError as error:
@@ -159,6 +168,14 @@ def read(file: Path) -> Stored:
                 )
             )
     return Stored(file=file, run=run, launches=tuple(launches), faults=tuple(faults))
+
+
+def _unreadable(file: Path, error: OSError) -> InputError:
+    return InputError(
+        what=f"the records cannot be read: {error.strerror}.",
+        where=str(file),
+        mend="Name a file that `corebound run` wrote.",
+    )
 
 
 def files(folder: Path) -> Iterator[Path]:

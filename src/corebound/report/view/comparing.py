@@ -17,7 +17,7 @@ from corebound.stats.multiplicity import benjamini_hochberg
 from corebound.stats.series import series_of_run
 from corebound.stats.summary import CellSummary, summarise
 
-Record = tuple[Run, tuple[Launch, ...]]
+Record = tuple[Run, Sequence[Launch]]
 # So many runs back something comparable is looked for.
 _MOST_BACK = 10
 

@@ -15,7 +15,7 @@ from corebound.report.view.provenance import host_facts, topology_words
 from corebound.report.view.topology_boxes import boxes_of, node_rows
 from corebound.report.view.words import count, day, rich
 
-Record = tuple[Run, tuple[Launch, ...]]
+Record = tuple[Run, Sequence[Launch]]
 # What a reader scrolls through; older runs are in the records.
 _MOST_RUNS = 100
 _SIGNS: dict[str, tuple[Tone, str]] = {

@@ -14,7 +14,7 @@ from corebound.report.view.page import Label, Piece, Text
 from corebound.report.view.words import count, day, full_name, label, rich, strong
 from corebound.stats.regressions import Change, failing, suspicions
 
-Record = tuple[Run, tuple[Launch, ...]]
+Record = tuple[Run, Sequence[Launch]]
 # A first page names so many of each; all are on the history's page.
 _MOST_ROWS = 20
 

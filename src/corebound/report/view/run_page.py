@@ -77,13 +77,12 @@ class RunPage:
     launches: tuple[RunLaunch, ...]
 
 
-def run_page(run: Run, launches: Sequence[Launch], *, now: str, raw: bool = True) -> RunPage:
+def run_page(run: Run, launches: Sequence[Launch], *, raw: bool = True) -> RunPage:
     """The page of one run.
 
     Args:
         run: The run.
         launches: All its launches, in any order.
-        now: ISO moment the page is made.
         raw: Whether its records are in the site.
     """
     ordered = sorted(launches, key=lambda one: (one.kind, one.block, one.position, one.id))
@@ -95,7 +94,7 @@ def run_page(run: Run, launches: Sequence[Launch], *, now: str, raw: bool = True
             description=f"What was run on {run.host.name} at {day(run.started_at)}.",
             root="../",
             crumbs=(("Scenarios", "../index.html"), (f"Run {run.id}", "")),
-            made=f"Measured with corebound {run.corebound}; page made {day(now)}.",
+            made=f"Measured with corebound {run.corebound}.",
         ),
         hero=Hero(
             title=f"Run {run.id}",

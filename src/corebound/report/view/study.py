@@ -134,7 +134,7 @@ class Study:
         return next((known for known in self.cells if cell and known.cell.key == cell.key), None)
 
 
-def latest_studies(records: Sequence[tuple[Run, tuple[Launch, ...]]]) -> tuple[Study, ...]:
+def latest_studies(records: Sequence[tuple[Run, Sequence[Launch]]]) -> tuple[Study, ...]:
     """For every scenario in the records, the latest run that launched it, by name.
 
     A run that recorded a scenario and ended before any launch of it counts only
@@ -144,9 +144,13 @@ def latest_studies(records: Sequence[tuple[Run, tuple[Launch, ...]]]) -> tuple[S
         ScenarioFaults: a recorded scenario is none this version can read.
     """
     latest: dict[str, tuple[Run, ScenarioSource, tuple[Launch, ...]]] = {}
-    for run, launches in sorted(records, key=lambda record: (record[0].started_at, record[0].id)):
+    by_time = sorted(records, key=lambda record: (record[0].started_at, record[0].id))
+    # The latest first: of most runs nobody has to look at the launches.
+    for run, launches in reversed(by_time):
         for source in run.scenarios:
             name = str(source.document.get("name", ""))
+            if name in latest and latest[name][2]:
+                continue
             own = tuple(launch for launch in launches if launch.cell.scenario == name)
             if own or name not in latest:
                 latest[name] = (run, source, own)
