@@ -24,7 +24,12 @@ SCENARIO = {
     "question": "Where does its time go?",
     "workload": "small-network-training",
     "environment": "pytorch",
-    "measure": {"iterations": 3, "launches": {"min": 2, "max": 2}, "operators": 20},
+    "measure": {
+        "relaunch_disturbed": 0,
+        "iterations": 3,
+        "launches": {"min": 2, "max": 2},
+        "operators": 20,
+    },
 }
 # What a user writes, who knows nothing of corebound.
 BY_HAND = """\
@@ -104,7 +109,8 @@ def test_the_trace_of_a_run_gives_the_table_of_that_run(tmp_path: Path) -> None:
 def test_a_run_and_a_report_go_on_beside_an_imported_profile(tmp_path: Path) -> None:
     (tmp_path / "one.yaml").write_text(
         json.dumps({**SCENARIO, "workload": {"command": ["true"]}, "environment": "host",
-                    "measure": {"iterations": 2, "launches": {"min": 2, "max": 2}}})
+                    "measure": {"relaunch_disturbed": 0, "iterations": 2,
+                                "launches": {"min": 2, "max": 2}}})
     )  # fmt: skip
     corebound(tmp_path, "import", "profile", str(ROOT / "tests/data/profiles/msprof"))
     corebound(tmp_path, "run", "one.yaml", "--unlocked")

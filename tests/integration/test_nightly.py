@@ -28,7 +28,8 @@ question: How long does it take to count?
 workload: steps:setup
 environment: host
 matrix: {binding: [none, one-cpu]}
-measure: {iterations: 12, warmup: {iterations: 2}, launches: {min: 3, max: 3}}
+measure:
+  {relaunch_disturbed: 0, iterations: 12, warmup: {iterations: 2}, launches: {min: 3, max: 3}}
 baseline: {binding: none}
 """
 STEPS = "def setup():\n    return lambda: sum(range(20_000))\n"

@@ -28,7 +28,12 @@ SCENARIO = {
     "workload": "resnet50-inference",
     "environment": "pytorch",
     "matrix": {"binding": ["none", "one-cpu"]},
-    "measure": {"iterations": 3, "launches": {"min": 2, "max": 2}, "operators": 5},
+    "measure": {
+        "relaunch_disturbed": 0,
+        "iterations": 3,
+        "launches": {"min": 2, "max": 2},
+        "operators": 5,
+    },
 }
 
 
