@@ -209,9 +209,16 @@ def test_memory_on_the_other_node_is_measured_found_and_named(told: Told) -> Non
             held = launch.workers[0].node_bytes
             assert held[node] > 0.9 * sum(held.values())
 
-    cells = told.findings("pages")["memory-remote"]
-    assert cells
-    assert all("memory=remote" in cell for cell in cells)
+    # Where threads may run on both nodes, some of their memory can be on the other by chance.
+    on_one_node = {
+        launch.cell.key
+        for launch in told.launches
+        if launch.placement is not None
+        and all(len({cpu // 4 for cpu in slot.cpus}) == 1 for slot in launch.placement.slots)
+    }
+    named = [cell for cell in told.findings("pages")["memory-remote"] if cell in on_one_node]
+    assert named
+    assert [cell for cell in named if "memory=remote" not in cell] == []
 
 
 def test_a_thread_that_wanders_between_nodes_is_found_and_named_and_a_bound_one_is_not(
