@@ -25,7 +25,6 @@ import argparse
 import compileall
 import json
 import os
-import random
 import shutil
 import statistics
 import subprocess
@@ -37,6 +36,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from corebound import cli
 
@@ -88,7 +89,7 @@ def copy_of(project: Path, into: Path, times: int = 1) -> list[Path]:
     told = {file: json.loads(file.read_bytes()) for file in files}
     files.sort(key=lambda file: (told[file]["date"], told[file]["commit_hash"]))
     dates_ms = {told[file]["commit_hash"]: told[file]["date"] for file in files}
-    rng = random.Random(1)  # noqa: S311 - noise for figures, not a secret
+    rng = np.random.default_rng(1)
     hashes = dict(zip(dates_ms, commits(into / "repo", dates_ms.values()), strict=True))
     renamed = []
     for file in files:
@@ -122,13 +123,13 @@ def repeated(by_name: dict[str, Any], times: int) -> dict[str, Any]:
     }
 
 
-def varied(results: dict[str, Any], times: int, rng: random.Random) -> dict[str, Any]:
+def varied(results: dict[str, Any], times: int, rng: np.random.Generator) -> dict[str, Any]:
     """Results so many times; each copy's figures a little off, so that no work is shared."""
     made = repeated(results, times)
     for name in [name for name in made if name not in results]:
         row = list(made[name])
         figures = [
-            figure * rng.lognormvariate(0, OFF) if isinstance(figure, float | int) else figure
+            figure * rng.lognormal(0, OFF) if isinstance(figure, float | int) else figure
             for figure in row[0] or ()
         ]
         made[name] = [figures if row[0] else row[0], *row[1:]]

@@ -62,7 +62,10 @@ def measure(pairs: int = PAIRS) -> Cost:
         with Supervision(folder) as supervision:
             for number in range(pairs):
                 turns = (True, False) if number % 2 else (False, True)
-                pair = {looks: _launch(supervision, folder, cpu, terms, looks) for looks in turns}
+                pair = {
+                    looks: _launch(supervision, folder, cpu=cpu, terms=terms, looks=looks)
+                    for looks in turns
+                }
                 ratios.append(_mean_ns(pair[True]) / _mean_ns(pair[False]))
                 timed_ns = sum(pair[True].workers[0].wall_ns)
                 shares.append(pair[True].look_ns / timed_ns)
@@ -99,11 +102,7 @@ def _suite(folder: Path) -> Path:
 
 
 def _launch(
-    supervision: Supervision,
-    folder: Path,
-    cpu: int,
-    terms: int,
-    looks: bool,  # noqa: FBT001  # a key of the pair
+    supervision: Supervision, folder: Path, *, cpu: int, terms: int, looks: bool
 ) -> Outcome:
     scratch = folder / "launch"
     shutil.rmtree(scratch, ignore_errors=True)

@@ -9,21 +9,9 @@ from typing import Any
 
 from corebound.model.calibration import CALIBRATION_SCHEMA, Calibration, Noise
 from corebound.model.plan import Binding, Cell, Command, Placement, Slot, Threads
-from corebound.model.record import (
-    SCHEMA,
-    Commit,
-    EnvironmentLock,
-    Host,
-    Launch,
-    OperatorProfile,
-    Peak,
-    Run,
-    ScenarioSource,
-    Status,
-    Stay,
-    ThreadEvidence,
-    Worker,
-)
+from corebound.model.profile import OperatorProfile
+from corebound.model.record import Launch, Status, Stay, ThreadEvidence, Worker
+from corebound.model.run import SCHEMA, Commit, EnvironmentLock, Host, Peak, Run, ScenarioSource
 from corebound.model.scenario import Scenario
 from corebound.model.series import Point, Series
 from corebound.model.serving import Served

@@ -29,17 +29,9 @@ from build import (
 )
 from corebound.model.host_check import HostCheck, State
 from corebound.model.plan import Cell, Placement
-from corebound.model.record import (
-    PROFILE_SCHEMA,
-    Commit,
-    EnvironmentLock,
-    ImportedProfile,
-    Launch,
-    OperatorProfile,
-    Run,
-    ThreadEvidence,
-    Worker,
-)
+from corebound.model.profile import PROFILE_SCHEMA, ImportedProfile, OperatorProfile
+from corebound.model.record import Launch, ThreadEvidence, Worker
+from corebound.model.run import Commit, EnvironmentLock, Run
 from corebound.model.scenario import Scenario
 from corebound.model.series import Point, Series
 from corebound.model.telemetry import Counters, HostOverTime

@@ -36,6 +36,10 @@ class LaunchError(CoreboundError):
     exit_code: ClassVar[int] = 4
 
 
+class BuildError(LaunchError):
+    """A commit of the project under test could not be built; `what` ends with the log's tail."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
     """One thing wrong with a file.

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from corebound.model.calibration import Calibration
-from corebound.model.record import Launch, Run
+from corebound.model.record import Launch
+from corebound.model.run import Run
 from corebound.store import calibrations, confirmations, jsonl
 
 SCENARIO = """\

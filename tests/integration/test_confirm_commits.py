@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import toy_repository
-from corebound.model.record import Commit
+from corebound.model.run import Commit
 from corebound.store import confirmations, jsonl
 from corebound.store.jsonl import Stored
 from toy_repository import Toy

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from corebound.launch import environment
-from corebound.model.record import OperatorProfile
+from corebound.model.profile import OperatorProfile
 from corebound.store import jsonl, profiles
 
 pytestmark = pytest.mark.frameworks

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from corebound.launch import environment
-from corebound.model.record import Launch, OperatorProfile
+from corebound.model.profile import OperatorProfile
+from corebound.model.record import Launch
 from corebound.planning.profiling import WITHOUT_PROFILER
 from corebound.store import jsonl
 from corebound.store.traces import folder_of

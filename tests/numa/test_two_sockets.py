@@ -18,7 +18,8 @@ import pytest
 
 from corebound.diagnosis.launches import moves
 from corebound.model.plan import Cell
-from corebound.model.record import Launch, Run
+from corebound.model.record import Launch
+from corebound.model.run import Run
 from corebound.report.view.findings import findings
 from corebound.report.view.study import study
 from corebound.store import jsonl
@@ -209,11 +210,13 @@ def test_memory_on_the_other_node_is_measured_found_and_named(told: Told) -> Non
             held = launch.workers[0].node_bytes
             assert held[node] > 0.9 * sum(held.values())
 
-    # Where threads may run on both nodes, some of their memory can be on the other by chance.
+    # Where threads may run on both nodes, or could until they were bound, some of their
+    # memory can be on the other by chance.
     on_one_node = {
         launch.cell.key
         for launch in told.launches
         if launch.placement is not None
+        and launch.cell.binding.moment == "before-start"
         and all(len({cpu // 4 for cpu in slot.cpus}) == 1 for slot in launch.placement.slots)
     }
     named = [cell for cell in told.findings("pages")["memory-remote"] if cell in on_one_node]

@@ -14,7 +14,7 @@ from checkup_machine import CPU, THP, examined, process, stat
 from corebound.cli.checkup_words import brief, describe, outcomes
 from corebound.host.checkup.tuning import Outcome
 from corebound.model.host_check import HostCheck, State
-from corebound.model.record import Run
+from corebound.model.run import Run
 from corebound.planning.expand import expand
 from corebound.report.view import study as studies
 from corebound.report.view.provenance import provenance

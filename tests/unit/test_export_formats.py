@@ -20,7 +20,8 @@ from corebound.cli.app import app
 from corebound.errors import InputError
 from corebound.exchange import asv_export, asv_results, pyperf_export, table
 from corebound.exchange.cells import CellOfRun, cells_of
-from corebound.model.record import Commit, Launch, Run
+from corebound.model.record import Launch
+from corebound.model.run import Commit, Run
 from corebound.planning.expand import expand
 from corebound.store import jsonl
 

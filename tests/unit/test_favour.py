@@ -8,7 +8,8 @@ import pytest
 
 from build import a_host, a_launch, a_run, a_scenario, a_worker
 from corebound.cli.favour import favoured
-from corebound.model.record import Launch, Run
+from corebound.model.record import Launch
+from corebound.model.run import Run
 from corebound.planning.assemble import Means, assemble
 from corebound.planning.expand import expand
 from corebound.runner import Task

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from build import a_cell, a_host, a_scenario
 from corebound.errors import ScenarioFaults
 from corebound.host.gpus import gpus
-from corebound.model.record import Gpu
+from corebound.model.run import Gpu
 from corebound.model.scenario import Scenario
 from corebound.model.wire import Request
 from corebound.planning.assemble import Means, Planned, assemble

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from build import a_launch, a_machine, a_peak, a_placement, a_run, a_scenario, a_worker
-from corebound.model.record import Gpu, Host
+from corebound.model.run import Gpu, Host
 from corebound.model.scenario import Scenario
 from corebound.planning.expand import expand
 from corebound.report.view.claims import claim_rows

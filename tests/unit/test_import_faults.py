@@ -18,7 +18,7 @@ from corebound.exchange.combine import profile_of
 from corebound.exchange.files import UnreadableProfiles, read_all
 from corebound.exchange.reading import Unreadable
 from corebound.report.site import files as pages
-from corebound.store import codec
+from corebound.store import codec, profiles
 
 KNOWN = {
     file.name: file.read_bytes()
@@ -167,7 +167,8 @@ def test_names_are_made_fit_to_store_and_to_show(tmp_path: Path, name: str) -> N
     (shown,) = (each.type for each in profile.profile.operators if each.type != "aten::mm")
     assert shown.isprintable()
     assert len(shown) <= 200
-    assert codec.decode_profile(codec.encode_profile(profile)) == profile
+    profiles.keep(profile, tmp_path / "records", rename=False)
+    assert profiles.read_all(tmp_path / "records") == ((profile,), ())
 
 
 JSON = st.recursive(

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from corebound.cli.app import app
 from corebound.exchange.files import UnreadableProfiles, read_all
 from corebound.model.operators import Span, Step, chrome_trace, tabulate
-from corebound.model.record import ImportedProfile
+from corebound.model.profile import ImportedProfile
 from corebound.store import jsonl, profiles
 
 DATA = Path(__file__).parents[1] / "data" / "profiles"

@@ -10,7 +10,7 @@ import pytest
 import build
 from build import a_launch, a_run, a_scenario, a_worker
 from corebound.model.calibration import Calibration
-from corebound.model.record import EnvironmentLock
+from corebound.model.run import EnvironmentLock
 from corebound.planning.expand import expand
 from corebound.report.view.noise import calibration_for, noise_words
 from corebound.report.view.study import study

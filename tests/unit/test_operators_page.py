@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from build import an_operator
-from corebound.model.record import PROFILE_SCHEMA, ImportedProfile, OperatorProfile
+from corebound.model.profile import PROFILE_SCHEMA, ImportedProfile, OperatorProfile
 from corebound.report import site
 from corebound.report.view.export import imported_csv
 from corebound.report.view.operators_page import OperatorsPage, operators_page

@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 from build import a_calibration, a_launch, a_machine, a_run, a_scenario, a_worker
 from corebound.cli.app import app
 from corebound.errors import InputError
-from corebound.model.record import Commit, Launch, Run
+from corebound.model.record import Launch
+from corebound.model.run import Commit, Run
 from corebound.planning.expand import expand
 from corebound.report.view.compare_page import compare_page
 from corebound.report.view.comparing import CAVEAT, compare_runs, latest_comparisons

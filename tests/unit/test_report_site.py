@@ -13,7 +13,8 @@ import pytest
 
 from build import a_launch, a_profiled_launch, a_run, a_scenario, a_series, an_operator
 from corebound.errors import InputError
-from corebound.model.record import Commit, Launch, Run
+from corebound.model.record import Launch
+from corebound.model.run import Commit, Run
 from corebound.model.series import Series
 from corebound.planning.expand import expand
 from corebound.report import site

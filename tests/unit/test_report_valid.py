@@ -11,7 +11,8 @@ import html5lib
 import pytest
 
 from build import a_series
-from corebound.model.record import Commit, Launch, Run
+from corebound.model.record import Launch
+from corebound.model.run import Commit, Run
 from corebound.model.series import Series
 from corebound.report import site
 from report_sample import (

@@ -20,13 +20,13 @@ from build import (
     a_worker,
 )
 from corebound.model.plan import Cell
-from corebound.model.record import Launch, Run
+from corebound.model.record import Launch
+from corebound.model.run import Run
 from corebound.model.scenario import Scenario
 from corebound.planning.expand import expand
 from corebound.report.view.export import cells_csv, cells_json
 from corebound.report.view.overview import overview_page
-from corebound.report.view.page import ScenarioPage
-from corebound.report.view.scenario import scenario_page
+from corebound.report.view.scenario import ScenarioPage, scenario_page
 from corebound.report.view.study import Study, latest_studies
 from corebound.report.view.words import bounds, plain, speedup, times_slower
 from report_sample import NOW, a_sample

@@ -10,7 +10,8 @@ import pytest
 
 from build import a_launch, a_run
 from corebound.cli.runs_known import KnownRun, known_runs
-from corebound.model.record import Launch, Run
+from corebound.model.record import Launch
+from corebound.model.run import Run
 from corebound.store import jsonl
 
 

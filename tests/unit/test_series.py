@@ -11,7 +11,8 @@ import msgspec
 import pytest
 
 from build import a_launch, a_machine, a_run, a_scenario, a_series
-from corebound.model.record import Commit, Launch, Run
+from corebound.model.record import Launch
+from corebound.model.run import Commit, Run
 from corebound.planning.expand import expand, select
 from corebound.stats.change_points import Memory
 from corebound.stats.regressions import changes

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from build import a_cell, a_host, a_launch, a_machine, a_peak, a_placement, a_scenario, a_worker
-from corebound.model.record import Host
+from corebound.model.run import Host
 from corebound.model.scenario import Scenario
 from corebound.report.view.study import CellStudy
 from corebound.report.view.throughput import throughput

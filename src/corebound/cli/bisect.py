@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 import time
 from collections.abc import Generator
 from contextlib import ExitStack
@@ -16,15 +14,14 @@ from rich.console import Console
 
 from corebound.cli import bisect_words, commits, doctor, measure, projects
 from corebound.cli.bisect_words import Told
+from corebound.cli.measuring import Budget, Only, Unlocked, take_host, typed
 from corebound.cli.options import Json, Records
-from corebound.cli.plan import Only
 from corebound.cli.projects import Config, Say
 from corebound.cli.session import Session, Wanted
 from corebound.cli.suite import Loaded
 from corebound.errors import InputError, LaunchError
-from corebound.host.lock import alone
 from corebound.model.host_check import HostCheck
-from corebound.model.record import Commit
+from corebound.model.run import Commit
 from corebound.stats.bisection import Answer, Ask, Ending, search
 from corebound.stats.summary import summarise
 
@@ -42,15 +39,11 @@ def bisect(
         int | None,
         typer.Option("--launches", min=3, help="Of each commit at most; else the scenario's max."),
     ] = None,
-    budget: Annotated[
-        str | None, typer.Option("--budget", help="Start no launch after this: 90s, 10m, 2h.")
-    ] = None,
+    budget: Budget = None,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Measure anew what records hold of this search.")
     ] = False,
-    unlocked: Annotated[
-        bool, typer.Option("--unlocked", help="Measure although another run does.")
-    ] = False,
+    unlocked: Unlocked = False,
     config: Config = projects.CONFIG,
     records: Records = Path("reports/records"),
     as_json: Json = False,
@@ -80,8 +73,7 @@ def bisect(
         )
     loaded = _one_cell(commits.comparable(wanted, say), scenario)
     with ExitStack() as stack:
-        if not unlocked:
-            stack.enter_context(alone(f"`{shlex.join(('corebound', *sys.argv[1:]))}`"))
+        take_host(stack, unlocked=unlocked)
         measuring = _Measuring(
             line=(ends[0], *between),
             loaded=loaded,
@@ -163,7 +155,7 @@ class _Measuring:
                 self.console,
                 stack,
                 operators=False,
-                again=shlex.join(("corebound", *sys.argv[1:])),
+                again=typed(),
             )
         self.sessions[ask.places] = replace(ready, done=launches)
         if ending == "out of time":
@@ -183,9 +175,8 @@ class _Measuring:
 
     def _open(self, ask: Ask) -> Session:
         chosen = [self.line[place] for place in ask.places]
-        self.say(
-            " ".join(("Comparing", ", ".join(f"{one.sha[:8]} {one.subject}" for one in chosen)))
-        )
+        named = ", ".join(f"{one.sha[:8]} {one.subject}" for one in chosen)
+        self.say(f"Comparing {named}")
         loaded = commits.over(
             (self.loaded,), chosen, self.wanted, launches=(self.least, max(self.most, self.least))
         )

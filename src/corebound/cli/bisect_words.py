@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from corebound.cli.commits import short
-from corebound.model.record import Commit
+from corebound.model.run import Commit
 from corebound.stats.bisection import Ending
 
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
 import typer
@@ -15,12 +12,10 @@ from rich.console import Console
 from rich.text import Text
 
 from corebound.cli import calibrate_words, doctor, measure, outcome, projects, session, suite
+from corebound.cli.measuring import Budget, Files, Profile, Seed, take_host, typed
 from corebound.cli.options import Json, Records
-from corebound.cli.plan import Files
 from corebound.cli.session import Session, Wanted
 from corebound.cli.suite import Loaded
-from corebound.host.lock import alone
-from corebound.model.measure import ProfileName
 from corebound.model.plan import Cell
 from corebound.planning.assemble import Planned
 from corebound.planning.expand import baseline_of
@@ -33,15 +28,9 @@ from corebound.store import calibrations, jsonl
 def calibrate(
     files: Files,
     *,
-    profile: Annotated[
-        ProfileName | None, typer.Option("--profile", help="How thoroughly to measure.")
-    ] = None,
-    budget: Annotated[
-        str | None, typer.Option("--budget", help="Start no launch after this: 90s, 10m, 2h.")
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option("--seed", help="Of the order and of the workers' numbers.")
-    ] = None,
+    profile: Profile = None,
+    budget: Budget = None,
+    seed: Seed = None,
     records: Records = Path("reports/records"),
     as_json: Json = False,
 ) -> None:
@@ -50,7 +39,7 @@ def calibrate(
     console = Console(stderr=True, highlight=False)
     wanted = Wanted(files=tuple(files), profile=profile, only=(), seed=seed)
     with ExitStack() as stack:
-        stack.enter_context(alone(f"`{shlex.join(('corebound', *sys.argv[1:]))}`"))
+        take_host(stack)
         ready = doctor.preflight(_prepared(wanted, records, console), console)
         launches, ending = measure.carry_out(
             ready,
@@ -58,7 +47,7 @@ def calibrate(
             console,
             stack,
             operators=False,
-            again=shlex.join(("corebound", *sys.argv[1:])),
+            again=typed(),
         )
     found = []
     for source in ready.run.scenarios:

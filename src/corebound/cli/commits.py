@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from corebound.cli import session, suite
@@ -12,10 +13,13 @@ from corebound.cli.projects import Say
 from corebound.cli.session import Session, Wanted
 from corebound.cli.suite import Loaded
 from corebound.errors import InputError
+from corebound.model.measure import ProfileName
 from corebound.model.plan import Cell, Unfit
-from corebound.model.record import Commit
+from corebound.model.run import Commit
+from corebound.model.scenario import Scenario
 from corebound.planning.commits import by_commit, is_comparable
 from corebound.planning.expand import expand
+from corebound.planning.points import Key
 from corebound.runner import Task
 from corebound.store import jsonl
 
@@ -28,9 +32,9 @@ def short(commit: Commit) -> str:
     return commit.sha[:SHORT]
 
 
-def plain_key(cell: Cell) -> str:
-    """A cell's key without its commit."""
-    axes = tuple(pair for pair in cell.axes if pair[0] != "commit")
+def plain_key(cell: Cell, axis: Key) -> str:
+    """A cell's key without the axis of the sides."""
+    axes = tuple(pair for pair in cell.axes if pair[0] != axis[-1])
     return replace(cell, axes=axes).key
 
 
@@ -41,12 +45,20 @@ def comparable(wanted: Wanted, say: Say) -> tuple[Loaded, ...]:
         InputError: none does.
         ScenarioFaults: what is wrong with the files.
     """
-    loaded = suite.load_all(wanted.files, wanted.only, wanted.profile)
+    return of_project(suite.load_all(wanted.files, wanted.only, wanted.profile), wanted.files, say)
+
+
+def of_project(loaded: Sequence[Loaded], files: Sequence[Path], say: Say) -> tuple[Loaded, ...]:
+    """Those of scenarios that run in the project's environment; others are told of.
+
+    Raises:
+        InputError: none does.
+    """
     found = tuple(one for one in loaded if is_comparable(one.scenario))
     if not found:
         raise InputError(
             what="no scenario runs in the environment of the project under test.",
-            where=", ".join(map(str, wanted.files)),
+            where=", ".join(map(str, files)),
             mend="Write `environment: project` in those that are to compare its commits.",
         )
     if left := len(loaded) - len(found):
@@ -67,14 +79,32 @@ def over(
     Raises:
         ScenarioFaults: a scenario has commits of its own.
     """
+    names = [short(commit) for commit in commits]
+    made = partial(by_commit, commits=names, launches=launches, margin=margin)
+    return by_axis(loaded, ("commit",), wanted.profile, made)
+
+
+def by_axis(
+    loaded: Sequence[Loaded],
+    axis: Key,
+    profile: ProfileName | None,
+    made: Callable[..., Scenario],
+) -> tuple[Loaded, ...]:
+    """The same scenarios and cells, once for each side.
+
+    Args:
+        loaded: The scenarios, and the cells of them that are wanted.
+        axis: On which the sides differ.
+        profile: As `expand` has it.
+        made: Gives a scenario its sides, called with it and `path`.
+    """
     found = []
     for one in loaded:
-        chosen = {cell.key for cell in one.cells}
-        names = [short(commit) for commit in commits]
+        chosen = {plain_key(cell, axis) for cell in one.cells}
         path = suite.shown(one.path)
-        scenario = by_commit(one.scenario, names, path, launches=launches, margin=margin)
-        cells = expand(scenario, path, wanted.profile)
-        kept = tuple(cell for cell in cells if plain_key(cell) in chosen)
+        scenario = made(one.scenario, path=path)
+        cells = expand(scenario, path, profile)
+        kept = tuple(cell for cell in cells if plain_key(cell, axis) in chosen)
         found.append(Loaded(path=one.path, scenario=scenario, cells=kept))
     return tuple(found)
 

@@ -11,9 +11,11 @@ from rich.console import Console
 from rich.text import Text
 
 from corebound.cli.compare_words import as_json, as_markdown, show
+from corebound.cli.options import Records
 from corebound.errors import InputError
-from corebound.report.view.comparing import Record, compare_runs
+from corebound.report.view.comparing import compare_runs
 from corebound.report.view.noise import floors
+from corebound.report.view.records import Record
 from corebound.store import calibrations, jsonl
 from corebound.store.jsonl import Stored
 
@@ -26,9 +28,7 @@ def compare(
     ],
     after: Annotated[str, typer.Argument(metavar="B", help="The same, to hold against the first.")],
     *,
-    records: Annotated[Path, typer.Option("--records", help="The folder of records.")] = Path(
-        "reports/records"
-    ),
+    records: Records = Path("reports/records"),
     json: Annotated[bool, typer.Option("--json", help="Everything, for scripts.")] = False,
     format_: Annotated[Format, typer.Option("--format", help="text or md.")] = "text",
     all_: Annotated[bool, typer.Option("--all", help="Also what does not clearly differ.")] = False,

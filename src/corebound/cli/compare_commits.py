@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -23,15 +21,21 @@ from corebound.cli import (
     suite,
 )
 from corebound.cli.compare_commits_words import Format, Told
+from corebound.cli.measuring import (
+    Budget,
+    MaybeFiles,
+    Only,
+    Profile,
+    Unlocked,
+    take_host,
+    typed,
+)
 from corebound.cli.options import Json, Records
-from corebound.cli.plan import Only
 from corebound.cli.projects import Config, Say
 from corebound.cli.session import Wanted
 from corebound.cli.sides import Ends
 from corebound.cli.suite import Loaded
 from corebound.errors import InputError, LaunchError
-from corebound.host.lock import alone
-from corebound.model.measure import ProfileName
 from corebound.planning.commits import SUFFIX
 from corebound.report.view.study import CellStudy, Study
 from corebound.stats.two_commits import Pair, judge
@@ -42,17 +46,11 @@ SCENARIOS = Path("scenarios")
 def compare_commits(
     base: Annotated[str, typer.Argument(help="The commit, setting or version to compare with.")],
     head: Annotated[str, typer.Argument(help="The one to judge.")],
-    files: Annotated[
-        list[Path] | None, typer.Argument(help="Scenario files, or folders of them.")
-    ] = None,
+    files: MaybeFiles = None,
     *,
-    profile: Annotated[
-        ProfileName | None, typer.Option("--profile", help="How thoroughly to measure.")
-    ] = None,
+    profile: Profile = None,
     only: Only = None,
-    budget: Annotated[
-        str | None, typer.Option("--budget", help="Start no launch after this: 90s, 10m, 2h.")
-    ] = None,
+    budget: Budget = None,
     margin: Annotated[
         float | None,
         typer.Option("--margin", help="What counts as no change, as a share: 0.02 is 2 %."),
@@ -62,9 +60,7 @@ def compare_commits(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the same comparison, if it was cut short.")
     ] = False,
-    unlocked: Annotated[
-        bool, typer.Option("--unlocked", help="Measure although another run does.")
-    ] = False,
+    unlocked: Unlocked = False,
     config: Config = projects.CONFIG,
     records: Records = Path("reports/records"),
 ) -> None:
@@ -90,12 +86,11 @@ def compare_commits(
     say = projects.teller(console)
     with ExitStack() as stack:
         ends, loaded = _sides(base, head, wanted, say, margin=margin)
-        if not unlocked:
-            stack.enter_context(alone(f"`{shlex.join(('corebound', *sys.argv[1:]))}`"))
+        take_host(stack, unlocked=unlocked)
         unmade = sides.made(loaded, say)
         ready = commits.opened(loaded, wanted, records, say, go_on=resume, unmade=unmade)
         ready = doctor.preflight(ready, console)
-        again = shlex.join(("corebound", *sys.argv[1:], *(() if resume else ("--resume",))))
+        again = typed() if resume else f"{typed()} --resume"
         launches, ending = measure.carry_out(
             ready, budget_s, console, stack, operators=False, again=again
         )
@@ -131,7 +126,7 @@ def _sides(
             where="corebound compare-commits",
             mend="Name two; HEAD~1 is the one before the one that is checked out.",
         )
-    chosen = commits.comparable(wanted, say)
+    chosen = commits.of_project(loaded, wanted.files, say)
     ends = sides.of_commits(project.name, one, other)
     return ends, commits.over(chosen, (one, other), wanted, margin=margin)
 
@@ -146,7 +141,7 @@ def _exit_code(told: Told) -> int:
 def _pairs(studied: Study, ends: Ends) -> Iterator[Pair]:
     """Each cell of a scenario at both sides."""
     by_side: dict[tuple[str, str | None], CellStudy] = {
-        (sides.plain_key(one.cell, ends.axis), sides.side_of(one.cell, ends.axis)): one
+        (commits.plain_key(one.cell, ends.axis), sides.side_of(one.cell, ends.axis)): one
         for one in studied.cells
     }
     base, head = ends.names

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from corebound import units
 from corebound.cli.outcome import verdict_of
-from corebound.model.record import Run
+from corebound.model.run import Run
 from corebound.report.view.comparing import CAVEAT, ComparedCell, RunComparison
 from corebound.stats.interval import Interval
 

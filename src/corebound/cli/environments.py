@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from corebound.cli import suite
+from corebound.cli.options import Json
 from corebound.errors import InputError
 from corebound.launch import environment
 from corebound.planning.expand import PROJECT
@@ -66,7 +67,7 @@ def _make(name: str, console: Console) -> environment.Environment:
 @app.command("list")
 def list_(
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """List the environments of this suite, and whether each has been made."""
     here = Path.cwd()

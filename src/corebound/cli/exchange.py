@@ -14,7 +14,7 @@ from rich.text import Text
 
 from corebound.cli.options import Json, Records
 from corebound.exchange import files
-from corebound.model.record import ImportedProfile, OperatorProfile
+from corebound.model.profile import ImportedProfile, OperatorProfile
 from corebound.model.wire import Operator
 from corebound.store import profiles
 from corebound.units import duration, percent

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -17,7 +16,7 @@ from corebound.errors import Fault, InputError
 from corebound.exchange import asv_export, asv_results, dashboards, pyperf_export, table
 from corebound.exchange.cells import CellOfRun, cells_of
 from corebound.exchange.reading import Unreadable
-from corebound.store import jsonl
+from corebound.store import jsonl, whole
 from corebound.store.jsonl import Stored
 
 
@@ -171,13 +170,9 @@ def _benchmarks(out: Path) -> dict[str, Any]:
 
 def _write(file: Path, data: bytes) -> None:
     """Write a file whole or not at all."""
-    fresh = file.with_name(f".{file.name}.{os.getpid()}")
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        fresh.write_bytes(data)
-        fresh.replace(file)
+        whole.put(file, data)
     except OSError as error:
-        fresh.unlink(missing_ok=True)
         raise InputError(
             what=f"it cannot be written: {error.strerror}.",
             where=str(file),

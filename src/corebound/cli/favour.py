@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from corebound.errors import InputError, ScenarioFaults
-from corebound.model.record import Run
+from corebound.model.run import Run
 from corebound.report.view.study import CellStudy, Study, study
 from corebound.runner import Task
 from corebound.stats.doubt import DOUBTFUL_TURNS, is_doubtful

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import shlex
 import signal
-import sys
 import tempfile
 import time
 from contextlib import ExitStack
@@ -19,15 +17,21 @@ from rich.console import Console
 from rich.text import Text
 
 from corebound.cli import doctor, favour, outcome, projects, session
+from corebound.cli.measuring import (
+    Budget,
+    MaybeFiles,
+    Only,
+    Profile,
+    Seed,
+    Unlocked,
+    take_host,
+)
 from corebound.cli.options import Json, Records
-from corebound.cli.plan import Only
 from corebound.cli.progress import Progress
 from corebound.cli.projects import Config, ProjectPython
 from corebound.cli.session import Session, Wanted
 from corebound.errors import InputError
-from corebound.host.lock import alone
 from corebound.launch.supervise import Supervision
-from corebound.model.measure import ProfileName
 from corebound.model.record import Launch
 from corebound.runner import Clock, Ending, Runner, launcher
 from corebound.store import jsonl, traces
@@ -36,26 +40,16 @@ BUDGET = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 
 
 def run(
-    files: Annotated[
-        list[Path] | None, typer.Argument(help="Scenario files, or folders of them.")
-    ] = None,
+    files: MaybeFiles = None,
     *,
-    profile: Annotated[
-        ProfileName | None, typer.Option("--profile", help="How thoroughly to measure.")
-    ] = None,
+    profile: Profile = None,
     only: Only = None,
-    budget: Annotated[
-        str | None, typer.Option("--budget", help="Start no launch after this: 90s, 10m, 2h.")
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option("--seed", help="Of the order and of the workers' numbers.")
-    ] = None,
+    budget: Budget = None,
+    seed: Seed = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the latest run, if it was cut short.")
     ] = False,
-    unlocked: Annotated[
-        bool, typer.Option("--unlocked", help="Measure although another run does.")
-    ] = False,
+    unlocked: Unlocked = False,
     operators: Annotated[
         bool,
         typer.Option("--operators/--no-operators", help="Profile operators where asked for."),
@@ -92,8 +86,7 @@ def run(
         )
     console = Console(stderr=True, highlight=False)
     with ExitStack() as stack:
-        if not unlocked:
-            stack.enter_context(alone(f"`{shlex.join(('corebound', *sys.argv[1:]))}`"))
+        take_host(stack, unlocked=unlocked)
         prepare = session.resume if resume else session.begin
         ready = prepare(wanted, records, projects.teller(console))
         if ready.note is not None:

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from corebound.cli import measure, nightly_steps, projects
+from corebound.cli.measuring import MaybeFiles
 from corebound.cli.nightly_steps import Asked
 from corebound.cli.options import Json, Records
 from corebound.cli.projects import Config
@@ -28,9 +29,7 @@ WEBHOOK = "COREBOUND_WEBHOOK"
 
 
 def nightly(
-    files: Annotated[
-        list[Path] | None, typer.Argument(help="Scenario files, or folders of them.")
-    ] = None,
+    files: MaybeFiles = None,
     *,
     profile: Annotated[
         ProfileName, typer.Option("--profile", help="How thoroughly to measure.")

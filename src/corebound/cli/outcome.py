@@ -16,7 +16,8 @@ from rich.text import Text
 from corebound import units
 from corebound.errors import HostError, LaunchError
 from corebound.model.calibration import Calibration
-from corebound.model.record import Kind, Launch, Run
+from corebound.model.record import Kind, Launch
+from corebound.model.run import Run
 from corebound.report.view.findings import findings_data
 from corebound.report.view.noise import calibration_for, noise_at, noise_words
 from corebound.report.view.serving_data import serving_data

@@ -11,26 +11,22 @@ import typer
 
 from corebound.cli import projects, suite
 from corebound.cli.machine import describe
+from corebound.cli.measuring import Files, Only
 from corebound.cli.options import Json
 from corebound.cli.projects import Config, ProjectPython
 from corebound.host.gpus import gpus
 from corebound.model.measure import ProfileName
 from corebound.model.plan import Placement
-from corebound.model.record import ScenarioSource
+from corebound.model.run import ScenarioSource
 from corebound.model.topology import Topology, cpu_list
 from corebound.planning.assemble import Means, Planned
 from corebound.planning.place import TOOLS
 from corebound.planning.schema import schema_text
 from corebound.topology import probe
 
-Files = Annotated[list[Path], typer.Argument(help="Scenario files, or folders of them.")]
 Sysfs = Annotated[
     Path | None,
     typer.Option("--sysfs", help="A saved machine: a folder that holds sys/, or a copy of /sys."),
-]
-Only = Annotated[
-    list[str] | None,
-    typer.Option("--only", help="Cells to take: axis=value[,axis=value]; may be given again."),
 ]
 
 

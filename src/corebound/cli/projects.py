@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from corebound.errors import BuildError
 from corebound.launch import environment
 from corebound.launch.environment import Environment
 from corebound.model.plan import Cell, Unfit
@@ -53,7 +54,8 @@ def opened(config: Path, say: Say) -> Project:
     Raises:
         InputError: asv.conf.json or its repository cannot be read.
     """
-    # asv takes a third of a second to import, and most commands need none of it.
+    # asv takes a third of a second to import. Whether it is needed is known only once the
+    # scenarios are read: most have nothing that asv builds, and `run` and `plan` are for both.
     from corebound.fronts.project import open_project  # noqa: PLC0415  # as said above
 
     return open_project(config, say)
@@ -84,8 +86,6 @@ def built(cells: Iterable[Cell], config: Path, say: Say) -> Built:
     unmade: dict[str, Unfit] = {}
     if not wanted:
         return Built(made=made, unmade=unmade)
-    from corebound.fronts.project import BuildError  # noqa: PLC0415  # as in `opened`
-
     project = opened(config, say)
     for name, revision in wanted.items():
         commit = project.commit(revision)

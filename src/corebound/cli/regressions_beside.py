@@ -42,8 +42,7 @@ def _noise(change: Change, suite: Suite, known: tuple[Calibration, ...]) -> str:
     run = suite.runs.get(last.run or "")
     if run is None:
         return ""
-    name = change.series.scenario
-    source = next((one for one in run.scenarios if one.document.get("name") == name), None)
+    source = run.source_of(change.series.scenario)
     calibration = calibration_for(known, run, source) if source else None
     return noise_words(calibration, launches=len(last.launches))
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -13,13 +11,13 @@ from rich.console import Console
 from rich.text import Text
 
 from corebound.cli import commits, doctor, measure, outcome, projects
+from corebound.cli.measuring import take_host
 from corebound.cli.outcome import Told
 from corebound.cli.regressions_suite import Suite
 from corebound.cli.session import Wanted
 from corebound.errors import InputError, LaunchError
-from corebound.host.lock import alone
 from corebound.model.plan import Cell
-from corebound.model.record import Commit, Run
+from corebound.model.run import Commit, Run
 from corebound.model.scenario import Scenario
 from corebound.model.series import Point
 from corebound.planning.expand import PROJECT, expand
@@ -68,7 +66,7 @@ def pair_of(change: Change, suite: Suite) -> Pair | None:
     run = suite.runs.get(change.series.points[-1].run or "")
     if run is None or change.series.project is not None:
         return None
-    source = next((one for one in run.scenarios if _is_of(one.document, change)), None)
+    source = run.source_of(change.series.scenario)
     if source is None:
         return None
     scenario = Scenario.model_validate(source.document)
@@ -83,16 +81,11 @@ def pair_of(change: Change, suite: Suite) -> Pair | None:
     return Pair(good=good, bad=bad, run=run, scenario=scenario, cell=cell, path=path)
 
 
-def _is_of(document: dict[str, object], change: Change) -> bool:
-    return document.get("name") == change.series.scenario
-
-
 def _commit(point: Point, suite: Suite) -> Commit | None:
     """Of the project that was built; the suite around it may be another repository."""
     run = suite.runs.get(point.run or "")
-    locks = run.environments if run is not None else ()
-    built = next((one.commit for one in locks if one.name == PROJECT and one.commit), None)
-    return built or point.commit
+    built = run.lock_of(PROJECT) if run is not None else None
+    return (built and built.commit) or point.commit
 
 
 def measure_both(pair: Pair, *, folder: Path, config: Path, console: Console) -> Outcome:
@@ -127,7 +120,7 @@ def measure_both(pair: Pair, *, folder: Path, config: Path, console: Console) ->
     names = commits.short(pair.good), commits.short(pair.bad)
     console.print(Text(f"Both commits, in turns: {pair.cell.id}, {names[0]} and {names[1]}"))
     with ExitStack() as stack:
-        stack.enter_context(alone(f"`{shlex.join(('corebound', *sys.argv[1:]))}`"))
+        take_host(stack)
         both = commits.over(loaded, (pair.good, pair.bad), wanted)
         ready = commits.opened(both, wanted, folder, say, go_on=False)
         ready = doctor.preflight(ready, console)

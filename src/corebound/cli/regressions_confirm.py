@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
-import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -15,14 +13,14 @@ from rich.console import Console
 from rich.text import Text
 
 from corebound.cli import doctor, measure, projects, session
+from corebound.cli.measuring import take_host
 from corebound.cli.regressions_commits import Both, Pair, pair_of
 from corebound.cli.regressions_suite import Suite
 from corebound.cli.session import Wanted
 from corebound.errors import CoreboundError
 from corebound.host import provenance
-from corebound.host.lock import alone
-from corebound.model.record import Run
 from corebound.model.regression import CONFIRMATION_SCHEMA, Answer, Confirmation
+from corebound.model.run import Run
 from corebound.model.series import Point
 from corebound.stats.regressions import Change
 from corebound.stats.series import series_of_run
@@ -179,7 +177,7 @@ def _rerun(change: Change, before: Run, folder: Path, console: Console) -> tuple
     )
     console.print(Text(f"Measured again: {series.scenario}, {series.cell}"))
     with ExitStack() as stack:
-        stack.enter_context(alone(f"`{shlex.join(('corebound', *sys.argv[1:]))}`"))
+        take_host(stack)
         ready = session.begin(wanted, folder, projects.teller(console))
         ready = doctor.preflight(ready, console)
         launches, _ = measure.carry_out(ready, None, console, stack, operators=False)

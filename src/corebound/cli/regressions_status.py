@@ -10,6 +10,7 @@ import typer
 from corebound.errors import Fault, InputError, ScenarioFaults
 from corebound.model.regression import Decision
 from corebound.planning.decisions import HEAD, entry, read_decisions
+from corebound.store import whole
 
 Status = Annotated[
     Path, typer.Option("--status", help="The file of what was decided about regressions.")
@@ -62,9 +63,8 @@ def add(decision: Decision, status: Path) -> None:
                 where=str(status),
                 mend="Let `decisions:` be its last key, each decision begun with `  - `.",
             )
-        status.parent.mkdir(parents=True, exist_ok=True)
-        with status.open("w", encoding="utf-8", newline="") as stream:
-            stream.write(after)
+        # A link stays one.
+        whole.put(status.resolve(), after.encode())
     except OSError as error:
         raise InputError(
             what=f"the decision cannot be kept: {error.strerror}.",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from corebound.cli.runs_known import known_runs
 from corebound.errors import Fault
-from corebound.model.record import Run
+from corebound.model.run import Run
 from corebound.model.series import Series
 from corebound.stats.series import joined
 from corebound.store import histories

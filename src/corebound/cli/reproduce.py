@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import shlex
 import subprocess
-import sys
 import tarfile
 import tempfile
 from collections.abc import Sequence
@@ -19,6 +17,7 @@ from rich.console import Console
 
 from corebound import __version__
 from corebound.cli import commits, doctor, measure, projects, reproduce_words, session
+from corebound.cli.measuring import Unlocked, take_host
 from corebound.cli.options import Json, Records
 from corebound.cli.projects import Config, Say
 from corebound.cli.reproduce_words import Told
@@ -26,10 +25,10 @@ from corebound.cli.session import Session, Wanted
 from corebound.cli.suite import Loaded
 from corebound.errors import HostError, InputError, LaunchError
 from corebound.host import provenance
-from corebound.host.lock import alone
 from corebound.model.measure import measured
 from corebound.model.plan import Cell
-from corebound.model.record import EnvironmentLock, Launch, Run
+from corebound.model.record import Launch
+from corebound.model.run import EnvironmentLock, Run
 from corebound.model.scenario import CommandWorkload, Scenario
 from corebound.planning.expand import PROJECT
 from corebound.planning.load import load_document
@@ -59,9 +58,7 @@ def reproduce(
     anyway: Annotated[
         bool, typer.Option("--anyway", help="Measure although host or environment differ.")
     ] = False,
-    unlocked: Annotated[
-        bool, typer.Option("--unlocked", help="Measure although another run does.")
-    ] = False,
+    unlocked: Unlocked = False,
     config: Config = projects.CONFIG,
     records: Records = Path("reports/records"),
     as_json: Json = False,
@@ -79,8 +76,7 @@ def reproduce(
     way = measured(scenario, before.profile)
     old = summarise(chosen, own, way.warmup)
     with ExitStack() as stack:
-        if not unlocked:
-            stack.enter_context(alone(f"`{shlex.join(('corebound', *sys.argv[1:]))}`"))
+        take_host(stack, unlocked=unlocked)
         path = _checked_out(before, source.path, scenario, stack)
         wanted = Wanted(
             files=(path,), profile=before.profile, only=(chosen.id,), seed=None, config=config

@@ -9,7 +9,7 @@ import msgspec
 
 from corebound import units
 from corebound.model.plan import Cell
-from corebound.model.record import Run
+from corebound.model.run import Run
 from corebound.report.view.comparing import CAVEAT
 from corebound.stats.compare import Comparison
 

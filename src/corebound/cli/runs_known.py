@@ -7,13 +7,14 @@ line and its faults are kept; a file of another size or moment is read again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 
 from corebound.errors import Fault, ScenarioFaults
-from corebound.model.record import Launch, Run
+from corebound.model.record import Launch
+from corebound.model.run import Run
 from corebound.model.series import Series
 from corebound.planning.load import load_document
 from corebound.stats.series import series_of_run
@@ -47,6 +48,7 @@ class Abstract:
 class KnownRun:
     """A run, and where its launches are when somebody wants them."""
 
+    file: Path
     abstract: Abstract
     launches: UnreadLaunches
 
@@ -65,9 +67,18 @@ def known_runs(records: Path) -> Iterator[KnownRun]:
         name, stamp = file.relative_to(records).as_posix(), jsonl.stamp(file)
         known = before.get(name)
         now[name] = known if known and known.stamp == stamp else _abstract(read(file), stamp)
-        yield KnownRun(abstract=now[name], launches=UnreadLaunches(partial(_launches, read, file)))
+        yield KnownRun(
+            file=file,
+            abstract=now[name],
+            launches=UnreadLaunches(partial(_launches, read, file)),
+        )
     if now != before:
         cache.keep(now, records, _NAME, version=version)
+
+
+def in_order(runs: Iterable[KnownRun]) -> list[KnownRun]:
+    """Oldest first, of whatever host."""
+    return sorted(runs, key=lambda one: (one.abstract.run.started_at, one.abstract.run.id))
 
 
 def _launches(read: Callable[[Path], Stored], file: Path) -> tuple[Launch, ...]:
@@ -75,11 +86,11 @@ def _launches(read: Callable[[Path], Stored], file: Path) -> tuple[Launch, ...]:
 
 
 def _abstract(stored: Stored, stamp: str) -> Abstract:
-    run, faults = without_the_unreadable(stored)
+    run, faults = _without_the_unreadable(stored)
     return Abstract(stamp=stamp, run=run, series=series_of_run(run, stored.launches), faults=faults)
 
 
-def without_the_unreadable(one: Stored) -> tuple[Run, tuple[Fault, ...]]:
+def _without_the_unreadable(one: Stored) -> tuple[Run, tuple[Fault, ...]]:
     """The run without the scenarios that this version cannot read, and what is wrong with it."""
     faults = list(one.faults)
     sources = []

@@ -17,7 +17,8 @@ from corebound.errors import InputError
 from corebound.host import provenance
 from corebound.model.measure import ProfileName
 from corebound.model.plan import Unfit
-from corebound.model.record import SCHEMA, Host, Launch, Run
+from corebound.model.record import Launch
+from corebound.model.run import SCHEMA, Host, Run
 from corebound.runner import Task
 from corebound.store import jsonl
 from corebound.store.jsonl import Stored

@@ -11,15 +11,15 @@ from pathlib import Path
 import yaml
 
 from corebound.cli import suite
-from corebound.cli.commits import short
+from corebound.cli.commits import by_axis, short
 from corebound.cli.projects import Say
 from corebound.cli.session import Wanted
 from corebound.cli.suite import Loaded
 from corebound.errors import CoreboundError, InputError
 from corebound.launch import environment
 from corebound.model.plan import Cell, Scalar, Unfit
-from corebound.model.record import Commit
-from corebound.planning.expand import PROJECT, expand
+from corebound.model.run import Commit
+from corebound.planning.expand import PROJECT
 from corebound.planning.points import AXES, Key, text
 from corebound.planning.sides import by_side
 
@@ -220,23 +220,8 @@ def over(
     Raises:
         ScenarioFaults: a scenario cannot be given that setting.
     """
-    found = []
-    for one in loaded:
-        chosen = {plain_key(cell, asked.axis) for cell in one.cells}
-        path = suite.shown(one.path)
-        scenario = by_side(
-            one.scenario, asked.axis, asked.values, path, suffix=SUFFIX, margin=margin
-        )
-        cells = expand(scenario, path, wanted.profile)
-        kept = tuple(cell for cell in cells if plain_key(cell, asked.axis) in chosen)
-        found.append(Loaded(path=one.path, scenario=scenario, cells=kept))
-    return tuple(found)
-
-
-def plain_key(cell: Cell, axis: Key) -> str:
-    """A cell's key without the axis of the sides."""
-    pairs = [f"{name}={value}" for name, value in cell.axes if name != axis[-1]]
-    return ",".join(pairs) or "default"
+    made = partial(by_side, axis=asked.axis, values=asked.values, suffix=SUFFIX, margin=margin)
+    return by_axis(loaded, asked.axis, wanted.profile, made)
 
 
 def side_of(cell: Cell, axis: Key) -> str | None:

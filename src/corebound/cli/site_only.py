@@ -7,10 +7,8 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from corebound.errors import InputError
-from corebound.model.record import Launch, Run
 from corebound.model.series import Series
-
-Record = tuple[Run, Sequence[Launch]]
+from corebound.report.view.records import Record
 
 
 def narrowed(

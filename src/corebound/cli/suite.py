@@ -19,7 +19,7 @@ from corebound.launch import environment
 from corebound.launch.environment import Environment
 from corebound.model.measure import ProfileName
 from corebound.model.plan import Cell, Unfit
-from corebound.model.record import ScenarioSource
+from corebound.model.run import ScenarioSource
 from corebound.model.scenario import Scenario
 from corebound.planning.assemble import Means, assemble
 from corebound.planning.expand import PROJECT, expand, select, told_apart

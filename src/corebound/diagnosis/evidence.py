@@ -8,7 +8,8 @@ from itertools import chain
 
 from corebound.diagnosis.launches import median, most_common, threads_of, total, wait_share
 from corebound.model.plan import Cell, Placement
-from corebound.model.record import Launch, OperatorProfile
+from corebound.model.profile import OperatorProfile
+from corebound.model.record import Launch
 from corebound.model.topology import CpuId, NodeId, Topology
 from corebound.stats.compare import compare
 from corebound.stats.summary import CellSummary

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Literal
 
 from corebound.model.record import Launch, ThreadEvidence, Worker
+from corebound.model.telemetry import known_sum
 from corebound.model.topology import Cpu, CpuId, NodeId, Topology
 
 Counted = Literal["migrations", "voluntary", "involuntary", "run_ns", "wait_ns"]
@@ -22,9 +23,8 @@ _LEAST_BUSY_SHARE = 0.25
 
 def total(launch: Launch, field: Counted) -> int | None:
     """A count of every thread of a launch, taken together."""
-    values = [getattr(thread, field) for worker in launch.workers for thread in worker.threads]
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
+    threads = (thread for worker in launch.workers for thread in worker.threads)
+    return known_sum(getattr(thread, field) for thread in threads)
 
 
 def wait_share(launch: Launch) -> float | None:
@@ -85,16 +85,6 @@ def _distance(one: Cpu, other: Cpu) -> str:
     if one.core != other.core:
         return "across_cores"
     return "within_cores" if one.id != other.id else "nowhere"
-
-
-def crossings(launch: Launch, nodes: Mapping[CpuId, NodeId | None]) -> int:
-    """How often a thread was seen on another node than just before, once told to go."""
-    crossed = 0
-    for worker in launch.workers:
-        for thread in worker.threads:
-            seen = [nodes.get(stay.cpu) for stay in thread.stays if stay.to_ms > 0]
-            crossed += sum(one != other for one, other in pairwise(seen))
-    return crossed
 
 
 def computing(worker: Worker) -> int | None:

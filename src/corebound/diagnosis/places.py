@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
 
 from corebound.diagnosis.evidence import CellEvidence, Evidence, settings
 from corebound.diagnosis.finding import Finding
-from corebound.diagnosis.launches import allowed_cpus, crossings, median, remote_share
+from corebound.diagnosis.launches import allowed_cpus, median, moves, remote_share
 from corebound.model.record import Launch
 from corebound.model.topology import CpuId, cpu_list
 from corebound.units import percent, ratio
@@ -61,22 +62,23 @@ def smt_siblings_shared(one: CellEvidence, among: Evidence) -> Finding | None:
 
 def threads_migrate(one: CellEvidence, among: Evidence) -> Finding | None:
     """Threads that wander: from node to node, or where bound ones are faster."""
-    nodes = among.nodes
-    moves, crossed = one.migrations, median(one.ok, lambda each: crossings(each, nodes))
-    across = crossed is not None and crossed >= MANY_MOVES
-    if moves is None or (moves < MANY_MOVES and not across):
+    counted = one.migrations
+    seen = [found for each in one.ok if (found := moves(each, among.topology)) is not None]
+    crossed = statistics.median(found.across_nodes for found in seen) if seen else 0
+    across = crossed >= MANY_MOVES
+    if counted is None or (counted < MANY_MOVES and not across):
         return None
     staying = [
         other
         for other in among.peers(one, ("binding", "smt", "backend"))
         if other.threads == one.threads
         and other.migrations is not None
-        and other.migrations * MOVES_RATIO <= max(moves, crossed or 0)
+        and other.migrations * MOVES_RATIO <= max(counted, crossed)
     ]
     loss = among.worst_loss(one, staying)
     if loss is None and not across:
         return None
-    evidence = [f"{moves:,.0f} moves between CPUs a launch"]
+    evidence = [f"{counted:,.0f} moves between CPUs a launch"]
     if across:
         evidence.append(f"seen on another node than just before {crossed:,.0f} times a launch")
     what = (

@@ -6,7 +6,7 @@ import re
 
 from corebound.diagnosis.evidence import CellEvidence, Evidence, settings
 from corebound.diagnosis.finding import Finding
-from corebound.model.record import OperatorProfile
+from corebound.model.profile import OperatorProfile
 from corebound.model.wire import Operator
 from corebound.units import duration, percent, ratio
 

@@ -17,7 +17,7 @@ import numpy as np
 from corebound.exchange.asv_cells import cells_of, label
 from corebound.exchange.asv_results import Outcome, ResultFile
 from corebound.exchange.reading import clean
-from corebound.model.record import Commit
+from corebound.model.run import Commit
 from corebound.model.series import Point, Series
 
 # What asv's own kinds of benchmark are measured in, by the start of their names: for trees

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from corebound.errors import Fault, ScenarioFaults
 from corebound.model.measure import measured
 from corebound.model.plan import Cell
-from corebound.model.record import EnvironmentLock, Launch, Run, ScenarioSource
+from corebound.model.record import Launch
+from corebound.model.run import EnvironmentLock, Run, ScenarioSource
 from corebound.model.scenario import Scenario
 from corebound.planning.expand import expand
 from corebound.planning.load import load_document
@@ -39,9 +40,7 @@ class CellOfRun:
     @property
     def environment(self) -> EnvironmentLock | None:
         """What it ran in."""
-        return next(
-            (one for one in self.run.environments if one.name == self.cell.environment), None
-        )
+        return self.run.lock_of(self.cell.environment)
 
     @property
     def trouble(self) -> str | None:

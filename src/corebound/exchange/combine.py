@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from corebound.exchange.reading import Iterations, Part, Sum, Sums, Timeline, Unreadable
 from corebound.model.operators import Span, Step, steps_of, tabulate
-from corebound.model.record import OperatorProfile
+from corebound.model.profile import OperatorProfile
 from corebound.model.wire import Operator
 
 P = TypeVar("P", bound=Part)

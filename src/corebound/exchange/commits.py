@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from corebound.errors import InputError
-from corebound.model.record import Commit
+from corebound.model.run import Commit
 
 _MEND = "Name a clone of the project's repository with --repo, or leave it out."
 

@@ -13,7 +13,7 @@ from corebound.exchange import recognise
 from corebound.exchange.combine import profile_of
 from corebound.exchange.mindspore_profile import TRACE, TYPES
 from corebound.exchange.reading import Iterations, Part, Unknown, Unreadable, clean
-from corebound.model.record import PROFILE_SCHEMA, ImportedProfile
+from corebound.model.profile import PROFILE_SCHEMA, ImportedProfile
 
 _PIECE_BYTES = 1 << 20
 _GZIP = b"\x1f\x8b"

@@ -18,7 +18,7 @@ from typing import Any
 
 from corebound.exchange.asv_results import document
 from corebound.exchange.reading import Unreadable, clean
-from corebound.model.record import Commit
+from corebound.model.run import Commit
 from corebound.model.series import Point, Series
 from corebound.stats.interval import geometric_mean, geometric_mean_interval
 

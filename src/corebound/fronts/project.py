@@ -25,9 +25,9 @@ from asv.config import Config
 from asv.repo import NoSuchNameError, get_repo
 from asv.util import ProcessError, UserError
 
-from corebound.errors import InputError, LaunchError
+from corebound.errors import BuildError, InputError, LaunchError
 from corebound.launch.environment import Environment, looked_into
-from corebound.model.record import Commit, EnvironmentLock
+from corebound.model.run import Commit, EnvironmentLock
 
 # Written last: a folder without it was left half made, and is made again.
 MARKER = "corebound.json"
@@ -40,10 +40,6 @@ _BUILDING = (
 )  # fmt: skip
 # A compiler's last words, not its whole log.
 _TAIL_LINES = 30
-
-
-class BuildError(LaunchError):
-    """A commit could not be built; `what` ends with the tail of the log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,19 +219,13 @@ class Project:
 
     def _log(self, *words: str) -> list[tuple[list[str], Commit]]:
         """Commits as `git log` finds them, each with the hashes of its parents."""
-        form = "--format=%P%x00%H%x00%s%x00%cI"
-        done = subprocess.run(
-            ("git", "-C", str(self.git), "log", form, *words, "--"),
-            check=True,
-            capture_output=True,
-            stdin=subprocess.DEVNULL,
-        )
-        found = []
-        for line in done.stdout.decode("utf-8", errors="replace").splitlines():
-            parents, sha, subject, at = line.split("\0")
-            commit = Commit(sha=sha, subject=subject, committed_at=at, dirty=False)
-            found.append((parents.split(), commit))
-        return found
+        # Nothing but NUL between them: a subject may hold any other end of a line.
+        said = self._do("log", "-z", "--format=%P%x00%H%x00%s%x00%cI", *words, "--")
+        fields = iter(said.split("\0")[:-1])
+        return [
+            (parents.split(), Commit(sha=sha, subject=subject, committed_at=at, dirty=False))
+            for parents, sha, subject, at in zip(fields, fields, fields, fields, strict=True)
+        ]
 
 
 def open_project(file: Path, say: Callable[[str], None]) -> Project:
@@ -258,14 +248,14 @@ def open_project(file: Path, say: Callable[[str], None]) -> Project:
             if "://" in conf.repo and not Path(conf.project).exists():
                 say(f"cloning {conf.repo}")
             repo = get_repo(conf)
+            # As asv has it: what is no repository of this machine is mirrored under that name.
+            git = Path(conf.repo if repo.is_local_repo(conf.repo) else conf.project).absolute()
     except FileNotFoundError:
         raise _unreadable(file, "there is no such file") from None
     except (UserError, ProcessError, ImportError) as error:
         raise _unreadable(file, str(error).strip().rstrip(".")) from None
     if repo.dvcs != "git":
         raise _unreadable(file, f"its repository is one of {repo.dvcs}, not of git")
-    # asv keeps the folder to itself, and offers no way to ask git for more than it does.
-    git = file.parent / repo._path  # noqa: SLF001  # see above
     return Project(name=conf.project, file=file, conf=conf, repo=repo, git=git)
 
 

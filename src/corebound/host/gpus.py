@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from corebound.model.record import Gpu
+from corebound.model.run import Gpu
 
 _NODE = re.compile(r"nvidia(0|[1-9][0-9]{0,3})")
 _UNNAMED = "NVIDIA GPU"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from corebound.host.cores import Core, known
-from corebound.model.record import Peak
+from corebound.model.run import Peak
 
 
 def peak(root: Path) -> Peak:

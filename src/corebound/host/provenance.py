@@ -11,7 +11,7 @@ from pathlib import Path
 
 from corebound.host.gpus import gpus
 from corebound.host.peak import peak
-from corebound.model.record import Commit, Host
+from corebound.model.run import Commit, Host
 from corebound.model.topology import Topology
 
 

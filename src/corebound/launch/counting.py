@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from corebound.launch import perf_csv
 from corebound.launch.perf import Offer
 from corebound.model.record import ThreadEvidence
-from corebound.model.telemetry import Counters, HostOverTime
+from corebound.model.telemetry import Counters, HostOverTime, known_sum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,14 +76,8 @@ def counted(
 def _of_kernel(threads: Sequence[ThreadEvidence], offer: Offer) -> Counters:
     return Counters(
         source="proc",
-        task_clock_ns=_sum(one.run_ns for one in threads),
-        switches=_sum(part for one in threads for part in (one.voluntary, one.involuntary)),
-        migrations=_sum(one.migrations for one in threads),
+        task_clock_ns=known_sum(one.run_ns for one in threads),
+        switches=known_sum(part for one in threads for part in (one.voluntary, one.involuntary)),
+        migrations=known_sum(one.migrations for one in threads),
         unavailable=dict(offer.unavailable),
     )
-
-
-def _sum(values: Iterable[int | None]) -> int | None:
-    """A sum of what is known; None where nothing is."""
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from corebound.errors import InputError, LaunchError
-from corebound.model.record import EnvironmentLock
+from corebound.model.run import EnvironmentLock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

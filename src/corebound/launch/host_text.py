@@ -30,8 +30,11 @@ def cpu_ticks(stat: bytes, cpus: Collection[int]) -> Ticks | None:
     for line in stat.split(b"\n"):
         if not line.startswith(b"cpu"):
             break
-        name, *columns = line.split()
-        if name == b"cpu" or int(name[3:]) not in cpus or len(columns) < 8:
+        name, _, rest = line.partition(b" ")
+        if name == b"cpu" or int(name[3:]) not in cpus:
+            continue
+        columns = rest.split(maxsplit=8)
+        if len(columns) < 8:
             continue
         seen += 1
         resting += sum(int(column) for column in columns[3:7])

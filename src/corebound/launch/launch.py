@@ -151,7 +151,7 @@ class _Session:
             log=tail(self._log),
             trace=self._trace(),
             host=self._watching.host,
-            counters=self._watching.counted.whole if self._watching.counted else None,
+            counters=self._watching.counters,
         )
 
     def _trace(self) -> Path | None:
@@ -274,7 +274,7 @@ class _Session:
     def _workers(self) -> tuple[Worker, ...]:
         watching = self._watching
         seen = dict(enumerate(zip(watching.watches, watching.threads, strict=True)))
-        counted = dict(enumerate(watching.counted.workers if watching.counted else ()))
+        counted = dict(enumerate(watching.of_workers))
         return tuple(
             talk.worker(
                 slot=slot,

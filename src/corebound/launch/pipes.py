@@ -9,6 +9,8 @@ from collections.abc import Iterator
 class Pipes:
     """Our ends of two pipes; the process finds its own as `wire.REQUEST_FD` and `wire.REPLY_FD`.
 
+    Who talks over them derives from this, and says what a line means.
+
     Attributes:
         theirs: Its ends, until it has been started.
         open: Whether it may still say something.

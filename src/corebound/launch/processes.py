@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Iterable
@@ -54,16 +55,21 @@ def below(root: int) -> set[int]:
     return found
 
 
-def _children(pid: int) -> list[int]:
-    task = Path(f"/proc/{pid}/task")
+def threads_of(pid: int) -> list[int]:
+    """The threads of a process, the one it began with among them; none if it is gone."""
     try:
-        return [
-            int(word)
-            for thread in os.listdir(task)  # noqa: PTH208  # read twice a second beside a measurement
-            for word in (task / thread / "children").read_bytes().split()
-        ]
+        return list(map(int, os.listdir(f"/proc/{pid}/task")))
     except OSError:
-        return []  # it ended under our eyes
+        return []
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    for tid in threads_of(pid):
+        with contextlib.suppress(OSError):  # it ended under our eyes
+            children = Path(f"/proc/{pid}/task/{tid}/children").read_bytes()
+            found += map(int, children.split())
+    return found
 
 
 def used(processes: Callable[[], Iterable[int]]) -> Used:

@@ -43,6 +43,11 @@ def become_subreaper() -> None:
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
+def end_with_parent(number: signal.Signals) -> None:
+    """Let the kernel send this process a signal when the one that started it has gone."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)
+
+
 def processes_below(root: int) -> dict[int, str]:
     """Every process descended from `root`, itself not included: its name by number."""
     parents: dict[int, int] = {}
@@ -177,7 +182,7 @@ def _become(order: dict[str, Any], descriptors: list[int], failed: int) -> None:
     """Turn this fresh child into the worker; never returns."""
     try:
         os.setsid()
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        end_with_parent(signal.SIGKILL)
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGPIPE):
             signal.signal(number, signal.SIG_DFL)

@@ -8,17 +8,18 @@ from dataclasses import replace
 
 from corebound.launch.pipes import Pipes
 from corebound.model import wire
-from corebound.model.record import OperatorProfile, ThreadEvidence, Worker
+from corebound.model.profile import OperatorProfile
+from corebound.model.record import ThreadEvidence, Worker
 from corebound.model.telemetry import Counters
 from corebound.model.topology import CpuId
 
 
-class Talk:
+class Talk(Pipes):
     """All that one worker has said, over two pipes to it."""
 
     def __init__(self, request: wire.Request) -> None:
         """Open the pipes."""
-        self._pipes = Pipes()
+        super().__init__()
         self._request = request
         self._began_ns: int | None = None
         self._left_ns: int | None = None
@@ -31,34 +32,16 @@ class Talk:
         self.end: wire.End | None = None
         self.failure: wire.Failure | None = None
 
-    @property
-    def theirs(self) -> tuple[int, int]:
-        """What the worker is to find as its descriptors 3 and 4."""
-        return self._pipes.theirs
-
-    @property
-    def open(self) -> bool:
-        """Whether it may still say something."""
-        return self._pipes.open
-
-    def fileno(self) -> int:
-        """Readable when the worker has spoken."""
-        return self._pipes.fileno()
-
     def started(self, pid: int) -> None:
         """The worker runs: give it its request, and keep our own ends only."""
         self.pid = pid
         self._began_ns = time.monotonic_ns()
-        self._pipes.keep_ours()
-        self._pipes.send(wire.encode(self._request))
+        self.keep_ours()
+        self.send(wire.encode(self._request))
 
     def go(self) -> None:
         """Tell it to start its loop."""
-        self._pipes.send(wire.GO)
-
-    def part(self) -> None:
-        """Tell it that nothing more is wanted."""
-        self._pipes.part()
+        self.send(wire.GO)
 
     def left(self) -> None:
         """It has been seen to end; only the first time counts."""
@@ -66,7 +49,7 @@ class Talk:
 
     def hear(self) -> None:
         """Take in what it has said so far."""
-        for line in self._pipes.lines():
+        for line in self.lines():
             self._take(line)
 
     def hear_out(self) -> None:
@@ -134,10 +117,6 @@ class Talk:
             phases=dict(self._phases),
             profile=_kept(self._profile) if self._profile else None,
         )
-
-    def close(self) -> None:
-        """Give back every descriptor; the worker hears that it is to leave."""
-        self._pipes.close()
 
     def _take(self, line: bytes) -> None:
         try:

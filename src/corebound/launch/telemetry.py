@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from corebound.launch import memory
 from corebound.launch.host_window import Threads
-from corebound.launch.processes import below
+from corebound.launch.processes import below, threads_of
 from corebound.launch.supervisor import processes_below
 from corebound.model.record import Stay, ThreadEvidence
+from corebound.model.telemetry import known_sum
 from corebound.model.topology import CpuId
 
 # A look may cost this share of one CPU at most; the next is put off accordingly. With the
@@ -59,6 +59,7 @@ class Watch:
     def __init__(self, root: int) -> None:
         self.root = root
         self._threads: dict[int, _Thread] = {}
+        self._ended: list[_Thread] = []
         self._processes: set[int] = {root}
         self._searched_s = float("-inf")
         self._marked_ns: int | None = None
@@ -84,9 +85,14 @@ class Watch:
             self._processes = {self.root, *found}
             self._searched_s = now_s
         now_ms = self._now_ms()
+        # A list of threads may miss one that lives, if its neighbour ends just then.
+        unlisted = dict(self._threads)
         for pid in self._processes:
-            for tid in _threads_of(pid):
+            for tid in threads_of(pid):
+                unlisted.pop(tid, None)
                 self._see(pid, tid, now_ms, thorough=search)
+        for tid, thread in unlisted.items():
+            self._see(thread.pid, tid, now_ms, thorough=search)
         if search and self._marked_ns is not None:
             # Of the end alone: reading it holds the worker up for milliseconds.
             self.peak_rss_bytes = _peak_rss_bytes(self._processes)
@@ -111,15 +117,15 @@ class Watch:
     @property
     def threads(self) -> Threads | None:
         """What its threads used and waited, those that ended included; None where unknown."""
-        counted = [one.last for one in self._threads.values() if "run_ns" in one.last]
+        counted = [one.last for one in self._seen() if "run_ns" in one.last]
         if not counted:
             return None
         return Threads(
             ran_ns=sum(last["run_ns"] for last in counted),
             waited_ns=sum(last["wait_ns"] for last in counted),
-            voluntary=_sum(counted, "voluntary"),
-            involuntary=_sum(counted, "involuntary"),
-            migrations=_sum(counted, "migrations"),
+            voluntary=known_sum(one.get("voluntary") for one in counted),
+            involuntary=known_sum(one.get("involuntary") for one in counted),
+            migrations=known_sum(one.get("migrations") for one in counted),
         )
 
     def count(self) -> None:
@@ -140,7 +146,7 @@ class Watch:
     def bind(self, cpus: tuple[CpuId, ...]) -> None:
         """Move every thread there is onto `cpus`, as `taskset -ap` does."""
         for pid in self._processes:
-            for tid in _threads_of(pid):
+            for tid in threads_of(pid):
                 with contextlib.suppress(ProcessLookupError):
                     os.sched_setaffinity(tid, cpus)
         for thread in self._threads.values():
@@ -150,7 +156,11 @@ class Watch:
         """All that was seen, by thread; no more looks."""
         for thread in self._threads.values():
             thread.close()
-        return tuple(_evidence(thread) for _, thread in sorted(self._threads.items()))
+        return tuple(map(_evidence, sorted(self._seen(), key=lambda thread: thread.tid)))
+
+    def _seen(self) -> tuple[_Thread, ...]:
+        """Every thread so far, those that ended included."""
+        return (*self._ended, *self._threads.values())
 
     def _now_ms(self) -> int:
         if self._marked_ns is None:
@@ -172,10 +182,17 @@ class Watch:
             if thorough:
                 thread.last.update(_counted(pid, tid))
         except (OSError, ValueError):
-            return  # it ended under our eyes
+            self._leave(tid)  # it ended under our eyes
+            return
         if self._marked_ns is not None:
             _stay(thread, cpu, self._looked_ms, now_ms)
         thread.active_ns = thread.last.get("run_ns")
+
+    def _leave(self, tid: int) -> None:
+        """A thread has ended: its files are closed, for there may be a thousand such."""
+        if (thread := self._threads.pop(tid, None)) is not None:
+            thread.close()
+            self._ended.append(thread)
 
 
 def _stay(thread: _Thread, cpu: CpuId, before_ms: int, now_ms: int) -> None:
@@ -187,13 +204,6 @@ def _stay(thread: _Thread, cpu: CpuId, before_ms: int, now_ms: int) -> None:
         thread.stays[-1] = Stay(cpu=cpu, from_ms=latest.from_ms, to_ms=now_ms)
     else:
         thread.stays.append(Stay(cpu=cpu, from_ms=before_ms, to_ms=now_ms))
-
-
-def _threads_of(pid: int) -> Iterator[int]:
-    try:
-        return map(int, os.listdir(f"/proc/{pid}/task"))
-    except OSError:
-        return iter(())
 
 
 def _open(pid: int, tid: int) -> _Thread:
@@ -214,44 +224,40 @@ def _cpu_of(stat: int) -> CpuId:
     return CpuId(int(os.pread(stat, 1024, 0).rpartition(b")")[2].split()[36]))
 
 
-def _sum(each: Sequence[dict[str, int]], name: str) -> int | None:
-    """A sum of what is known; None where nothing is."""
-    known = [one[name] for one in each if name in one]
-    return sum(known) if known else None
-
-
-_STATUS = {"voluntary_ctxt_switches": "voluntary", "nonvoluntary_ctxt_switches": "involuntary"}
-
-
 def _counted(pid: int, tid: int) -> dict[str, int]:
     """Counts that cost more to read: context switches, and migrations where shown."""
-    counts = {}
-    for name, value in _fields(f"/proc/{pid}/task/{tid}/status"):
-        if name in _STATUS:
-            counts[_STATUS[name]] = int(value)
-    for name, value in _fields(f"/proc/{pid}/task/{tid}/sched"):
-        if name == "se.nr_migrations":
-            counts["migrations"] = int(value)
-    return counts
+    place = f"/proc/{pid}/task/{tid}"
+    status, sched = _content(f"{place}/status"), _content(f"{place}/sched")
+    told = {
+        "voluntary": _number(status, b"voluntary_ctxt_switches:"),
+        "involuntary": _number(status, b"nonvoluntary_ctxt_switches:"),
+        "migrations": _number(sched, b"se.nr_migrations "),
+    }
+    return {name: count for name, count in told.items() if count is not None}
 
 
-def _fields(path: str) -> Iterator[tuple[str, str]]:
-    with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="replace") as stream:
-        for line in stream:
-            name, colon, value = line.partition(":")
-            if colon:
-                yield name.strip(), value.strip()
+def _content(path: str) -> bytes:
+    """All of a file; nothing where it is gone, or the kernel does not show it."""
+    with contextlib.suppress(OSError), open(path, "rb", buffering=0) as stream:
+        return stream.read()
+    return b""
+
+
+def _number(text: bytes, begin: bytes) -> int | None:
+    r"""The number on the line that begins so; of many lines, so that no other is taken apart.
+
+    >>> _number(b"name (1)\nse.nr_migrations   :   12\n", b"se.nr_migrations ")
+    12
+    """
+    _, found, rest = text.partition(b"\n" + begin)
+    return int(rest.lstrip(b" :\t").split(maxsplit=1)[0]) if found else None
 
 
 def _peak_rss_bytes(processes: set[int]) -> int | None:
     """The sum of the processes' peaks: no less than the tree's own peak."""
-    peaks = [
-        int(value.split()[0]) * 1024
-        for pid in processes
-        for name, value in _fields(f"/proc/{pid}/status")
-        if name == "VmHWM"
-    ]
-    return sum(peaks) if peaks else None
+    peaks_kb = (_number(_content(f"/proc/{pid}/status"), b"VmHWM:") for pid in processes)
+    peak_kb = known_sum(peaks_kb)
+    return None if peak_kb is None else peak_kb * 1024
 
 
 def _evidence(thread: _Thread) -> ThreadEvidence:

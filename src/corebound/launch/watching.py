@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 
 from corebound.launch.apart import apart
-from corebound.launch.counting import Counted, counted
+from corebound.launch.counting import counted
 from corebound.launch.host_watch import HostWatch
 from corebound.launch.host_window import Threads, together
 from corebound.launch.perf import Offer, Perf
@@ -18,7 +18,7 @@ from corebound.launch.supervise import Supervision
 from corebound.launch.telemetry import Watch
 from corebound.model.plan import Placement
 from corebound.model.record import ThreadEvidence
-from corebound.model.telemetry import HostOverTime
+from corebound.model.telemetry import Counters, HostOverTime
 
 
 class Watching:
@@ -28,7 +28,8 @@ class Watching:
         watches: One for each process that was named, in that order.
         threads: What was seen of their threads; empty until closed.
         host: What was seen of the host; None until closed, or if nothing was timed.
-        counted: What the launch's processes were counted to do; likewise.
+        counters: What all the launch's processes were counted to do; likewise.
+        of_workers: What each worker was, by the hardware; empty where that counted nothing.
     """
 
     def __init__(
@@ -55,7 +56,8 @@ class Watching:
         self.watches = [Watch(pid) for pid in pids]
         self.threads: tuple[tuple[ThreadEvidence, ...], ...] = ()
         self.host: HostOverTime | None = None
-        self.counted: Counted | None = None
+        self.counters: Counters | None = None
+        self.of_workers: tuple[Counters, ...] = ()
         self._counting = counting
         self._beside = beside
         self._supervision, self._scratch = supervision, scratch
@@ -112,7 +114,8 @@ class Watching:
         if self._host is not None:
             self.host = self._host.close()
             self._host = None
-            self.counted = counted(self._counting, self._perfs, self.threads, self.host)
+            found = counted(self._counting, self._perfs, self.threads, self.host)
+            self.counters, self.of_workers = found.whole, found.workers
         else:
             for perf in self._perfs:
                 perf.close()

@@ -1,142 +1,18 @@
-"""What is kept: the run, then one record a launch, whatever became of it."""
+"""One record a launch, whatever became of it: its workers, and what was seen of them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
-from corebound.model.host_check import HostCheck
 from corebound.model.plan import Cell, Command, Placement
+from corebound.model.profile import OperatorProfile
 from corebound.model.serving import Served
 from corebound.model.telemetry import Counters, Disturbance, HostOverTime, Marked
-from corebound.model.topology import CpuId, Topology
-from corebound.model.wire import Operator
-
-SCHEMA = 1
-# Of imported profiles, which are files of their own.
-PROFILE_SCHEMA = 1
+from corebound.model.topology import CpuId
 
 Status = Literal["ok", "failed", "timed-out", "invalid", "skipped"]
 Kind = Literal["measure", "profile"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gpu:
-    """A GPU that CUDA could use: what CUDA_VISIBLE_DEVICES calls it, and its model's name."""
-
-    id: str
-    name: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Peak:
-    """What bounds the floating-point throughput of a core; None where it is not known.
-
-    Attributes:
-        core: Name of the core's design, such as `Zen 4`.
-        simd: The widest instructions it has, such as `AVX-512`.
-        simd_bits: Their width.
-        fma_units: Fused multiply-adds of that width that a core begins in a cycle.
-        clock_hz: Its clock.
-        assumptions: What of this was not read from the host but taken to hold, in words.
-    """
-
-    core: str | None
-    simd: str | None
-    simd_bits: int | None
-    fma_units: int | None
-    clock_hz: int | None
-    assumptions: tuple[str, ...]
-
-    def flop_per_s(self, *, cores: int, bits: int) -> float | None:
-        """Of so many cores, with numbers of so many bits; None where a factor is not known.
-
-        Cores × units × lanes × 2 × clock, for a fused multiply-add is two operations.
-        """
-        if self.simd_bits is None or self.fma_units is None or self.clock_hz is None:
-            return None
-        return float(cores * self.fma_units * (self.simd_bits // bits) * 2 * self.clock_hz)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Host:
-    """The machine.
-
-    `id` is stable: machine-id, CPU model and topology hashed, so that a renamed
-    host stays itself and a resized one is another. `gpus` and `peak` are None in
-    records of a corebound that did not look for them.
-    """
-
-    id: str
-    name: str
-    cpu_model: str
-    kernel: str
-    os: str
-    memory_bytes: int | None
-    topology: Topology
-    gpus: tuple[Gpu, ...] | None = None
-    peak: Peak | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EnvironmentLock:
-    """What an environment held: interpreter and `name==version` of every package.
-
-    `sha256` hashes its requirements file; it is empty for `host`, corebound's own.
-    `commit` is the one that it holds of the project under test, where it does; the
-    project itself is then none of `packages`.
-    """
-
-    name: str
-    sha256: str
-    python: str
-    packages: tuple[str, ...]
-    commit: Commit | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScenarioSource:
-    """A scenario as it was when the run began, so that a page needs no other file.
-
-    `document` is `Scenario.document()`; `sha256` hashes it in canonical JSON.
-    """
-
-    path: str
-    sha256: str
-    document: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Commit:
-    """The revision of the project under test."""
-
-    sha: str
-    subject: str
-    committed_at: str
-    dirty: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """One invocation of `run`: everything that is the same for all its launches.
-
-    Times are ISO 8601 in UTC, to the second. `preflight` is what `corebound doctor`
-    saw of the host when the run began; None in records of a corebound that did not look.
-    """
-
-    schema: int
-    id: str
-    started_at: str
-    corebound: str
-    argv: tuple[str, ...]
-    seed: int
-    profile: Literal["quick", "nightly"] | None
-    only: tuple[str, ...]
-    host: Host
-    commit: Commit | None
-    scenarios: tuple[ScenarioSource, ...]
-    environments: tuple[EnvironmentLock, ...]
-    preflight: tuple[HostCheck, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,45 +54,6 @@ class ThreadEvidence:
     migrations: int | None
     voluntary: int | None
     involuntary: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperatorProfile:
-    """Where an iteration's time goes; the fields are those of `wire.Profile`.
-
-    A launch's profile has all of them; one made elsewhere has what its files tell.
-
-    Attributes:
-        iterations: None: where iterations begin is not told, and every figure is of
-            all that was profiled instead of an iteration.
-        step_ns, outside_ns: None: when the iterations began and ended is not told.
-    """
-
-    iterations: int | None
-    step_ns: int | None
-    outside_ns: int | None
-    operators: tuple[Operator, ...]
-    phases: dict[str, int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportedProfile:
-    """An operator profile that was made elsewhere.
-
-    Attributes:
-        schema: `PROFILE_SCHEMA` of the corebound that wrote it.
-        name: As the user or its files call it.
-        source: The profiler that made it, and the files it was read from, in words.
-        device: The device that its files name; None where they name none.
-        files: Names of the files it was read from, without their folders.
-    """
-
-    schema: int
-    name: str
-    source: str
-    device: str | None
-    files: tuple[str, ...]
-    profile: OperatorProfile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from corebound.model.record import Commit
+from corebound.model.run import Commit
 
 # Of files that keep series.
 SERIES_SCHEMA = 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -27,6 +28,12 @@ Counted = Literal[
     "involuntary",
     "migrations",
 ]
+
+
+def known_sum(values: Iterable[int | None]) -> int | None:
+    """A sum of what is known; None where nothing is."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,34 +44,17 @@ class Journal:
 
     def began(self, step: str, at: str) -> None:
         """Note that a step begins."""
-        self._append({"step": step, "event": "began", "at": at})
+        _append(self.folder, {"step": step, "event": "began", "at": at})
 
     def ended(self, step: str, code: int, at: str) -> Self:
         """Note how a step ended."""
-        self._append({"step": step, "event": "ended", "code": code, "at": at})
+        _append(self.folder, {"step": step, "event": "ended", "code": code, "at": at})
         self.codes[step] = code
         return self
 
     def over(self, code: int, at: str) -> None:
         """Note that the night is over: it will not be gone on with."""
-        self._append({"event": "over", "code": code, "at": at})
-
-    def _append(self, line: dict[str, Any]) -> None:
-        file = self.folder / NAME
-        try:
-            with file.open("ab") as stream:
-                # A line that was torn as its night was killed stays torn, and alone.
-                if stream.tell() and not file.read_bytes().endswith(b"\n"):
-                    stream.write(b"\n")
-                stream.write(f"{json.dumps(line)}\n".encode())
-                stream.flush()
-                os.fsync(stream.fileno())
-        except OSError as error:
-            raise InputError(
-                what=f"the night's journal cannot be written: {error.strerror}.",
-                where=str(file),
-                mend="Make room, and start the night again: it goes on where it was.",
-            ) from error
+        _append(self.folder, {"event": "over", "code": code, "at": at})
 
 
 def begin(folder: Path, asked: Sequence[str], now: datetime) -> Journal:
@@ -94,9 +77,27 @@ def begin(folder: Path, asked: Sequence[str], now: datetime) -> Journal:
             where=str(error.filename or night),
             mend="Make that folder writable, or name another with --nights.",
         ) from error
-    made = Journal(folder=night, asked=tuple(asked), codes={})
-    made._append({"schema": SCHEMA, "asked": list(asked)})  # noqa: SLF001  # of this class
-    return made
+    _append(night, {"schema": SCHEMA, "asked": list(asked)})
+    return Journal(folder=night, asked=tuple(asked), codes={})
+
+
+def _append(folder: Path, line: dict[str, Any]) -> None:
+    """Write a line to a night's journal, and wait until the disk has it."""
+    file = folder / NAME
+    try:
+        with file.open("ab") as stream:
+            # A line that was torn as its night was killed stays torn, and alone.
+            if stream.tell() and not file.read_bytes().endswith(b"\n"):
+                stream.write(b"\n")
+            stream.write(f"{json.dumps(line)}\n".encode())
+            stream.flush()
+            os.fsync(stream.fileno())
+    except OSError as error:
+        raise InputError(
+            what=f"the night's journal cannot be written: {error.strerror}.",
+            where=str(file),
+            mend="Make room, and start the night again: it goes on where it was.",
+        ) from error
 
 
 def unfinished(folder: Path, asked: Sequence[str], now: datetime) -> Journal | None:

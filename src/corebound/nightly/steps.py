@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import subprocess
@@ -10,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-# <sys/prctl.h>
-_PR_SET_PDEATHSIG = 1
+from corebound.launch.supervisor import end_with_parent
+
 # As a shell says it of a program that is not there.
 _NOT_FOUND = 127
 # Of a log, so that a summary says why and stays one.
@@ -66,7 +65,10 @@ def carry_out(step: Step, folder: Path, *, held: int) -> int:
                 stdout=out,
                 stderr=log,
                 pass_fds=(held,),
-                preexec_fn=_end_with(os.getpid()),  # noqa: PLW1509  # we have one thread
+                # Only the new process itself can ask for that, and only before it is the step.
+                # What is unsafe there is a lock that another thread held as it was made; a
+                # night has one thread.
+                preexec_fn=_end_with(os.getpid()),  # noqa: PLW1509  # see above
             )
         except OSError as error:
             log.write(f"{step.command[0]}: {error.strerror}\n".encode())
@@ -76,10 +78,9 @@ def carry_out(step: Step, folder: Path, *, held: int) -> int:
 
 def _end_with(parent: int) -> Callable[[], None]:
     """In the new process: be told to end when the night's is killed."""
-    libc = ctypes.CDLL(None)
 
     def ask() -> None:
-        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        end_with_parent(signal.SIGTERM)
         if os.getppid() != parent:  # it was killed before we could ask
             os._exit(143)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
@@ -12,8 +11,22 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from corebound.errors import InputError, LaunchError
+from corebound.store import whole
 
 _TIMEOUT_S = 30.0
+
+
+class _AsJson(urllib.request.BaseHandler):
+    """Says that what is posted is JSON, before it is said to be a form."""
+
+    handler_order = 0
+
+    def http_request(self, request: urllib.request.Request) -> urllib.request.Request:
+        """Told of each request before it is sent."""
+        request.add_unredirected_header("Content-Type", "application/json")
+        return request
+
+    https_request = http_request
 
 
 def write(text: str, file: Path) -> None:
@@ -22,11 +35,8 @@ def write(text: str, file: Path) -> None:
     Raises:
         InputError: it cannot be written.
     """
-    fresh = file.with_name(f".{file.name}.{os.getpid()}")
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        fresh.write_text(f"{text}\n", encoding="utf-8")
-        fresh.replace(file)
+        whole.put(file, f"{text}\n".encode())
     except OSError as error:
         raise InputError(
             what=f"the summary cannot be written: {error.strerror}.",
@@ -49,14 +59,10 @@ def send(document: Mapping[str, Any], url: str) -> None:
             where="--webhook",
             mend="Write one that begins with https://.",
         )
-    request = urllib.request.Request(  # noqa: S310  # http or https, as was just seen
-        url,
-        data=json.dumps(document).encode(),
-        headers={"Content-Type": "application/json"},
-        method="POST",
-    )
+    data = json.dumps(document).encode()
     try:
-        with urllib.request.urlopen(request, timeout=_TIMEOUT_S):  # noqa: S310  # as above
+        # By way of a proxy, where the environment names one.
+        with urllib.request.build_opener(_AsJson()).open(url, data, timeout=_TIMEOUT_S):
             pass
     except (urllib.error.URLError, OSError) as error:
         why = getattr(error, "reason", None) or error

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from corebound.model.calibration import Calibration
-from corebound.model.record import ImportedProfile, Launch, Run
+from corebound.model.profile import ImportedProfile
 from corebound.model.series import Series
 from corebound.report.render import Renderer
 from corebound.report.view.addresses import benchmark_file, benchmark_slug, run_file
@@ -32,6 +32,7 @@ from corebound.report.view.history_export import history_csv
 from corebound.report.view.host_page import host_links, host_pages
 from corebound.report.view.operators_page import operators_page
 from corebound.report.view.overview import overview_page
+from corebound.report.view.records import Record
 from corebound.report.view.run_page import run_page
 from corebound.report.view.scenario import scenario_page
 from corebound.report.view.study import Study
@@ -39,8 +40,6 @@ from corebound.report.view.triage import triage_page
 from corebound.report.view.zoom import points_script
 from corebound.stats.change_points import Memory
 from corebound.store import jsonl
-
-Record = tuple[Run, Sequence[Launch]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from corebound.errors import InputError
 from corebound.model.calibration import Calibration
-from corebound.model.record import ImportedProfile
+from corebound.model.profile import ImportedProfile
 from corebound.model.series import Series
-from corebound.report.pages import Inputs, Record, pages
+from corebound.report.pages import Inputs, pages
 from corebound.report.render import Renderer
 from corebound.report.shelf import Shelf
 from corebound.report.view.addresses import raw_file
+from corebound.report.view.records import Record
 from corebound.report.view.study import Study, latest_studies
 from corebound.stats.change_points import Memory
-from corebound.store import jsonl
+from corebound.store import jsonl, whole
 from corebound.store.traces import folder_of
 
 
@@ -173,15 +174,8 @@ def _packed(data: bytes) -> bytes:
 
 
 def _put(file: Path, data: bytes) -> None:
-    """Write a file in one step; a reader sees the old one or the new one."""
-    try:
+    """Write a file in one step, if it is not so already."""
+    with contextlib.suppress(FileNotFoundError):
         if file.read_bytes() == data:
             return
-    except FileNotFoundError:
-        file.parent.mkdir(parents=True, exist_ok=True)
-    fresh = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        fresh.write_bytes(data)
-        fresh.replace(file)
-    finally:
-        fresh.unlink(missing_ok=True)
+    whole.put(file, data)

@@ -15,7 +15,8 @@ from typing import Literal, Protocol
 
 from corebound.launch.launch import Outcome
 from corebound.model.plan import Unfit
-from corebound.model.record import Launch, Run
+from corebound.model.record import Launch
+from corebound.model.run import Run
 from corebound.planning.schedule import order as shuffled
 from corebound.runner.disturbed import judged
 from corebound.runner.job import Job, Task

@@ -41,8 +41,7 @@ def workers(
     """
     if not watching.watches:
         return ()
-    counted = watching.counted.workers if watching.counted else ()
-    seen = list(zip_longest(watching.watches, watching.threads, counted))
+    seen = list(zip_longest(watching.watches, watching.threads, watching.of_workers))
     # Slots and workers sorted by their CPUs pair up wherever they pair at all.
     order = sorted(range(len(placement.slots)), key=lambda slot: placement.slots[slot].cpus)
     by_cpus = sorted(seen, key=lambda one: (_allowed(one[1]), one[0].root))

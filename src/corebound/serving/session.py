@@ -107,7 +107,7 @@ class _Session:
             log=tail(self._processes.log),
             served=self._served,
             host=self._watching.host,
-            counters=self._watching.counted.whole if self._watching.counted else None,
+            counters=self._watching.counters,
         )
 
     def _serve(self) -> None:

@@ -7,35 +7,21 @@ from corebound.model import traffic, wire
 from corebound.model.traffic import Answered, GeneratorOrder, Warmed
 
 
-class GeneratorTalk:
+class GeneratorTalk(Pipes):
     """All that one generator has said, over two pipes to it."""
 
     def __init__(self) -> None:
         """Open the pipes."""
-        self._pipes = Pipes()
+        super().__init__()
         self.pid = 0
         self.warmed: Warmed | None = None
         self.answered: Answered | None = None
         self.failure: wire.Failure | None = None
 
-    @property
-    def theirs(self) -> tuple[int, int]:
-        """What the generator is to find as its descriptors 3 and 4."""
-        return self._pipes.theirs
-
-    @property
-    def open(self) -> bool:
-        """Whether it may still say something."""
-        return self._pipes.open
-
-    def fileno(self) -> int:
-        """Readable when the generator has spoken."""
-        return self._pipes.fileno()
-
     def started(self, pid: int, order: GeneratorOrder) -> None:
         """The generator runs: give it its order, and keep our own ends only."""
         self.pid = pid
-        self._pipes.keep_ours()
+        self.keep_ours()
         self._order(traffic.encode(order))
 
     def go(self) -> None:
@@ -44,7 +30,7 @@ class GeneratorTalk:
 
     def hear(self) -> None:
         """Take in what it has said so far."""
-        for line in self._pipes.lines():
+        for line in self.lines():
             self._take(line)
 
     def died(self, code: int) -> None:
@@ -53,12 +39,8 @@ class GeneratorTalk:
             during="requests", what=f"the load generator ended with {code}.", mend=None
         )
 
-    def close(self) -> None:
-        """Close every pipe that is still open; the generator ends once its orders do."""
-        self._pipes.close()
-
     def _order(self, line: bytes) -> None:
-        if not self._pipes.send(line):
+        if not self.send(line):
             self.hear()  # it has ended: whatever it said last is the reason
 
     def _take(self, line: bytes) -> None:

@@ -10,7 +10,8 @@ import msgspec
 from corebound.model.calibration import CALIBRATION_SCHEMA, Calibration
 from corebound.model.measure import Measure, measured
 from corebound.model.plan import Cell
-from corebound.model.record import EnvironmentLock, Launch, Run, ScenarioSource
+from corebound.model.record import Launch
+from corebound.model.run import EnvironmentLock, Run, ScenarioSource
 from corebound.model.scenario import Scenario
 from corebound.stats.calibration import LEAST_PAIRS, noise, spread_ratio
 from corebound.stats.compare import compare

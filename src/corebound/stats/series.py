@@ -10,7 +10,8 @@ import msgspec
 
 from corebound.model.measure import Measure, measured
 from corebound.model.plan import Cell
-from corebound.model.record import Launch, Run, ScenarioSource
+from corebound.model.record import Launch
+from corebound.model.run import Run, ScenarioSource
 from corebound.model.scenario import Scenario
 from corebound.model.series import Point, Series
 from corebound.stats.summary import CellSummary, summarise
@@ -125,7 +126,7 @@ def _circumstances(
     What is measured counts, not how often or how it is called.
     """
     allowed = [cpu.id for cpu in run.host.topology.allowed]
-    lock = next((one for one in run.environments if one.name == cell.environment), None)
+    lock = run.lock_of(cell.environment)
     substance = (
         scenario.document()["workload"],
         replace(cell, axes=(), where=""),

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
+
+from corebound.store import whole
 
 T = TypeVar("T")
 _DIGEST_BYTES = 16
@@ -55,11 +56,5 @@ def keep(value: Any, records: Path, name: str, *, version: str) -> None:
     """Keep something under a name; where nothing can be written, it is worked out again."""
     body = msgspec.msgpack.encode((version, value))
     file = records / "cache" / name
-    fresh = file.with_name(f".{name}.{os.getpid()}")
     with contextlib.suppress(OSError):
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            fresh.write_bytes(bytes.fromhex(digest(body)) + body)
-            fresh.replace(file)
-        finally:
-            fresh.unlink(missing_ok=True)
+        whole.put(file, bytes.fromhex(digest(body)) + body)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from corebound.model.record import PROFILE_SCHEMA, SCHEMA, ImportedProfile, Launch, Run
+from corebound.model.record import Launch
+from corebound.model.run import SCHEMA, Run
 from corebound.model.series import SERIES_SCHEMA, Series
 from corebound.store.columns import Columns, packed, unpacked
+
+T = TypeVar("T")
+_Bytes: TypeAlias = bytes | msgspec.Raw
 
 
 class UnreadableError(ValueError):
@@ -36,7 +40,6 @@ _line = msgspec.json.Decoder(_Line)
 _version = msgspec.json.Decoder(_Version)
 _run = msgspec.json.Decoder(Run)
 _launch = msgspec.json.Decoder(Launch)
-_profile = msgspec.json.Decoder(ImportedProfile)
 _series_1 = msgspec.json.Decoder(_Kept1)
 _series = msgspec.json.Decoder(Columns)
 
@@ -53,16 +56,7 @@ def decode_run(line: bytes) -> Run:
     Raises:
         UnreadableError: it is no run, damaged, or of a newer corebound.
     """
-    try:
-        raw = _record_of(line, "run")
-        schema = _version.decode(raw).schema
-        if schema <= SCHEMA:
-            return _run.decode(raw)
-    except (msgspec.DecodeError, ValueError) as error:
-        raise UnreadableError(str(error)) from None
-    raise UnreadableError(
-        f"it was written by a newer corebound (schema {schema}, this one knows {SCHEMA})"
-    )
+    return _of_schema(_record_of(line, "run"), SCHEMA, lambda raw, _: _run.decode(raw))
 
 
 def decode_launch(line: bytes) -> Launch:
@@ -77,31 +71,29 @@ def decode_launch(line: bytes) -> Launch:
         raise UnreadableError(str(error)) from None
 
 
-def encode_profile(profile: ImportedProfile) -> bytes:
-    """Write an imported profile as the whole of its file."""
-    return _encoder.encode(profile) + b"\n"
+def encode_document(document: Any) -> bytes:
+    """Write something as the whole of its file."""
+    return _encoder.encode(document) + b"\n"
 
 
-def decode_profile(data: bytes) -> ImportedProfile:
-    """Read an imported profile back.
+def decoder(kind: type[T], newest: int) -> Callable[[bytes], T]:
+    """What reads a document with a `schema` back.
 
-    Raises:
-        UnreadableError: it is none, damaged, or of a newer corebound.
+    Args:
+        kind: What it is.
+        newest: The newest schema of it that this version knows.
+
+    Returns:
+        A function of its bytes, which raises `UnreadableError` if they are no such thing,
+        damaged, or of a newer corebound.
     """
-    try:
-        schema = _version.decode(data).schema
-        if schema <= PROFILE_SCHEMA:
-            return _profile.decode(data)
-    except (msgspec.DecodeError, ValueError) as error:
-        raise UnreadableError(str(error)) from None
-    raise UnreadableError(
-        f"it was written by a newer corebound (schema {schema}, this one knows {PROFILE_SCHEMA})"
-    )
+    typed = msgspec.json.Decoder(kind)
+    return lambda data: _of_schema(data, newest, lambda raw, _: typed.decode(raw))
 
 
 def encode_series(series: Sequence[Series]) -> bytes:
     """Write series as the whole of their file."""
-    return _encoder.encode(packed(series)) + b"\n"
+    return encode_document(packed(series))
 
 
 def decode_series(data: bytes) -> tuple[Series, ...]:
@@ -110,21 +102,31 @@ def decode_series(data: bytes) -> tuple[Series, ...]:
     Raises:
         UnreadableError: they are none, damaged, or of a newer corebound.
     """
+
+    def read(raw: _Bytes, schema: int) -> tuple[Series, ...]:
+        return _series_1.decode(raw).series if schema == 1 else unpacked(_series.decode(raw))
+
+    return _of_schema(data, SERIES_SCHEMA, read)
+
+
+def _of_schema(data: _Bytes, newest: int, read: Callable[[_Bytes, int], T]) -> T:
+    """What is read of these bytes, given them and their schema, if this version knows that."""
     try:
         schema = _version.decode(data).schema
-        if schema == 1:
-            return _series_1.decode(data).series
-        if schema <= SERIES_SCHEMA:
-            return unpacked(_series.decode(data))
+        if schema <= newest:
+            return read(data, schema)
     except (msgspec.DecodeError, ValueError) as error:
         raise UnreadableError(str(error)) from None
     raise UnreadableError(
-        f"it was written by a newer corebound (schema {schema}, this one knows {SERIES_SCHEMA})"
+        f"it was written by a newer corebound (schema {schema}, this one knows {newest})"
     )
 
 
 def _record_of(line: bytes, kind: str) -> msgspec.Raw:
-    found = _line.decode(line)
+    try:
+        found = _line.decode(line)
+    except (msgspec.DecodeError, ValueError) as error:
+        raise UnreadableError(str(error)) from None
     if found.kind != kind:
         raise UnreadableError(f"a {kind} was expected, this is a {found.kind}")
     return found.record

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from corebound.model.record import Commit
+from corebound.model.run import Commit
 from corebound.model.series import SERIES_SCHEMA, Point, Series
 
 T = TypeVar("T")

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from corebound.errors import Fault, InputError
+from corebound.errors import Fault
 from corebound.model.series import Series
-from corebound.store import cache, codec
+from corebound.store import cache, codec, documents
 
 
 def file_of(project: str, records: Path) -> Path:
     """Where a project's series are kept, whatever characters its name has."""
-    return records / "histories" / f"{hashlib.sha256(project.encode()).hexdigest()[:16]}.json"
+    return documents.file_in(_folder_of(records), project.encode())
+
+
+def _folder_of(records: Path) -> Path:
+    return records / "histories"
 
 
 def keep(project: str, series: Sequence[Series], records: Path) -> Path:
@@ -28,21 +30,7 @@ def keep(project: str, series: Sequence[Series], records: Path) -> Path:
         InputError: it cannot be written.
     """
     file = file_of(project, records)
-    fresh = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        fresh.write_bytes(codec.encode_series(series))
-        fresh.replace(file)
-    except OSError as error:
-        raise InputError(
-            what=f"the history cannot be kept: {error.strerror}.",
-            where=str(error.filename or file),
-            mend="Choose another folder with --records, or make this one writable.",
-        ) from error
-    finally:
-        with contextlib.suppress(OSError):
-            fresh.unlink()
-    return file
+    return documents.keep(codec.encode_series(series), file, what="the history")
 
 
 def sources(projects: Iterable[str], records: Path) -> dict[str, str]:
@@ -56,18 +44,11 @@ def sources(projects: Iterable[str], records: Path) -> dict[str, str]:
 
 def read_all(records: Path) -> tuple[tuple[Series, ...], tuple[Fault, ...]]:
     """Every series that was kept, by id, and the files that hold none."""
-    series: list[Series] = []
-    faults: list[Fault] = []
-    for file in sorted((records / "histories").glob("*.json")):
-        try:
-            series += codec.decode_series(file.read_bytes())
-        except (OSError, codec.UnreadableError) as error:
-            faults.append(
-                Fault(
-                    file=str(file),
-                    line=None,
-                    what=f"this history cannot be read and was passed over: {error}.",
-                    mend="Delete it and import the history again.",
-                )
-            )
-    return tuple(sorted(series, key=lambda one: one.id)), tuple(faults)
+    found, faults = documents.read_all(
+        _folder_of(records),
+        codec.decode_series,
+        what="this history",
+        mend="Delete it and import the history again.",
+    )
+    series = (one for project in found for one in project)
+    return tuple(sorted(series, key=lambda one: one.id)), faults

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from corebound.errors import Fault, InputError
-from corebound.model.record import Launch, Run
-from corebound.store import codec
+from corebound.model.record import Launch
+from corebound.model.run import Run
+from corebound.store import codec, whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,20 +39,11 @@ def begin(run: Run, file: Path) -> None:
     Raises:
         InputError: it cannot be written.
     """
-    fresh = file.with_name(f".{file.name}.{os.getpid()}")
     try:
-        appender = Appender(fresh)
-        try:
+        with whole.begun(file) as fresh, contextlib.closing(Appender(fresh)) as appender:
             appender.append(run)
-        finally:
-            appender.close()
-        fresh.replace(file)
     except OSError as error:
-        raise InputError(
-            what=f"records cannot be written here: {error.strerror}.",
-            where=str(file),
-            mend="Choose another folder with --records, or make this one writable.",
-        ) from error
+        raise _unwritable(file, error) from error
 
 
 class Appender:
@@ -66,11 +59,7 @@ class Appender:
             file.parent.mkdir(parents=True, exist_ok=True)
             self._descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise InputError(
-                what=f"records cannot be written here: {error.strerror}.",
-                where=str(file),
-                mend="Choose another folder with --records, or make this one writable.",
-            ) from error
+            raise _unwritable(file, error) from error
         os.ftruncate(self._descriptor, _whole(self._descriptor))
         os.lseek(self._descriptor, 0, os.SEEK_END)
         _sync(file.parent)
@@ -97,6 +86,14 @@ class Appender:
     def close(self) -> None:
         """Close the file."""
         os.close(self._descriptor)
+
+
+def _unwritable(file: Path, error: OSError) -> InputError:
+    return InputError(
+        what=f"records cannot be written here: {error.strerror}.",
+        where=str(file),
+        mend="Choose another folder with --records, or make this one writable.",
+    )
 
 
 def _whole(descriptor: int) -> int:

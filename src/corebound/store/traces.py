@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
-import os
 import shutil
 from pathlib import Path
 
 from corebound.errors import InputError
+from corebound.store import whole
 
 
 def folder_of(records: Path) -> Path:
@@ -31,24 +30,19 @@ def keep(trace: Path, folder: Path, launch: str) -> Path:
         InputError: it cannot be written.
     """
     kept = folder / f"{launch}.json.gz"
-    fresh = folder / f".{launch}.{os.getpid()}"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         with (
+            whole.begun(kept) as fresh,
             trace.open("rb") as source,
             fresh.open("wb") as target,
             # Neither name nor time within, so that the same trace is the same file.
             gzip.GzipFile(filename="", mode="wb", fileobj=target, mtime=0) as packed,
         ):
             shutil.copyfileobj(source, packed)
-        fresh.replace(kept)
     except OSError as error:
         raise InputError(
             what=f"a trace could not be kept: {error.strerror}.",
             where=str(error.filename or kept),
             mend="Make room, then continue with `corebound run --resume`.",
         ) from error
-    finally:
-        with contextlib.suppress(OSError):
-            fresh.unlink()
     return kept

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 
-from corebound.model.record import Run
+from corebound.model.run import Run
 from corebound.model.series import Series
 
 _NOT_IN_A_FILE_NAME = re.compile(r"[^A-Za-z0-9._-]+")

@@ -68,11 +68,8 @@ def benchmark_page(
             title=f"{title}: history",
             description=f"History of {title}, of {project}.",
             root="../",
-            crumbs=(
-                ("Scenarios", "../index.html"),
-                ("History", "../history.html"),
-                (title, ""),
-            ),
+            here=title,
+            above=(("Scenarios", "index.html"), ("History", "history.html")),
             made=f"Imported from {project}; page made {day(now)}.",
         ),
         hero=_hero(project, series, known),

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from corebound.model.plan import Cell
-from corebound.model.record import Host
+from corebound.model.run import Host
 from corebound.model.scenario import Claim
 from corebound.planning.expand import claim_pairs
 from corebound.report.charts.axis import Axis
 from corebound.report.charts.interval import IntervalPlot
 from corebound.report.view.groups import apart, title_of
 from corebound.report.view.intervals import axis_over, ratio_ticks
-from corebound.report.view.page import ClaimRow, Head, Hero, Piece, Text, Tick, VerdictWord
+from corebound.report.view.page import Head, Hero, Piece, Text, Tick, VerdictWord
 from corebound.report.view.study import Study, compare_cells
 from corebound.report.view.words import bounds, count, day, mode_class, rich, speedup
 from corebound.stats.compare import Comparison
@@ -28,6 +28,19 @@ _WORDS: dict[Judgement, VerdictWord] = {
     "undecided": VerdictWord(tone="plain", sign="?", word="undecided"),
     "not measured": VerdictWord(tone="plain", sign="–", word="not measured"),
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimRow:
+    """A published claim beside what was measured here."""
+
+    says: str
+    pair: str
+    published: str
+    measured: str
+    interval: str
+    verdict: VerdictWord
+    detail: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +175,7 @@ def claims_page(studies: Sequence[Study], *, now: str) -> ClaimsPage | None:
             title="Corebound: claims",
             description="What studies published, beside what was measured on this host.",
             root="",
-            crumbs=(("Scenarios", "index.html"), ("Claims", "")),
+            here="Claims",
             made=f"Page made {day(now)}.",
         ),
         hero=_hero(claimed, every),

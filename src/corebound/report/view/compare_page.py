@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from corebound.model.calibration import Calibration
-from corebound.model.record import Run
+from corebound.model.run import Run
 from corebound.report.charts.axis import Axis
 from corebound.report.charts.interval import IntervalPlot
 from corebound.report.view.addresses import comparison_file, run_file
@@ -105,7 +105,7 @@ def compare_page(
             title=f"Corebound: runs {found.before.id} and {found.after.id}",
             description=f"Two runs on {found.after.host.name}, cell by cell.",
             root="../",
-            crumbs=(("Scenarios", "../index.html"), ("Compare", "")),
+            here="Compare",
             made=f"Page made {day(now)}.",
         ),
         hero=Hero(

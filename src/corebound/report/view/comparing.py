@@ -9,15 +9,16 @@ from dataclasses import dataclass, replace
 from corebound.errors import InputError
 from corebound.model.measure import measured
 from corebound.model.plan import Cell
-from corebound.model.record import Launch, Run
+from corebound.model.record import Launch
+from corebound.model.run import Run
 from corebound.model.scenario import Scenario
 from corebound.model.series import Series
+from corebound.report.view.records import Record, by_host
 from corebound.stats.compare import Comparison, compare
 from corebound.stats.multiplicity import benjamini_hochberg
 from corebound.stats.series import series_of_run
 from corebound.stats.summary import CellSummary, summarise
 
-Record = tuple[Run, Sequence[Launch]]
 # So many runs back something comparable is looked for.
 _MOST_BACK = 10
 
@@ -214,11 +215,8 @@ def _launches(record: Record) -> dict[str, list[Launch]]:
 
 def latest_comparisons(records: Sequence[Record]) -> tuple[RunComparison, ...]:
     """For each host its latest run against the latest before it that is comparable."""
-    by_host: dict[str, list[Record]] = {}
-    for record in sorted(records, key=lambda one: (one[0].started_at, one[0].id)):
-        by_host.setdefault(record[0].host.id, []).append(record)
     found = []
-    for _, own in sorted(by_host.items()):
+    for own in by_host(records).values():
         for before in own[-2 : -2 - _MOST_BACK : -1]:
             try:
                 found.append(compare_runs(before, own[-1]))

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from corebound.model.record import ImportedProfile, OperatorProfile
+from corebound.model.profile import ImportedProfile, OperatorProfile
 from corebound.model.wire import Operator
 from corebound.report.view.chronicle import Chronicle
 from corebound.report.view.command import reproduce_command

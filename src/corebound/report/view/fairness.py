@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from corebound.model.record import Launch
-from corebound.report.view.page import Check
 from corebound.report.view.study import Study
 from corebound.report.view.throughput import peak_share
 from corebound.report.view.words import count
@@ -14,6 +14,15 @@ from corebound.units import percent
 
 # Looking at threads costs CPU time; above this share it could be seen in the figures.
 _MOST_LOOKING = 0.005
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """A fairness check and the evidence; `passed` is None where nothing could be checked."""
+
+    passed: bool | None
+    says: str
+    evidence: str
 
 
 def checks(study: Study) -> tuple[Check, ...]:

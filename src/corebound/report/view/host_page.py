@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from corebound.model.calibration import Calibration
-from corebound.model.record import Launch, Run
+from corebound.model.run import Run
 from corebound.report.charts.topology import Box
 from corebound.report.view.addresses import host_file, run_file
 from corebound.report.view.noise import noise_words
-from corebound.report.view.page import Fact, Head, Hero, Tone
-from corebound.report.view.provenance import host_facts, topology_words
+from corebound.report.view.page import Head, Hero, Tone
+from corebound.report.view.provenance import Fact, host_facts, topology_words
+from corebound.report.view.records import Record, by_host
 from corebound.report.view.topology_boxes import boxes_of, node_rows
 from corebound.report.view.words import count, day, rich
 
-Record = tuple[Run, Sequence[Launch]]
 # What a reader scrolls through; older runs are in the records.
 _MOST_RUNS = 100
 _SIGNS: dict[str, tuple[Tone, str]] = {
@@ -74,12 +74,9 @@ def host_pages(
         now: ISO moment the pages are made.
         calibrations: Of any host.
     """
-    by_host: dict[str, list[Run]] = {}
-    for run, _ in sorted(records, key=lambda one: (one[0].started_at, one[0].id)):
-        by_host.setdefault(run.host.id, []).append(run)
     return tuple(
-        _page(runs, now=now, noise=_noise(host, calibrations))
-        for host, runs in sorted(by_host.items())
+        _page([run for run, _ in own], now=now, noise=_noise(host, calibrations))
+        for host, own in by_host(records).items()
     )
 
 
@@ -108,7 +105,7 @@ def _page(runs: Sequence[Run], *, now: str, noise: tuple[Fact, ...]) -> HostPage
             title=f"Host {host.name}",
             description=topology_words(host.topology),
             root="../",
-            crumbs=(("Scenarios", "../index.html"), (host.name, "")),
+            here=host.name,
             made=f"As its latest run saw it, {day(latest.started_at)}; page made {day(now)}.",
         ),
         hero=Hero(

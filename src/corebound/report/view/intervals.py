@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from corebound.report.charts.axis import Axis, ratio_axis, ratio_tick
 from corebound.report.charts.interval import IntervalPlot
-from corebound.report.view.page import IntervalRow, IntervalTable, Label, Tick, Unmeasured
+from corebound.report.view.page import Label, Tick, VerdictWord
 from corebound.report.view.study import CellStudy, Study
 from corebound.report.view.verdict import baseline_name
 from corebound.report.view.words import (
@@ -24,6 +24,43 @@ from corebound.report.view.words import (
 )
 from corebound.stats.compare import Comparison
 from corebound.units import percent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntervalRow:
+    """One cell against its baseline; the table row is the chart."""
+
+    label: Label
+    plot: IntervalPlot
+    speedup: str
+    interval: str
+    verdict: VerdictWord
+    note: str
+    best: bool
+    baseline: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unmeasured:
+    """A cell without figures, and why."""
+
+    label: Label
+    status: str
+    reason: str
+    mend: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntervalTable:
+    """How each setting compares; `unmeasured` are listed beneath."""
+
+    title: str
+    lead: str
+    axis: Axis
+    ticks: tuple[Tick, ...]
+    rows: tuple[IntervalRow, ...]
+    unmeasured: tuple[Unmeasured, ...]
+    absent: str
 
 
 def interval_table(study: Study) -> IntervalTable | None:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from corebound.model.record import Launch, Run
+from corebound.model.record import Launch
+from corebound.model.run import Run
 from corebound.model.series import Series
 from corebound.report.view.addresses import run_file, series_place
 from corebound.report.view.change_groups import ChangeGroup, change_group, grouped
 from corebound.report.view.chronicle import Chronicle, sizes_word
 from corebound.report.view.page import Label, Piece, Text
+from corebound.report.view.records import Record, by_host
 from corebound.report.view.words import count, day, full_name, label, rich, strong
 from corebound.stats.regressions import Change, failing, suspicions
 
-Record = tuple[Run, Sequence[Launch]]
 # A first page names so many of each; all are on the history's page.
 _MOST_ROWS = 20
 
@@ -73,7 +74,7 @@ def night(known: Chronicle, records: Sequence[Record]) -> Night | None:
     worse = [one for one in news if one.is_regression]
     better = [one for one in news if not one.is_regression]
     doubts = _doubts(known)
-    latest = latest_runs(records)
+    latest = [own[-1] for own in by_host(records).values()]
     failed = [row for record in latest for row in _failed(*record)]
     rows = [*grouped(_own_first(worse), known), *grouped(_own_first(better), known)]
     hidden = sum(max(len(several) - _MOST_ROWS, 0) for several in (rows, doubts, failed))
@@ -92,14 +93,6 @@ def night(known: Chronicle, records: Sequence[Record]) -> Night | None:
         if hidden
         else "",
     )
-
-
-def latest_runs(records: Sequence[Record]) -> tuple[Record, ...]:
-    """The latest run of each host, by the host's id."""
-    latest: dict[str, Record] = {}
-    for record in sorted(records, key=lambda one: (one[0].started_at, one[0].id)):
-        latest[record[0].host.id] = record
-    return tuple(latest[host] for host in sorted(latest))
 
 
 def _own_first(found: Sequence[Change]) -> list[Change]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from corebound.model.calibration import Calibration, Noise
-from corebound.model.record import Run, ScenarioSource
+from corebound.model.run import Run, ScenarioSource
 from corebound.stats.calibrated import lock_digest
 from corebound.units import percent
 

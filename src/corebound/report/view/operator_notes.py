@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from corebound.model.record import OperatorProfile
+from corebound.model.profile import OperatorProfile
 from corebound.model.wire import Operator
 from corebound.report.view.page import Label, Text
 from corebound.report.view.words import rich

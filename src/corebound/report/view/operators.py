@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from corebound.model.plan import Cell
-from corebound.model.record import Launch, OperatorProfile
+from corebound.model.profile import OperatorProfile
+from corebound.model.record import Launch
 from corebound.report.view.groups import apart, title_of, without
+from corebound.report.view.intervals import Unmeasured
 from corebound.report.view.operator_notes import Column, basis_ns, dominant
 from corebound.report.view.operator_table import OperatorTable, operator_table
-from corebound.report.view.page import Unmeasured
 from corebound.report.view.study import Study
 from corebound.report.view.words import full_name, label
 from corebound.units import percent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from corebound.model.record import ImportedProfile
+from corebound.model.profile import ImportedProfile
 from corebound.report.view.operator_notes import Column, basis_ns
 from corebound.report.view.operator_table import OperatorTable, operator_table
 from corebound.report.view.operators import operators
@@ -71,7 +71,7 @@ def operators_page(
             title="Corebound: operators",
             description="Where the time of a step goes, operator by operator.",
             root="",
-            crumbs=(("Scenarios", "index.html"), ("Operators", "")),
+            here="Operators",
             made=f"Page made {day(now)}.",
         ),
         hero=Hero(

@@ -12,7 +12,7 @@ from corebound.report.view.addresses import run_file
 from corebound.report.view.chronicle import EMPTY, Chronicle
 from corebound.report.view.claims import judged
 from corebound.report.view.intervals import axis_over, plot_of, ratio_ticks
-from corebound.report.view.night import Night, Record, night
+from corebound.report.view.night import Night, night
 from corebound.report.view.noise import calibration_for
 from corebound.report.view.page import (
     Flag,
@@ -25,6 +25,7 @@ from corebound.report.view.page import (
     VerdictWord,
 )
 from corebound.report.view.past import Past, past_of
+from corebound.report.view.records import Record
 from corebound.report.view.study import Duel, Study
 from corebound.report.view.tables import launches_summary
 from corebound.report.view.verdict import verdict_of
@@ -125,7 +126,8 @@ def overview_page(
             title="Corebound: overview",
             description=f"{count(len(studies), 'scenario')} measured with corebound.",
             root="",
-            crumbs=(("Scenarios", ""),),
+            here="Scenarios",
+            above=(),
             made=f"Page made {day(now)}.",
         ),
         hero=top,

@@ -3,16 +3,36 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 
-from corebound.model.record import EnvironmentLock, Host, Peak, Run
+from corebound.model.run import EnvironmentLock, Host, Peak, Run
 from corebound.model.topology import Topology, cpu_list
 from corebound.report.view.command import reproduce_command
-from corebound.report.view.fairness import checks
-from corebound.report.view.page import Fact, Provenance
+from corebound.report.view.fairness import Check, checks
 from corebound.report.view.study import Study
 from corebound.report.view.throughput import factors
 from corebound.report.view.words import count, day
 from corebound.units import duration, significant, size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """A line of the environment; `more` is folded away."""
+
+    term: str
+    value: str
+    code: bool = False
+    more: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """How to get this result again, and what it was got on."""
+
+    command: str
+    comment: str
+    facts: tuple[Fact, ...]
+    checks: tuple[Check, ...]
 
 
 def provenance(study: Study, *, records_file: str) -> Provenance:

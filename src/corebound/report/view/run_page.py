@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from corebound.model.host_check import HostCheck
-from corebound.model.record import Launch, Run
+from corebound.model.record import Launch
+from corebound.model.run import Run
 from corebound.report.view.addresses import host_file, raw_file, run_file
-from corebound.report.view.page import Fact, Head, Hero, Piece, Text, Tone
-from corebound.report.view.provenance import host_facts, lock_fact
+from corebound.report.view.page import Head, Hero, Piece, Text, Tone
+from corebound.report.view.provenance import Fact, host_facts, lock_fact
 from corebound.report.view.tables import log_tail, status_tone
 from corebound.report.view.words import count, day, full_name, rich, time_text
 
@@ -93,7 +94,7 @@ def run_page(run: Run, launches: Sequence[Launch], *, raw: bool = True) -> RunPa
             title=f"Run {run.id} on {run.host.name}",
             description=f"What was run on {run.host.name} at {day(run.started_at)}.",
             root="../",
-            crumbs=(("Scenarios", "../index.html"), (f"Run {run.id}", "")),
+            here=f"Run {run.id}",
             made=f"Measured with corebound {run.corebound}.",
         ),
         hero=Hero(

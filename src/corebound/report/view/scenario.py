@@ -3,28 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from corebound.model.calibration import Calibration
 from corebound.report.view.addresses import host_file, run_file
 from corebound.report.view.chronicle import EMPTY, Chronicle
-from corebound.report.view.claims import claim_rows
-from corebound.report.view.findings import finding_rows
-from corebound.report.view.intervals import interval_table
-from corebound.report.view.launch_dots import launch_dots
+from corebound.report.view.claims import ClaimRow, claim_rows
+from corebound.report.view.findings import FindingRow, finding_rows
+from corebound.report.view.intervals import IntervalTable, interval_table
+from corebound.report.view.launch_dots import LaunchDots, launch_dots
 from corebound.report.view.noise import calibration_for
-from corebound.report.view.operators import operators
-from corebound.report.view.page import Head, ScenarioPage
-from corebound.report.view.placed import placed
-from corebound.report.view.provenance import provenance
-from corebound.report.view.scaling import scaling
-from corebound.report.view.scenario_history import scenario_history
-from corebound.report.view.serving import serving
+from corebound.report.view.operators import Operators, operators
+from corebound.report.view.page import Head, Hero
+from corebound.report.view.placed import Placed, placed
+from corebound.report.view.provenance import Provenance, provenance
+from corebound.report.view.scaling import Scaling, scaling
+from corebound.report.view.scenario_history import ScenarioHistory, scenario_history
+from corebound.report.view.serving import Serving, serving
 from corebound.report.view.study import Study
-from corebound.report.view.tables import cell_table, launch_rows, launches_summary
+from corebound.report.view.tables import (
+    CellTable,
+    LaunchRow,
+    cell_table,
+    launch_rows,
+    launches_summary,
+)
 from corebound.report.view.verdict import hero
-from corebound.report.view.warmup import warmup
-from corebound.report.view.why import why
+from corebound.report.view.warmup import Warmup, warmup
+from corebound.report.view.why import Why, why
 from corebound.report.view.words import day, plain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScenarioPage:
+    """Everything on a scenario's page; sections without evidence are None or empty."""
+
+    head: Head
+    name: str
+    run: str
+    host: str
+    hero: Hero
+    intervals: IntervalTable | None
+    findings: tuple[FindingRow, ...]
+    serving: Serving | None
+    why: Why | None
+    history: ScenarioHistory | None
+    operators: Operators | None
+    scaling: Scaling | None
+    placed: tuple[Placed, ...]
+    dots: LaunchDots | None
+    warmup: Warmup | None
+    cells: CellTable
+    claims: tuple[ClaimRow, ...]
+    launches: tuple[LaunchRow, ...]
+    launches_summary: str
+    provenance: Provenance
 
 
 def scenario_page(
@@ -55,7 +88,7 @@ def scenario_page(
             title=f"{study.scenario.title}: {plain(top.verdict)}",
             description=plain(top.support),
             root="../",
-            crumbs=(("Scenarios", "../index.html"), (study.scenario.title, "")),
+            here=study.scenario.title,
             made=made(study.run.corebound, now),
         ),
         name=study.scenario.name,

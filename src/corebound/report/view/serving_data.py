@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from corebound.model.record import Host
+from corebound.model.run import Host
 from corebound.report.view.serving_workers import workers_data
 from corebound.report.view.study import CellStudy
 from corebound.stats.serving import Estimate, summarise_served

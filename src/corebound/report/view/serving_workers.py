@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from corebound.diagnosis.launches import remote_share
-from corebound.model.record import Host, Launch, Stay, Worker
+from corebound.model.record import Launch, Stay, Worker
+from corebound.model.run import Host
 from corebound.model.telemetry import Counters
 from corebound.model.topology import CpuId
 from corebound.report.view.evidence import migrations

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from corebound.model.measure import Measure, measured
 from corebound.model.plan import Cell, Placement
-from corebound.model.record import Launch, Run, ScenarioSource
+from corebound.model.record import Launch
+from corebound.model.run import Run, ScenarioSource
 from corebound.model.scenario import Scenario
 from corebound.planning.expand import baseline_of, expand, told_apart
 from corebound.planning.load import load_document

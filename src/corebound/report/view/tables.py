@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from corebound.model.record import Launch
 from corebound.report.view.command import reproduce_command
 from corebound.report.view.evidence import median_of, migrations, switches, threads, whole_ns
 from corebound.report.view.figure import figure_of
 from corebound.report.view.intervals import twin_note
 from corebound.report.view.page import (
-    CellRow,
-    CellTable,
-    LaunchRow,
     Tone,
     VerdictWord,
 )
@@ -39,6 +38,64 @@ _LOG_CHARACTERS = 2_000
 _MOST_SHOWN = 1e9
 
 _TONES: dict[str, Tone] = {"ok": "good", "skipped": "plain"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellRow:
+    """One cell's figures; absent ones are a dash."""
+
+    mode: str
+    axes: tuple[str, ...]
+    median: str
+    interval: str
+    p99: str
+    cpu: str
+    spread: str
+    launches: str
+    others: str
+    whole: str
+    threads: str
+    switches: str
+    migrations: str
+    speedup: str
+    verdict: VerdictWord
+    note: str
+    baseline: bool
+    command: str
+    throughput: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellTable:
+    """All cells.
+
+    Attributes:
+        figure: What they are judged by; it and all other times are in `unit`.
+        throughput: Whether any cell has one.
+    """
+
+    lead: str
+    figure: str
+    axes: tuple[str, ...]
+    unit: str
+    throughput: bool
+    rows: tuple[CellRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchRow:
+    """One launch, whatever became of it."""
+
+    id: str
+    cell: str
+    tone: Tone
+    status: str
+    reason: str
+    mend: str
+    evidence: tuple[str, ...]
+    median: str
+    steady: str
+    log: str
 
 
 def cell_table(study: Study) -> CellTable:

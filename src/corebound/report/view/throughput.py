@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from corebound.model.catalogue import BUILT_IN
-from corebound.model.record import Host, Peak
+from corebound.model.run import Host, Peak
 from corebound.model.scenario import Scenario
 from corebound.report.view.study import CellStudy
 from corebound.report.view.words import count

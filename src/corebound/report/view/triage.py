@@ -110,7 +110,7 @@ def triage_page(
             title="Corebound: history",
             description="Every lasting change, and every series.",
             root="",
-            crumbs=(("Scenarios", "index.html"), ("History", "")),
+            here="History",
             made=f"Page made {day(now)}.",
         ),
         hero=Hero(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from corebound.diagnosis.evidence import spin_share
 from corebound.diagnosis.launches import remote_share, total, wait_share
@@ -11,7 +12,7 @@ from corebound.model.topology import Cpu, CpuId, NodeId
 from corebound.report.charts.strip import Stretch, Strip, ThreadTrack
 from corebound.report.view.evidence import counted, host_seen, median_of, migrations, moved
 from corebound.report.view.figure import figure_of
-from corebound.report.view.page import Beside, Figure, StripPanel, Why
+from corebound.report.view.page import Figure, Label, Tick
 from corebound.report.view.serving_workers import figures as serving_figures
 from corebound.report.view.serving_workers import worker_stays, workers_seen
 from corebound.report.view.strips import node_labels, row_labels, time_labels
@@ -25,6 +26,42 @@ _COLOURS = 8
 _TRAP_RATIO = 0.5
 # So many set-ups of a server get a strip.
 _MOST_SETUPS = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StripPanel:
+    """CPU × time of one launch, with the figures that say the same."""
+
+    label: Label
+    caption: str
+    strip: Strip
+    rows: tuple[Tick, ...]
+    nodes: tuple[Tick, ...]
+    times: tuple[Tick, ...]
+    height_px: int
+    figures: tuple[Figure, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """One figure of every panel, in their order; a dash where a launch has none."""
+
+    says: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Why:
+    """Where the threads ran; `key` pairs a colour's number with its thread.
+
+    `meanwhile` holds what the host and its counters told of the same launches.
+    """
+
+    title: str
+    lead: str
+    key: tuple[tuple[int, str], ...]
+    panels: tuple[StripPanel, ...]
+    meanwhile: tuple[Beside, ...]
 
 
 def why(study: Study) -> Why | None:

@@ -1,0 +1,49 @@
+"""Operator profiles: a launch's own, and those that were made elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from corebound.model.wire import Operator
+
+# Of imported profiles, which are files of their own.
+PROFILE_SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorProfile:
+    """Where an iteration's time goes; the fields are those of `wire.Profile`.
+
+    A launch's profile has all of them; one made elsewhere has what its files tell.
+
+    Attributes:
+        iterations: None: where iterations begin is not told, and every figure is of
+            all that was profiled instead of an iteration.
+        step_ns, outside_ns: None: when the iterations began and ended is not told.
+    """
+
+    iterations: int | None
+    step_ns: int | None
+    outside_ns: int | None
+    operators: tuple[Operator, ...]
+    phases: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedProfile:
+    """An operator profile that was made elsewhere.
+
+    Attributes:
+        schema: `PROFILE_SCHEMA` of the corebound that wrote it.
+        name: As the user or its files call it.
+        source: The profiler that made it, and the files it was read from, in words.
+        device: The device that its files name; None where they name none.
+        files: Names of the files it was read from, without their folders.
+    """
+
+    schema: int
+    name: str
+    source: str
+    device: str | None
+    files: tuple[str, ...]
+    profile: OperatorProfile

@@ -1,0 +1,65 @@
+"""Folders of documents beside the runs, a file each: written whole, and the damaged ones named."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from corebound.errors import Fault, InputError
+from corebound.store import codec, whole
+
+T = TypeVar("T")
+
+
+def file_in(folder: Path, content: bytes) -> Path:
+    """The file of what is told apart by these bytes, whatever characters they are."""
+    return folder / f"{hashlib.sha256(content).hexdigest()[:16]}.json"
+
+
+def keep(data: bytes, file: Path, *, what: str) -> Path:
+    """Keep a document in place of what its file held.
+
+    Args:
+        data: The document.
+        file: Where it goes; the folder is made if need be.
+        what: What it is, for people: `the calibration`.
+
+    Returns:
+        The file, which appears whole or not at all.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    try:
+        whole.put(file, data)
+    except OSError as error:
+        raise InputError(
+            what=f"{what} cannot be kept: {error.strerror}.",
+            where=str(error.filename or file),
+            mend="Choose another folder with --records, or make this one writable.",
+        ) from error
+    return file
+
+
+def read_all(
+    folder: Path, decode: Callable[[bytes], T], *, what: str, mend: str
+) -> tuple[list[T], tuple[Fault, ...]]:
+    """Every document in a folder, by file, and those that cannot be read.
+
+    Args:
+        folder: Where they are; there may be none.
+        decode: Reads one, or raises `codec.UnreadableError`.
+        what: What one is, for people: `this calibration`.
+        mend: What to do about one that cannot be read.
+    """
+    found: list[T] = []
+    faults: list[Fault] = []
+    for file in sorted(folder.glob("*.json")):
+        try:
+            found.append(decode(file.read_bytes()))
+        except (OSError, codec.UnreadableError) as error:
+            what_of_it = f"{what} cannot be read and was passed over: {error}."
+            faults.append(Fault(file=str(file), line=None, what=what_of_it, mend=mend))
+    return found, tuple(faults)

@@ -1,0 +1,60 @@
+"""Threads of a real process, looked at while they come and go."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from corebound.launch.telemetry import Watch
+
+
+@contextmanager
+def a_thread() -> Iterator[int]:
+    """A thread of this process that waits until it may end; its number."""
+    leave = threading.Event()
+    thread = threading.Thread(target=leave.wait)
+    thread.start()
+    try:
+        assert thread.native_id is not None
+        yield thread.native_id
+    finally:
+        leave.set()
+        thread.join()
+
+
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_threads_that_ended_hold_no_files_open_and_are_told_of() -> None:
+    watch = Watch(os.getpid())
+    watch.look(search=True)
+    watch.mark()
+    before, ended = descriptors(), []
+    for _ in range(8):
+        with a_thread() as tid:
+            watch.look()
+            ended.append(tid)
+    watch.look()
+
+    assert descriptors() == before
+    seen = {thread.tid for thread in watch.close()}
+    assert seen >= {os.getpid(), *ended}
+
+
+def test_switches_are_counted_of_threads_that_live_and_kept_of_those_that_ended() -> None:
+    watch = Watch(os.getpid())
+    with a_thread() as tid:
+        watch.look(search=True)
+        watch.mark()
+        watch.count()
+    watch.look()
+    watch.count()
+
+    (thread,) = (one for one in watch.close() if one.tid == tid)
+    # It began to wait before it was looked at.
+    assert thread.voluntary is not None
+    assert thread.voluntary >= 0
