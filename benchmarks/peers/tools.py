@@ -30,6 +30,7 @@ title: Two amounts of work
 question: Is the second one slower?
 workload: steps:setup
 environment: host
+binding: one-cpu
 matrix:
   parameters:
     side: [before, after]

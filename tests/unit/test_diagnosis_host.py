@@ -22,7 +22,7 @@ def on(host: HostOverTime, *, refused: int = 0) -> CellEvidence:
     """A cell of four launches of 100 ms iterations over that host."""
     launches = []
     for place, launch in enumerate(measured(100.0, axes=(("threads", "1"),)).launches):
-        workers = tuple(replace(one, disturbed=marked(one.wall_ns, host)) for one in launch.workers)
+        workers = tuple(replace(one, disturbed=marked(one, host)) for one in launch.workers)
         found = disturbance(workers, host)
         is_refused = found is not None and place < refused
         if found is not None:

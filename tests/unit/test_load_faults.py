@@ -47,7 +47,7 @@ f.yaml:8: `size` is not a known key of `matrix`. Write it under `matrix.paramete
         """\
 f.yaml:6: `needs_root` is not a known key. Remove it.
 f.yaml:7: `zeal` is not a known key of `measure`. Remove it; known here: `warmup`, `iterations`, \
-`launches`, `timeout_s`, `margin`, `operators` and `relaunch_disturbed`.""",
+`launches`, `timeout_s`, `margin`, `operators`, `relaunch_disturbed` and `alternate`.""",
     ),
     "missing keys": (
         "schema: 1\nname: a\nclaims:\n- says: x\n  faster: {binding: none}\n",

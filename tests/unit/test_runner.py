@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from build import a_host, a_host_over_time, a_run, a_scenario, a_window, a_worker
-from corebound.launch.launch import Outcome
-from corebound.model.measure import Measure
+from corebound.launch.outcome import Outcome
+from corebound.model.measure import Alternating, Measure
 from corebound.model.plan import Binding
 from corebound.model.record import Kind, Launch, Status
 from corebound.planning.assemble import Means, Planned, assemble
@@ -56,13 +57,20 @@ def a_task(
     operators: int | None = None,
     environment: str = "host",
     relaunch_disturbed: int | None = None,
+    alternate: Alternating = "never",
+    sides: Sequence[str] = (),
 ) -> Task:
     scenario = a_scenario(
         name=name,
         environment=environment,
         workload="steps:short",
-        matrix={"binding": list(bindings)},
+        matrix={
+            "binding": list(bindings),
+            **({"parameters": {"side": list(sides)}} if sides else {}),
+        },
+        **({"baseline": {"parameters": {"side": sides[0]}}} if sides else {}),
         measure={
+            "alternate": alternate,
             "launches": {"min": least, "max": most},
             **({"operators": operators} if operators else {}),
             **({} if relaunch_disturbed is None else {"relaunch_disturbed": relaunch_disturbed}),
@@ -80,6 +88,10 @@ def a_task(
     )
 
 
+def one_by_one(launch: Callable[[Job], Outcome]) -> Callable[[Sequence[Job]], tuple[Outcome, ...]]:
+    return lambda jobs: tuple(map(launch, jobs))
+
+
 def a_runner(
     kept: list[Launch],
     *tasks: Task,
@@ -94,7 +106,7 @@ def a_runner(
         tasks,
         done=tuple(kept),
         append=kept.append,
-        launch=launch,
+        launch=one_by_one(launch),
         observer=Silent(),
         clock=Clock(monotonic_s=clock, now=lambda: "2026-01-02T03:04:05Z"),
         budget_s=budget_s,
@@ -409,3 +421,42 @@ def test_a_launch_that_failed_is_not_also_refused() -> None:
     ).run()
 
     assert {launch.status for launch in kept} == {"failed"}
+
+
+def two_alike(**asked: Any) -> Task:
+    """Two cells that differ in a parameter alone, so that they may alternate."""
+    return a_task(bindings=("one-cpu",), sides=("a", "b"), alternate="auto", **asked)
+
+
+def test_cells_that_alternate_are_launched_together_and_their_records_name_one_another() -> None:
+    kept: list[Launch] = []
+
+    a_runner(kept, two_alike(least=2, most=2)).run()
+
+    assert [launch.block for launch in kept] == [0, 0, 1, 1]
+    for one, other in (kept[:2], kept[2:]):
+        assert one.alternated == (other.id,)
+        assert other.alternated == (one.id,)
+
+
+def test_launches_of_their_own_name_no_other() -> None:
+    kept: list[Launch] = []
+
+    a_runner(kept, a_task()).run()
+
+    assert {launch.alternated for launch in kept} == {()}
+
+
+def test_of_launches_that_alternated_all_are_made_again_if_one_was_disturbed() -> None:
+    kept: list[Launch] = []
+    first = iter([an_outcome(), a_disturbed_outcome()])
+
+    a_runner(
+        kept, two_alike(least=2, most=2), launch=lambda _job: next(first, None) or an_outcome()
+    ).run()
+
+    refused, again = kept[:2], kept[2:4]
+    assert [launch.status for launch in refused] == ["invalid", "invalid"]
+    assert "alternated with was disturbed" in (refused[0].reason or "")
+    assert [(launch.status, launch.block, launch.attempt) for launch in again] == [("ok", 0, 1)] * 2
+    assert again[0].alternated == (again[1].id,)

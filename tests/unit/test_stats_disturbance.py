@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from build import a_host_over_time, a_window, a_worker
+from corebound.model.record import Stint
 from corebound.model.telemetry import HostOverTime, Marked
 from corebound.stats.disturbance import causes, disturbance, is_too_much, marked
 
@@ -58,7 +59,18 @@ def test_iterations_that_overlap_a_disturbed_window_are_marked_the_first_never()
     # the window from 500 to 1000 ms holds those that end at 600 to 1000.
     host = a_host_over_time(a_window(), a_window(from_ms=500, to_ms=1000, steal_ms=250))
 
-    assert marked((900 * MS, *[100 * MS] * 10), host) == (Marked(first=6, last=10, by=("steal",)),)
+    worker = a_worker(wall_ns=(900 * MS, *[100 * MS] * 10))
+
+    assert marked(worker, host) == (Marked(first=6, last=10, by=("steal",)),)
+
+
+def test_iterations_of_a_launch_that_alternated_are_where_their_stints_were() -> None:
+    # Of 100 ms each: two from 0, two from 400 and two from 800 ms.
+    stints = tuple(Stint(iterations=2, began_us=at_ms * 1000) for at_ms in (0, 400, 800))
+    worker = replace(a_worker(wall_ns=(MS, *[100 * MS] * 6)), stints=stints)
+    host = a_host_over_time(a_window(), a_window(from_ms=500, to_ms=1000, steal_ms=250))
+
+    assert marked(worker, host) == (Marked(first=4, last=6, by=("steal",)),)
 
 
 def test_an_iteration_over_several_windows_has_the_causes_of_each() -> None:
@@ -66,7 +78,7 @@ def test_an_iteration_over_several_windows_has_the_causes_of_each() -> None:
         a_window(steal_ms=250), a_window(from_ms=500, to_ms=1000, throttled_ms=250)
     )
 
-    assert marked((MS, 800 * MS, 200 * MS), host) == (
+    assert marked(a_worker(wall_ns=(MS, 800 * MS, 200 * MS)), host) == (
         Marked(first=1, last=1, by=("steal", "throttling")),
         Marked(first=2, last=2, by=("throttling",)),
     )
@@ -92,7 +104,7 @@ def test_marks_are_those_of_looking_at_every_iteration_and_window(
         ):
             expected.add(index)
 
-    found = marked(tuple(walls), a_host_over_time(*windows))
+    found = marked(a_worker(wall_ns=tuple(walls)), a_host_over_time(*windows))
 
     assert {at for one in found for at in range(one.first, one.last + 1)} == expected
 
@@ -110,8 +122,8 @@ def a_half_stolen_host(*, windows: int = 4, bad: int = 3) -> HostOverTime:
 def test_more_than_half_of_the_iterations_is_too_much(bad: int, *, too_much: bool) -> None:
     # 200 of 10 ms over four windows of 500 ms.
     host = a_half_stolen_host(bad=bad)
-    wall_ns = (MS, *[10 * MS] * 200)
-    worker = replace(a_worker(wall_ns=wall_ns), disturbed=marked(wall_ns, host))
+    worker = a_worker(wall_ns=(MS, *[10 * MS] * 200))
+    worker = replace(worker, disturbed=marked(worker, host))
 
     found = disturbance((worker,), host)
 
@@ -124,7 +136,7 @@ def test_more_than_half_of_the_iterations_is_too_much(bad: int, *, too_much: boo
 def test_a_launch_of_less_than_a_second_is_marked_and_never_too_much() -> None:
     host = a_half_stolen_host(windows=1, bad=1)
 
-    found = disturbance((replace(a_worker(), disturbed=marked((MS,) * 30, host)),), host)
+    found = disturbance((replace(a_worker(), disturbed=marked(a_worker(), host)),), host)
 
     assert found is not None
     assert found.share == 1.0

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from build import a_cell, a_launch, a_worker
 from corebound.model.measure import WarmupIterations, WarmupSeconds
 from corebound.model.record import Launch
-from corebound.stats.summary import independent, summarise, summarise_launch
+from corebound.stats.samples import independent
+from corebound.stats.summary import summarise, summarise_launch
 
 MS = 1_000_000
 
@@ -180,7 +181,7 @@ def test_times_of_nothing_have_no_interval_and_do_no_harm() -> None:
     assert (summary.median_ns, summary.interval, summary.spread_ratio) == (0.0, None, 0.0)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     medians_ns=st.lists(st.integers(1_000, 10**9), min_size=2, max_size=10),
     factor=st.integers(2, 1000),

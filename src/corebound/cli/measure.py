@@ -31,7 +31,6 @@ from corebound.cli.progress import Progress
 from corebound.cli.projects import Config, ProjectPython
 from corebound.cli.session import Session, Wanted
 from corebound.errors import InputError
-from corebound.launch.supervise import Supervision
 from corebound.model.record import Launch
 from corebound.runner import Clock, Ending, Runner, launcher
 from corebound.store import jsonl, traces
@@ -153,7 +152,6 @@ def carry_out(
     scratch = Path(tempfile.mkdtemp(prefix="corebound-"))
     # As Ctrl-C does: the run stops between two records, and its processes end.
     signal.signal(signal.SIGTERM, _interrupt)
-    supervision = stack.enter_context(Supervision(scratch))
     progress = stack.enter_context(Progress(console, done=len(launches), budget_s=budget_s))
     try:
         ending = Runner(
@@ -162,7 +160,7 @@ def carry_out(
             done=ready.done,
             append=append,
             launch=launcher(
-                supervision,
+                stack,
                 scratch,
                 traces.folder_of(ready.file),
                 progress.tick,

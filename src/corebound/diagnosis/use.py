@@ -6,12 +6,18 @@ import statistics
 from collections import Counter
 
 from corebound.model.record import Launch, Worker
+from corebound.model.telemetry import known_sum
 
 
 def cpu_share(launch: Launch) -> float | None:
     """CPU time of a launch's processes as a share of what its CPUs could give; None if unknown."""
     host = launch.host
-    return None if host is None else host.share("ran_ns", cpus=len(host.cpus))
+    if host is None:
+        return None
+    if not launch.alternated:
+        return host.share("ran_ns", cpus=len(host.cpus))
+    ran_ns, whole_ns = known_sum(window.ran_ns for window in host.windows), _whole_ns(launch)
+    return ran_ns / (whole_ns * len(host.cpus)) if ran_ns is not None and whole_ns else None
 
 
 def gpu_share(launch: Launch) -> float | None:
@@ -43,6 +49,9 @@ def helper_share(launch: Launch) -> float | None:
 
 
 def _whole_ns(launch: Launch) -> int:
+    """How long it was timed; of launches that alternate the one's own stints."""
+    if launch.alternated:
+        return sum(sum(worker.wall_ns[1:]) for worker in launch.workers)
     return launch.host.duration_ms * 1_000_000 if launch.host else 0
 
 

@@ -6,7 +6,7 @@ import contextlib
 import math
 import os
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -45,14 +45,14 @@ class HostWatch:
     Attributes:
         cpus: What the launch was given.
         processes: Lists the launch's processes.
-        ours: Processes of corebound that run on these CPUs too: not foreign.
+        ours: Lists what else of corebound runs on these CPUs: not foreign.
         threads: Says what the launch's threads have used so far; None where unknown.
         gpus: Looks at GPUs.
     """
 
     cpus: tuple[CpuId, ...]
     processes: Callable[[], Iterable[int]]
-    ours: Collection[int]
+    ours: Callable[[], Iterable[int]]
     threads: Callable[[], Threads | None]
     gpus: GpuWatch = UNUSED
     _stat: int = field(default=-1, init=False)
@@ -125,7 +125,7 @@ class HostWatch:
         self._due_ns = now_ns + round(pause_ns)
 
     def _look(self) -> Look:
-        launch, own = used(self.processes), used(lambda: self.ours)
+        launch, own = used(self.processes), used(self.ours)
         return Look(
             at_ns=time.monotonic_ns(),
             ticks=host_text.cpu_ticks(_read(self._stat), self.cpus),

@@ -5,21 +5,21 @@ from __future__ import annotations
 import selectors
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from corebound.errors import LaunchError
 from corebound.launch import inherit, proof
+from corebound.launch.alternation import Place
 from corebound.launch.log import tail
-from corebound.launch.perf import Offer
+from corebound.launch.order import AnyOrder
+from corebound.launch.outcome import Outcome
 from corebound.launch.supervise import Supervision
 from corebound.launch.talk import Talk
 from corebound.launch.watching import Watching
 from corebound.model import wire
-from corebound.model.plan import Command, Placement
+from corebound.model.plan import Command
 from corebound.model.record import Status, Worker
-from corebound.model.serving import Served
-from corebound.model.telemetry import Counters, HostOverTime
 
 # How long a worker may take to leave after its work: atexit handlers, pools.
 LEAVE_S = 10.0
@@ -28,56 +28,22 @@ GRACE_S = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """Everything one launch needs, resolved: nothing is looked up after this.
+class Order(AnyOrder):
+    """What one launch of workers needs.
 
     Attributes:
-        placement: Slots, one a worker.
         commands: What starts each worker.
         requests: What each is asked.
-        threads_asked: What the framework's pool has to have; None: anything.
-        timeout_s: Deadline for all of it, from the start.
-        python_path: A folder that holds the package `corebound` and nothing else.
-        scratch: An empty folder, which the caller removes.
-        counting: What the hardware is to count of it.
         looks: Whether to look at it while it is timed; not to, tells what looking costs.
+        place: Its part in an alternation, of one worker; None: it goes by itself.
+        company: Supervisors of the launches it alternates with.
     """
 
-    placement: Placement
     commands: tuple[Command, ...]
     requests: tuple[wire.Request, ...]
-    threads_asked: int | None
-    timeout_s: float
-    python_path: Path
-    scratch: Path
-    counting: Offer = field(default_factory=Offer)
     looks: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What became of a launch; the fields are those of `record.Launch`.
-
-    `trace` is a file: the one that the first worker's profiler left in the
-    launch's scratch folder, or wherever it has been moved to since. `served` is
-    what a server came to, where one was launched.
-    """
-
-    status: Status
-    reason: str | None
-    mend: str | None
-    evidence: tuple[str, ...]
-    duration_ns: int
-    overhead_ns: int
-    looks: int
-    look_ns: int
-    workers: tuple[Worker, ...]
-    strays: tuple[str, ...]
-    log: str
-    trace: Path | None = None
-    served: Served | None = None
-    host: HostOverTime | None = None
-    counters: Counters | None = None
+    place: Place | None = None
+    company: tuple[int, ...] = ()
 
 
 def launch(order: Order, supervision: Supervision, tick: Callable[[], None]) -> Outcome:
@@ -110,7 +76,7 @@ class _Session:
         self._talks: list[Talk] = []
         self._watching = self._watch(())
         self._began_ns = time.monotonic_ns()
-        self._deadline_s = time.monotonic() + order.timeout_s
+        self._began_s = time.monotonic()
         self._log = order.scratch / "log"
 
     def run(self) -> Outcome:
@@ -128,6 +94,8 @@ class _Session:
             status, reason = "failed", (error.what, error.mend)
         finally:
             strays = self._clear_up()
+            if self._order.place is not None:
+                self._order.place.leave()
         ended_ns = time.monotonic_ns()
         workers = self._workers()
         evidence = self._evidence(workers) if status == "ok" else ()
@@ -166,11 +134,12 @@ class _Session:
         work = self._order.scratch / "work"
         work.mkdir()
         with self._log.open("ab") as log:
+            place = self._order.place
             for command, request in zip(self._order.commands, self._order.requests, strict=True):
                 env = inherit.environment(
                     command, python_path=self._order.python_path, scratch=self._order.scratch
                 )
-                talk = Talk(request)
+                talk = Talk(place.asked(request) if place else request)
                 self._talks.append(talk)
                 talk.started(
                     self._supervision.spawn(
@@ -186,6 +155,8 @@ class _Session:
         order = self._order
         self._watching = self._watch([talk.pid for talk in self._talks])
         self._watching.begin()
+        if order.place is not None:
+            order.place.wait_for_others(self._left_s())
         if order.placement.moment == "after-start":
             for watch, slot in zip(self._watching.watches, order.placement.slots, strict=True):
                 watch.bind(slot.cpus)
@@ -198,13 +169,20 @@ class _Session:
     def _watch(self, pids: Sequence[int]) -> Watching:
         placement, scratch = self._order.placement, self._order.scratch
         counting = self._order.counting
-        return Watching(pids, placement, self._supervision, scratch=scratch, counting=counting)
+        return Watching(
+            pids,
+            placement,
+            self._supervision,
+            scratch=scratch,
+            counting=counting,
+            company=self._order.company,
+        )
 
     def _part(self) -> None:
         """Let the workers go, and wait until they have."""
         for talk in self._talks:
             talk.part()
-        leave_by_s = min(self._deadline_s, time.monotonic() + LEAVE_S)
+        leave_by_s = time.monotonic() + min(self._left_s(), LEAVE_S)
         while any(self._supervision.exit_code(talk.pid) is None for talk in self._talks):
             if time.monotonic() > leave_by_s:
                 raise _LateError
@@ -215,7 +193,7 @@ class _Session:
     def _until(self, done: Callable[[], bool]) -> None:
         """Listen, and look from time to time, until `done` or the deadline."""
         while not done():
-            left_s = self._deadline_s - time.monotonic()
+            left_s = self._left_s()
             if left_s <= 0:
                 raise _LateError
             if not self._wait(min(left_s, self._watching.pause_s), heard=True):
@@ -225,6 +203,12 @@ class _Session:
             if any(talk.failure is not None for talk in self._talks):
                 raise _BrokenError
             self._require_alive(done)
+
+    def _left_s(self) -> float:
+        """Until the deadline; what it waited for those it alternates with is not its own."""
+        place = self._order.place
+        allowed_s = self._order.timeout_s + (place.others_s if place else 0.0)
+        return self._began_s + allowed_s - time.monotonic()
 
     def _require_alive(self, done: Callable[[], bool]) -> None:
         for talk in self._talks:

@@ -7,9 +7,17 @@ from collections.abc import Iterator, Sequence
 from corebound.model import wire
 from corebound.model.plan import Command, Placement
 from corebound.model.record import ThreadEvidence, Worker
+from corebound.model.telemetry import known_sum
 from corebound.model.topology import CpuId, cpu_list
+from corebound.units import duration
 
 Allowed = tuple[tuple[CpuId, ...], ...]
+
+# What a worker may use between its stints, as a share of what it uses within them: handing
+# over takes some 0.1 of a millisecond, and a stint one at least.
+_MOST_BETWEEN = 0.5
+# And beyond that, for what it has to say in the end.
+_HANDING_OVER_NS = 20_000_000
 
 
 def against(
@@ -34,8 +42,23 @@ def against(
             *_off_slot(placement, worker, allowed),
             *_other_threads(worker),
             *_other_environment(command, worker),
+            *_between_stints(worker),
         )
     )
+
+
+def _between_stints(worker: Worker) -> Iterator[str]:
+    """Of one that alternates: what it did while it was another's turn."""
+    ran_ns = known_sum(thread.run_ns for thread in worker.threads)
+    if not worker.stints or ran_ns is None:
+        return
+    within_ns = sum(worker.cpu_ns[1:])
+    between_ns = ran_ns - within_ns
+    if between_ns > _MOST_BETWEEN * within_ns + _HANDING_OVER_NS:
+        yield (
+            f"it used {duration(between_ns)} of CPU time between its stints,"
+            f" {duration(within_ns)} within (measure.alternate: never keeps them apart)"
+        )
 
 
 def _off_slot(placement: Placement, worker: Worker, of_command: Allowed) -> Iterator[str]:

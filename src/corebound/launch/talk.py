@@ -9,7 +9,7 @@ from dataclasses import replace
 from corebound.launch.pipes import Pipes
 from corebound.model import wire
 from corebound.model.profile import OperatorProfile
-from corebound.model.record import ThreadEvidence, Worker
+from corebound.model.record import Stint, ThreadEvidence, Worker
 from corebound.model.telemetry import Counters
 from corebound.model.topology import CpuId
 
@@ -25,6 +25,7 @@ class Talk(Pipes):
         self._left_ns: int | None = None
         self._wall_ns: list[int] = []
         self._cpu_ns: list[int] = []
+        self._stints: list[tuple[int, int]] = []
         self._phases: dict[str, int] = {}
         self._profile: wire.Profile | None = None
         self.pid = 0
@@ -114,6 +115,7 @@ class Talk(Pipes):
             known,
             wall_ns=tuple(self._wall_ns),
             cpu_ns=tuple(self._cpu_ns),
+            stints=tuple(Stint(iterations=many, began_us=at) for many, at in self._stints),
             phases=dict(self._phases),
             profile=_kept(self._profile) if self._profile else None,
         )
@@ -134,6 +136,8 @@ class Talk(Pipes):
             case wire.Samples():
                 self._wall_ns += message.wall_ns
                 self._cpu_ns += message.cpu_ns
+            case wire.Stints():
+                self._stints += zip(message.iterations, message.began_us, strict=True)
             case wire.Profile():
                 self._profile = message
             case wire.End():

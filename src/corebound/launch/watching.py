@@ -41,6 +41,7 @@ class Watching:
         scratch: Path,
         counting: Offer,
         beside: Callable[[], Iterable[int]] = tuple,
+        company: Iterable[int] = (),
     ) -> None:
         """Begin to watch.
 
@@ -52,6 +53,8 @@ class Watching:
             counting: What counters to have; without events none are attached.
             beside: Lists processes of the launch that are no worker's, such as a server's
                 own: they are counted too, and not looked at.
+            company: Supervisors of launches that it alternates with: none is foreign to
+                the others.
         """
         self.watches = [Watch(pid) for pid in pids]
         self.threads: tuple[tuple[ThreadEvidence, ...], ...] = ()
@@ -60,6 +63,7 @@ class Watching:
         self.of_workers: tuple[Counters, ...] = ()
         self._counting = counting
         self._beside = beside
+        self._company = tuple(company)
         self._supervision, self._scratch = supervision, scratch
         self._perfs: list[Perf] = []
         self._cpus = tuple(sorted(set(chain.from_iterable(s.cpus for s in placement.slots))))
@@ -79,7 +83,7 @@ class Watching:
         self._host = HostWatch(
             cpus=self._cpus,
             processes=lambda: (self._supervision.pid, *below(self._supervision.pid)),
-            ours=() if away else (os.getpid(),),
+            ours=lambda: (*(() if away else (os.getpid(),)), *chain(*map(below, self._company))),
             threads=self._threads,
             gpus=self._counting.gpus,
         )

@@ -15,6 +15,7 @@ Profiled = Annotated[StrictInt, Field(ge=1, le=1000)]
 LaunchCount = Annotated[StrictInt, Field(ge=2, le=1000)]
 Seconds = Annotated[float, Field(strict=True, gt=0, le=7 * 24 * 3600)]
 Share = Annotated[float, Field(strict=True, gt=0, lt=1)]
+Alternating = Literal["auto", "always", "never"]
 Relaunches = Annotated[StrictInt, Field(ge=0, le=100)]
 
 
@@ -77,6 +78,11 @@ class Measure(Part):
         description="launches of a cell that are refused and made again if something outside"
         " disturbed them; 0 keeps every one, marked",
     )
+    alternate: Alternating = Field(
+        "auto",
+        description="whether the launches of a block iterate by turns; auto: those of one"
+        " worker with one thread, of NumPy or no framework, placed as its baseline is",
+    )
 
 
 class Change(Part):
@@ -89,6 +95,7 @@ class Change(Part):
     margin: Share | None = None
     operators: Profiled | None = None
     relaunch_disturbed: Relaunches | None = None
+    alternate: Alternating | None = None
 
 
 # What `--profile quick` means where a scenario does not say: enough launches for

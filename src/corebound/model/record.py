@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from corebound.model.plan import Cell, Command, Placement
 from corebound.model.profile import OperatorProfile
@@ -26,6 +26,16 @@ class Stay:
     cpu: CpuId
     from_ms: int
     to_ms: int
+
+
+class Stint(NamedTuple):
+    """Iterations of a worker that alternated with others, between two hand-overs.
+
+    `began_us` is in microseconds since the launch's workers were told to go.
+    """
+
+    iterations: int
+    began_us: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +77,8 @@ class Worker:
     `node_bytes` is its own memory by node, as its iterations ended; empty where the
     kernel does not say. `disturbed` are the iterations that something outside disturbed.
     `counters` is what the hardware counted of it and what it started; None where it did
-    not, for which the launch's counters have the reason.
+    not, for which the launch's counters have the reason. `stints` hold the iterations after
+    the first, in their order; empty where the launch did not alternate with others.
     """
 
     slot: int
@@ -88,6 +99,7 @@ class Worker:
     work: dict[str, float] = field(default_factory=dict)
     disturbed: tuple[Marked, ...] = ()
     counters: Counters | None = None
+    stints: tuple[Stint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +133,7 @@ class Launch:
         host: The host while the workers were timed, and disturbance: what that did to
             the launch. None where it was not watched, or not disturbed.
         counters: What its processes were counted to do meanwhile, or None.
+        alternated: The ids of the launches that it alternated with, stint by stint.
     """
 
     id: str
@@ -149,3 +162,4 @@ class Launch:
     host: HostOverTime | None = None
     disturbance: Disturbance | None = None
     counters: Counters | None = None
+    alternated: tuple[str, ...] = ()

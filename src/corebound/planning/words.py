@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import get_args
 
-from corebound.model.plan import Backend, BindMoment, Framework, MemoryPolicy
-from corebound.model.scenario import Allocator, NamedMode, WaitPolicy
+from corebound.model.plan import Backend, BindMoment, Framework, MemoryPolicy, NamedMode
+from corebound.model.scenario import Allocator, WaitPolicy
 from corebound.planning.tree import Node, Path, printable
 
 
@@ -146,6 +146,11 @@ WORDS: dict[str, Words] = {
     "margin": _SHARE,
     "operators": _whole("a number of iterations", 1, 1000),
     "relaunch_disturbed": _whole("a number of launches", 0, 100),
+    "alternate": Words(
+        noun="whether launches alternate",
+        mend="Write auto, always or never.",
+        choices=("auto", "always", "never"),
+    ),
     "timeout_s": Words(
         noun="a number of seconds", mend="Write a number above 0, at most 604,800 (a week)."
     ),

@@ -2,36 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from corebound.launch.launch import Outcome
+from corebound.launch.outcome import Outcome
 from corebound.model.telemetry import Disturbance
 from corebound.stats.disturbance import disturbance, is_too_much, marked
 
+Judged = tuple[Outcome, Disturbance | None]
 
-def judged(outcome: Outcome, *, may_refuse: bool) -> tuple[Outcome, Disturbance | None]:
-    """Mark the iterations of a launch that were disturbed, and refuse it if they are too many.
+_MEND = "It is launched again. `corebound doctor` names what else uses this host."
+
+
+def judged(outcomes: Sequence[Outcome], *, may_refuse: bool) -> tuple[Judged, ...]:
+    """Mark the iterations that were disturbed, and refuse launches with too many of them.
+
+    Of launches that alternated all are refused if one is: they are of use together only.
 
     Args:
-        outcome: What became of it.
-        may_refuse: Whether it may be launched again.
+        outcomes: What became of one launch, or of several that alternated.
+        may_refuse: Whether they may be launched again.
 
     Returns:
-        The outcome, `invalid` if refused, and what disturbed it.
+        For each its outcome, `invalid` if refused, and what disturbed it.
     """
+    found = tuple(map(_marked, outcomes))
+    if may_refuse and any(_is_spoilt(*one) for one in found):
+        return tuple(_refused(*one) for one in found)
+    return found
+
+
+def _marked(outcome: Outcome) -> Judged:
     host = outcome.host
     if host is None:
         return outcome, None
-    workers = tuple(replace(one, disturbed=marked(one.wall_ns, host)) for one in outcome.workers)
-    found = disturbance(workers, host)
-    outcome = replace(outcome, workers=workers)
-    if found is None or outcome.status != "ok" or not may_refuse or not is_too_much(found, host):
+    workers = tuple(replace(one, disturbed=marked(one, host)) for one in outcome.workers)
+    return replace(outcome, workers=workers), disturbance(workers, host)
+
+
+def _is_spoilt(outcome: Outcome, found: Disturbance | None) -> bool:
+    return outcome.status == "ok" and is_too_much(found, outcome.host)
+
+
+def _refused(outcome: Outcome, found: Disturbance | None) -> Judged:
+    if outcome.status != "ok":
         return outcome, found
-    refused = replace(
-        outcome,
-        status="invalid",
-        reason="it was disturbed from outside: " + "; ".join(found.evidence) + ".",
-        mend="It is launched again. `corebound doctor` names what else uses this host.",
-        evidence=found.evidence,
-    )
+    if _is_spoilt(outcome, found) and found is not None:
+        reason = f"it was disturbed from outside: {'; '.join(found.evidence)}."
+    else:
+        reason = "a launch that it alternated with was disturbed from outside."
+    found = found or Disturbance(share=0.0, by=(), evidence=())
+    refused = replace(outcome, status="invalid", reason=reason, mend=_MEND, evidence=found.evidence)
     return refused, replace(found, refused=True)

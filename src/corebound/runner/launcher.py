@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
-from dataclasses import replace
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import corebound
 from corebound.launch import gpu_use, perf
-from corebound.launch.launch import Order, Outcome, launch
+from corebound.launch.alternation import Alternation, Place
+from corebound.launch.launch import Order, launch
+from corebound.launch.outcome import Outcome
+from corebound.launch.perf import Offer
 from corebound.launch.supervise import Supervision
 from corebound.model import wire
 from corebound.model.plan import Placement
@@ -18,50 +24,123 @@ from corebound.runner.serving import serving_order
 from corebound.serving.session import serve
 from corebound.store import traces
 
+_LIBRARY = "library"
+# How often progress is shown while launches alternate.
+_TICK_S = 0.1
 
-def launcher(
-    supervision: Supervision,
-    scratch: Path,
-    kept: Path,
-    tick: Callable[[], None],
-    *,
-    gpus: int,
-) -> Callable[[Job], Outcome]:
-    """What launches a planned cell for real.
 
-    Args:
-        supervision: Starts the workers.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launcher:
+    """Launches planned cells for real.
+
+    Attributes:
         scratch: A folder for all that launches leave; each leaves nothing.
         kept: The folder that the run's traces are kept in.
         tick: Called as time passes within a launch.
         gpus: How many GPUs the host has.
+        on_cpus, on_gpus: What is counted of launches on CPUs alone, and on GPUs too.
+        supervisions: One for each launch that goes on at once; more are started as needed.
+        stack: Ends them.
     """
-    python_path = _python_path(scratch)
-    on_cpus = perf.offer()
-    on_gpus = replace(on_cpus, gpus=gpu_use.opened(gpus=gpus))
-    folder = scratch / "launch"
 
-    def launch_one(job: Job) -> Outcome:
-        planned = job.planned
+    scratch: Path
+    kept: Path
+    tick: Callable[[], None]
+    gpus: int
+    on_cpus: Offer
+    on_gpus: Offer
+    supervisions: list[Supervision]
+    stack: ExitStack
+
+    def __call__(self, jobs: Sequence[Job]) -> tuple[Outcome, ...]:
+        """Launch a cell, or several whose workers alternate.
+
+        Raises:
+            LaunchError: a supervisor is gone.
+        """
+        if len(jobs) == 1:
+            return (self._launch(jobs[0], 0, self.tick, None),)
+        while len(self.supervisions) < len(jobs):
+            # From this thread, for a supervisor ends with the thread that started it.
+            folder = self.scratch / f"supervisor-{len(self.supervisions)}"
+            folder.mkdir()
+            self.supervisions.append(self.stack.enter_context(Supervision(folder)))
+        stopped = threading.Event()
+
+        def tick() -> None:
+            if stopped.is_set():
+                raise KeyboardInterrupt
+
+        with Alternation(len(jobs)) as alternation, ThreadPoolExecutor(len(jobs)) as pool:
+            made = [
+                pool.submit(
+                    self._launch, job, number, tick, Place(alternation=alternation, number=number)
+                )
+                for number, job in enumerate(jobs)
+            ]
+            try:
+                while wait(made, timeout=_TICK_S).not_done:
+                    self.tick()
+            except BaseException:
+                stopped.set()  # each clears up what it started, then this goes on
+                raise
+            return tuple(one.result() for one in made)
+
+    def _launch(
+        self, job: Job, number: int, tick: Callable[[], None], place: Place | None
+    ) -> Outcome:
+        planned, folder = job.planned, self.scratch / f"launch-{number}"
+        supervision = self.supervisions[number]
         if planned.placement is None:
             raise ValueError("an unfit cell is skipped, never launched")
-        counting = on_gpus if planned.cell.gpus or not gpus else on_cpus
+        counting = self.on_gpus if planned.cell.gpus or not self.gpus else self.on_cpus
         folder.mkdir()
         try:
             if planned.traffic is not None:
-                served = serving_order(planned, python_path, folder)
+                served = serving_order(planned, self._python_path, folder)
                 return serve(replace(served, counting=counting), supervision, tick)
-            order = _order(job, planned.placement, python_path, folder)
+            order = _order(job, planned.placement, self._python_path, folder)
             if job.kind == "measure":
-                order = replace(order, counting=counting)
+                company = tuple(one.pid for one in self.supervisions if one is not supervision)
+                order = replace(order, counting=counting, place=place, company=company)
             outcome = launch(order, supervision, tick)
             if outcome.trace is None:
                 return outcome
-            return replace(outcome, trace=traces.keep(outcome.trace, kept, job.id))
+            return replace(outcome, trace=traces.keep(outcome.trace, self.kept, job.id))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    return launch_one
+    @property
+    def _python_path(self) -> Path:
+        return self.scratch / _LIBRARY
+
+
+def launcher(
+    stack: ExitStack, scratch: Path, kept: Path, tick: Callable[[], None], *, gpus: int
+) -> Launcher:
+    """What launches planned cells for real.
+
+    Args:
+        stack: Ends what is started here.
+        scratch: A folder for all that launches leave, which the supervisor removes in the
+            end, even if this process is killed.
+        kept: The folder that the run's traces are kept in.
+        tick: Called as time passes within a launch.
+        gpus: How many GPUs the host has.
+    """
+    supervision = stack.enter_context(Supervision(scratch))
+    _lay_out(scratch)
+    on_cpus = perf.offer()
+    return Launcher(
+        scratch=scratch,
+        kept=kept,
+        tick=tick,
+        gpus=gpus,
+        on_cpus=on_cpus,
+        on_gpus=replace(on_cpus, gpus=gpu_use.opened(gpus=gpus)),
+        supervisions=[supervision],
+        stack=stack,
+    )
 
 
 def _order(job: Job, placement: Placement, python_path: Path, scratch: Path) -> Order:
@@ -85,13 +164,12 @@ def requests(job: Job) -> tuple[wire.Request, ...]:
     return tuple(replace(request, operators=operators) for request in job.planned.requests)
 
 
-def _python_path(scratch: Path) -> Path:
+def _lay_out(scratch: Path) -> None:
     """A folder with the package and nothing else, for PYTHONPATH.
 
     Where corebound is installed, its neighbours (another NumPy, say) must not
     reach the worker's environment.
     """
-    folder = scratch / "library"
+    folder = scratch / _LIBRARY
     folder.mkdir()
     (folder / "corebound").symlink_to(Path(corebound.__file__).parent)
-    return folder

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from corebound.model.plan import Cell
 from corebound.model.record import Kind, Launch
-from corebound.planning.expand import baseline_of
+from corebound.planning.alternate import companies
+from corebound.planning.expand import baselines_of
 from corebound.runner.job import Job, Task
 from corebound.stats.disturbance import is_refused
 from corebound.stats.stopping import unfinished
@@ -18,16 +21,17 @@ class Ledger:
     def __init__(self, task: Task) -> None:
         self.scenario = task.scenario
         self.by_key = {planned.cell.key: planned for planned in task.planned}
+        self._places = {key: place for place, key in enumerate(self.by_key)}
         self._done: dict[str, dict[int, Launch]] = {key: {} for key in self.by_key}
         self._refused: dict[str, list[int]] = {key: [] for key in self.by_key}
         self._profiled: set[str] = set()
         self._summaries: dict[str, LaunchSummary] = {}
         cells = tuple(planned.cell for planned in task.planned)
+        baselines = baselines_of(cells, cells, task.scenario)
         self._baselines = {
             cell.key: baseline.key
-            for cell in cells
-            if (baseline := baseline_of(cell, cells, task.scenario)) is not None
-            and baseline.key != cell.key
+            for cell, baseline in zip(cells, baselines, strict=True)
+            if baseline is not None and baseline.key != cell.key
         }
 
     def enter(self, launch: Launch) -> None:
@@ -73,7 +77,7 @@ class Ledger:
 
     def _aside(self, key: str, word: str, kind: Kind) -> Job:
         """A launch that is of no block."""
-        place = list(self.by_key).index(key)
+        place = self._places[key]
         return Job(
             id=f"{self.scenario.name}-{word}-{place}",
             kind=kind,
@@ -96,6 +100,12 @@ class Ledger:
             {key: base for key, base in self._baselines.items() if key in fit and base in fit},
             measure.launches,
         )
+
+    def companies(self, jobs: Sequence[Job]) -> tuple[tuple[Job, ...], ...]:
+        """Jobs of one block, in its order: those that alternate together, the others singly."""
+        by_key = {job.planned.cell.key: job for job in jobs}
+        found = companies([job.planned for job in jobs], self._baselines)
+        return tuple(tuple(by_key[one.cell.key] for one in company) for company in found)
 
     def certain(self, *, after: int) -> int:
         """How many launches are sure to be wanted, in this block and the ones after it."""

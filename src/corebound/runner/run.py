@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
-from corebound.launch.launch import Outcome
+from corebound.launch.outcome import Outcome
 from corebound.model.plan import Unfit
 from corebound.model.record import Launch
 from corebound.model.run import Run
+from corebound.model.telemetry import Disturbance
 from corebound.planning.schedule import order as shuffled
 from corebound.runner.disturbed import judged
 from corebound.runner.job import Job, Task
@@ -58,7 +59,7 @@ class Runner:
         *,
         done: Sequence[Launch],
         append: Callable[[Launch], None],
-        launch: Callable[[Job], Outcome],
+        launch: Callable[[Sequence[Job]], Sequence[Outcome]],
         observer: Observer,
         clock: Clock,
         budget_s: float | None,
@@ -71,7 +72,7 @@ class Runner:
             tasks: What to measure.
             done: Launches of this run that are on the disk.
             append: Puts a launch on the disk.
-            launch: Launches one cell, as `launcher` does.
+            launch: Launches a cell, or several that alternate, as `launcher` does.
             observer: Hears what happens.
             clock: The time.
             budget_s: Start no launch after so many seconds; None: no limit.
@@ -85,7 +86,7 @@ class Runner:
             for ledger in self._ledgers:
                 ledger.enter(launch_)
         self._append = append
-        self._launch_one = launch
+        self._launch_all = launch
         self._observer = observer
         self._clock = clock
         self._until_s = None if budget_s is None else clock.monotonic_s() + budget_s
@@ -120,11 +121,15 @@ class Runner:
         jobs = list(self._jobs(ledger, keys, block))
         while jobs:
             again = []
-            for job in jobs:
+            for company in ledger.companies(jobs):
                 if self._is_late():
                     return False
-                if is_refused(self._launch(ledger, job, left=self._certain())):
-                    again.append(_next_attempt(job))
+                made = self._launch(ledger, company, left=self._certain())
+                again += [
+                    _next_attempt(job)
+                    for job, launch in zip(company, made, strict=True)
+                    if is_refused(launch)
+                ]
             jobs = again
         return True
 
@@ -142,7 +147,7 @@ class Runner:
             elif self._is_late():
                 return "out of time"
             else:
-                self._launch(ledger, job, left=len(jobs) - done)
+                self._launch(ledger, (job,), left=len(jobs) - done)
         return "complete"
 
     def _is_late(self) -> bool:
@@ -193,44 +198,71 @@ class Runner:
             ),
         )
 
-    def _launch(self, ledger: Ledger, job: Job, *, left: int) -> Launch:
-        self._observer.started(job, left=left)
+    def _launch(self, ledger: Ledger, jobs: Sequence[Job], *, left: int) -> tuple[Launch, ...]:
+        """Launch a cell, or those that alternate; all of them are recorded then."""
+        for job in jobs:
+            self._observer.started(job, left=left)
         started_at = self._clock.now()
         began_s = self._clock.monotonic_s()
-        outcome = self._launch_one(job)
+        outcomes = self._launch_all(jobs)
         spent_ns = round((self._clock.monotonic_s() - began_s) * 1e9)
-        may_refuse = job.kind == "measure" and ledger.may_refuse(job.planned.cell.key)
-        outcome, disturbance = judged(outcome, may_refuse=may_refuse)
-        return self._keep(
-            ledger,
-            Launch(
-                id=job.id,
-                kind=job.kind,
-                run=self._run.id,
-                block=job.block,
-                position=job.position,
-                cell=job.planned.cell,
-                status=outcome.status,
-                reason=outcome.reason,
-                mend=outcome.mend,
-                evidence=outcome.evidence,
-                placement=job.planned.placement,
-                commands=job.planned.commands,
-                started_at=started_at,
-                duration_ns=spent_ns,
-                overhead_ns=outcome.overhead_ns + spent_ns - outcome.duration_ns,
-                looks=outcome.looks,
-                look_ns=outcome.look_ns,
-                workers=outcome.workers,
-                strays=outcome.strays,
-                log=outcome.log,
-                trace=outcome.trace.name if outcome.trace else None,
-                served=outcome.served,
-                attempt=job.attempt,
-                host=outcome.host,
-                disturbance=disturbance,
-                counters=outcome.counters,
-            ),
+        may_refuse = all(
+            job.kind == "measure" and ledger.may_refuse(job.planned.cell.key) for job in jobs
+        )
+        found = judged(outcomes, may_refuse=may_refuse)
+        return tuple(
+            self._keep(
+                ledger,
+                self._record(
+                    job,
+                    outcome,
+                    started_at=started_at,
+                    spent_ns=spent_ns,
+                    disturbance=disturbance,
+                    alternated=tuple(other.id for other in jobs if other is not job),
+                ),
+            )
+            for job, (outcome, disturbance) in zip(jobs, found, strict=True)
+        )
+
+    def _record(
+        self,
+        job: Job,
+        outcome: Outcome,
+        *,
+        started_at: str,
+        spent_ns: int,
+        disturbance: Disturbance | None,
+        alternated: tuple[str, ...],
+    ) -> Launch:
+        return Launch(
+            id=job.id,
+            kind=job.kind,
+            run=self._run.id,
+            block=job.block,
+            position=job.position,
+            cell=job.planned.cell,
+            status=outcome.status,
+            reason=outcome.reason,
+            mend=outcome.mend,
+            evidence=outcome.evidence,
+            placement=job.planned.placement,
+            commands=job.planned.commands,
+            started_at=started_at,
+            duration_ns=spent_ns,
+            overhead_ns=outcome.overhead_ns + spent_ns - outcome.duration_ns,
+            looks=outcome.looks,
+            look_ns=outcome.look_ns,
+            workers=outcome.workers,
+            strays=outcome.strays,
+            log=outcome.log,
+            trace=outcome.trace.name if outcome.trace else None,
+            served=outcome.served,
+            attempt=job.attempt,
+            host=outcome.host,
+            disturbance=disturbance,
+            counters=outcome.counters,
+            alternated=alternated,
         )
 
     def _keep(self, ledger: Ledger, record: Launch) -> Launch:

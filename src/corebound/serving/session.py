@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable, Collection, Sequence
 
 from corebound.errors import CoreboundError
-from corebound.launch.launch import GRACE_S, Outcome
+from corebound.launch.launch import GRACE_S
 from corebound.launch.log import tail
+from corebound.launch.outcome import Outcome
 from corebound.launch.supervise import Supervision
 from corebound.launch.supervisor import processes_below
 from corebound.launch.watching import Watching

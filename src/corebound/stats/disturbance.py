@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from itertools import islice
 
-from corebound.model.record import Launch, Worker
+from corebound.model.record import Launch, Stint, Worker
 from corebound.model.telemetry import Cause, Disturbance, HostOverTime, HostWindow, Marked
 from corebound.units import percent
 
@@ -72,24 +72,23 @@ def _competing_ns(window: HostWindow) -> int:
     return foreign_ns if waited_ns >= _LEAST_WAITED * foreign_ns else 0
 
 
-def marked(wall_ns: Sequence[int], host: HostOverTime) -> tuple[Marked, ...]:
+def marked(worker: Worker, host: HostOverTime) -> tuple[Marked, ...]:
     """The iterations of one worker that overlapped a disturbed window, as ranges.
 
-    When an iteration began is not recorded: they follow one another from the moment the
-    workers are told to go, with well under a microsecond between them. The first ran before.
+    When an iteration began is not recorded: within a stint, or from the moment the workers
+    are told to go, they follow one another with well under a microsecond between them. The
+    first ran before.
 
     Args:
-        wall_ns: Every iteration of the worker.
+        worker: With every iteration.
         host: What was seen of the host.
     """
     bad = [(window, lost) for window in host.windows if (lost := causes(window, len(host.cpus)))]
     if not bad:
         return ()
-    ends_ms = [end / 1e6 for end in accumulate(wall_ns[1:])]
     found: list[Marked] = []
     place = 0
-    for index, end_ms in enumerate(ends_ms, start=1):
-        begin_ms = ends_ms[index - 2] if index > 1 else 0.0
+    for index, (begin_ms, end_ms) in enumerate(_spans_ms(worker), start=1):
         while place < len(bad) and bad[place][0].to_ms <= begin_ms:
             place += 1
         by = _overlapping(bad[place:], end_ms)
@@ -100,6 +99,17 @@ def marked(wall_ns: Sequence[int], host: HostOverTime) -> tuple[Marked, ...]:
         else:
             found.append(Marked(first=index, last=index, by=by))
     return tuple(found)
+
+
+def _spans_ms(worker: Worker) -> Iterator[tuple[float, float]]:
+    """When each iteration but the first began and ended, in ms since workers were told to go."""
+    walls_ns = iter(worker.wall_ns[1:])
+    stints = worker.stints or (Stint(iterations=len(worker.wall_ns), began_us=0),)
+    for stint in stints:
+        at_ms = stint.began_us / 1e3
+        for wall_ns in islice(walls_ns, stint.iterations):
+            yield at_ms, at_ms + wall_ns / 1e6
+            at_ms += wall_ns / 1e6
 
 
 def _overlapping(

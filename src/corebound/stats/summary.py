@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,13 +17,12 @@ from corebound.model.record import Launch, Status, Worker
 from corebound.model.serving import Served
 from corebound.stats.interval import Interval, geometric_mean, geometric_mean_interval
 from corebound.stats.latency import percentiles
+from corebound.stats.samples import LEAST_FOR_P99, independent, p99_ns
 from corebound.stats.serving import figure_ns
 from corebound.stats.steady_state import SteadyState, steady_state, unsettled_start, worst
 
 Warmup = Literal["auto"] | WarmupIterations | WarmupSeconds
 
-# One iteration in a hundred takes longer than p99: with fewer, none may.
-_LEAST_FOR_P99 = 100
 # With fewer a launch's own p99 is biased, and many launches only make sure of the bias.
 # Found by simulation: `python -m benchmarks.simulation percentiles`.
 _LEAST_FOR_P99_INTERVAL = 500
@@ -42,6 +41,9 @@ class LaunchSummary:
         cpu_median_ns: Median CPU time of an iteration, or None where unknown.
         used: Iterations that entered, over all workers.
         independent: As how many they count, where each goes with the one before.
+        stints_ns: Of each stint that entered, its number and the median of its iterations;
+            empty where the launch did not alternate.
+        alternated: The ids of the launches that it alternated with.
         steady: How the launch behaved; of several workers, the worst.
         settled: Whether all the iterations that entered are steady ones.
     """
@@ -55,6 +57,8 @@ class LaunchSummary:
     steady: SteadyState
     settled: bool = True
     independent: float = 0.0
+    stints_ns: tuple[tuple[int, float], ...] = ()
+    alternated: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +138,8 @@ def summarise_launch(launch: Launch, warmup: Warmup) -> LaunchSummary:
         steady=worst(part.steady for part in kept),
         settled=all(part.settled for part in kept),
         independent=sum(independent(part.wall_ns) for part in kept),
+        stints_ns=tuple(stint for part in kept for stint in part.stints_ns),
+        alternated=launch.alternated,
     )
 
 
@@ -147,35 +153,13 @@ def _summarise_served(launch: Launch, served: Served) -> LaunchSummary:
         launch=launch.id,
         block=launch.block,
         median_ns=figure_ns(served),
-        p99_ns=float(tail.p99_ns) if tail and tail.count >= _LEAST_FOR_P99 else None,
+        p99_ns=float(tail.p99_ns) if tail and tail.count >= LEAST_FOR_P99 else None,
         cpu_median_ns=served.cpu_ns / answered.ok,
         used=answered.ok,
         steady=found,
         settled=found.kind in {"steady", "warm-up then steady"},
         independent=float(answered.ok),
     )
-
-
-def independent(samples: Sequence[float]) -> float:
-    """As how many independent numbers a series counts, going by each and the one before.
-
-    Args:
-        samples: n numbers in time order and any unit, which only their ranks enter of, so
-            that a few that are far out do not decide.
-
-    Returns:
-        n (1 - r) / (1 + r) where the correlation r is above 0, else n.
-
-    Source: Bayley & Hammersley (1946), for a series of which each goes with the last alone.
-
-    >>> independent([1, 5, 2, 4, 3])
-    5.0
-    """
-    n = len(samples)
-    ranks = np.argsort(np.argsort(samples, kind="stable"), kind="stable") - (n - 1) / 2
-    square = float(ranks @ ranks)
-    r = max(float(ranks[1:] @ ranks[:-1]) / square, 0.0) if square else 0.0
-    return n * (1 - r) / (1 + r)
 
 
 def summarise(cell: Cell, launches: Iterable[Launch], warmup: Warmup) -> CellSummary:
@@ -236,6 +220,7 @@ class _Kept:
 
     wall_ns: Sequence[int]
     cpu_ns: Sequence[int]
+    stints_ns: tuple[tuple[int, float], ...]
     steady: SteadyState
     settled: bool
 
@@ -255,9 +240,19 @@ def _kept(worker: Worker, warmup: Warmup) -> _Kept:
     return _Kept(
         wall_ns=wall_ns[start:],
         cpu_ns=worker.cpu_ns[start:] if len(worker.cpu_ns) == len(wall_ns) else (),
+        stints_ns=tuple(_stints_ns(worker, start)),
         steady=found,
         settled=settled,
     )
+
+
+def _stints_ns(worker: Worker, start: int) -> Iterator[tuple[int, float]]:
+    """Number and median of each stint that begins at this iteration or later."""
+    begin = 1  # the first iteration is of none
+    for number, stint in enumerate(worker.stints):
+        if begin >= start:
+            yield number, float(np.median(worker.wall_ns[begin : begin + stint.iterations]))
+        begin += stint.iterations
 
 
 def _started_within(wall_ns: Sequence[int], limit_ns: int) -> int:
@@ -268,19 +263,6 @@ def _started_within(wall_ns: Sequence[int], limit_ns: int) -> int:
             return index
         started_ns += sample
     return len(wall_ns)
-
-
-def p99_ns(wall_ns: Sequence[float]) -> float | None:
-    """The 99th percentile, by the rule whose mean over launches is the least biased.
-
-    Of a hundred samples it lies halfway between the two longest.
-
-    Source: Hazen (1914), the fifth of Hyndman & Fan, "Sample quantiles in statistical
-    packages" (1996); chosen by simulation, see docs/statistics.md.
-    """
-    if len(wall_ns) < _LEAST_FOR_P99:
-        return None
-    return float(np.quantile(wall_ns, 0.99, method="hazen"))
 
 
 def _median(values: Iterable[float | None]) -> float | None:

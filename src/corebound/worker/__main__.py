@@ -16,13 +16,14 @@ import sys
 import tempfile
 import time
 import traceback
-from array import array
+from functools import partial
 from importlib.machinery import PathFinder
 from types import ModuleType
 from typing import BinaryIO
 
 from corebound.model import wire
 from corebound.worker.loop import measure
+from corebound.worker.stints import SocketBaton, Timed, iterate
 from corebound.worker.workload import Workload, WorkloadError, find, make
 
 ADAPTERS = {
@@ -73,15 +74,6 @@ def steering_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name.startswith(wire.STEERING)}
 
 
-def _iterate(workload: Workload, iterations: int) -> tuple[array[int], array[int]]:
-    return measure(
-        workload.step,
-        iterations=iterations,
-        wall_ns=time.perf_counter_ns,
-        cpu_ns=workload.cpu_ns,
-    )
-
-
 def _first(workload: Workload) -> tuple[int, int]:
     """Time the first iteration, then check what it made, before any other timing counts."""
     kept: list[object] = []
@@ -108,11 +100,29 @@ def _ready(adapter: ModuleType, workload: Workload, environment: dict[str, str])
     )
 
 
-def _send_samples(reply: Reply, walls: array[int], cpus: array[int]) -> None:
+def _timed(workload: Workload, request: wire.Request) -> Timed:
+    timing = partial(
+        iterate,
+        workload.step,
+        iterations=request.iterations - 1,
+        wall_ns=time.perf_counter_ns,
+        cpu_ns=workload.cpu_ns,
+    )
+    if request.baton is None:
+        return timing()
+    with SocketBaton(request.baton, request.place) as baton:
+        return timing(baton=baton)
+
+
+def _send(reply: Reply, timed: Timed) -> None:
+    walls, cpus, lengths, began_us = timed.walls, timed.cpus, timed.lengths, timed.began_us
     for start in range(0, len(walls), wire.SAMPLES_A_MESSAGE):
-        stop = start + wire.SAMPLES_A_MESSAGE
-        wall_ns, cpu_ns = walls[start:stop].tolist(), cpus[start:stop].tolist()
-        reply.send(wire.Samples(wall_ns=wall_ns, cpu_ns=cpu_ns))
+        part = slice(start, start + wire.SAMPLES_A_MESSAGE)
+        reply.send(wire.Samples(wall_ns=walls[part].tolist(), cpu_ns=cpus[part].tolist()))
+    for start in range(0, len(lengths), wire.SAMPLES_A_MESSAGE):
+        part = slice(start, start + wire.SAMPLES_A_MESSAGE)
+        stints = wire.Stints(iterations=lengths[part].tolist(), began_us=began_us[part].tolist())
+        reply.send(stints)
 
 
 def _profile(adapter: ModuleType, workload: Workload, iterations: int) -> wire.Profile:
@@ -175,9 +185,9 @@ def work(request: wire.Request, orders: BinaryIO, reply: Reply) -> None:
         reply.during = "profile"
         reply.send(_profile(adapter, workload, request.operators))
     else:
-        walls, cpus = _iterate(workload, request.iterations - 1)
+        made = _timed(workload, request)
         reply.send(wire.Samples(wall_ns=[wall_ns], cpu_ns=[cpu_ns]))
-        _send_samples(reply, walls, cpus)
+        _send(reply, made)
     reply.during = "teardown"
     allowed = workload.allowed()
     workload.teardown()
@@ -203,8 +213,10 @@ def main() -> int:
     reply = Reply(os.fdopen(_pipe(wire.REPLY_FD, os.O_WRONLY), "wb"))
     try:
         work(wire.decode_request(orders.readline()), orders, reply)
-    # The worker's edge: whatever a workload raises becomes a record.
-    except BaseException as error:  # noqa: BLE001  # the edge: what a workload raises, exits included, is to be told
+    # The worker's edge: whatever a workload raises becomes a record. Of every class, for a
+    # workload that calls sys.exit() or is interrupted has ended its launch as surely as one
+    # that raises, and the runner can only tell what it is told here.
+    except BaseException as error:  # noqa: BLE001
         mend = error.mend if isinstance(error, WorkloadError) else None
         what = str(error) or type(error).__name__
         if not isinstance(error, WorkloadError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Callable
 
@@ -12,6 +13,7 @@ def measure(
     iterations: int,
     wall_ns: Callable[[], int],
     cpu_ns: Callable[[], int],
+    least_ns: int | None = None,
 ) -> tuple[array[int], array[int]]:
     """Time each call alone; keep every sample, for warm-up is judged later.
 
@@ -24,11 +26,13 @@ def measure(
         iterations: How often.
         wall_ns: A monotonic clock in nanoseconds.
         cpu_ns: CPU time used so far, in nanoseconds.
+        least_ns: Stop once the calls took so long together; None: only after all.
 
     Returns:
         Wall time and CPU time of each call, in nanoseconds, one for one.
     """
     walls, cpus = array("q"), array("q")
+    left_ns = math.inf if least_ns is None else least_ns
     cpu_before_ns = cpu_ns()
     for _ in range(iterations):
         began_ns = wall_ns()
@@ -38,4 +42,7 @@ def measure(
         walls.append(ended_ns - began_ns)
         cpus.append(cpu_after_ns - cpu_before_ns)
         cpu_before_ns = cpu_after_ns
+        left_ns -= ended_ns - began_ns
+        if left_ns <= 0:
+            break
     return walls, cpus

@@ -112,6 +112,9 @@ def _order(launches: Sequence[Launch], study: Study) -> Check:
     }
     cells = {launch.cell.key for launch in launches}
     seed = f"seed {study.run.seed}"
+    alternated = sum(bool(launch.alternated) for launch in launches)
+    if alternated:
+        seed += f"; {count(alternated, 'launch', 'launches')} alternated, iteration by iteration"
     if len(blocks) < 2 or len(cells) < 2:
         return Check(passed=None, says=says, evidence=f"one block or one cell has no order; {seed}")
     return Check(

@@ -170,8 +170,10 @@ def main() -> int:
         else:
             with asyncio.Runner(loop_factory=new_loop) as runner:
                 runner.run(generate(order, talk))
-    # The generator's edge: whatever befell it becomes a record.
-    except BaseException as error:  # noqa: BLE001  # a process of its own has an edge of its own, as the worker has
+    # The generator's edge: whatever befell it becomes a record. A process of its own has an
+    # edge of its own, as the worker has, and here too of every class: an exit or an interrupt
+    # ends the launch, and the runner can only tell what it is told here.
+    except BaseException as error:  # noqa: BLE001
         if isinstance(error, CoreboundError):
             what, mend = f"{error.where}: {error.what}", error.mend
         else:

@@ -1,0 +1,149 @@
+"""Launches that alternate: their workers iterate by turns, stint by stint.
+
+What a host does to a program, such as a busy neighbour on the same core or a lower clock,
+comes and goes within milliseconds. Launches one after the other are hit by different
+stretches of it; those that alternate, by the same one, and it cancels in their ratio.
+
+Source: duet benchmarking, Bulej et al., "Duet Benchmarking: Improving Measurement Accuracy
+in the Cloud" (2020), which runs both at once, on CPUs of their own; here they have the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import socket
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass, replace
+from typing import Self
+
+from corebound.model import wire
+
+# So often it is looked whether a worker that has not called yet has ended instead.
+_PATIENCE_S = 0.1
+
+
+class Alternation:
+    """Hands out stints to the workers of several launches, one at a time, in turn.
+
+    Each launch has a place and is made in a thread of its own; this has one more. A launch
+    that ends, however it does, is out of it, and the others go on.
+    """
+
+    def __init__(self, places: int) -> None:
+        """Begin to listen for so many workers."""
+        self.name = f"corebound-{secrets.token_hex(16)}"
+        self._places = range(places)
+        # An abstract name: no file, no limit by the scratch folder's path.
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener.bind(f"\0{self.name}")
+        self._listener.listen(places)
+        self._listener.settimeout(_PATIENCE_S)
+        self._changed = threading.Condition()
+        self._ready: set[int] = set()
+        self._left: set[int] = set()
+        self._held_s = dict.fromkeys(self._places, 0.0)
+        # Whose stint it is, and since when.
+        self._holder: tuple[int, float] | None = None
+        self._thread = threading.Thread(target=self._hand_out, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        for place in self._places:
+            self.leave(place)
+        self._thread.join()
+        self._listener.close()
+
+    def wait_for_others(self, place: int, timeout_s: float) -> None:
+        """Wait until every other launch is ready too, or has ended, or time is up."""
+        with self._changed:
+            self._ready.add(place)
+            self._changed.notify_all()
+            self._changed.wait_for(
+                lambda: self._ready | self._left >= set(self._places), timeout=timeout_s
+            )
+
+    def leave(self, place: int) -> None:
+        """A launch is over; nobody waits for it any more."""
+        with self._changed:
+            self._left.add(place)
+            self._changed.notify_all()
+
+    def others_s(self, place: int) -> float:
+        """How long the stints of all others took so far, in seconds."""
+        with self._changed:
+            held_s = sum(held for other, held in self._held_s.items() if other != place)
+            if self._holder is not None and self._holder[0] != place:
+                held_s += time.monotonic() - self._holder[1]
+            return held_s
+
+    def _hand_out(self) -> None:
+        callers = self._callers()
+        try:
+            waiting = deque(sorted(callers))
+            # Who is left alone is told nothing more, and goes on without a break.
+            while len(waiting) > 1:
+                place = waiting.popleft()
+                began_s = time.monotonic()
+                self._holder = (place, began_s)
+                goes_on = _stint(callers[place])
+                with self._changed:
+                    self._holder = None
+                    self._held_s[place] += time.monotonic() - began_s
+                if goes_on:
+                    waiting.append(place)
+        finally:
+            for caller in callers.values():
+                caller.close()
+
+    def _callers(self) -> dict[int, socket.socket]:
+        """The connection of every worker that came to where it alternates."""
+        callers: dict[int, socket.socket] = {}
+        while set(self._places) - callers.keys() - self._left:
+            with contextlib.suppress(TimeoutError):
+                caller, _ = self._listener.accept()
+                place = caller.recv(1)
+                if place and place[0] in self._places:
+                    callers[place[0]] = caller
+                else:
+                    caller.close()
+        return callers
+
+
+def _stint(caller: socket.socket) -> bool:
+    """Let a worker have its stint, and wait until it is over; False if it was its last."""
+    try:
+        caller.send(wire.YOURS)
+        return caller.recv(1) == wire.DONE
+    except OSError:
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """One launch's part in an alternation."""
+
+    alternation: Alternation
+    number: int
+
+    def asked(self, request: wire.Request) -> wire.Request:
+        """What its worker is asked, to alternate."""
+        return replace(request, baton=self.alternation.name, place=self.number)
+
+    def wait_for_others(self, timeout_s: float) -> None:
+        """Wait until every other launch is ready too, or has ended, or time is up."""
+        self.alternation.wait_for_others(self.number, timeout_s)
+
+    def leave(self) -> None:
+        """The launch is over."""
+        self.alternation.leave(self.number)
+
+    @property
+    def others_s(self) -> float:
+        """How long it waited for the others' stints, in seconds."""
+        return self.alternation.others_s(self.number)
