@@ -17,7 +17,8 @@ from scipy import optimize, signal, special, stats
 from benchmarks.simulation.histories import rate
 from benchmarks.simulation.verdicts import CELL, STEADY, TYPICAL_NS
 from corebound.stats.interval import geometric_mean_interval
-from corebound.stats.summary import LaunchSummary, gather, independent, p99_ns
+from corebound.stats.samples import independent, p99_ns
+from corebound.stats.summary import LaunchSummary, gather
 
 LAUNCHES = (6, 10, 20, 30)
 SHARE = 0.99

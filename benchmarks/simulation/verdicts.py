@@ -53,6 +53,12 @@ def _heavy_launches(rng: np.random.Generator, trials: int, blocks: int) -> Array
     return _independent(rng, trials, blocks) + 0.01 * rng.standard_t(3, (trials, blocks, 2, 1))
 
 
+def _far_launches(rng: np.random.Generator, trials: int, blocks: int) -> Array:
+    far = rng.random((trials, blocks, 2, 1)) < 0.1
+    between = rng.normal(0, 0.01, (trials, blocks, 2, 1))
+    return _independent(rng, trials, blocks) + np.where(far, np.log(1.5), 0.0) + between
+
+
 def _correlated(rng: np.random.Generator, trials: int, blocks: int) -> Array:
     steps = rng.normal(0, 0.02 * np.sqrt(1 - 0.8**2), (trials, blocks, 2, ITERATIONS))
     series = np.empty_like(steps)
@@ -81,6 +87,7 @@ NOISES = (
     Noise("independent iterations, 1 %", _independent),
     Noise("heavy tail, Student t3", _heavy_tail),
     Noise("launches with a heavy tail, t3", _heavy_launches),
+    Noise("one launch in ten takes half more", _far_launches),
     Noise("correlated iterations, AR(0.8)", _correlated),
     Noise("processes differ by 1.5 %", _between),
     Noise("processes of two kinds, 6 % apart", _bimodal),

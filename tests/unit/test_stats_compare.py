@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from build import a_cell, a_launch, a_worker
+from corebound.model.measure import WarmupIterations
+from corebound.model.record import Launch, Stint
 from corebound.stats.compare import Comparison, compare, speedup_interval
 from corebound.stats.summary import CellSummary, summarise
 
@@ -70,17 +74,68 @@ def test_an_interval_across_1_is_undecided_and_says_what_it_takes() -> None:
 
 
 def test_so_many_launches_as_forecast_decide_if_the_spread_stays() -> None:
-    pattern = (-3.0, 4.0, -1.0, 2.5)
-    first = compared(a_summary(*around(1e9, *pattern)), a_summary(*[1e9] * 4))
+    pattern = (-6.0, -2.8, -1.5, -0.5, 0.2, 0.8, 1.5, 2.5, 3.8, 7.0)
+    first = compared(a_summary(*around(1e9, *pattern)), a_summary(*[1e9] * 10))
     assert first.verdict == "undecided"
     assert first.launches_needed is not None
 
     # Whole patterns, so that the mean stays as it is; and a few for the standard
     # deviation, which n - 1 makes a little smaller in a longer series.
-    rounds = first.launches_needed // 4 + 1
-    longer = compared(a_summary(*around(1e9, *pattern * rounds)), a_summary(*[1e9] * 4 * rounds))
+    rounds = first.launches_needed // 10 + 1
+    longer = compared(a_summary(*around(1e9, *pattern * rounds)), a_summary(*[1e9] * 10 * rounds))
 
     assert longer.verdict != "undecided"
+
+
+def test_a_few_launches_that_are_far_out_do_not_decide() -> None:
+    level = around(1e9, -1, 1, 0, -2, 2, -1, 1, 0, 50, 60)
+
+    comparison = compared(a_summary(*level), a_summary(*around(1.1e9, *[0] * 10)))
+
+    assert comparison.verdict == "faster"
+    assert comparison.speedup_ratio == pytest.approx(1.1, abs=0.01)
+
+
+def alternating(
+    *blocks: tuple[tuple[int, ...], tuple[int, ...]],
+) -> tuple[CellSummary, CellSummary]:
+    """Cells of which each block's launches alternated, an iteration a stint, of these lengths."""
+    sides: list[list[Launch]] = [[], []]
+    for block, both in enumerate(blocks):
+        for side, wall_ns in enumerate(both):
+            stints = tuple(Stint(iterations=1, began_us=at) for at in range(len(wall_ns) - 1))
+            made = a_launch(block=block, position=side, workers=(a_worker(wall_ns=wall_ns),))
+            workers = (replace(made.workers[0], stints=stints),)
+            other = f"{made.id.rpartition('-')[0]}-{1 - side}"
+            sides[side].append(replace(made, workers=workers, alternated=(other,)))
+    cell, baseline = (
+        summarise(a_cell(), launches, WarmupIterations(iterations=1)) for launches in sides
+    )
+    return cell, baseline
+
+
+def test_launches_that_alternated_are_compared_stint_by_stint() -> None:
+    # The host halves its clock at another moment in each block; each pair of stints saw the same.
+    slow = [[1, 1, 2, 2, 2, 2, 2], [1, 1, 1, 1, 1, 2, 2], [1, 2, 2, 2, 2, 2, 1]]
+    blocks = [
+        (tuple(900_000 * at for at in course), tuple(1_000_000 * at for at in course))
+        for course in slow
+    ]
+
+    comparison = compared(*alternating(*blocks))
+
+    assert [ratio for _, ratio in comparison.per_block] == pytest.approx([1 / 0.9] * 3)
+
+
+def test_stints_with_a_launch_of_another_moment_are_no_pairs() -> None:
+    cell, baseline = alternating(
+        *[((10, 10, 20, 20, 30, 30, 40), (10, 10, 10, 10, 10, 10, 10))] * 2
+    )
+    apart = replace(
+        cell, launches=tuple(replace(one, alternated=("elsewhere",)) for one in cell.launches)
+    )
+
+    assert compared(apart, baseline).speedup_ratio == pytest.approx(10 / 25)
 
 
 def test_only_blocks_with_both_are_paired() -> None:
@@ -144,7 +199,6 @@ def test_without_launches_or_with_times_of_nothing_there_is_no_ratio() -> None:
     assert speedup_interval(a_summary(), a_summary(1e9)) is None
 
 
-@settings(deadline=None)
 @given(ours=medians, theirs=medians)
 def test_swapping_the_two_gives_the_reciprocal(ours: list[int], theirs: list[int]) -> None:
     one, other = a_summary(*ours), a_summary(*theirs)
@@ -161,7 +215,6 @@ def test_swapping_the_two_gives_the_reciprocal(ours: list[int], theirs: list[int
         assert there.interval.low * back.interval.high == pytest.approx(1.0)
 
 
-@settings(deadline=None)
 @given(ours=medians, factor=st.integers(2, 50))
 def test_another_unit_changes_no_verdict(ours: list[int], factor: int) -> None:
     theirs = [10**7] * len(ours)
