@@ -2,6 +2,8 @@
 
     python -m benchmarks.publish [PROJECT] [--rounds N] [--times N]
 
+`python -m benchmarks.harness` shows the table too, of one round.
+
 PROJECT is the folder of an asv.conf.json, or a packed one; without it, the history of
 sunpy that lies beside some checkouts.
 
@@ -226,7 +228,40 @@ def table(rounds: Sequence[dict[str, Cost]], sizes: dict[str, int]) -> None:
     ours, peer = middle["corebound"], middle["asv"]
     print(f"CPU: asv takes {peer.cpu_s / ours.cpu_s:.1f} times as much (wanted: 20)")
     print(f"memory: corebound takes {ours.peak_bytes / peer.peak_bytes:.2f} of it (wanted: 0.25)")
-    print(f"one night more: {middle[MORE].wall_s:.2f} s (wanted: under 2)")
+    more = middle[MORE]
+    print(f"one night more: {more.wall_s:.2f} s, {more.cpu_s:.2f} s of CPU (wanted: under 2)")
+
+
+def missing(project: Path = SUNPY) -> str | None:
+    """Why there is nothing to compare with; None where there is."""
+    if project.exists():
+        return None
+    return f"{project} is not there: name the folder of an asv.conf.json."
+
+
+def measure(
+    project: Path, *, rounds: int, times: int = 1
+) -> tuple[list[dict[str, Cost]], dict[str, int]]:
+    """Both so often, and the bytes of their sites.
+
+    Args:
+        project: The folder of an asv.conf.json, or a packed one.
+        rounds: How often.
+        times: How often each benchmark is there.
+    """
+    # As an installer does: asv's own modules are compiled already.
+    compileall.compile_dir(str(Path(cli.__file__).parents[1]), quiet=2)
+    found: list[dict[str, Cost]] = []
+    sizes: dict[str, int] = {}
+    with tempfile.TemporaryDirectory() as name:
+        if project.is_file():
+            with tarfile.open(project) as packed:
+                packed.extractall(name, filter="data")
+            (project,) = Path(name).iterdir()
+        for number in range(rounds):
+            costs, sizes = one_round(project, first=("corebound", "asv")[number % 2], times=times)
+            found.append(costs)
+    return found, sizes
 
 
 def main() -> None:
@@ -236,26 +271,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--times", type=int, default=1, help="each benchmark so often, copied")
     told = parser.parse_args()
-    if not told.project.exists():
-        raise SystemExit(f"{told.project} is not there: name the folder of an asv.conf.json.")
-    # As an installer does: asv's own modules are compiled already.
-    compileall.compile_dir(str(Path(cli.__file__).parents[1]), quiet=2)
-    with tempfile.TemporaryDirectory() as name:
-        project = told.project
-        if project.is_file():
-            with tarfile.open(project) as packed:
-                packed.extractall(name, filter="data")
-            (project,) = Path(name).iterdir()
-        rounds: list[dict[str, Cost]] = []
-        sizes: dict[str, int] = {}
-        for number in range(told.rounds):
-            costs, sizes = one_round(
-                project, first=("corebound", "asv")[number % 2], times=told.times
-            )
-            rounds.append(costs)
+    if (why := missing(told.project)) is not None:
+        raise SystemExit(why)
+    measured = measure(told.project, rounds=told.rounds, times=told.times)
     if told.times > 1:
         print(f"No real history: each benchmark is there {told.times} times.")
-    table(rounds, sizes)
+    table(*measured)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from corebound.stats.change_points import Night, Step, find_steps
+from corebound.stats.change_points import Night, find_steps
 from corebound.stats.history import History, extended
+from corebound.stats.step import Step
 
 NIGHTS = 100
 STEP = math.log(1.05)

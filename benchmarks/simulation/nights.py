@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from benchmarks.simulation.histories import NEAR, NOISES, STEP, TYPICAL_NS, Draw, nights_of, rate
 from benchmarks.simulation.verdicts import BASELINE, CELL, MARGIN, summary_of
 from corebound.model.regression import Answer
-from corebound.stats.change_points import Step, same_step
+from corebound.stats.change_points import same_step
 from corebound.stats.compare import Comparison, compare
 from corebound.stats.history import WINDOW_NIGHTS, History, extended
+from corebound.stats.step import Step
 from corebound.stats.suspicion import ASK_AGAIN_NIGHTS, alarms, both_say, is_final, rerun_says
 
 YEAR = 365

@@ -24,6 +24,7 @@ from corebound.planning.decisions import HEAD, entry, read_decisions
 from corebound.stats.regressions import Change, changes, failing, suspicions
 from corebound.stats.regressions_judged import Judged, judged, states
 from corebound.store import confirmations, histories
+from corebound.store.columns import packed
 
 LONG_AGO = "2020-01-01T00:00:00Z"
 FOREIGN = "<b>a & 'b'\x1b[31m\x00| `c` \ud7ff"
@@ -289,7 +290,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def keep(*series: Series) -> None:
-    histories.keep("proj", [replace(each, project="proj") for each in series], RECORDS)
+    histories.keep("proj", packed([replace(each, project="proj") for each in series]), RECORDS)
 
 
 RECORDS = Path("reports/records")

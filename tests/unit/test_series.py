@@ -14,10 +14,11 @@ from build import a_launch, a_machine, a_run, a_scenario, a_series
 from corebound.model.record import Launch
 from corebound.model.run import Commit, Run
 from corebound.planning.expand import expand, select
-from corebound.stats.change_points import Memory
 from corebound.stats.regressions import changes
+from corebound.stats.segment import Found, Memory
 from corebound.stats.series import joined, series_of_run
 from corebound.store import codec, histories
+from corebound.store.columns import packed
 
 SCENARIO = a_scenario(name="matmul")
 CELLS = expand(SCENARIO, "matmul.yaml", None)
@@ -111,14 +112,14 @@ def test_a_change_keeps_its_id_as_nights_are_added() -> None:
 def test_histories_come_back_as_they_were_kept(tmp_path: Path) -> None:
     series = (a_series([1.0, 2.0], project="sunpy"),)
 
-    histories.keep("sunpy", series, tmp_path)
-    histories.keep("sunpy", series, tmp_path)
+    histories.keep("sunpy", packed(series), tmp_path)
+    histories.keep("sunpy", packed(series), tmp_path)
 
     assert histories.read_all(tmp_path) == (series, ())
 
 
 def test_a_file_that_holds_no_history_is_named_and_passed_over(tmp_path: Path) -> None:
-    histories.keep("sunpy", (a_series([1.0]),), tmp_path)
+    histories.keep("sunpy", packed((a_series([1.0]),)), tmp_path)
     broken = tmp_path / "histories" / "0.json"
     broken.write_text("{}")
 
@@ -167,7 +168,7 @@ def test_what_is_known_of_a_segment_is_not_found_again() -> None:
     found = changes([a_series(figures)], memory=memory)
 
     (key,) = memory.asked
-    again = changes([a_series(figures)], memory=Memory({key: ()}))
+    again = changes([a_series(figures)], memory=Memory({key: Found(steps=(), places=(), rho=0.0)}))
 
     assert (len(found), again) == (1, ())
 

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from corebound.stats.change_points import Night, Step, find_steps, segment_starts
+from corebound.stats.change_points import Night, find_steps, segment_starts
 from corebound.stats.interval import Interval
+from corebound.stats.step import Step
 
 Array = NDArray[np.float64]
 
@@ -224,7 +225,7 @@ def _places(logs: Array) -> list[tuple[int, int, int]]:
     return [(step.last_good, step.at, step.first_bad) for step in steps]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seed=seeds, unit=st.sampled_from([1e-9, 0.3, 1e6]))
 def test_another_unit_changes_nothing(seed: int, unit: float) -> None:
     logs = _stepped(seed)
@@ -232,7 +233,7 @@ def test_another_unit_changes_nothing(seed: int, unit: float) -> None:
     assert _places(logs + math.log(unit)) == _places(logs)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seed=seeds)
 def test_told_backwards_a_step_is_as_far_from_the_other_end(seed: int) -> None:
     logs = _stepped(seed)
@@ -243,7 +244,7 @@ def test_told_backwards_a_step_is_as_far_from_the_other_end(seed: int) -> None:
     assert _places(logs[::-1]) == [(n - 1 - b, n - at, n - 1 - g) for g, at, b in forwards]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seed=seeds)
 def test_the_reciprocal_of_a_history_has_the_reciprocal_steps(seed: int) -> None:
     logs = _stepped(seed)
@@ -251,7 +252,7 @@ def test_the_reciprocal_of_a_history_has_the_reciprocal_steps(seed: int) -> None
     assert _places(-logs) == _places(logs)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seed=seeds, missing=st.sets(st.integers(0, 59), max_size=20))
 def test_a_missing_night_is_as_if_it_had_not_been(seed: int, missing: set[int]) -> None:
     logs = _stepped(seed)

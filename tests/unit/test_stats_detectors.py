@@ -36,7 +36,7 @@ def _potts_cost(values: list[int], cuts: tuple[int, ...], penalty: float) -> flo
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(values=few_values, penalty=st.floats(0.5, 30))
 def test_no_other_pieces_are_better(values: list[int], penalty: float) -> None:
     found = potts_cuts(values, penalty=penalty)
@@ -55,7 +55,7 @@ def test_a_piece_costs_something_and_nothing_has_no_pieces() -> None:
         potts_cuts([1, 2], penalty=0)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.integers(0, 50), min_size=4, max_size=12))
 def test_the_best_split_has_the_greatest_energy_distance(values: list[int]) -> None:
     series = np.array(values, dtype=float)
@@ -98,7 +98,7 @@ def test_a_cut_has_two_sides_and_a_correlation_can_be_undone() -> None:
 samples = st.integers(0, 10_000).map(np.random.default_rng)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(samples)
 def test_of_sides_too_short_to_trim_the_t_test_is_students(rng: np.random.Generator) -> None:
     left, right = rng.normal(0, 1, 6), rng.normal(1, 1, 9)
@@ -108,7 +108,7 @@ def test_of_sides_too_short_to_trim_the_t_test_is_students(rng: np.random.Genera
     assert ours == pytest.approx(float(stats.ttest_ind(left, right).pvalue))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(samples)
 def test_of_unequal_spreads_the_t_test_is_the_more_careful_of_yuens_two(
     rng: np.random.Generator,
@@ -121,7 +121,7 @@ def test_of_unequal_spreads_the_t_test_is_the_more_careful_of_yuens_two(
     assert ours >= float(welch) * (1 - 1e-9)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(samples, st.booleans())
 def test_the_rank_test_is_mann_and_whitneys(rng: np.random.Generator, ties: bool) -> None:
     left, right = rng.normal(0, 1, 20), rng.normal(0.5, 1, 30)

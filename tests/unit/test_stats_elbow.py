@@ -13,7 +13,7 @@ from corebound.stats.elbow import cuts_before_elbow
 FLOOR = 1e-6
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.floats(0.5, 2.0), min_size=2, max_size=120))
 def test_cuts_rise_and_leave_every_segment_its_least_length(values: list[float]) -> None:
     cuts = cuts_before_elbow(values, min_segment=2, variance_floor=FLOOR)
@@ -22,7 +22,7 @@ def test_cuts_rise_and_leave_every_segment_its_least_length(values: list[float])
     assert all(end - start >= 2 for start, end in itertools.pairwise(ends))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 1000), noise=st.sampled_from([0.002, 0.01, 0.03]))
 def test_two_levels_are_told_apart_at_any_noise_that_leaves_them_apart(
     seed: int, noise: float

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corebound.stats import change_points
 from corebound.stats import history as module
 from corebound.stats.change_points import Night, find_steps
 from corebound.stats.history import History, extended, extended_by
+from corebound.stats.step import Step
 
 
 def nights_of(*levels: tuple[int, float], seed: int = 1, key: str = "host") -> list[Night]:
@@ -25,7 +25,7 @@ def nights_of(*levels: tuple[int, float], seed: int = 1, key: str = "host") -> l
     ]
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 @given(
     seed=st.integers(0, 1000),
     first=st.integers(10, 40),
@@ -74,7 +74,7 @@ def test_a_step_that_the_window_left_behind_is_kept(monkeypatch: pytest.MonkeyPa
 def test_a_night_looks_at_no_more_than_a_window(monkeypatch: pytest.MonkeyPatch) -> None:
     looked_at = []
 
-    def counting(nights: tuple[Night, ...], **rest: object) -> tuple[change_points.Step, ...]:
+    def counting(nights: tuple[Night, ...], **rest: object) -> tuple[Step, ...]:
         looked_at.append(len(nights))
         return ()
 

@@ -4,38 +4,13 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corebound.stats.interval import (
-    Interval,
-    geometric_mean,
-    geometric_mean_interval,
-    median_interval,
-)
+from corebound.stats.interval import Interval, geometric_mean, geometric_mean_interval
 
 times = st.floats(1.0, 1e12)
-
-
-@given(n=st.integers(0, 200))
-def test_a_95_percent_interval_of_the_median_needs_six_samples(n: int) -> None:
-    # 1 - 2/2**5 = 0.9375 falls short of 0.95; 1 - 2/2**6 = 0.969 does not.
-    assert (median_interval(range(n)) is None) == (n < 6)
-
-
-def test_the_median_interval_is_that_of_the_published_table() -> None:
-    # Le Boudec (2010), appendix A, table A.1, 95 %: n = 10 has (2, 9), n = 70 (27, 44).
-    for n, low, high in ((10, 2, 9), (70, 27, 44)):
-        assert median_interval(range(1, n + 1)) == Interval(low=low, high=high, confidence=0.95)
-
-
-@given(samples=st.lists(times, min_size=6, max_size=60), seed=st.integers(0, 9))
-def test_the_median_interval_does_not_depend_on_the_order(samples: list[float], seed: int) -> None:
-    shuffled = [float(value) for value in np.random.default_rng(seed).permutation(samples)]
-
-    assert median_interval(shuffled) == median_interval(samples)
 
 
 @given(ratios=st.lists(times, min_size=2, max_size=40))
@@ -91,8 +66,6 @@ def test_the_half_width_is_the_factor_to_either_end() -> None:
 
 @pytest.mark.parametrize("confidence", [0.0, 1.0, 95.0])
 def test_a_confidence_lies_between_0_and_1(confidence: float) -> None:
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        median_interval([1, 2], confidence=confidence)
     with pytest.raises(ValueError, match="between 0 and 1"):
         geometric_mean_interval([1.0, 2.0], confidence=confidence)
 

@@ -23,7 +23,7 @@ def _cost(values: list[float], cuts: tuple[int, ...], penalty: float) -> float:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     values=st.lists(st.floats(0, 10, width=16), min_size=4, max_size=14),
     penalty=st.floats(0.1, 20),

@@ -76,13 +76,13 @@ def test_degenerate_series_are_steady(samples_ns: list[int]) -> None:
     assert steady_state(samples_ns) == SteadyState(kind="steady", start=0)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(samples_ns=st.lists(st.integers(0, 10**12), min_size=1, max_size=80))
 def test_some_samples_are_always_left(samples_ns: list[int]) -> None:
     assert 0 <= steady_state(samples_ns).start < len(samples_ns)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 1000), factor=st.integers(2, 1000))
 def test_another_unit_changes_nothing(seed: int, factor: int) -> None:
     samples_ns = noisy([(15, 60.0), (45, 45.0)], seed=seed)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Self
 
-import msgspec
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 from rich.text import Text
 
+from corebound.cli.documents import indented
 from corebound.cli.options import Json, Records
 from corebound.exchange import files
 from corebound.model.profile import ImportedProfile, OperatorProfile
@@ -41,7 +41,7 @@ def profile(
     kept = [profiles.keep(one, records, rename=name is not None) for one in found]
     if as_json:
         document = [{"file": str(profiles.file_of(one, records)), "profile": one} for one in kept]
-        typer.echo(msgspec.json.format(msgspec.json.encode(document), indent=1).decode())
+        typer.echo(indented(document))
         return
     console = Console(highlight=False)
     for one in kept:

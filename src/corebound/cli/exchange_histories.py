@@ -8,17 +8,19 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-import msgspec
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
+from corebound.cli.documents import indented
 from corebound.cli.options import Json, ProjectName, Records
 from corebound.errors import Fault
 from corebound.exchange import asv_project, imported, kept
 from corebound.exchange.kept import Kept
-from corebound.model.series import Series
+
+# Of why series have no figure; a history has a handful of them.
+_MOST_REASONS = 3
 
 
 def asv(
@@ -79,19 +81,18 @@ def tell(
         faults: What could not be read; for people, on stderr.
         as_json: For a script.
     """
-    points = [point for one in history.series for point in one.points]
     document: dict[str, Any] = {
         "project": project,
         "file": str(history.file),
         **{name.replace(" ", "_"): number for name, number in counts},
-        "series": len(history.series),
-        "points": len(points),
-        "figures": sum(point.figure is not None for point in points),
+        "series": history.series,
+        "points": history.points,
+        "figures": history.figures,
         "added": history.added,
         "faults": faults,
     }
     if as_json:
-        typer.echo(msgspec.json.format(msgspec.json.encode(document), indent=1).decode())
+        typer.echo(indented(document))
         return
     warnings = Console(stderr=True, highlight=False, soft_wrap=True)
     for fault in faults:
@@ -101,23 +102,14 @@ def tell(
     console.print(Text(f"{project}: {said}"))
     console.print(
         Text(
-            f"{len(history.series):,} series of {len(points):,} points, "
-            f"{document['figures']:,} of them with a figure; {history.added:,} are new"
+            f"{history.series:,} series of {history.points:,} points, "
+            f"{history.figures:,} of them with a figure; {history.added:,} are new"
         )
     )
-    for one in _unlike(history.series):
-        console.print(Text(one))
+    if history.empty:
+        why = "; ".join(history.reasons[:_MOST_REASONS])
+        console.print(Text(f"{history.empty:,} series have no figure ({why})"))
     console.print(Text(f"kept in {history.file}"))
-
-
-def _unlike(series: Sequence[Series]) -> list[str]:
-    """Series without a single figure, which no page can draw."""
-    empty = [one for one in series if all(point.figure is None for point in one.points)]
-    reasons = {point.missing for one in empty for point in one.points[-1:]}
-    if not empty:
-        return []
-    named = "; ".join(sorted(reason for reason in reasons if reason)[:3])
-    return [f"{len(empty):,} series have no figure ({named})"]
 
 
 class Bar:

@@ -15,11 +15,11 @@ from rich.text import Text
 from corebound.cli import regressions_status, serve
 from corebound.cli.options import Records
 from corebound.cli.runs_known import known_runs
-from corebound.cli.site_only import narrowed
+from corebound.cli.site_only import Known, narrowed
 from corebound.report import site
-from corebound.stats.change_points import Memory, Step
 from corebound.stats.regressions import changes
 from corebound.stats.regressions_judged import states
+from corebound.stats.segment import Found, Memory
 from corebound.stats.series import joined
 from corebound.store import cache, calibrations, histories, profiles
 
@@ -33,7 +33,9 @@ def report(
     status: regressions_status.Status = regressions_status.STATUS,
     only: Annotated[
         list[str] | None,
-        typer.Option("--only", help="A scenario, or a pattern of names; may be repeated."),
+        typer.Option(
+            "--only", help="A scenario or what was imported, or a pattern; may be repeated."
+        ),
     ] = None,
     open_: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
     serve_: Annotated[
@@ -77,18 +79,20 @@ def _made(console: Console, *, records: Path, out: Path, status: Path, only: Seq
         console.print(Text(f"warning: {fault}"))
     every = [(one.abstract.run, one.launches) for one in runs]
     own = joined(series for one in runs for series in one.abstract.series)
-    known, series = narrowed(every, (*own, *elsewhere), only)
+    known = narrowed(
+        Known(records=tuple(every), series=(*own, *elsewhere), profiles=imported), only
+    )
     version = cache.code("stats")
-    memory = Memory(cache.load(dict[str, tuple[Step, ...]], records, _STEPS, version=version))
-    found = changes(series, memory=memory) if decisions else ()
+    memory = Memory(cache.load(dict[str, Found], records, _STEPS, version=version))
+    found = changes(known.series, memory=memory) if decisions else ()
     now = datetime.now(UTC).isoformat(timespec="seconds")
     index = site.write(
-        known,
+        known.records,
         out,
         now=now,
         kept=records,
-        profiles=imported,
-        series=series,
+        profiles=known.profiles,
+        series=known.series,
         # A change is looked for only where something was decided about one.
         statuses=states(found, decisions),
         calibrations=noise,

@@ -184,7 +184,7 @@ def dated(points: Sequence[Point]) -> tuple[Point, ...]:
         # Most points share theirs with the one before.
         if point.circumstances is not seen:
             seen = point.circumstances
-            told = _version_of(seen)
+            told = version_of(seen)
         version = told or version
         if told == version or not version:
             result.append(point)
@@ -194,7 +194,8 @@ def dated(points: Sequence[Point]) -> tuple[Point, ...]:
     return tuple(reversed(result))
 
 
-def _version_of(circumstances: Circumstances) -> str | None:
+def version_of(circumstances: Circumstances) -> str | None:
+    """Of what is measured: empty where the file does not tell, None where nobody would."""
     return next((value for name, value in reversed(circumstances) if name == _VERSION), None)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from corebound.errors import Fault, ScenarioFaults
 from corebound.model.measure import measured
@@ -85,6 +85,12 @@ def cells_of(
         if (own := by_cell.get(id_))
     ]
     return tuple(made), tuple(faults)
+
+
+def without_iterations(one: CellOfRun) -> CellOfRun:
+    """The same without what fills memory and is summarised: a history holds millions of them."""
+    launches = tuple(replace(each, workers=(), log="", host=None) for each in one.launches)
+    return replace(one, launches=launches)
 
 
 def _cell(

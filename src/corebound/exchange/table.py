@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import importlib
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from corebound.errors import InputError
@@ -15,6 +15,8 @@ from corebound.model.record import Launch
 # A spreadsheet takes a text that begins so for a formula.
 _ACTIVE = ("=", "+", "-", "@", "\t", "\r")
 
+# Begins the name of a column of one of the scenarios' axes.
+_AXIS = "axis_"
 # Name and type of each column; types as pyarrow calls them.
 _COLUMNS = (
     ("run", "string"), ("started_at", "string"), ("host_id", "string"), ("host", "string"),
@@ -26,13 +28,13 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def columns(cells: Sequence[CellOfRun]) -> tuple[tuple[str, str], ...]:
+def columns(rows: Iterable[dict[str, Any]]) -> tuple[tuple[str, str], ...]:
     """Names and types of the columns: those of every table, then an `axis_…` for each axis."""
-    axes = dict.fromkeys(f"axis_{axis}" for one in cells for axis, _ in one.cell.axes)
+    axes = dict.fromkeys(name for row in rows for name in row if name.startswith(_AXIS))
     return (*_COLUMNS, *((axis, "string") for axis in axes))
 
 
-def rows(cells: Iterable[CellOfRun]) -> list[dict[str, Any]]:
+def made(cells: Iterable[CellOfRun]) -> list[dict[str, Any]]:
     """A row a launch; what is not known, or not of its axes, is missing."""
     return [_row(one, launch) for one in cells for launch in one.launches]
 
@@ -54,7 +56,7 @@ def _row(one: CellOfRun, launch: Launch) -> dict[str, Any]:
         "reason": launch.reason,
         "duration_ns": launch.duration_ns,
     }
-    row |= {f"axis_{axis}": value for axis, value in one.cell.axes}
+    row |= {f"{_AXIS}{axis}": value for axis, value in one.cell.axes}
     if commit is not None:
         row |= {"commit": commit.sha, "committed_at": commit.committed_at, "dirty": commit.dirty}
     figures = next((own for own in one.summary.launches if own.launch == launch.id), None)
@@ -69,13 +71,14 @@ def _row(one: CellOfRun, launch: Launch) -> dict[str, Any]:
     return row
 
 
-def as_csv(cells: Sequence[CellOfRun]) -> str:
+def as_csv(cells: Iterable[CellOfRun]) -> str:
     """The table as CSV; what is missing is empty."""
     text = io.StringIO()
-    names = [name for name, _ in columns(cells)]
+    rows = made(cells)
+    names = [name for name, _ in columns(rows)]
     writer = csv.DictWriter(text, names, restval="", lineterminator="\n")
     writer.writeheader()
-    for row in rows(cells):
+    for row in rows:
         writer.writerow({name: _inert(value) for name, value in row.items()})
     return text.getvalue()
 
@@ -84,7 +87,7 @@ def _inert(value: object) -> object:
     return f"'{value}" if isinstance(value, str) and value.startswith(_ACTIVE) else value
 
 
-def as_parquet(cells: Sequence[CellOfRun], where: str) -> bytes:
+def as_parquet(cells: Iterable[CellOfRun], where: str) -> bytes:
     """The table as Parquet; what is missing is null.
 
     Raises:
@@ -99,7 +102,8 @@ def as_parquet(cells: Sequence[CellOfRun], where: str) -> bytes:
             where=where,
             mend="Install it with `pip install 'corebound[parquet]'`, or export csv.",
         ) from error
-    schema = arrow.schema([(name, getattr(arrow, type_)()) for name, type_ in columns(cells)])
+    rows = made(cells)
+    schema = arrow.schema([(name, getattr(arrow, type_)()) for name, type_ in columns(rows)])
     sink = io.BytesIO()
-    parquet.write_table(arrow.Table.from_pylist(rows(cells), schema=schema), sink)
+    parquet.write_table(arrow.Table.from_pylist(rows, schema=schema), sink)
     return sink.getvalue()

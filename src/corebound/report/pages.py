@@ -38,7 +38,7 @@ from corebound.report.view.scenario import scenario_page
 from corebound.report.view.study import Study
 from corebound.report.view.triage import triage_page
 from corebound.report.view.zoom import points_script
-from corebound.stats.change_points import Memory
+from corebound.stats.segment import Memory
 from corebound.store import jsonl
 
 

@@ -17,7 +17,7 @@ from corebound.report.shelf import Shelf
 from corebound.report.view.addresses import raw_file
 from corebound.report.view.records import Record
 from corebound.report.view.study import Study, latest_studies
-from corebound.stats.change_points import Memory
+from corebound.stats.segment import Memory
 from corebound.store import jsonl, whole
 from corebound.store.traces import folder_of
 

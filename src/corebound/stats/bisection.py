@@ -12,8 +12,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from scipy import special  # scipy.stats would take half a second to import
-
+from corebound.stats import special
 from corebound.stats.interval import Interval, log_interval
 
 # How likely the whole search may be to tell anything wrong.

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special  # scipy.stats would take half a second to import
 
 from corebound.model.calibration import Noise
+from corebound.stats import special
 from corebound.stats.compare import PRICE_OF_STOPPING
 from corebound.stats.interval import CONFIDENCE
 

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special  # scipy.stats would take half a second to import
 
 from corebound.stats.course import Course
+from corebound.stats.distributions import normal_quantile
 from corebound.stats.interval import Interval
-from corebound.stats.step_search import Cut, search
-from corebound.stats.step_tests import mean_error, shift, shift_bounds
-from corebound.stats.step_votes import Vote
-
-Direction = Literal["up", "down"]
-Status = Literal["new", "recovered", "old"]
+from corebound.stats.segment import Memory, Segment, found_in
+from corebound.stats.step import Step
 
 # Smaller steps matter to nobody; a scenario may say otherwise.
 THRESHOLD = 0.02
-CONFIDENCE = 0.95
 # A step that began longer ago is no news, even to who first looks at the history.
 RECENT_NIGHTS = 30
 # Two findings of one step may differ by so many nights.
@@ -63,56 +55,6 @@ class Night:
             and not math.isnan(self.figure)
             and (self.interval is None or 0 < self.interval.low <= self.interval.high < math.inf)
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """A lasting change within one segment.
-
-    Attributes:
-        at: Index of the first night after it; the step is as likely to lie before as beyond.
-        last_good: Index of the last night that is surely before it.
-        first_bad: Index of the first that is surely after it: what changed it
-            came after `last_good` and no later than `first_bad`.
-        direction: Whether figures went up or down.
-        ratio: Level after over level before.
-        interval: Of the ratio, 95 %; None where the nights are too few.
-        votes: What each detector says.
-        p_value: How likely so clear a step is to be seen somewhere in the segment
-            if nothing changed; for `multiplicity.benjamini_hochberg` over a suite.
-        status: `recovered` where a later step undid it; else `old` where it was known or
-            began more than 30 nights ago; else `new`.
-    """
-
-    at: int
-    last_good: int
-    first_bad: int
-    direction: Direction
-    ratio: float
-    interval: Interval | None
-    votes: tuple[Vote, ...]
-    p_value: float
-    status: Status
-
-
-class Memory:
-    """Steps of segments, with indices into their nights, by a hash of all they follow from.
-
-    Attributes:
-        asked: Those that were asked for, found before or now: all that is worth keeping.
-    """
-
-    def __init__(self, before: Mapping[str, tuple[Step, ...]] | None = None) -> None:
-        """Take what was found before."""
-        self._before = before or {}
-        self.asked: dict[str, tuple[Step, ...]] = {}
-
-    def steps(self, key: str, find: Callable[[], tuple[Step, ...]]) -> tuple[Step, ...]:
-        """What follows from this; found if it is not known."""
-        if key not in self.asked:
-            known = self._before.get(key)
-            self.asked[key] = find() if known is None else known
-        return self.asked[key]
 
 
 def find_steps(
@@ -174,8 +116,8 @@ def steps_of(
     for start, end in itertools.pairwise((*course.starts, n)):
         present = start + np.flatnonzero(~np.isnan(course.logs[start:end]))
         values, errors = course.logs[present], course.errors[present]
-        find = partial(_steps_of_segment, values, errors, threshold, seed)
-        found = remembered.steps(_key(values, errors, threshold, seed), find)
+        segment = Segment(values=values, errors=errors, threshold=threshold, seed=seed)
+        found = found_in(segment, remembered).steps
         steps += _with_recoveries([_moved(step, present) for step in found], threshold)
     return tuple(
         replace(step, status="old") if step.status == "new" and _long_ago(step, n) else step
@@ -201,53 +143,6 @@ def same_step(one: Step, other: Step) -> bool:
     return one.direction == other.direction and abs(one.at - other.at) <= SAME_STEP_NIGHTS
 
 
-def _key(values: Array, errors: Array, threshold: float, seed: int) -> str:
-    """What the steps of a segment follow from, in so many letters."""
-    told = hashlib.blake2b(f"{threshold!r} {seed}".encode(), digest_size=16)
-    told.update(values.tobytes())
-    told.update(errors.tobytes())
-    return told.hexdigest()
-
-
-def _steps_of_segment(
-    values: Array, errors: Array, threshold: float, seed: int
-) -> tuple[Step, ...]:
-    cuts = search(values, errors, threshold=math.log1p(threshold), seed=seed)
-    edges = [0, *(cut.at for cut in cuts), values.size]
-    return tuple(
-        _step(
-            cut,
-            (values[edges[i] : cut.at], values[cut.at : edges[i + 2]]),
-            (errors[edges[i] : cut.at], errors[cut.at : edges[i + 2]]),
-            values.size,
-        )
-        for i, cut in enumerate(cuts)
-    )
-
-
-def _step(cut: Cut, levels: tuple[Array, Array], errors: tuple[Array, Array], places: int) -> Step:
-    size = shift(*levels)
-    bounds = shift_bounds(
-        *levels,
-        rho=cut.rho,
-        own_error=math.hypot(*(mean_error(side) for side in errors)),
-        confidence=CONFIDENCE,
-    )
-    return Step(
-        at=cut.at,
-        last_good=cut.earliest - 1,
-        first_bad=cut.latest,
-        direction="up" if size > 0 else "down",
-        ratio=math.exp(size),
-        interval=bounds
-        and Interval(low=math.exp(bounds[0]), high=math.exp(bounds[1]), confidence=CONFIDENCE),
-        votes=cut.election.votes,
-        # Bonferroni over the places where the segment might have been cut.
-        p_value=min(1.0, cut.election.p_value * places),
-        status="new",
-    )
-
-
 def _moved(step: Step, nights: NDArray[np.int64]) -> Step:
     """A step with indices of what these nights are a part of."""
     return replace(
@@ -263,7 +158,7 @@ def own_error_of(night: Night) -> float:
     if night.interval is None:
         return 0.0
     reach = math.log(night.interval.high / night.interval.low) / 2
-    return reach / float(special.ndtri((1 + night.interval.confidence) / 2))
+    return reach / normal_quantile((1 + night.interval.confidence) / 2)
 
 
 def _with_recoveries(steps: Sequence[Step], threshold: float) -> list[Step]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy import special
+from corebound.stats import special
 
 CONFIDENCE = 0.99
 

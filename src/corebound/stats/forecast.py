@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special  # scipy.stats would take half a second to import
 
+from corebound.stats import special
 from corebound.stats.interval import CONFIDENCE
 
 # How likely so many launches are to decide. Half would disappoint every other time.

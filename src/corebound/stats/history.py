@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from corebound.stats.change_points import THRESHOLD, Night, Step, find_steps, same_step
+from corebound.stats.change_points import THRESHOLD, Night, find_steps, same_step
+from corebound.stats.step import Step
 from corebound.stats.suspicion import early_step
 
 # What is looked at every night. A step that is older has long been found, and a level

@@ -7,8 +7,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from scipy import special  # scipy.stats would take half a second to import
+from corebound.stats import special
 
 # Of every interval that a verdict rests on.
 CONFIDENCE = 0.95
@@ -44,38 +43,6 @@ class Interval:
     def contains(self, value: float) -> bool:
         """Whether the value lies inside, ends included."""
         return self.low <= value <= self.high
-
-
-def median_interval(samples: Sequence[float], *, confidence: float = 0.95) -> Interval | None:
-    """Bound the population median, assuming only that the samples are i.i.d.
-
-    Args:
-        samples: n numbers in any order and unit.
-        confidence: Least coverage wanted, in (0, 1).
-
-    Returns:
-        The narrowest symmetric pair of order statistics that covers enough,
-        in the samples' unit; or None where even the extremes do not.
-
-    Raises:
-        ValueError: `confidence` lies outside (0, 1).
-
-    Source: Le Boudec, Performance Evaluation of Computer and Communication
-    Systems (2010), theorem 2.1.
-
-    >>> median_interval([9, 1, 5, 3, 7, 2])
-    Interval(low=1.0, high=9.0, confidence=0.95)
-    """
-    _check(confidence)
-    n = len(samples)
-    # The k-th smallest and k-th largest miss the median with probability
-    # 2 P(B < k), B binomial(n, 1/2): the greatest k that still covers enough.
-    # It is the least k with P(B <= k) >= alpha/2, for then P(B < k) < alpha/2.
-    k = int(np.searchsorted(special.bdtr(np.arange(n), n, 0.5), (1 - confidence) / 2))
-    if k < 1:
-        return None
-    ordered = sorted(samples)
-    return Interval(low=float(ordered[k - 1]), high=float(ordered[n - k]), confidence=confidence)
 
 
 def geometric_mean_interval(

@@ -8,14 +8,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special  # scipy.stats would take half a second to import
 
 from corebound.model.regression import Place
 from corebound.model.series import Point, Series
-from corebound.stats.change_points import Memory, Night, Step, steps_of
+from corebound.stats.change_points import Night, steps_of
 from corebound.stats.course import Course
+from corebound.stats.distributions import normal_quantile
 from corebound.stats.interval import Interval
 from corebound.stats.multiplicity import benjamini_hochberg
+from corebound.stats.segment import Memory
+from corebound.stats.step import Step
 from corebound.stats.suspicion import EARLY_NIGHTS, early_step, few_as_far
 
 
@@ -81,10 +83,13 @@ class Failing:
 
 def nights_of(series: Series) -> tuple[Night, ...]:
     """The points as `find_steps` takes them."""
+    # Most points share their circumstances.
+    keys = {id(point.circumstances): point.circumstances for point in series.points}
+    told = {which: repr(circumstances) for which, circumstances in keys.items()}
     return tuple(
         Night(
             figure=point.figure,
-            key=repr(point.circumstances),
+            key=told[id(point.circumstances)],
             interval=_interval(point, series.confidence),
         )
         for point in series.points
@@ -118,7 +123,7 @@ def course_of(series: Series) -> Course:
     ]
     return Course(
         logs=np.log(figures),
-        errors=reach / 2 / float(special.ndtri((1 + series.confidence) / 2)),
+        errors=reach / 2 / normal_quantile((1 + series.confidence) / 2),
         starts=(0, *changed),
     )
 

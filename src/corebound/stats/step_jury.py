@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,17 @@ from numpy.typing import NDArray
 from corebound.stats.energy import best_split
 from corebound.stats.step_place import Place, place
 from corebound.stats.step_tests import correlation_of, mean_error, median
-from corebound.stats.step_votes import REACH, Election, Sides, Stretch, decide, poll
+from corebound.stats.step_votes import (
+    REACH,
+    Election,
+    Sides,
+    Stretch,
+    decide,
+    is_short,
+    like_earlier_spikes,
+    p_value_of,
+    poll,
+)
 
 Array = NDArray[np.float64]
 Cuts = tuple[int, ...]
@@ -30,10 +41,12 @@ class Noise:
     Attributes:
         spread: Standard deviation, robust.
         rho: Correlation from one night to the next, in [0, 1).
+        residuals: How far each night lies from its piece's level.
     """
 
     spread: float
     rho: float
+    residuals: Array
 
 
 class Jury:
@@ -49,17 +62,35 @@ class Jury:
         self._threshold = threshold
         self._seed = seed
         self._pieces: dict[tuple[int, int], tuple[float, Array]] = {}
+        self._errors: dict[tuple[int, int], float] = {}
+        self._large: dict[tuple[int, int, int], bool] = {}
         self._sides: dict[tuple[int, int, int], Sides] = {}
         self._places: dict[tuple[int, int, int], Place] = {}
         self._splits: dict[tuple[int, int], int] = {}
         self._noises: dict[Cuts, Noise] = {}
         self._polls: dict[tuple[Cuts, int], Election] = {}
+        self._p_values: dict[tuple[Cuts, int], float] = {}
+
+    def p_value(self, cuts: Cuts, at: int) -> float:
+        """That of `poll`, which is much more work."""
+        known = self._p_values.get((cuts, at))
+        if known is None:
+            known = self._p_values[cuts, at] = self._p_value(cuts, at)
+        return known
+
+    def _p_value(self, cuts: Cuts, at: int) -> float:
+        start, end = self._neighbours(cuts, at)
+        if not self._is_large(start, at, end):
+            return 1.0
+        if is_short(at - start, end - at) and like_earlier_spikes(self._stretch(cuts, at)):
+            return 1.0
+        return p_value_of(self._sides_of(start, at, end), self.noise(cuts).rho)
 
     def poll(self, cuts: Cuts, at: int) -> Election:
         """The votes on one of the cuts, the others taken for granted, but the costliest one."""
         known = self._polls.get((cuts, at))
         if known is None:
-            known = poll(self._stretch(cuts, at), threshold=self._threshold)
+            known = poll(self._stretch(cuts, at))
             self._polls[cuts, at] = known
         return known
 
@@ -79,24 +110,25 @@ class Jury:
         start, end = self._neighbours(cuts, at)
         if at - start < LEAST_NIGHTS or end - at < LEAST_NIGHTS:
             return False
-        own_error = self._own_error(start, at, end)
-        return self._sides_of(start, at, end).may_pass(self._threshold, own_error)
+        return self._is_large(start, at, end) and self._sides_of(start, at, end).may_pass()
 
     def explains(self, cuts: Cuts, at: int) -> bool:
         """Whether the shift of a further cut matters and makes the nights likelier at all."""
         sides = self._sides_of(*self._between(cuts, at))
         return sides.is_large(self._threshold, 0.0) and sides.likelihood > 0
 
-    def splits(self, cuts: Cuts) -> set[int]:
-        """Where each piece would best be cut in two."""
+    def splits(self, cuts: Cuts, since: int) -> set[int]:
+        """Where each piece would best be cut in two, of what lies from an index on."""
         found = set()
-        for start, end in itertools.pairwise((0, *cuts, self._values.size)):
+        for begin, end in itertools.pairwise((0, *cuts, self._values.size)):
+            start = max(begin, since - REACH)
             if end - start < 2 * LEAST_NIGHTS:
                 continue
             if (start, end) not in self._splits:
                 cut, _ = best_split(self._values[start:end], least=LEAST_NIGHTS)
                 self._splits[start, end] = start + cut
-            found.add(self._splits[start, end])
+            if self._splits[start, end] >= since:
+                found.add(self._splits[start, end])
         return found
 
     def located(self, cuts: Cuts, at: int) -> Place:
@@ -115,43 +147,52 @@ class Jury:
         """How the nights vary about the levels."""
         if cuts not in self._noises:
             pieces = self._residuals(cuts)
-            spread = median(np.abs(np.concatenate(pieces))) * NORMAL
+            residuals = np.concatenate(pieces)
+            spread = median(np.abs(residuals)) * NORMAL
             # A little more than was seen, the more the shorter the history: it has yet to show it.
             rho = min(correlation_of(pieces) + 2 / self._values.size, 0.9)
-            self._noises[cuts] = Noise(spread=spread, rho=rho)
+            self._noises[cuts] = Noise(spread=spread, rho=rho, residuals=residuals)
         return self._noises[cuts]
 
     def _stretch(self, cuts: Cuts, at: int) -> Stretch:
         start, end = self._neighbours(cuts, at)
         noise = self.noise(cuts)
-
-        def others() -> Array:
-            shorter = slice(at, end) if end - at <= at - start else slice(start, at)
-            return np.delete(np.concatenate(self._residuals(cuts)), shorter)
-
+        shorter = (at, end) if end - at <= at - start else (start, at)
         return Stretch(
             sides=self._sides_of(start, at, end),
+            large=self._is_large(start, at, end),
             lengths=(at - start, end - at),
             levels=(self._piece(start, at)[0], self._piece(at, end)[0]),
             spread=noise.spread,
             rho=noise.rho,
-            others=others,
+            all_=noise.residuals,
+            shorter=self._piece(*shorter)[1],
             own_error=self._own_error(start, at, end),
         )
 
     def _neighbours(self, cuts: Cuts, at: int) -> tuple[int, int]:
         """Where the pieces on both sides of a cut begin and end."""
-        start = max((cut for cut in cuts if cut < at), default=0)
-        end = min((cut for cut in cuts if cut > at), default=self._values.size)
-        return start, end
+        before, after = bisect_left(cuts, at), bisect_right(cuts, at)
+        start = cuts[before - 1] if before else 0
+        return start, cuts[after] if after < len(cuts) else self._values.size
 
     def _between(self, cuts: Cuts, at: int) -> tuple[int, int, int]:
         start, end = self._neighbours(cuts, at)
         return start, at, end
 
     def _own_error(self, start: int, at: int, end: int) -> float:
-        errors = self._own_errors
-        return math.hypot(mean_error(errors[start:at]), mean_error(errors[at:end]))
+        return math.hypot(self._piece_error(start, at), self._piece_error(at, end))
+
+    def _piece_error(self, start: int, end: int) -> float:
+        if (start, end) not in self._errors:
+            self._errors[start, end] = mean_error(self._own_errors[start:end])
+        return self._errors[start, end]
+
+    def _is_large(self, start: int, at: int, end: int) -> bool:
+        if (start, at, end) not in self._large:
+            sides, own_error = self._sides_of(start, at, end), self._own_error(start, at, end)
+            self._large[start, at, end] = sides.is_large(self._threshold, own_error)
+        return self._large[start, at, end]
 
     def _residuals(self, cuts: Cuts) -> list[Array]:
         edges = (0, *cuts, self._values.size)

@@ -91,31 +91,42 @@ def _log_likelihoods(values: Array, sizes: Array, width: float) -> Array:
     # Seven digits are plenty for what is compared by its logarithm, and half the work.
     apart = ((values[np.newaxis, :] - values[:, np.newaxis]) / width).astype(np.float32)
     shifts = (sizes / width).astype(np.float32)[np.newaxis, :, np.newaxis]
+    shifted = _kernels_of(apart[:, np.newaxis, :] + shifts)
     # Row j, column i: as much of the sum for night i as the nights up to j give; of nights
     # alike, of those that are one shift above night i, and of those that are one below.
-    alike = _summed(apart[:, np.newaxis, :])
-    above = _summed(apart[:, np.newaxis, :] + shifts)
-    below = _summed(shifts - apart[:, np.newaxis, :])
-    above = alike[:-1] + above[-1:] - above[:-1]
-    below = below[:-1] + alike[-1:] - alike[:-1]
-    # Row k - 1 for the cut at k: whether night i is before it.
-    is_before = np.tri(n - 1, n, dtype=np.bool_)[:, np.newaxis, :]
-    sums = np.where(is_before, above, below)
+    alike = _summed(_kernels_of(apart[:, np.newaxis, :]))
+    # A night is as far below another as that is above it.
+    below = _summed(np.ascontiguousarray(shifted.transpose(2, 1, 0)))
+    above = _summed(shifted)
+    # In place from here on: to get memory for what is so large takes longer than to sum it.
+    sums = alike[:-1] + above[-1:]
+    sums -= above[:-1]
+    after = below[:-1]
+    after += alike[-1:]
+    after -= alike[:-1]
+    # Row k - 1 for the cut at k: whether night i is after it.
+    is_after = ~np.tri(n - 1, n, dtype=np.bool_)[:, np.newaxis, :]
+    np.copyto(sums, after, where=is_after)
     spans = np.float32(np.ptp(values)) + np.abs(sizes, dtype=np.float32)
     logs = _log_mixture(sums, n, width, spans[np.newaxis, :, np.newaxis])
     total: Array = logs.sum(axis=2, dtype=np.float64)
     return total
 
 
-def _summed(apart: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Kernels of distances (n, any, n), summed along the first axis; none of a night's own."""
-    kernels = apart * apart
-    kernels *= np.float32(-0.5)
-    np.exp(kernels, out=kernels)
+def _kernels_of(apart: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Kernels of distances (n, any, n), in their place; none of a night's own."""
+    apart *= apart
+    apart *= np.float32(-0.5)
+    np.exp(apart, out=apart)
     nights = np.arange(apart.shape[0])
-    kernels[nights, :, nights] = 0.0
+    apart[nights, :, nights] = 0.0
+    return apart
+
+
+def _summed(kernels: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Summed up along the first axis, in their place."""
     # Row upon row is many times as fast here as NumPy's cumulative sum.
-    for row in range(1, apart.shape[0]):
+    for row in range(1, kernels.shape[0]):
         np.add(kernels[row], kernels[row - 1], out=kernels[row])
     return kernels
 
@@ -126,12 +137,18 @@ def likelihood_gain(values: Array, cut: int, *, size: float) -> float:
     By densities read off the values, as in `place`; what the shift itself explains by
     chance grows with none of the values' modes, tails or spikes.
     """
-    residuals = values.copy()
-    residuals[cut:] -= size
+    left, right = values[:cut], values[cut:]
+    moved = right - size
+    residuals = np.concatenate((left, moved))
     width = _width(residuals)
-    with_shift = _log_density(residuals, residuals, width)
-    without = _log_density(values, values, width)
-    return float(with_shift.sum() - without.sum())
+    # What values of one side say of each other, a shift of both does not change.
+    own = np.concatenate((_to_others(left, width), _to_others(right, width)))
+    logs = (
+        _log_mixture(own + _across(left, beyond, width), values.size, width, np.ptp(all_))
+        for beyond, all_ in ((moved, residuals), (right, values))
+    )
+    with_shift, without = (float(log.sum()) for log in logs)
+    return with_shift - without
 
 
 def _width(residuals: Array) -> float:
@@ -148,16 +165,28 @@ def _width(residuals: Array) -> float:
     return max(0.9 * spread * float(ordered.size**-0.2), floor)
 
 
-def _log_density(at: Array, residuals: Array, width: float) -> Array:
-    """The density of the other residuals at each place: none speaks for itself."""
-    kernels = np.exp(-0.5 * ((at[:, np.newaxis] - residuals[np.newaxis, :]) / width) ** 2)
-    np.fill_diagonal(kernels, 0.0)
-    span = float(np.ptp(residuals))
-    density: Array = _log_mixture(kernels.sum(axis=1), residuals.size, width, span)
-    return density
+def _kernels(at: Array, of: Array, width: float) -> Array:
+    """The kernel of each value (columns) at each place (rows)."""
+    kernels: Array = at[:, np.newaxis] - of[np.newaxis, :]
+    kernels *= kernels
+    kernels *= -0.5 / width**2
+    return np.exp(kernels, out=kernels)
+
+
+def _to_others(values: Array, width: float) -> Array:
+    """The sum of the kernels of all others at each value: none speaks for itself."""
+    summed: Array = _kernels(values, values, width).sum(axis=1) - 1.0
+    return summed
+
+
+def _across(left: Array, right: Array, width: float) -> Array:
+    """The sum of the other side's kernels at each value, of the left side and of the right."""
+    kernels = _kernels(left, right, width)
+    return np.concatenate((kernels.sum(axis=1), kernels.sum(axis=0)))
 
 
 def _log_mixture(sums: Any, n: int, width: float, span: Any) -> Any:
-    """Logarithms of the density of n - 1 kernels' sums, and a little of anything."""
-    each = (1 - _ANYTHING) / ((n - 1) * width * math.sqrt(2 * math.pi))
-    return np.log(each * sums + _ANYTHING / (span + 10 * width))
+    """Logarithms of the density of n - 1 kernels, and a little of anything, in their place."""
+    sums *= (1 - _ANYTHING) / ((n - 1) * width * math.sqrt(2 * math.pi))
+    sums += _ANYTHING / (span + 10 * width)
+    return np.log(sums, out=sums)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from corebound.stats.potts import potts_cuts
 from corebound.stats.step_jury import LEAST_NIGHTS, NORMAL, Cuts, Jury
-from corebound.stats.step_votes import SEGMENT_PENALTY, Election
+from corebound.stats.step_votes import REACH, SEGMENT_PENALTY, Election
 
 Array = NDArray[np.float64]
 
@@ -23,13 +24,15 @@ class Cut:
     """A step of one segment.
 
     Attributes:
-        at: First index after it; the step is as likely before as beyond.
+        likeliest: Where it stands while others are voted on: first index after it.
+        at: The same for the eye; the step is as likely before as beyond.
         earliest: First place that is not ruled out.
         latest: Last place that is not.
         election: What the detectors said.
         rho: Correlation between neighbouring nights that they reckoned with.
     """
 
+    likeliest: int
     at: int
     earliest: int
     latest: int
@@ -55,21 +58,91 @@ def search(values: Array, own_errors: Array, *, threshold: float, seed: int) -> 
     if values.size < 2 * LEAST_NIGHTS + 1:
         return ()
     jury = Jury(values, own_errors, threshold=threshold, seed=seed)
-    # Seen from one night to the next, a step is one difference among many.
-    rough = float(np.median(np.abs(np.diff(values)))) * NORMAL / math.sqrt(2)
+    rough = _rough_spread(values)
     cuts = _proposed(values, max(_PLAIN_PENALTY * rough, threshold))
-    cuts = _placed(jury, _without_the_unelected(jury, cuts))
-    cuts = _with_more(jury, cuts, _proposed(values, max(SEGMENT_PENALTY * rough, threshold)))
-    cuts = _without_the_unelected(jury, _placed(jury, cuts))
+    cuts = _placed(jury, _without_the_unelected(jury, cuts, 0), 0)
+    likely = _proposed(values, max(SEGMENT_PENALTY * rough, threshold))
+    return _told(jury, _with_more(jury, cuts, likely, _NOTHING), _NOTHING)
+
+
+def search_on(
+    values: Array,
+    own_errors: Array,
+    *,
+    threshold: float,
+    seed: int,
+    before: Sequence[tuple[int, int]],
+    since: int,
+) -> tuple[Cut, ...]:
+    """Find the later steps of a series whose steps are known that fewer nights showed.
+
+    As `search`, with all nights to tell the noise by, but cuts are proposed, voted on and
+    placed from some night on only; those before it stay as they are.
+
+    Args:
+        values: As there.
+        own_errors: As there.
+        threshold: As there.
+        seed: As there.
+        before: Of the cuts that are known (`likeliest`, `at`), in order.
+        since: From which index on is looked: no detector looks so far back from a new night.
+
+    Returns:
+        In time order, without those before that index.
+    """
+    jury = Jury(values, own_errors, threshold=threshold, seed=seed)
+    stay = [pair for pair in before if pair[0] < since]
+    settled = _Settled(
+        cuts=tuple(likeliest for likeliest, _ in stay),
+        middles=tuple(middle for _, middle in stay),
+        since=since,
+    )
+    # What lies before is needed to see a step where the looking begins.
+    begin = max(since - REACH, 0)
+    near = _proposed(values[begin:], max(SEGMENT_PENALTY * _rough_spread(values), threshold))
+    likely = tuple(begin + cut for cut in near if begin + cut >= since)
+    cuts = _placed(jury, tuple(likeliest for likeliest, _ in before), len(stay))
+    return _told(jury, _with_more(jury, cuts, likely, settled), settled)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Settled:
+    """What a search takes for granted: of all the cuts it has in hand, the first.
+
+    Attributes:
+        cuts: Likeliest places.
+        middles: The same for the eye.
+        since: From which index on is looked for more.
+    """
+
+    cuts: Cuts
+    middles: Cuts
+    since: int
+
+
+_NOTHING = _Settled(cuts=(), middles=(), since=0)
+
+
+def _rough_spread(values: Array) -> float:
+    """Standard deviation: seen from night to night, a step is one difference among many."""
+    return float(np.median(np.abs(np.diff(values)))) * NORMAL / math.sqrt(2)
+
+
+def _told(jury: Jury, cuts: Cuts, settled: _Settled) -> tuple[Cut, ...]:
+    """Ask about each cut once more with the others in place, and say where it is."""
+    first = len(settled.cuts)
+    cuts = _without_the_unelected(jury, _placed(jury, cuts, first), first)
     rho = jury.noise(cuts).rho
     # The votes are about the likeliest places; what is told is the middle of those possible.
-    elections = [jury.election(cuts, at) for at in cuts]
+    elections = [jury.election(cuts, at) for at in cuts[first:]]
+    likeliest, cuts = cuts, settled.middles + cuts[first:]
     found = []
-    for index, election in enumerate(elections):
+    for index, election in enumerate(elections, start=first):
         place = jury.located(cuts, cuts[index])
         cuts = (*cuts[:index], place.middle, *cuts[index + 1 :])
         found.append(
             Cut(
+                likeliest=likeliest[index],
                 at=place.middle,
                 earliest=place.first,
                 latest=place.last,
@@ -96,55 +169,50 @@ def _tidy(cuts: Cuts, n: int) -> Cuts:
         kept = [cut for cut in kept if cut not in doomed]
 
 
-def _without_the_unelected(jury: Jury, cuts: Cuts) -> Cuts:
-    """Drop the least certain cut until every one that is left is elected."""
-    while (worst := _least_certain(jury, cuts)) is not None:
+def _without_the_unelected(jury: Jury, cuts: Cuts, first: int) -> Cuts:
+    """Drop the least certain cut until every one from the first on that is left is elected."""
+    while (worst := _least_certain(jury, cuts, first)) is not None:
         cuts = tuple(cut for cut in cuts if cut != worst)
     return cuts
 
 
-def _least_certain(jury: Jury, cuts: Cuts) -> int | None:
-    """Of the cuts that are not elected the one that is likeliest by chance; None of none.
+def _least_certain(jury: Jury, cuts: Cuts, first: int) -> int | None:
+    """Of the later cuts that are not elected the one that is likeliest by chance; None of none.
 
-    The costliest detector is asked only about those that would be it.
+    Those before the first stay. Detectors are asked only about those that would be it.
     """
-    polls = {at: jury.poll(cuts, at) for at in cuts}
     # The sort is stable: of equals the first.
-    for at in sorted(cuts, key=lambda at: -polls[at].p_value):
-        if polls[at].elected is False:
-            return at
-        if polls[at].elected is None and not jury.election(cuts, at).elected:
+    for at in sorted(cuts[first:], key=lambda at: -jury.p_value(cuts, at)):
+        if not jury.election(cuts, at).elected:
             return at
     return None
 
 
-def _with_more(jury: Jury, cuts: Cuts, proposed: Cuts) -> Cuts:
+def _with_more(jury: Jury, cuts: Cuts, proposed: Cuts, settled: _Settled) -> Cuts:
     """Add the clearest cut that is elected beside the others, until none is."""
     while True:
-        candidates = sorted({*proposed, *jury.splits(cuts)} - set(cuts))
-        polls = {
-            at: jury.poll(_and(cuts, at), at) for at in candidates if jury.may_be_cut(cuts, at)
+        candidates = sorted({*proposed, *jury.splits(cuts, settled.since)} - set(cuts))
+        p_values = {
+            at: jury.p_value(_and(cuts, at), at) for at in candidates if jury.may_be_cut(cuts, at)
         }
-        # The clearest first, so that the costliest detector is hardly ever asked.
-        for at in sorted(polls, key=lambda at: polls[at].p_value):
-            if polls[at].elected is False:
-                continue
-            if polls[at].elected or jury.election(_and(cuts, at), at).elected:
-                cuts = _placed(jury, _and(cuts, at))
+        # The clearest first, so that most detectors are hardly ever asked.
+        for at in sorted(p_values, key=lambda at: p_values[at]):
+            if jury.election(_and(cuts, at), at).elected:
+                cuts = _placed(jury, _and(cuts, at), len(settled.cuts))
                 break
         else:
-            elsewhere = _plain_elsewhere(jury, cuts)
+            elsewhere = _plain_elsewhere(jury, cuts, settled.since)
             if elsewhere is None:
                 return cuts
-            cuts = _placed(jury, _and(cuts, elsewhere))
+            cuts = _placed(jury, _and(cuts, elsewhere), len(settled.cuts))
 
 
-def _plain_elsewhere(jury: Jury, cuts: Cuts) -> int | None:
+def _plain_elsewhere(jury: Jury, cuts: Cuts, since: int) -> int | None:
     """The first cut that is plain, and elected, where a piece's best split is likeliest.
 
     Where nights are of two kinds the split may lie some nights beside a step, and lose there.
     """
-    for split in sorted(jury.splits(cuts)):
+    for split in sorted(jury.splits(cuts, since)):
         if jury.explains(cuts, split):
             at = jury.located(cuts, split).likeliest
             more = _and(cuts, at)
@@ -157,9 +225,9 @@ def _and(cuts: Cuts, at: int) -> Cuts:
     return tuple(sorted((*cuts, at)))
 
 
-def _placed(jury: Jury, cuts: Cuts) -> Cuts:
-    """Every cut where it is likeliest between its neighbours."""
-    for at in cuts:
+def _placed(jury: Jury, cuts: Cuts, first: int) -> Cuts:
+    """Every cut from the first on where it is likeliest between its neighbours."""
+    for at in cuts[first:]:
         moved = jury.located(cuts, at).likeliest
         cuts = tuple(sorted({moved if cut == at else cut for cut in cuts}))
     return cuts

@@ -12,7 +12,9 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special  # scipy.stats would take half a second to import
+
+from corebound.stats.differences import ranked_differences
+from corebound.stats.distributions import normal_below, normal_quantile, student_below
 
 Array = NDArray[np.float64]
 
@@ -69,8 +71,8 @@ def correlation_of(residuals: list[Array]) -> float:
 @lru_cache(maxsize=64)
 def _normal_scores(n: int) -> Array:
     """Of the ranks 1, 1.5, 2, ... n."""
-    scores: Array = special.ndtri((np.arange(2, 2 * n + 1) / 2 - 0.5) / n)
-    return scores
+    shares = (np.arange(2, 2 * n + 1) / 2 - 0.5) / n
+    return np.array([normal_quantile(share) for share in shares.tolist()])
 
 
 def ranks(values: Array) -> Array:
@@ -149,7 +151,7 @@ def t_p_value(left: Trimmed, right: Trimmed, *, rho: float, own_error: float) ->
     difference = abs(right.mean - left.mean)
     if error == 0:
         return 1.0 if difference == 0 else 0.0
-    return min(1.0, 2 * float(special.stdtr(freedom, -difference / error)))
+    return min(1.0, 2 * student_below(freedom, -difference / error))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,13 +189,13 @@ def rank_p_value(told: RankSum, *, rho: float) -> float:
     variance = told.variance * _pair_inflation(told.m, told.n, rho)
     if variance <= 0:
         return 1.0
-    return min(1.0, 2 * float(special.ndtr(-max(told.excess - 0.5, 0.0) / math.sqrt(variance))))
+    return min(1.0, 2 * normal_below(-max(told.excess - 0.5, 0.0) / math.sqrt(variance)))
 
 
 def least_rank_p_value(m: int, n: int, *, rho: float) -> float:
     """The p of sides that do not overlap at all: what the test could say at best."""
     variance = m * n / 12 * (m + n + 1) * _pair_inflation(m, n, rho)
-    return 2 * float(special.ndtr(-(m * n / 2 - 0.5) / math.sqrt(variance)))
+    return 2 * normal_below(-(m * n / 2 - 0.5) / math.sqrt(variance))
 
 
 def _pair_inflation(m: int, n: int, rho: float) -> float:
@@ -208,7 +210,29 @@ def shift(left: Array, right: Array) -> float:
 
     Source: Hodges & Lehmann, "Estimates of location based on rank tests" (1963).
     """
-    return median((right[:, np.newaxis] - left[np.newaxis, :]).ravel())
+    half = left.size * right.size // 2
+    if left.size * right.size % 2:
+        return ranked_differences(left, right, (half,))[0]
+    before, after = ranked_differences(left, right, (half - 1, half))
+    return (before + after) / 2
+
+
+def are_apart(left: Array, right: Array, least: float) -> bool:
+    """Whether `shift` is at least so much, up or down, without all the differences.
+
+    A median is at least so much where more than half of what it is the middle of is.
+
+    Args:
+        left: Any number of values, sorted.
+        right: The same, in any order.
+        least: Above 0.
+    """
+    pairs = left.size * right.size
+    up = int(left.searchsorted(right - least, side="right").sum())
+    down = pairs - int(left.searchsorted(right + least, side="left").sum())
+    most = 2 * max(up, down)
+    # With exactly half of them above, the middle lies between two differences.
+    return abs(shift(left, right)) >= least if most == pairs else most > pairs
 
 
 def median(values: Array) -> float:
@@ -229,15 +253,13 @@ def shift_bounds(
     too few for even their extremes to do.
     """
     m, n = left.size, right.size
-    z = float(special.ndtri((1 + confidence) / 2))
+    z = normal_quantile((1 + confidence) / 2)
     spread = math.sqrt(m * n * (m + n + 1) / 12 * _pair_inflation(m, n, rho))
     outside = math.floor(m * n / 2 - z * spread)
     if outside < 1:
         return None
-    differences = (right[:, np.newaxis] - left[np.newaxis, :]).ravel()
-    middle = median(differences)
-    differences = np.partition(differences, (outside - 1, m * n - outside))
-    low, high = float(differences[outside - 1]), float(differences[-outside])
+    middle = shift(left, right)
+    low, high = ranked_differences(left, right, (outside - 1, m * n - outside))
     return min(low, middle - z * own_error), max(high, middle + z * own_error)
 
 

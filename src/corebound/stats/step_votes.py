@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special  # scipy.stats would take half a second to import
 
+from corebound.stats.distributions import binomial_above
 from corebound.stats.energy import split_p_value
 from corebound.stats.potts import cut_gain
 from corebound.stats.step_place import likelihood_gain
 from corebound.stats.step_tests import (
     RankSum,
     Trimmed,
+    are_apart,
     inflation,
     least_rank_p_value,
     rank_p_value,
@@ -82,6 +82,11 @@ class Sides:
         self.left = left[-REACH:]
         self.right = right[:REACH]
 
+    @property
+    def nights(self) -> int:
+        """How many nights are looked at."""
+        return self.left.size + self.right.size
+
     @cached_property
     def both(self) -> Array:
         """All that is looked at."""
@@ -112,14 +117,21 @@ class Sides:
         """The sides by their ranks."""
         return rank_sum(self.left, self.right)
 
-    def may_pass(self, threshold: float, own_error: float) -> bool:
-        """Whether any noise about it would let it pass: nights that go together only gain less."""
-        return self.is_large(threshold, own_error) and self.likelihood >= _LEAST_GAIN
+    def may_pass(self) -> bool:
+        """Whether noise could let a large one pass: nights that go together only gain less."""
+        return self.likelihood >= _LEAST_GAIN
 
     def is_large(self, threshold: float, own_error: float) -> bool:
         """Whether the shift matters, and the nights' own intervals do not account for it."""
         # Exactly the threshold may be a hair less, for it is a difference of logarithms.
-        return abs(self.size) >= max(threshold * (1 - 1e-9), _OWN_DOUBT * own_error)
+        least = max(threshold * (1 - 1e-9), _OWN_DOUBT * own_error)
+        # Of most places the shift itself is never asked for.
+        return are_apart(self._ordered, self.right, least)
+
+    @cached_property
+    def _ordered(self) -> Array:
+        ordered: Array = np.sort(self.left)
+        return ordered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,17 +144,20 @@ class Stretch:
         levels: Medians of the whole pieces.
         spread: Standard deviation about the pieces' levels, robust.
         rho: Correlation from one night to the next, in [0, 1).
-        others: Distances of all nights but those of the shorter piece from their own
-            pieces' levels.
+        all_: Distances of all nights from their own pieces' levels.
+        shorter: Those of the shorter piece.
         own_error: Standard error of the difference by the nights' own intervals, or 0.
+        large: Whether the shift matters, and these do not account for it.
     """
 
     sides: Sides
+    large: bool
     lengths: tuple[int, int]
     levels: tuple[float, float]
     spread: float
     rho: float
-    others: Callable[[], Array]
+    all_: Array
+    shorter: Array
     own_error: float
 
 
@@ -164,19 +179,30 @@ class Election:
     plain: bool = False
 
 
-def poll(stretch: Stretch, *, threshold: float) -> Election:
+_REFUSED = Election(votes=(), p_value=1.0, elected=False)
+
+
+def p_value_of(sides: Sides, rho: float) -> float:
+    """The p-value of `poll` for a shift that is large and no spikes."""
+    return _p_value(sides.likelihood / inflation(sides.nights, rho))
+
+
+def _p_value(gain: float) -> float:
+    """Of a likelihood ratio, chi squared with one degree of freedom: Wilks (1938)."""
+    return math.erfc(math.sqrt(max(gain, 0.0)))
+
+
+def poll(stretch: Stretch) -> Election:
     """Ask all detectors about a cut but the costliest.
 
     At least three of five must say yes, and the likelihood not plainly no; where it plainly says
     yes and neither side is short, the t test and the ranks are asked less strictly. The shift must
-    be at least the threshold, as a logarithm; and a short run must be unlike the single nights
-    that stood out before.
+    be large; and a short run must be unlike the single nights that stood out before.
     """
     sides, rho = stretch.sides, stretch.rho
-    left, right = sides.left.size, sides.right.size
-    if not sides.is_large(threshold, stretch.own_error) or _like_earlier_spikes(stretch):
-        return Election(votes=(), p_value=1.0, elected=False)
-    nights = inflation(left + right, rho)
+    if not stretch.large or like_earlier_spikes(stretch):
+        return _REFUSED
+    nights = inflation(sides.nights, rho)
     gain = sides.likelihood / nights
     plain = gain >= _PLAIN_GAIN and min(stretch.lengths) >= _SHORT
     t_level = t_p_value(*sides.trimmed, rho=rho, own_error=stretch.own_error)
@@ -190,7 +216,7 @@ def poll(stretch: Stretch, *, threshold: float) -> Election:
     open_ = gain >= _LEAST_GAIN and yes == _QUORUM - 1
     return Election(
         votes=votes,
-        p_value=float(special.chdtrc(1, 2 * max(gain, 0.0))),
+        p_value=_p_value(gain),
         elected=None if open_ else gain >= _LEAST_GAIN and yes >= _QUORUM,
         plain=plain,
     )
@@ -224,23 +250,29 @@ def _energy_vote(both: Array, rho: float, *, least: int, rng: np.random.Generato
     return Vote(detector="energy", found=p_value <= _ENERGY_LEVEL)
 
 
-def _like_earlier_spikes(stretch: Stretch) -> bool:
+def is_short(*lengths: int) -> bool:
+    """Whether the shortest of these pieces may be a few spikes."""
+    return min(lengths) < _SHORT
+
+
+def like_earlier_spikes(stretch: Stretch) -> bool:
     """Whether so many nights in a row could be spikes of the kind that occur anyway.
 
     A night counts as one that stands out if it lies as far as most of a step off its level, to
     the side on which the shorter piece lies.
     """
     shorter_is_right = stretch.lengths[1] <= stretch.lengths[0]
-    if min(stretch.lengths) >= _SHORT:
+    if not is_short(*stretch.lengths):
         return False
     sides = stretch.sides
     short = sides.right if shorter_is_right else sides.left
     level = stretch.levels[0 if shorter_is_right else 1]
     side = math.copysign(1.0, sides.size if shorter_is_right else -sides.size)
     far = _STANDS_OUT * abs(sides.size)
-    others = stretch.others()
-    standing_out = int(np.count_nonzero(side * others > far))
+    standing_out, among = (
+        int(np.count_nonzero(side * several > far)) for several in (stretch.all_, stretch.shorter)
+    )
     # Jeffreys' estimate: none seen yet is not never.
-    rate = (standing_out + 0.5) / (others.size + 1)
+    rate = (standing_out - among + 0.5) / (stretch.all_.size - stretch.shorter.size + 1)
     beyond = int(np.count_nonzero(side * (short - level) > far))
-    return bool(special.bdtrc(beyond - 1, short.size, rate) > _SPIKES_LEVEL)
+    return binomial_above(beyond - 1, short.size, rate) > _SPIKES_LEVEL

@@ -12,18 +12,17 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special  # scipy.stats would take half a second to import
 
 from corebound.model.regression import Answer
+from corebound.stats import special
 from corebound.stats.change_points import (
     THRESHOLD,
-    Direction,
     Night,
-    Step,
     own_error_of,
     segment_starts,
 )
 from corebound.stats.compare import Comparison
+from corebound.stats.step import Direction, Step
 from corebound.stats.step_tests import correlation, shift
 
 Array = NDArray[np.float64]

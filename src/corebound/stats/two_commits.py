@@ -20,6 +20,8 @@ class Pair:
         comparison: Of head with base; None where one has no figure.
         margin: What counts as no difference.
         missing: Why a side has no figure, in words; empty where both have.
+        cpu_ratio: CPU time of an iteration at head, as a multiple of that at base; None where
+            one is not known. No verdict rests on it.
     """
 
     scenario: str
@@ -29,6 +31,20 @@ class Pair:
     comparison: Comparison | None
     margin: float
     missing: tuple[str, ...]
+    cpu_ratio: float | None = None
+
+    @property
+    def cpu_differs(self) -> bool:
+        """Whether CPU time changed by what the interval of wall time does not hold.
+
+        Wall time holds waiting and what else ran on the host as well.
+        """
+        bounds = self.comparison.interval if self.comparison else None
+        return (
+            bounds is not None
+            and self.cpu_ratio is not None
+            and not bounds.low <= 1 / self.cpu_ratio <= bounds.high
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

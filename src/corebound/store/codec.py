@@ -96,6 +96,19 @@ def encode_series(series: Sequence[Series]) -> bytes:
     return encode_document(packed(series))
 
 
+def decode_columns(data: bytes) -> Columns:
+    """Read series back as they are kept, without an object a point.
+
+    Raises:
+        UnreadableError: they are none, damaged, or of a newer corebound.
+    """
+
+    def read(raw: _Bytes, schema: int) -> Columns:
+        return packed(_series_1.decode(raw).series) if schema == 1 else _series.decode(raw)
+
+    return _of_schema(data, SERIES_SCHEMA, read)
+
+
 def decode_series(data: bytes) -> tuple[Series, ...]:
     """Read series back.
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Generic, TypeVar
 
 import msgspec
@@ -26,7 +28,7 @@ class _Moment(msgspec.Struct, frozen=True, array_like=True):
     commit: int
 
 
-class _Column(msgspec.Struct, frozen=True, omit_defaults=True):
+class Column(msgspec.Struct, frozen=True, omit_defaults=True):
     """A series; but for the first two, columns of as many values as it has points.
 
     `about` is it without its points. Others are places in the tables of `Columns`, and
@@ -51,15 +53,15 @@ class Columns(msgspec.Struct, frozen=True):
     moments: list[_Moment]
     circumstances: list[_Circumstances]
     missing: list[str]
-    series: list[_Column]
+    series: list[Column]
 
 
 class _Table(Generic[T]):
     """Values, each once, in the order they were first seen."""
 
-    def __init__(self) -> None:
-        self.values: list[T] = []
-        self._places: dict[T, int] = {}
+    def __init__(self, values: Sequence[T] = ()) -> None:
+        self.values: list[T] = [*values]
+        self._places: dict[T, int] = {value: place for place, value in enumerate(values)}
 
     def place(self, value: T | None) -> int:
         if value is None:
@@ -71,75 +73,148 @@ class _Table(Generic[T]):
         return place
 
 
-def packed(series: Sequence[Series]) -> Columns:
-    """Series as columns."""
-    commits = _Table[Commit]()
-    moments = _Table[_Moment]()
-    circumstances = _Table[_Circumstances]()
-    missing = _Table[str]()
-    # Points share theirs: to compare what they hold each time takes twice as long.
-    known: dict[tuple[str, str | None, int], int] = {}
+class Tables:
+    """What the columns of a file share; grows as series are packed."""
 
-    def moment(point: Point) -> int:
-        key = (point.at, point.run, id(point.commit))
-        place = known.get(key)
-        if place is None:
-            told = _Moment(at=point.at, run=point.run, commit=commits.place(point.commit))
-            place = known[key] = moments.place(told)
-        return place
+    def __init__(self, told: Columns | None = None) -> None:
+        """Take the tables of a file, or none."""
+        self._commits = _Table[Commit](told.commits if told else ())
+        self._moments = _Table[_Moment](told.moments if told else ())
+        self._circumstances = _Table[_Circumstances](told.circumstances if told else ())
+        self._missing = _Table[str](told.missing if told else ())
+        # Points share theirs: to compare what they hold each time takes twice as long.
+        self._known: dict[tuple[str, str | None, int], tuple[int, Commit | None]] = {}
 
-    def column(one: Series) -> _Column:
+    def column(self, one: Series) -> Column:
+        """A series as columns."""
         points = one.points
         bounds = [point.bounds for point in points]
         bounded = any(bounds)
         launches = [point.launches for point in points]
-        lost = [missing.place(point.missing) for point in points]
-        return _Column(
+        lost = [self._missing.place(point.missing) for point in points]
+        return Column(
             about=replace(one, points=()),
-            moments=[moment(point) for point in points],
+            moments=[self._moment(point) for point in points],
             figures=[point.figure for point in points],
-            circumstances=[circumstances.place(point.circumstances) for point in points],
+            circumstances=[self._circumstances.place(point.circumstances) for point in points],
             lows=[pair and pair[0] for pair in bounds] if bounded else [],
             highs=[pair and pair[1] for pair in bounds] if bounded else [],
             launches=launches if any(launches) else [],
             missing=lost if any(place != _NONE for place in lost) else [],
         )
 
-    columns = [column(one) for one in series]
-    return Columns(
-        schema=SERIES_SCHEMA,
-        commits=commits.values,
-        moments=moments.values,
-        circumstances=circumstances.values,
-        missing=missing.values,
-        series=columns,
-    )
-
-
-def unpacked(told: Columns) -> tuple[Series, ...]:
-    """The series again; what they have in common they share.
-
-    Raises:
-        ValueError: the columns do not fit together.
-    """
-    # What is at place -1 is none.
-    commits = (*told.commits, None)
-    missing = (*told.missing, None)
-    try:
-        moments = [(one.at, one.run, commits[one.commit]) for one in told.moments]
-        return tuple(
-            replace(
-                column.about,
-                points=tuple(_points(column, moments, told.circumstances, missing)),
-            )
-            for column in told.series
+    def longer(self, column: Column, later: Series) -> Column:
+        """A series with points more at its end, which `later` alone has; the rest is as there."""
+        before, more = len(column.moments), self.column(later)
+        after = len(more.moments)
+        return Column(
+            about=more.about,
+            moments=column.moments + more.moments,
+            figures=column.figures + more.figures,
+            circumstances=column.circumstances + more.circumstances,
+            lows=_joined(column.lows, more.lows, before, after, None),
+            highs=_joined(column.highs, more.highs, before, after, None),
+            launches=_joined(column.launches, more.launches, before, after, ()),
+            missing=_joined(column.missing, more.missing, before, after, _NONE),
         )
+
+    def file(self, series: Sequence[Column]) -> Columns:
+        """The whole of a file, of columns that these tables are of."""
+        return Columns(
+            schema=SERIES_SCHEMA,
+            commits=self._commits.values,
+            moments=self._moments.values,
+            circumstances=self._circumstances.values,
+            missing=self._missing.values,
+            series=[*series],
+        )
+
+    def _moment(self, point: Point) -> int:
+        key = (point.at, point.run, id(point.commit))
+        known = self._known.get(key)
+        if known is None:
+            told = _Moment(at=point.at, run=point.run, commit=self._commits.place(point.commit))
+            # With the commit, so that no other gets its id meanwhile.
+            known = self._known[key] = self._moments.place(told), point.commit
+        return known[0]
+
+
+def _joined(one: list[T], other: list[T], before: int, after: int, nothing: T) -> list[T]:
+    """Two columns, of which an empty one says nothing of as many points."""
+    if not one and not other:
+        return []
+    return (one or [nothing] * before) + (other or [nothing] * after)
+
+
+def packed(series: Sequence[Series]) -> Columns:
+    """Series as columns."""
+    tables = Tables()
+    return tables.file([tables.column(one) for one in series])
+
+
+class Opened:
+    """A file's columns, as series when they are asked for."""
+
+    def __init__(self, told: Columns) -> None:
+        """Take the whole of a file.
+
+        Raises:
+            ValueError: its tables do not fit together.
+        """
+        self.columns = told.series
+        self._circumstances = told.circumstances
+        # What is at place -1 is none.
+        self._missing = (*told.missing, None)
+        commits = (*told.commits, None)
+        with _fitting():
+            self._moments = [(one.at, one.run, commits[one.commit]) for one in told.moments]
+
+    def last(self, column: Column) -> tuple[str, Commit | None, _Circumstances]:
+        """When, at which commit and in which circumstances a series ends.
+
+        Raises:
+            ValueError: it has no point, or its columns do not fit the tables.
+        """
+        with _fitting():
+            at, _, commit = self._moments[column.moments[-1]]
+            return at, commit, self._circumstances[column.circumstances[-1]]
+
+    @cached_property
+    def shas(self) -> frozenset[str]:
+        """The commits that there are."""
+        return frozenset(commit.sha for _, _, commit in self._moments if commit)
+
+    def series(self, column: Column) -> Series:
+        """A series again; what it has in common with others they share.
+
+        Raises:
+            ValueError: its columns do not fit the tables.
+        """
+        with _fitting():
+            points = _points(column, self._moments, self._circumstances, self._missing)
+            return replace(column.about, points=tuple(points))
+
+
+@contextlib.contextmanager
+def _fitting() -> Iterator[None]:
+    try:
+        yield
     except IndexError as error:
         raise ValueError(f"its columns do not fit its tables: {error}") from None
 
 
+def unpacked(told: Columns) -> tuple[Series, ...]:
+    """The series again.
+
+    Raises:
+        ValueError: the columns do not fit together.
+    """
+    opened = Opened(told)
+    return tuple(map(opened.series, opened.columns))
+
+
 def _points(
-    column: _Column,
+    column: Column,
     moments: Sequence[tuple[str, str | None, Commit | None]],
     circumstances: Sequence[_Circumstances],
     missing: Sequence[str | None],

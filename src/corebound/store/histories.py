@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from corebound.errors import Fault
 from corebound.model.series import Series
 from corebound.store import cache, codec, documents
+from corebound.store.columns import Columns
 
 
 def file_of(project: str, records: Path) -> Path:
@@ -20,7 +21,7 @@ def _folder_of(records: Path) -> Path:
     return records / "histories"
 
 
-def keep(project: str, series: Sequence[Series], records: Path) -> Path:
+def keep(project: str, series: Columns, records: Path) -> Path:
     """Keep a project's series in place of those that were kept before.
 
     Returns:
@@ -30,7 +31,7 @@ def keep(project: str, series: Sequence[Series], records: Path) -> Path:
         InputError: it cannot be written.
     """
     file = file_of(project, records)
-    return documents.keep(codec.encode_series(series), file, what="the history")
+    return documents.keep(codec.encode_document(series), file, what="the history")
 
 
 def sources(projects: Iterable[str], records: Path) -> dict[str, str]:

@@ -142,14 +142,7 @@ def read(file: Path) -> Stored:
         lines = file.read_bytes().split(b"\n")[:-1]
     except OSError as error:
         raise _unreadable(file, error) from error
-    try:
-        run = codec.decode_run(lines[0] if lines else b"")
-    except codec.UnreadableError as error:
-        raise InputError(
-            what=f"not a file of records: {error}.",
-            where=f"{file}:1",
-            mend="Move it out of the folder of records, or read it with the corebound it is of.",
-        ) from None
+    run = _run(lines[0] if lines else b"", file)
     launches: list[Launch] = []
     faults: list[Fault] = []
     for number, line in enumerate(lines[1:], start=2):
@@ -165,6 +158,32 @@ def read(file: Path) -> Stored:
                 )
             )
     return Stored(file=file, run=run, launches=tuple(launches), faults=tuple(faults))
+
+
+def read_run(file: Path) -> Run:
+    """Read what a file is of, which its first line says; launches stay unread.
+
+    Raises:
+        InputError: the file cannot be read, or does not start with a run.
+    """
+    try:
+        with file.open("rb") as stream:
+            line = stream.readline()
+    except OSError as error:
+        raise _unreadable(file, error) from error
+    # A line without its end was being written when its run was killed.
+    return _run(line[:-1] if line.endswith(b"\n") else b"", file)
+
+
+def _run(line: bytes, file: Path) -> Run:
+    try:
+        return codec.decode_run(line)
+    except codec.UnreadableError as error:
+        raise InputError(
+            what=f"not a file of records: {error}.",
+            where=f"{file}:1",
+            mend="Move it out of the folder of records, or read it with the corebound it is of.",
+        ) from None
 
 
 def _unreadable(file: Path, error: OSError) -> InputError:

@@ -10,8 +10,8 @@ from corebound.model.series import Series
 from corebound.report.view.page import Label, VerdictWord
 from corebound.report.view.study import Study
 from corebound.report.view.words import label
-from corebound.stats.change_points import Memory
 from corebound.stats.regressions import Change, changes
+from corebound.stats.segment import Memory
 
 # What has no binding mode to be coloured by.
 PLAIN_MODE = "m-history"
@@ -183,6 +183,6 @@ def size_interval(change: Change) -> str:
     ratio = change.step.ratio
     if max(ratio, 1 / ratio) >= 2:
         ends = ends if change.is_regression else (1 / ends[1], 1 / ends[0])
-        return f"[{ends[0]:.3g}, {ends[1]:.3g}]"
+        return f"[{ends[0]:.3g}, {ends[1]:.3g}]×"
     shares = sorted((end - 1) * 100 * (1 if change.is_regression else -1) for end in ends)
-    return f"[{shares[0]:.1f}, {shares[1]:.1f}]"
+    return f"[{shares[0]:.1f}, {shares[1]:.1f}] %"

@@ -33,18 +33,22 @@ def _points(one: Series, behind: dict[_Circumstances, str]) -> Iterator[str]:
     where, unit = _line([one.host, one.cell]), _line([one.unit])
     # A line ends with the circumstances; without any there is no comma before them.
     ends = {told: f",{line}" if line else "" for told, line in behind.items()}
+    # Most points share theirs with the one before, which need not be looked up then.
+    there, end = None, ""
     for point in one.points:
-        figure = "" if point.figure is None else f"{point.figure:{_DIGITS}}"
-        moment = _moment(point.at, point.run, point.commit and point.commit.sha)
+        if point.circumstances is not there:
+            there = point.circumstances
+            end = ends[there]
+        commit, figure, bounds = point.commit, point.figure, point.bounds
+        moment = _moment(point.at, point.run, commit.sha if commit else None)
         yield (
-            f"{where},{moment},{unit},{figure},{_bounds(point.bounds)},"
-            f"{_reason(point.missing)}{ends[point.circumstances]}"
+            f"{where},{moment},{unit},{'' if figure is None else f'{figure:{_DIGITS}}'},"
+            f"{',' if bounds is None else _bounds(bounds)},"
+            f"{'' if point.missing is None else _reason(point.missing)}{end}"
         )
 
 
-def _bounds(own: tuple[float, float] | None) -> str:
-    if own is None:
-        return ","
+def _bounds(own: tuple[float, float]) -> str:
     low, high = own
     if finite(high) is None:
         return f"{low:{_DIGITS}},"
@@ -58,7 +62,7 @@ def _moment(at: str, run: str | None, sha: str | None) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _reason(missing: str | None) -> str:
+def _reason(missing: str) -> str:
     return _line([missing, None])[:-1]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Sequence
@@ -64,13 +65,12 @@ class Timeline:
 
 def borders_of(series: Series) -> tuple[int, ...]:
     """The points at which something other than the commit changed."""
-    points = series.points
+    told = [point.circumstances for point in series.points]
     return tuple(
         index
-        for index in range(1, len(points))
+        for index, (before, after) in enumerate(itertools.pairwise(told), start=1)
         # Most share theirs, which need not be compared then.
-        if points[index].circumstances is not points[index - 1].circumstances
-        and points[index].circumstances != points[index - 1].circumstances
+        if after is not before and after != before
     )
 
 

@@ -1,0 +1,222 @@
+"""The steps of one segment, and how those of a longer one follow from those of a shorter one."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corebound.stats.interval import Interval
+from corebound.stats.step import Step
+from corebound.stats.step_news import may_have_news
+from corebound.stats.step_search import Cut, search, search_on
+from corebound.stats.step_tests import mean_error, shift, shift_bounds
+from corebound.stats.step_votes import REACH
+
+Array = NDArray[np.float64]
+
+CONFIDENCE = 0.95
+# A segment is looked at as a whole each time it has so many nights more, and in between only
+# at what is new. docs/adr/0015 says how often that makes a difference.
+_WHOLE_EVERY = 32
+# A shorter one always is: its nights hardly tell their noise yet, and it takes no time.
+_WHOLE_UP_TO = 320
+# Before what is new, so many nights are looked at again: votes look half as far.
+_AGAIN = REACH
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """All that the steps of a segment follow from.
+
+    Attributes:
+        values: n logarithms in time order.
+        errors: Their standard errors as far as is known, else 0.
+        threshold: Least change that matters, as a ratio less 1.
+        seed: Of the permutations.
+    """
+
+    values: Array
+    errors: Array
+    threshold: float
+    seed: int
+
+    @property
+    def key(self) -> str:
+        """The same in so many letters."""
+        told = hashlib.blake2b(f"{self.threshold!r} {self.seed}".encode(), digest_size=16)
+        told.update(self.values.tobytes())
+        told.update(self.errors.tobytes())
+        return told.hexdigest()
+
+    @property
+    def before(self) -> Segment | None:
+        """Its first nights, up to which it was looked at as a whole; None: as a whole itself.
+
+        Which nights these are follows from the segment alone, however it came to grow. Segments
+        that began together are looked at on different nights, by their first figures.
+        """
+        n = self.values.size
+        if n <= _WHOLE_UP_TO:
+            return None
+        first = hashlib.blake2b(self.values[:_WHOLE_UP_TO].tobytes(), digest_size=8).digest()
+        over = (n + int.from_bytes(first, "little")) % _WHOLE_EVERY
+        at = max(n - over, _WHOLE_UP_TO)
+        return replace(self, values=self.values[:at], errors=self.errors[:at]) if over else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What was found in a segment.
+
+    Attributes:
+        steps: In time order, with indices into its nights; none is said to be recovered.
+        places: Of each, the index where it stood while others were voted on.
+        rho: Correlation between neighbouring nights that their intervals reckon with.
+    """
+
+    steps: tuple[Step, ...]
+    places: tuple[int, ...]
+    rho: float
+
+
+class Memory:
+    """What was found in segments, by a hash of all it follows from.
+
+    Attributes:
+        asked: What was asked for, found before or now: all that is worth keeping.
+    """
+
+    def __init__(self, before: Mapping[str, Found] | None = None) -> None:
+        """Take what was found before."""
+        self._before = before or {}
+        self.asked: dict[str, Found] = {}
+
+    def get(self, key: str) -> Found | None:
+        """What follows from this, if it is known."""
+        known = self.asked.get(key) or self._before.get(key)
+        if known is not None:
+            self.asked[key] = known
+        return known
+
+
+def found_in(segment: Segment, memory: Memory) -> Found:
+    """Find the steps of a segment.
+
+    Args:
+        segment: Where.
+        memory: What was found before; what is found now is added.
+    """
+    key, before = segment.key, segment.before
+    known = memory.get(key)
+    if known is not None:
+        if before is not None:
+            memory.get(before.key)  # for the nights to come
+        return known
+    found = _whole(segment) if before is None else _grown(segment, before, found_in(before, memory))
+    memory.asked[key] = found
+    return found
+
+
+def _whole(segment: Segment) -> Found:
+    cuts = search(
+        segment.values,
+        segment.errors,
+        threshold=math.log1p(segment.threshold),
+        seed=segment.seed,
+    )
+    edges = (0, *(cut.at for cut in cuts), segment.values.size)
+    return Found(
+        steps=tuple(
+            _step(segment, cut, around) for cut, around in zip(cuts, _around(edges), strict=True)
+        ),
+        places=tuple(cut.likeliest for cut in cuts),
+        rho=cuts[0].rho if cuts else 0.0,
+    )
+
+
+def _grown(segment: Segment, before: Segment, known: Found) -> Found:
+    """What is found given what was found in the segment's first nights."""
+    since = before.values.size - _AGAIN
+    last = max(known.places[-1] if known.places else 0, since - REACH)
+    news = may_have_news(
+        segment.values[last:],
+        first=max(since - last, 0),
+        threshold=math.log1p(segment.threshold),
+    )
+    if not news:
+        return known
+    cuts = search_on(
+        segment.values,
+        segment.errors,
+        threshold=math.log1p(segment.threshold),
+        seed=segment.seed,
+        before=[(place, step.at) for place, step in zip(known.places, known.steps, strict=True)],
+        since=since,
+    )
+    stay = sum(place < since for place in known.places)
+    rho = cuts[0].rho if cuts else known.rho
+    was = _around((0, *(step.at for step in known.steps), before.values.size))
+    at = (*(step.at for step in known.steps[:stay]), *(cut.at for cut in cuts))
+    now = tuple(_around((0, *at, segment.values.size)))
+    old = (
+        step if one == other else _levelled(segment, step, one, rho)
+        for step, one, other in zip(known.steps[:stay], now, was, strict=False)
+    )
+    new = (_step(segment, cut, one) for cut, one in zip(cuts, now[stay:], strict=True))
+    return Found(
+        steps=(*old, *new),
+        places=(*known.places[:stay], *(cut.likeliest for cut in cuts)),
+        rho=rho,
+    )
+
+
+def _around(edges: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """Each edge but the outer ones, between its neighbours."""
+    return zip(edges, edges[1:], edges[2:], strict=False)
+
+
+def _step(segment: Segment, cut: Cut, around: tuple[int, int, int]) -> Step:
+    ratio, interval = _ratio(segment, around, cut.rho)
+    return Step(
+        at=cut.at,
+        last_good=cut.earliest - 1,
+        first_bad=cut.latest,
+        direction="up" if ratio > 1 else "down",
+        ratio=ratio,
+        interval=interval,
+        votes=cut.election.votes,
+        # Bonferroni over the places where the segment might have been cut.
+        p_value=min(1.0, cut.election.p_value * segment.values.size),
+        status="new",
+    )
+
+
+def _levelled(segment: Segment, step: Step, around: tuple[int, int, int], rho: float) -> Step:
+    """A step that was found before, with the levels of now."""
+    ratio, interval = _ratio(segment, around, rho)
+    return replace(step, direction="up" if ratio > 1 else "down", ratio=ratio, interval=interval)
+
+
+def _ratio(
+    segment: Segment, around: tuple[int, int, int], rho: float
+) -> tuple[float, Interval | None]:
+    """The level after over the level before, and where it lies."""
+    pieces = [slice(*ends) for ends in itertools.pairwise(around)]
+    left, right = (segment.values[piece] for piece in pieces)
+    bounds = shift_bounds(
+        left,
+        right,
+        rho=rho,
+        own_error=math.hypot(*(mean_error(segment.errors[piece]) for piece in pieces)),
+        confidence=CONFIDENCE,
+    )
+    interval = bounds and Interval(
+        low=math.exp(bounds[0]), high=math.exp(bounds[1]), confidence=CONFIDENCE
+    )
+    return math.exp(shift(left, right)), interval
