@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 # Iterations of the inner loop for one step without any slow-down: a few milliseconds.
 WORK = 40_000
@@ -34,18 +35,6 @@ from toy import total
 
 def setup():
     return total
-"""
-PYPROJECT = """\
-[build-system]
-requires = ["setuptools"]
-build-backend = "setuptools.build_meta"
-
-[project]
-name = "toy"
-version = "1"
-
-[tool.setuptools]
-packages = ["toy"]
 """
 # What a refactoring changes: names and order, never the work.
 _SHAPES = (
@@ -105,29 +94,13 @@ def make(
     """
     (folder / "toy").mkdir(parents=True)
     (folder / "scenarios").mkdir()
-    (folder / "pyproject.toml").write_text(PYPROJECT)
+    installable(folder, "toy", packages=["toy"])
+    built_by_asv(folder, "toy")
     (folder / ".gitignore").write_text(".asv/\nreports/\n")
     (folder / "scenarios" / "toy.yaml").write_text(
         SCENARIO.format(least=least, most=most, width=width, iterations=iterations)
     )
     (folder / "scenarios" / "toy_steps.py").write_text(STEPS)
-    (folder / "asv.conf.json").write_text(
-        json.dumps(
-            {
-                "version": 1,
-                "project": "toy",
-                "repo": ".",
-                "branches": ["main"],
-                "environment_type": "virtualenv",
-                "build_command": [],
-                "install_command": ["in-dir={env_dir} python -m pip install {build_dir}"],
-                "env_dir": ".asv/env",
-                "results_dir": ".asv/results",
-                "html_dir": ".asv/html",
-            },
-            indent=1,
-        )
-    )
     git(folder, "init", "--quiet", "--initial-branch", "main")
     work, made = float(WORK), []
     for place in range(commits):
@@ -140,6 +113,40 @@ def make(
         git(folder, "commit", "--quiet", "--message", f"{place}: {subject}")
         made.append(git(folder, "rev-parse", "HEAD").strip())
     return Toy(folder=folder, commits=tuple(made))
+
+
+def installable(folder: Path, name: str, **setuptools: Any) -> None:
+    """Let pip install what is in a folder; `setuptools` is how its packages are found."""
+    told = "".join(f"{key} = {_toml(value)}\n" for key, value in setuptools.items())
+    (folder / "pyproject.toml").write_text(
+        '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n\n'
+        f'[project]\nname = "{name}"\nversion = "1"\n\n[tool.setuptools]\n{told}'
+    )
+
+
+def _toml(value: Any) -> str:
+    """A value as TOML writes it: of these JSON differs in tables alone."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(k)} = {_toml(v)}" for k, v in value.items()) + "}"
+    return json.dumps(value)
+
+
+def built_by_asv(folder: Path, name: str, **changes: Any) -> None:
+    """Write an asv.conf.json of the repository in a folder; changes replace or add keys."""
+    document = {
+        "version": 1,
+        "project": name,
+        "repo": ".",
+        "branches": ["main"],
+        "environment_type": "virtualenv",
+        "build_command": [],
+        "install_command": ["in-dir={env_dir} python -m pip install {build_dir}"],
+        "env_dir": ".asv/env",
+        "results_dir": ".asv/results",
+        "html_dir": ".asv/html",
+        **changes,
+    }
+    (folder / "asv.conf.json").write_text(json.dumps(document, indent=1))
 
 
 def git(folder: Path, *words: str) -> str:

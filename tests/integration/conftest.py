@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-import corebound
-from corebound.launch.launch import Outcome
 from corebound.launch.supervise import Supervision
-from corebound.serving.order import ServingOrder
-from corebound.serving.session import serve
-from serving_launches import Serve, an_order
+from made_environments import Imported
+from serving_launches import Serve, a_scratch, serving
+
+CGROUPS = Path("/sys/fs/cgroup")
 
 
 @pytest.fixture
 def scratch(tmp_path: Path) -> Path:
     """A run's folder, with the library that holds the package and nothing else."""
-    library = tmp_path / "run" / "library"
-    library.mkdir(parents=True)
-    (library / "corebound").symlink_to(Path(corebound.__file__).parent)
-    return tmp_path / "run"
+    return a_scratch(tmp_path)
 
 
 @pytest.fixture
@@ -33,30 +27,34 @@ def supervision(scratch: Path) -> Iterator[Supervision]:
         yield supervision
 
 
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imported]:
+    """Frameworks that are imported once for all tests of a file."""
+    imported = Imported(tmp_path_factory.mktemp("imported"))
+    yield imported
+    imported.close()
+
+
 @pytest.fixture
 def served(scratch: Path, supervision: Supervision) -> Serve:
-    """Launch one server; `change` may spoil its order, `tick` disturb it as it works."""
+    """Launches one server."""
+    return serving(scratch, supervision)
 
-    def served(
-        *,
-        server: str = "torchserve",
-        iterations: int = 40,
-        change: Callable[[ServingOrder], ServingOrder] = lambda order: order,
-        tick: Callable[[], None] = lambda: None,
-        timeout_s: float = 120.0,
-        parameters: Mapping[str, Any] | None = None,
-        **settings: Any,
-    ) -> Outcome:
-        order = an_order(
-            server,
-            scratch,
-            iterations=iterations,
-            timeout_s=timeout_s,
-            parameters=parameters or {"concurrency": 4},
-            **settings,
-        )
-        outcome = serve(change(order), supervision, tick)
-        shutil.rmtree(scratch / "launch")
-        return outcome
 
-    return served
+@pytest.fixture
+def quota() -> Iterator[Path]:
+    """A cgroup that may use a fifth of a CPU; needs root, as cgroups do."""
+    v1, v2 = CGROUPS / "cpu" / "corebound-test", CGROUPS / "corebound-test"
+    group = v1 if v1.parent.is_dir() else v2
+    try:
+        group.mkdir()
+        if group == v1:
+            (group / "cpu.cfs_quota_us").write_text("20000")
+        else:
+            (group / "cpu.max").write_text("20000 100000")
+    except OSError:
+        pytest.skip("needs a cgroup of one's own with a CPU quota")
+    try:
+        yield group
+    finally:
+        group.rmdir()

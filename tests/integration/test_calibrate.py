@@ -3,63 +3,32 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from commands import corebound
 from corebound.model.calibration import Calibration
 from corebound.model.record import Launch
 from corebound.model.run import Run
 from corebound.store import calibrations, confirmations, jsonl
-
-SCENARIO = """\
-schema: 1
-name: nap
-title: A nap
-question: Does binding disturb a nap?
-workload: nap:setup
-environment: host
-parameters: {seconds: 0.002}
-matrix:
-  binding: [one-cpu, none]
-measure:
-  iterations: 10
-  relaunch_disturbed: 0
-  launches: {min: 3, max: 4}
-baseline: {binding: none}
-"""
-WORKLOAD = """\
-import time
-
-def setup(*, seconds):
-    return lambda: time.sleep(seconds)
-"""
+from suites import NAP, napping
 
 
 @pytest.fixture
-def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "nap.yaml").write_text(SCENARIO)
-    (tmp_path / "nap.py").write_text(WORKLOAD)
-    # Its own /tmp, so that a run in progress on this host does not refuse ours.
-    (tmp_path / "tmp").mkdir()
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
-    return tmp_path
+def suite(tmp_path: Path) -> Path:
+    return a_suite(tmp_path)
 
 
-def corebound(suite: Path, *words: str) -> tuple[int, str, str]:
-    done = subprocess.run(
-        (sys.executable, "-m", "corebound", *words),
-        cwd=suite,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
+def a_suite(folder: Path, *, seconds: float = 0.002, steps: str = NAP) -> Path:
+    return napping(
+        folder,
+        steps=steps,
+        parameters={"seconds": seconds},
+        matrix={"binding": ["one-cpu", "none"]},
+        measure={"iterations": 10, "relaunch_disturbed": 0, "launches": {"min": 3, "max": 4}},
     )
-    assert "Traceback" not in done.stderr
-    return done.returncode, done.stdout, done.stderr
 
 
 def calibration_of(suite: Path) -> Calibration:
@@ -152,9 +121,7 @@ def test_a_step_that_is_there_still_alarms_and_says_what_was_held_against_what(
     suite: Path,
 ) -> None:
     a_history(suite, slower=3.0)
-    scenario = (suite / "nap.yaml").read_text()
-    (suite / "nap.py").write_text(WORKLOAD.replace("sleep(seconds)", "sleep(3 * seconds)"))
-    assert scenario == (suite / "nap.yaml").read_text()
+    a_suite(suite, steps=NAP.replace("sleep(seconds)", "sleep(3 * seconds)"))
 
     code, out, _ = corebound(suite, "regressions", "--confirm")
 
@@ -165,7 +132,7 @@ def test_a_step_that_is_there_still_alarms_and_says_what_was_held_against_what(
 
 def test_a_cell_that_is_another_now_cannot_be_measured_again(suite: Path) -> None:
     a_history(suite, slower=3.0)
-    (suite / "nap.yaml").write_text(SCENARIO.replace("0.002", "0.003"))
+    a_suite(suite, seconds=0.003)
 
     code, out, _ = corebound(suite, "regressions", "--confirm")
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,8 @@ from typing import Any
 import pytest
 
 import toy_repository
+from commands import corebound, start
+from corebound.fronts.project import open_project
 from corebound.store import jsonl
 from toy_repository import Toy, git
 
@@ -36,27 +36,6 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
     )
 
 
-def start(toy: Toy, *words: str) -> subprocess.Popen[str]:
-    # Its own /tmp, so that a run in progress on this host neither refuses nor hides ours.
-    private = toy.folder / ".asv" / "tmp"
-    private.mkdir(parents=True, exist_ok=True)
-    return subprocess.Popen(
-        ("env", "--default-signal=INT", sys.executable, "-m", "corebound", *words),
-        cwd=toy.folder,
-        env={**os.environ, "TMPDIR": str(private)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def corebound(toy: Toy, *words: str) -> tuple[int, str, str]:
-    process = start(toy, *words)
-    out, err = process.communicate(timeout=600)
-    assert "Traceback" not in err
-    return process.returncode, out, err
-
-
 def records(toy: Toy) -> list[jsonl.Stored]:
     return [jsonl.read(file) for file in jsonl.files(toy.folder / "reports" / "records")]
 
@@ -76,7 +55,7 @@ def wait_until_launched(toy: Toy, before: set[Path], process: subprocess.Popen[s
 
 def compared(toy: Toy, base: int, head: int, *words: str) -> tuple[int, dict[str, Any]]:
     code, out, err = corebound(
-        toy, "compare-commits", toy.commits[base], toy.commits[head], "--json", *words
+        toy.folder, "compare-commits", toy.commits[base], toy.commits[head], "--json", *words
     )
     assert out, err
     told: dict[str, Any] = json.loads(out)
@@ -125,13 +104,13 @@ def test_bisect_names_the_planted_commit_and_goes_on_where_it_was_killed(toy: To
     # Commit 14, the first middle of 0 and 29, builds; 15 does not; 19 did it.
     words = ("bisect", toy.commits[0], toy.commits[-1], "--scenario", "scenarios/toy.yaml")
     before = {stored.file for stored in records(toy)}
-    process = start(toy, *words, "--json")
+    process = start(toy.folder, *words, "--json")
     wait_until_launched(toy, before, process)
     process.send_signal(signal.SIGKILL)
     process.communicate()
     kept = {stored.file: stored.launches for stored in records(toy)}
 
-    code, out, err = corebound(toy, *words, "--json")
+    code, out, err = corebound(toy.folder, *words, "--json")
 
     assert code == 0, err
     told = json.loads(out)
@@ -148,10 +127,10 @@ def test_bisect_names_the_planted_commit_and_goes_on_where_it_was_killed(toy: To
 
 def test_a_search_is_told_again_from_its_records_without_a_launch(toy: Toy) -> None:
     words = ("bisect", toy.commits[0], toy.commits[-1], "--scenario", "scenarios/toy.yaml")
-    corebound(toy, *words)
+    corebound(toy.folder, *words)
     before = records(toy)
 
-    code, out, _ = corebound(toy, *words)
+    code, out, _ = corebound(toy.folder, *words)
 
     assert code == 0
     assert f"{PLANTED}: make it" in out
@@ -161,7 +140,7 @@ def test_a_search_is_told_again_from_its_records_without_a_launch(toy: Toy) -> N
 def test_a_plain_run_measures_the_commit_that_is_checked_out(toy: Toy) -> None:
     git(toy.folder, "checkout", "--quiet", toy.commits[0])
     try:
-        code, out, err = corebound(toy, "run", "scenarios/toy.yaml", "--json")
+        code, out, err = corebound(toy.folder, "run", "scenarios/toy.yaml", "--json")
     finally:
         git(toy.folder, "checkout", "--quiet", "main")
 
@@ -185,7 +164,7 @@ def test_a_plain_run_measures_the_commit_that_is_checked_out(toy: Toy) -> None:
     ],
 )
 def test_bad_input_is_an_error_for_people(toy: Toy, words: tuple[str, ...], told: str) -> None:
-    code, _, err = corebound(toy, *words)
+    code, _, err = corebound(toy.folder, *words)
 
     assert code == 2
     assert told in " ".join(err.split())
@@ -199,8 +178,6 @@ def test_a_merge_stands_for_what_it_brought(toy: Toy) -> None:
     git(toy.folder, "checkout", "--quiet", "-b", "both", toy.commits[29])
     git(toy.folder, "merge", "--quiet", "--no-ff", "--message", "merge", "side")
     try:
-        from corebound.fronts.project import open_project  # noqa: PLC0415  # asv, for this alone
-
         project = open_project(toy.folder / "asv.conf.json", print)
         line = project.between(project.commit(toy.commits[26]), project.commit("both"))
     finally:

@@ -3,35 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from commands import corebound
 from corebound.store import jsonl
+from suites import counting
 
-SCENARIO = """\
-schema: 1
-name: counting
-title: Counting
-question: How long does it take to count?
-workload: steps:setup
-environment: {environment}
-parameters: {{size: 1}}
-matrix: {{binding: [none, one-cpu]}}
-measure:
-  iterations: 12
-  warmup: {{iterations: 2}}
-  relaunch_disturbed: 0
-  launches: {{min: 4, max: 4}}
-"""
-STEPS = """\
-def setup(*, size):
-    return lambda: sum(range(10_000 * size))
-"""
+SIZED = "def setup(*, size):\n    return lambda: sum(range(10_000 * size))\n"
 # What a package's version costs.
 OF_VERSION = """\
 from iniconfig._version import version
@@ -42,36 +23,38 @@ def setup(*, size):
 """
 
 
-def corebound(suite: Path, *words: str) -> tuple[int, str, str]:
-    done = subprocess.run(
-        (sys.executable, "-m", "corebound", *words),
-        cwd=suite,
-        env={
-            **os.environ,
-            "TMPDIR": str(suite / "tmp"),
-            "COREBOUND_CACHE": str(suite / "cache"),
-        },
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert "Traceback" not in done.stderr, done.stderr
-    return done.returncode, done.stdout, done.stderr
+def compare_commits(suite: Path, *words: str) -> tuple[int, str, str]:
+    # Environments that are made here are nobody else's.
+    cache = str(suite.parent / "cache")
+    return corebound(suite, "compare-commits", *words, COREBOUND_CACHE=cache)
 
 
 def compared(suite: Path, *words: str) -> tuple[int, dict[str, Any], str]:
-    code, out, err = corebound(suite, "compare-commits", *words, "--json")
+    code, out, err = compare_commits(suite, *words, "--json")
     assert out, err
     told: dict[str, Any] = json.loads(out)
     return code, told, err
 
 
+def a_suite(folder: Path, steps: str = SIZED, **document: Any) -> Path:
+    return counting(
+        folder,
+        steps=steps,
+        parameters={"size": 1},
+        matrix={"binding": ["none", "one-cpu"]},
+        measure={
+            "iterations": 12,
+            "warmup": {"iterations": 2},
+            "relaunch_disturbed": 0,
+            "launches": {"min": 4, "max": 4},
+        },
+        **document,
+    )
+
+
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
-    made = tmp_path / "suite"
-    for name in ("scenarios", "tmp", "environments"):
-        (made / name).mkdir(parents=True)
-    (made / "scenarios" / "counting.yaml").write_text(SCENARIO.format(environment="host"))
-    (made / "scenarios" / "steps.py").write_text(STEPS)
-    return made
+    return a_suite(tmp_path / "suite")
 
 
 def test_a_slower_setting_is_a_regression_and_the_launches_took_turns(suite: Path) -> None:
@@ -90,8 +73,8 @@ def test_a_slower_setting_is_a_regression_and_the_launches_took_turns(suite: Pat
 
 
 def test_an_axis_of_the_scenario_gives_way_to_the_two_that_are_compared(suite: Path) -> None:
-    code, out, err = corebound(
-        suite, "compare-commits", "binding=one-cpu", "binding=logical-cpus", "--margin", "0.9"
+    code, out, err = compare_commits(
+        suite, "binding=one-cpu", "binding=logical-cpus", "--margin", "0.9"
     )
 
     assert code == 0, err
@@ -100,10 +83,8 @@ def test_an_axis_of_the_scenario_gives_way_to_the_two_that_are_compared(suite: P
 
 
 def test_two_versions_of_a_package_are_built_and_the_slower_one_told(suite: Path) -> None:
-    (suite / "scenarios" / "counting.yaml").write_text(
-        SCENARIO.format(environment="mine\nframework: none")
-    )
-    (suite / "scenarios" / "steps.py").write_text(OF_VERSION)
+    a_suite(suite, OF_VERSION, environment="mine", framework="none")
+    (suite / "environments").mkdir()
     (suite / "environments" / "mine.txt").write_text("iniconfig==2.0.0\n")
 
     code, told, err = compared(suite, "iniconfig==2.0.0", "iniconfig==2.1.0", "--only",
@@ -139,7 +120,7 @@ def test_two_versions_of_a_package_are_built_and_the_slower_one_told(suite: Path
     ],
 )
 def test_bad_input_is_an_error_for_people(suite: Path, words: tuple[str, ...], told: str) -> None:
-    code, _, err = corebound(suite, "compare-commits", *words)
+    code, _, err = compare_commits(suite, *words)
 
     assert code == 2
     assert told in " ".join(err.split())

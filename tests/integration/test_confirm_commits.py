@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +11,7 @@ from typing import Any
 import pytest
 
 import toy_repository
+from commands import corebound
 from corebound.model.run import Commit
 from corebound.store import confirmations, jsonl
 from corebound.store.jsonl import Stored
@@ -38,27 +36,10 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Toy, Stored]:
     )
     scenario = toy.folder / "scenarios" / "toy.yaml"
     scenario.write_text(scenario.read_text().replace("measure:", f"measure:\n  margin: {MARGIN}"))
-    code, _, err = corebound(toy, "run", "scenarios/toy.yaml")
+    code, _, err = corebound(toy.folder, "run", "scenarios/toy.yaml")
     assert code == 0, err
     (file,) = jsonl.files(records_of(toy))
     return toy, jsonl.read(file)
-
-
-def corebound(toy: Toy, *words: str) -> tuple[int, str, str]:
-    # Its own /tmp, so that a run in progress on this host does not refuse ours.
-    private = toy.folder / ".asv" / "tmp"
-    private.mkdir(parents=True, exist_ok=True)
-    done = subprocess.run(
-        (sys.executable, "-m", "corebound", *words),
-        cwd=toy.folder,
-        env={**os.environ, "TMPDIR": str(private)},
-        capture_output=True,
-        text=True,
-        timeout=500,
-        check=False,
-    )
-    assert "Traceback" not in done.stderr
-    return done.returncode, done.stdout, done.stderr
 
 
 def records_of(toy: Toy) -> Path:
@@ -66,7 +47,7 @@ def records_of(toy: Toy) -> Path:
 
 
 def told(toy: Toy, *words: str) -> tuple[int, dict[str, Any]]:
-    code, out, err = corebound(toy, "regressions", "--json", *words)
+    code, out, err = corebound(toy.folder, "regressions", "--json", *words)
     assert out, err
     (change,) = json.loads(out)["changes"]
     return code, change

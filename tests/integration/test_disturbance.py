@@ -6,48 +6,26 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-import corebound
-from corebound.launch.launch import Order, Outcome, launch
+from corebound.launch.launch import Order, launch
+from corebound.launch.outcome import Outcome
 from corebound.launch.perf import Offer
 from corebound.launch.supervise import Supervision
 from corebound.model.plan import Command, Placement, Slot
 from corebound.model.topology import CpuId
 from corebound.model.wire import Request
 from corebound.runner.disturbed import judged
+from disturbers import a_busy_process
 
 WORKLOADS = Path(__file__).parent.parent / "data" / "workloads"
 CPUS = sorted(os.sched_getaffinity(0))
-CGROUPS = Path("/sys/fs/cgroup")
-BUSY = "while True: pass"
 COUNTS = "i=0; while [ $i -lt 5000 ]; do i=$((i+1)); done"
 
 two_cpus = pytest.mark.skipif(len(CPUS) < 2, reason="needs a CPU beside the launch's own")
-
-
-@pytest.fixture
-def scratch(tmp_path: Path) -> Path:
-    library = tmp_path / "run" / "library"
-    library.mkdir(parents=True)
-    (library / "corebound").symlink_to(Path(corebound.__file__).parent)
-    return tmp_path / "run"
-
-
-@contextmanager
-def a_busy_process(cpu: int) -> Iterator[int]:
-    """Something that is not of corebound, and computes on one CPU all the time."""
-    command = ("taskset", "-c", str(cpu), sys.executable, "-c", BUSY)
-    with subprocess.Popen(command) as process:
-        try:
-            yield process.pid
-        finally:
-            process.kill()
 
 
 def a_launch(
@@ -99,11 +77,13 @@ def a_launch(
     )
 
 
-def test_a_launch_beside_a_busy_process_is_marked_and_refused(scratch: Path) -> None:
-    with Supervision(scratch) as supervision, a_busy_process(CPUS[-1]):
+def test_a_launch_beside_a_busy_process_is_marked_and_refused(
+    scratch: Path, supervision: Supervision
+) -> None:
+    with a_busy_process(CPUS[-1]):
         outcome = a_launch(supervision, scratch)
 
-    refused, found = judged(outcome, may_refuse=True)
+    ((refused, found),) = judged([outcome], may_refuse=True)
     assert found is not None
     assert "foreign load" in found.by
     assert refused.status == "invalid"
@@ -111,22 +91,26 @@ def test_a_launch_beside_a_busy_process_is_marked_and_refused(scratch: Path) -> 
     (worker,) = refused.workers
     assert sum(one.last - one.first + 1 for one in worker.disturbed) > 200
 
-    kept, found = judged(outcome, may_refuse=False)
+    ((kept, found),) = judged([outcome], may_refuse=False)
     assert kept.status == "ok"
     assert found is not None
     assert kept.workers[0].disturbed == worker.disturbed
 
 
-def test_a_launch_that_sleeps_beside_a_busy_process_is_not_accused(scratch: Path) -> None:
-    with Supervision(scratch) as supervision, a_busy_process(CPUS[-1]):
+def test_a_launch_that_sleeps_beside_a_busy_process_is_not_accused(
+    scratch: Path, supervision: Supervision
+) -> None:
+    with a_busy_process(CPUS[-1]):
         outcome = a_launch(supervision, scratch, function="naps", ms=50, iterations=40)
 
-    assert judged(outcome, may_refuse=True) == (outcome, None)
+    assert judged([outcome], may_refuse=True) == ((outcome, None),)
 
 
 @two_cpus
-def test_a_busy_process_beside_the_launch_s_cpus_takes_nothing_from_it(scratch: Path) -> None:
-    with Supervision(scratch) as supervision, a_busy_process(CPUS[0]):
+def test_a_busy_process_beside_the_launch_s_cpus_takes_nothing_from_it(
+    scratch: Path, supervision: Supervision
+) -> None:
+    with a_busy_process(CPUS[0]):
         beside = a_launch(supervision, scratch)
         within = a_launch(supervision, scratch, cpus=(CPUS[0],))
 
@@ -152,29 +136,28 @@ def _accounted_share(outcome: Outcome) -> float:
 
 @pytest.mark.parametrize("cpus", [(CPUS[-1],), tuple(CPUS)])
 def test_threads_that_compete_with_one_another_are_not_foreign(
-    scratch: Path, cpus: tuple[int, ...]
+    scratch: Path, supervision: Supervision, cpus: tuple[int, ...]
 ) -> None:
-    with Supervision(scratch) as supervision:
-        outcome = a_launch(supervision, scratch, function="competes_with_itself", cpus=cpus)
+    outcome = a_launch(supervision, scratch, function="competes_with_itself", cpus=cpus)
 
     assert _accounted_share(outcome) < 1.1
 
 
 @pytest.mark.parametrize("cpus", [(CPUS[-1],), tuple(CPUS)])
 def test_processes_that_come_and_go_between_two_looks_are_not_foreign(
-    scratch: Path, cpus: tuple[int, ...]
+    scratch: Path, supervision: Supervision, cpus: tuple[int, ...]
 ) -> None:
-    with Supervision(scratch) as supervision:
-        outcome = a_launch(
-            supervision, scratch, command=["sh", "-c", COUNTS], iterations=150, cpus=cpus
-        )
+    outcome = a_launch(
+        supervision, scratch, command=["sh", "-c", COUNTS], iterations=150, cpus=cpus
+    )
 
     assert _accounted_share(outcome) < 1.1
 
 
-def test_a_host_is_looked_at_seldom_and_tells_what_it_cannot(scratch: Path) -> None:
-    with Supervision(scratch) as supervision:
-        host = a_launch(supervision, scratch, iterations=300).host
+def test_a_host_is_looked_at_seldom_and_tells_what_it_cannot(
+    scratch: Path, supervision: Supervision
+) -> None:
+    host = a_launch(supervision, scratch, iterations=300).host
 
     assert host is not None
     assert host.cpus == (CPUS[-1],)
@@ -188,9 +171,8 @@ def test_a_host_is_looked_at_seldom_and_tells_what_it_cannot(scratch: Path) -> N
     assert host.look_ns < 0.01 * host.duration_ms * 1e6
 
 
-def test_what_a_launch_uses_is_told_over_time(scratch: Path) -> None:
-    with Supervision(scratch) as supervision:
-        outcome = a_launch(supervision, scratch, iterations=300)
+def test_what_a_launch_uses_is_told_over_time(scratch: Path, supervision: Supervision) -> None:
+    outcome = a_launch(supervision, scratch, iterations=300)
 
     host, (worker,) = outcome.host, outcome.workers
     assert host is not None
@@ -209,25 +191,6 @@ def test_what_a_launch_uses_is_told_over_time(scratch: Path) -> None:
     assert "GPU use" in host.unavailable
 
 
-@pytest.fixture
-def quota() -> Iterator[Path]:
-    """A cgroup that may use a fifth of a CPU; needs root, as cgroups do."""
-    v1, v2 = CGROUPS / "cpu" / "corebound-test", CGROUPS / "corebound-test"
-    group = v1 if v1.parent.is_dir() else v2
-    try:
-        group.mkdir()
-        if group == v1:
-            (group / "cpu.cfs_quota_us").write_text("20000")
-        else:
-            (group / "cpu.max").write_text("20000 100000")
-    except OSError:
-        pytest.skip("needs a cgroup of one's own with a CPU quota")
-    try:
-        yield group
-    finally:
-        group.rmdir()
-
-
 THROTTLED = """
 import sys
 from pathlib import Path
@@ -239,7 +202,7 @@ from corebound.runner.disturbed import judged
 scratch = Path(sys.argv[4])
 with Supervision(scratch) as supervision:
     outcome = here.a_launch(supervision, scratch, iterations=120)
-refused, found = judged(outcome, may_refuse=True)
+((refused, found),) = judged([outcome], may_refuse=True)
 print(refused.status, found.by if found else None)
 """
 
@@ -256,19 +219,19 @@ def test_a_launch_that_a_quota_throttles_is_refused_and_says_so(scratch: Path, q
     assert "throttling" in done.stdout
 
 
-def test_a_launch_without_a_look_at_its_host_is_not_judged(scratch: Path) -> None:
-    with Supervision(scratch) as supervision:
-        outcome = a_launch(supervision, scratch, iterations=2)
+def test_a_launch_without_a_look_at_its_host_is_not_judged(
+    scratch: Path, supervision: Supervision
+) -> None:
+    outcome = a_launch(supervision, scratch, iterations=2)
 
-    assert judged(replace(outcome, host=None), may_refuse=True) == (
-        replace(outcome, host=None),
-        None,
-    )
+    unseen = replace(outcome, host=None)
+    assert judged([unseen], may_refuse=True) == ((unseen, None),)
 
 
-def test_a_launch_says_what_its_processes_were_counted_to_do(scratch: Path) -> None:
-    with Supervision(scratch) as supervision:
-        counters = a_launch(supervision, scratch, iterations=50).counters
+def test_a_launch_says_what_its_processes_were_counted_to_do(
+    scratch: Path, supervision: Supervision
+) -> None:
+    counters = a_launch(supervision, scratch, iterations=50).counters
 
     assert counters is not None
     assert counters.source == "proc"
@@ -281,9 +244,10 @@ def test_a_launch_says_what_its_processes_were_counted_to_do(scratch: Path) -> N
 
 
 @pytest.mark.skipif(shutil.which("perf") is None, reason="needs Debian's linux-perf")
-def test_perf_beside_a_launch_counts_and_is_no_stray(scratch: Path) -> None:
-    with Supervision(scratch) as supervision:
-        outcome = a_launch(supervision, scratch, iterations=50, events=("page-faults",))
+def test_perf_beside_a_launch_counts_and_is_no_stray(
+    scratch: Path, supervision: Supervision
+) -> None:
+    outcome = a_launch(supervision, scratch, iterations=50, events=("page-faults",))
 
     assert outcome.status == "ok", outcome.reason
     assert outcome.strays == ()
@@ -293,9 +257,10 @@ def test_perf_beside_a_launch_counts_and_is_no_stray(scratch: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("perf") is None, reason="needs Debian's linux-perf")
-def test_a_launch_whose_perf_fails_is_as_good_and_says_why(scratch: Path) -> None:
-    with Supervision(scratch) as supervision:
-        outcome = a_launch(supervision, scratch, iterations=50, events=("no-such-event",))
+def test_a_launch_whose_perf_fails_is_as_good_and_says_why(
+    scratch: Path, supervision: Supervision
+) -> None:
+    outcome = a_launch(supervision, scratch, iterations=50, events=("no-such-event",))
 
     assert outcome.status == "ok", outcome.reason
     assert outcome.counters is not None

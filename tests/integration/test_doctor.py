@@ -14,8 +14,10 @@ from pathlib import Path
 import pytest
 
 from checkup_machine import HEALTHY, THP
+from commands import corebound
 from corebound.host.checkup.tuning import STATE, standing
 from corebound.store import jsonl
+from suites import counting
 from trees import write
 
 SWAPPINESS = "proc/sys/vm/swappiness"
@@ -198,45 +200,22 @@ def _tuned(file: Path) -> bool:
     return file.read_text() != "powersave\n"
 
 
-def test_a_run_says_its_warnings_and_keeps_what_was_seen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "nothing.yaml").write_text(SCENARIO)
-    (tmp_path / "tmp").mkdir()
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+def test_a_run_says_its_warnings_and_keeps_what_was_seen(tmp_path: Path) -> None:
+    suite = counting(
+        tmp_path,
+        measure={"iterations": 2, "relaunch_disturbed": 0, "launches": {"min": 2, "max": 2}},
+    )
     with subprocess.Popen((sys.executable, "-c", "while True: pass")) as busy:
         try:
-            done = subprocess.run(
-                (sys.executable, "-m", "corebound", "run", "nothing.yaml", "--json"),
-                cwd=tmp_path,
-                capture_output=True,
-                text=True,
-                check=True,
-                timeout=60,
-            )
+            code, out, err = corebound(suite, "run", "scenarios", "--json", timeout_s=60)
         finally:
             busy.kill()
 
-    assert "warning: busy processes: " in done.stderr
-    assert json.loads(done.stdout)["ending"] == "complete"
-    (file,) = jsonl.files(tmp_path / "reports" / "records")
+    assert code == 0, err
+    assert "warning: busy processes: " in err
+    assert json.loads(out)["ending"] == "complete"
+    (file,) = jsonl.files(suite / "reports" / "records")
     kept = {seen.check: seen for seen in jsonl.read(file).run.preflight or ()}
     assert kept["busy processes"].state == "warning"
     assert kept["ASLR"].state in {"ok", "warning", "unavailable"}
     assert "environments" not in kept
-
-
-SCENARIO = """\
-schema: 1
-name: nothing
-title: Nothing
-question: Does binding disturb nothing?
-workload: {command: ["true"]}
-environment: host
-matrix:
-  binding: [none, one-cpu]
-measure:
-  iterations: 2
-  relaunch_disturbed: 0
-  launches: {min: 2, max: 2}
-"""

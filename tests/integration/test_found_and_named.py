@@ -10,16 +10,14 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from disturbers import a_busy_process
+
 CPUS = sorted(os.sched_getaffinity(0))
-BUSY = "while True: pass"
-CGROUPS = Path("/sys/fs/cgroup")
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 SCENARIO = """\
@@ -88,15 +86,6 @@ def found(
     return {one["rule"]: one for one in json.loads(done.stdout)["findings"]}
 
 
-@contextmanager
-def a_busy_process(cpu: int) -> Iterator[None]:
-    with subprocess.Popen(("taskset", "-c", str(cpu), sys.executable, "-c", BUSY)) as process:
-        try:
-            yield
-        finally:
-            process.kill()
-
-
 @two_cpus
 def test_a_workload_that_moves_itself_is_found_and_named(tmp_path: Path) -> None:
     last = f'{{cpus: "{CPUS[-1]}"}}'
@@ -125,25 +114,6 @@ def test_a_workload_under_a_competing_load_is_found_and_the_load_is_named(tmp_pa
     assert seen["cells"] == [f"binding=cpus:{last}"]
     assert any("foreign load" in line for line in seen["evidence"])
     assert "1 launch without figures" in seen["evidence"]
-
-
-@pytest.fixture
-def quota() -> Iterator[Path]:
-    """A cgroup that may use a fifth of a CPU; needs root, as cgroups do."""
-    v1, v2 = CGROUPS / "cpu" / "corebound-named", CGROUPS / "corebound-named"
-    group = v1 if v1.parent.is_dir() else v2
-    try:
-        group.mkdir()
-        if group == v1:
-            (group / "cpu.cfs_quota_us").write_text("20000")
-        else:
-            (group / "cpu.max").write_text("20000 100000")
-    except OSError:
-        pytest.skip("needs a cgroup of one's own with a CPU quota")
-    try:
-        yield group
-    finally:
-        group.rmdir()
 
 
 def test_a_workload_that_a_quota_throttles_is_found_and_the_quota_is_named(

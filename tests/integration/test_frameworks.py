@@ -1,22 +1,25 @@
-"""The built-in workloads in their real frameworks, through the real command line."""
+"""The built-in workloads in their real frameworks."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from corebound.model.catalogue import BUILT_IN
-from made_environments import in_environment, measure
+from made_environments import Imported, launched, measure, planned, python_of
 
 pytestmark = pytest.mark.frameworks
 
 
 def test_resnet50_runs_bound_with_the_threads_it_was_asked_for(tmp_path: Path) -> None:
+    python_of("pytorch")
+
     launches = measure(
         tmp_path,
-        "pytorch",
+        environment="pytorch",
         workload="resnet50-inference",
         matrix={"binding": ["one-cpu"], "threads": ["per-core"]},
     )
@@ -33,26 +36,27 @@ def test_resnet50_runs_bound_with_the_threads_it_was_asked_for(tmp_path: Path) -
 def test_pytorchs_own_launcher_places_the_worker_and_the_record_shows_where(
     tmp_path: Path,
 ) -> None:
-    launches = measure(
-        tmp_path, "pytorch", workload="gemm", parameters={"size": 64}, binding="launcher"
-    )
+    gemm: dict[str, Any] = {"workload": "gemm", "parameters": {"size": 64}, "binding": "launcher"}
+    (command,) = planned("pytorch", **gemm).commands
 
-    assert [launch.status for launch in launches] == ["ok", "ok"], launches[0].reason
-    for launch in launches:
-        assert "torch.backends.xeon.run_cpu" in launch.commands[0].argv
-        (worker,) = launch.workers
-        # The launcher sets it; a plain start leaves it alone.
-        assert worker.environment["OMP_NUM_THREADS"] == str(worker.threads_used)
-        assert all(thread.allowed for thread in worker.threads)
+    outcome = launched(tmp_path, "pytorch", **gemm)
+
+    assert "torch.backends.xeon.run_cpu" in command.argv
+    assert (outcome.status, outcome.reason) == ("ok", None)
+    (worker,) = outcome.workers
+    # The launcher sets it; a plain start leaves it alone.
+    assert worker.environment["OMP_NUM_THREADS"] == str(worker.threads_used)
+    assert all(thread.allowed for thread in worker.threads)
 
 
 @pytest.mark.parametrize("name", ["numpy", "pytorch"])
 def test_the_matrix_product_runs_and_names_its_blas(tmp_path: Path, name: str) -> None:
-    launches = measure(tmp_path, name, workload="gemm", parameters={"size": 64})
+    outcome = launched(tmp_path, name, workload="gemm", parameters={"size": 64})
 
-    assert [launch.status for launch in launches] == ["ok", "ok"]
-    assert all(launch.workers[0].blas for launch in launches)
-    assert all(launch.workers[0].threads_used for launch in launches)
+    assert (outcome.status, outcome.reason) == ("ok", None)
+    (worker,) = outcome.workers
+    assert worker.blas
+    assert worker.threads_used
 
 
 # A server's parameters are for the traffic, and for the model that is made for it.
@@ -62,7 +66,9 @@ FUNCTIONS = tuple(one for one in BUILT_IN.values() if not one.serves)
 @pytest.mark.parametrize(
     "framework", sorted({framework for one in FUNCTIONS for framework in one.targets})
 )
-def test_the_catalogue_says_what_the_functions_take(tmp_path: Path, framework: str) -> None:
+def test_the_catalogue_says_what_the_functions_take(
+    tmp_path: Path, imported: Imported, framework: str
+) -> None:
     said = {
         built_in.targets[framework]: {
             name: kind.__name__ for name, kind in built_in.parameters.items()
@@ -72,8 +78,7 @@ def test_the_catalogue_says_what_the_functions_take(tmp_path: Path, framework: s
         if framework in built_in.targets
     }
 
-    # One process for all: importing a framework takes seconds.
-    told = in_environment(
+    told = imported.said_by(
         framework,
         "import importlib, inspect, json\n"
         "def taken(target):\n"
@@ -82,14 +87,14 @@ def test_the_catalogue_says_what_the_functions_take(tmp_path: Path, framework: s
         "    found = inspect.signature(function).parameters.values()\n"
         "    return {one.name: type(one.default).__name__ for one in found}\n"
         f"print(json.dumps({{target: taken(target) for target in {list(said)!r}}}))",
-        cwd=tmp_path,
+        tmp_path,
     )
 
     assert json.loads(told) == said
 
 
-def test_a_wrong_matrix_product_is_noticed(tmp_path: Path) -> None:
-    told = in_environment(
+def test_a_wrong_matrix_product_is_noticed(tmp_path: Path, imported: Imported) -> None:
+    told = imported.said_by(
         "numpy",
         "from corebound.worker.workload import WorkloadError\n"
         "from corebound.workloads.gemm_numpy import product\n"
@@ -98,33 +103,37 @@ def test_a_wrong_matrix_product_is_noticed(tmp_path: Path) -> None:
         "made.check(result)\n"
         "result[1, 1] += 1\n"
         "try:\n    made.check(result)\nexcept WorkloadError as error:\n    print(error)",
-        cwd=tmp_path,
+        tmp_path,
     )
 
     assert told.strip() == "the matrix product is wrong."
 
 
-def test_torchvision_loads_beside_a_torch_built_for_cpus(tmp_path: Path) -> None:
-    told = in_environment(
+def test_torchvision_loads_beside_a_torch_built_for_cpus(
+    tmp_path: Path, imported: Imported
+) -> None:
+    told = imported.said_by(
         "pytorch",
         "from corebound.frameworks.pytorch_adapter import torchvision\n"
         "print(torchvision().models.resnet50.__name__, torchvision() is torchvision())",
-        cwd=tmp_path,
+        tmp_path,
     )
 
     assert told.strip() == "resnet50 True"
 
 
-def test_torchvision_is_left_alone_where_it_loads_by_itself(tmp_path: Path) -> None:
+def test_torchvision_is_left_alone_where_it_loads_by_itself(
+    tmp_path: Path, imported: Imported
+) -> None:
     # Stands for a host where both are CUDA builds: the import does not fail.
-    told = in_environment(
+    told = imported.said_by(
         "pytorch",
         "import sys, types, torch\n"
         "sys.modules['torchvision'] = types.ModuleType('torchvision')\n"
         "from corebound.frameworks.pytorch_adapter import torchvision\n"
         "torchvision()\n"
         "print(hasattr(torch.ops.torchvision, 'nms'))",
-        cwd=tmp_path,
+        tmp_path,
     )
 
     assert told.strip() == "False"

@@ -2,84 +2,23 @@
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from corebound.host.gpus import gpus
-from corebound.launch import environment
-from corebound.model.record import Launch
-from corebound.store import jsonl
+from made_environments import Imported, measure, python_of
 
 pytestmark = pytest.mark.frameworks
 
-ROOT = Path(__file__).parents[2]
-
-
-def python_of(name: str) -> Path:
-    found = environment.find(name, ROOT)
-    if found is None:
-        pytest.skip(f"environment {name} has not been made: corebound environment make {name}")
-    return found.python
-
-
-def corebound(suite: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        (sys.executable, "-m", "corebound", *words),
-        cwd=suite,
-        env={**os.environ, **more},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def measured(suite: Path, **scenario: Any) -> tuple[Launch, ...]:
-    document = {
-        "schema": 1,
-        "name": "one",
-        "title": "One",
-        "question": "Does it run?",
-        "measure": {"relaunch_disturbed": 0, "iterations": 3, "launches": {"min": 2, "max": 2}},
-        **scenario,
-    }
-    (suite / "one.yaml").write_text(json.dumps(document))  # JSON is YAML too
-    # No GPU is visible, so that a host that has some gives the same records.
-    done = corebound(suite, "run", "one.yaml", "--json", "--unlocked", CUDA_VISIBLE_DEVICES="")
-    assert done.returncode == 0, done.stdout + done.stderr
-    (file,) = jsonl.files(suite / "reports" / "records")
-    return jsonl.read(file).launches
-
-
-def in_environment(name: str, code: str, *, cwd: Path) -> str:
-    """Run code under an environment's Python that sees the package and nothing else of ours."""
-    library = cwd / "library"
-    library.mkdir()
-    (library / "corebound").symlink_to(ROOT / "src" / "corebound")
-    done = subprocess.run(
-        (str(python_of(name)), "-c", code),
-        cwd=cwd,
-        env={"PYTHONPATH": str(library), "CUDA_VISIBLE_DEVICES": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
 
 def test_a_product_on_a_gpu_is_skipped_where_none_is_visible_and_the_others_run(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     python_of("pytorch")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
 
-    launches = measured(
+    launches = measure(
         tmp_path,
         workload="gemm",
         environment="pytorch",
@@ -96,30 +35,27 @@ def test_a_product_on_a_gpu_is_skipped_where_none_is_visible_and_the_others_run(
 
 
 @pytest.mark.skipif(len(gpus(Path("/"), None)) < 1, reason="needs a GPU")
-def test_a_product_on_a_gpu_is_checked_against_the_cpus(tmp_path: Path) -> None:
+def test_a_product_on_a_gpu_is_checked_against_the_cpus(tmp_path: Path, imported: Imported) -> None:
     python_of("pytorch")
-    told = in_environment(
-        "pytorch", "import torch\nprint(torch.backends.cuda.is_built())", cwd=tmp_path
+    told = imported.said_by(
+        "pytorch", "import torch\nprint(torch.backends.cuda.is_built())", tmp_path / "asked"
     )
     if told.strip() != "True":
         pytest.skip("the environment pytorch holds a build of torch without CUDA")
-    shutil.rmtree(tmp_path / "library")
-    (tmp_path / "one.yaml").write_text(
-        "schema: 1\nname: one\ntitle: One\nquestion: Q?\nworkload: gemm\nenvironment: pytorch\n"
-        "parameters: {size: 1024}\ngpus: 1\n"
-        "measure: {relaunch_disturbed: 0, iterations: 3, launches: {min: 2, max: 2}}\n"
+
+    launches = measure(
+        tmp_path, workload="gemm", environment="pytorch", parameters={"size": 1024}, gpus=1
     )
 
-    done = corebound(tmp_path, "run", "one.yaml", "--json", "--unlocked")
-
-    assert done.returncode == 0, done.stdout + done.stderr
-    (file,) = jsonl.files(tmp_path / "reports" / "records")
-    for launch in jsonl.read(file).launches:
+    for launch in launches:
         assert launch.status == "ok", launch.reason
         assert launch.workers[0].environment["CUDA_VISIBLE_DEVICES"] == "0"
 
 
+# No GPU is visible, so that a host that has some says the same.
 SAID = """
+import os
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
 import torch
 from corebound.worker.workload import WorkloadError
 from corebound.workloads import distributed_pytorch, gemm_pytorch
@@ -161,9 +97,9 @@ except WorkloadError as error:
     ],
 )
 def test_what_gpus_cannot_do_is_refused_in_words(
-    tmp_path: Path, call: str, built: bool, said: str
+    tmp_path: Path, imported: Imported, call: str, built: bool, said: str
 ) -> None:
-    told = in_environment("pytorch", SAID.format(built=built, call=call), cwd=tmp_path)
+    told = imported.said_by("pytorch", SAID.format(built=built, call=call), tmp_path)
 
     assert told.startswith("WorkloadError ")
     assert said in told
@@ -175,7 +111,7 @@ def test_two_versions_of_numpy_run_side_by_side_each_in_its_own_environment(
     for name in ("numpy", "numpy-1.26"):
         python_of(name)
 
-    launches = measured(
+    launches = measure(
         tmp_path,
         workload="gemm",
         parameters={"size": 32},
@@ -198,7 +134,7 @@ def test_an_environment_that_has_not_been_made_is_a_skip_with_the_command_that_m
     (tmp_path / "environments").mkdir()
     (tmp_path / "environments" / "numpy-0.1.txt").write_text("numpy==0.1\n")
 
-    launches = measured(
+    launches = measure(
         tmp_path,
         workload="gemm",
         parameters={"size": 32},

@@ -13,21 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
-from toy_repository import git
+from toy_repository import git, installable
 
 BIN = Path(sys.executable).parent
-PYPROJECT = """\
-[build-system]
-requires = ["setuptools"]
-build-backend = "setuptools.build_meta"
-
-[project]
-name = "shop"
-version = "1"
-
-[tool.setuptools.package-dir]
-"" = "src"
-"""
 MODULE = """\
 def total(count=2_000):
     return sum(number & 7 for number in range(count))
@@ -68,7 +56,7 @@ def repository(tmp_path: Path) -> Path:
 def a_repository(made: Path) -> Path:
     """A project in git, of a user who has not heard of us."""
     (made / "src" / "shop").mkdir(parents=True)
-    (made / "pyproject.toml").write_text(PYPROJECT)
+    installable(made, "shop", **{"package-dir": {"": "src"}})
     (made / "src" / "shop" / "__init__.py").touch()
     (made / "src" / "shop" / "prices.py").write_text(MODULE)
     git(made, "init", "--quiet", "--initial-branch", "trunk")
@@ -86,7 +74,7 @@ def quicker(repository: Path) -> None:
 
 
 def test_after_init_a_run_of_the_users_function_works_at_once(repository: Path) -> None:
-    code, out, err = corebound(repository, "init", "--function", "shop.prices:total")
+    code, out, err = corebound(repository, "init", "shop.prices:total")
     assert code == 0, err
     assert "corebound run scenarios/total.yaml" in out
     (checked, _, said) = corebound(repository, "check", "scenarios/total.yaml")
@@ -160,7 +148,7 @@ def test_a_function_that_cannot_be_timed_is_an_error_for_people(
 
 
 def test_the_workflows_are_what_github_and_gitlab_take(repository: Path) -> None:
-    corebound(repository, "init", "--function", "shop.prices:total")
+    corebound(repository, "init", "shop.prices:total")
 
     for schema, name in (
         ("vendor.github-workflows", ".github/workflows/corebound.yml"),
@@ -169,6 +157,51 @@ def test_the_workflows_are_what_github_and_gitlab_take(repository: Path) -> None
     ):
         done = shell(repository, str(BIN / "check-jsonschema"), "--builtin-schema", schema, name)
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+# No package of it that is kept by those who make it can be installed without fetching a
+# program from elsewhere.
+@pytest.mark.skipif(shutil.which("actionlint") is None, reason="actionlint is not installed")
+def test_actionlint_finds_nothing_in_githubs_workflow(repository: Path) -> None:
+    corebound(repository, "init", "shop.prices:total")
+    told = repository / "reports" / "actionlint.yaml"
+    told.parent.mkdir(exist_ok=True)
+    told.write_text("self-hosted-runner: {labels: [corebound]}\n")
+
+    done = shell(
+        repository, "actionlint", "-no-color", "-config-file", str(told),
+        ".github/workflows/corebound.yml",
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(
+    shutil.which("shellcheck") is None, reason="scripts/debian-packages installs shellcheck"
+)
+def test_shellcheck_finds_nothing_in_what_the_services_run(repository: Path) -> None:
+    corebound(repository, "init", "shop.prices:total")
+    github = repository / ".github/workflows/corebound.yml"
+    of_github = [step for job in ("compare", "nightly") for step in steps(github, job)]
+    of_gitlab = ("speed-compare", "speed-nightly", "speed-pages")
+    scripts = [
+        *(step["run"] for step in of_github if "run" in step),
+        *("\n".join(script_of(repository, job)) for job in of_gitlab),
+    ]
+
+    for number, script in enumerate(scripts):
+        file = repository / "reports" / f"{number}.sh"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(script)
+        done = shell(repository, "shellcheck", "--shell", "bash", str(file))
+        assert done.returncode == 0, done.stdout
+
+
+def script_of(repository: Path, job: str) -> list[str]:
+    """What GitLab runs of a job, line by line."""
+    document = yaml.safe_load((repository / ".gitlab/corebound.yml").read_text())
+    found: list[str] = document[job]["script"]
+    return found
 
 
 def steps(workflow: Path, job: str) -> list[dict[str, Any]]:
@@ -194,58 +227,79 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "clone"
 
 
-def test_the_steps_of_githubs_compare_job_name_the_slower_cell(clone: Path) -> None:
+def on_github(clone: Path, job: str, **given: str) -> tuple[list[int], str, str]:
+    """Run a job's steps as a runner does: exit codes, the summary, and what was said last."""
     summary = clone / "reports" / "summary.md"
     summary.parent.mkdir(exist_ok=True)
     summary.unlink(missing_ok=True)
+    done = [
+        # The shell of steps that name none.
+        shell(
+            clone, "bash", "-e", "-c", step["run"], CI="true", GITHUB_ACTIONS="true",
+            GITHUB_WORKSPACE=str(clone), GITHUB_STEP_SUMMARY=str(summary), **given,
+        )
+        for step in steps(clone / ".github/workflows/corebound.yml", job)
+        if "run" in step
+    ]  # fmt: skip
+    said = done[-1].stdout + done[-1].stderr
+    return [one.returncode for one in done], summary.read_text(), said
+
+
+def on_gitlab(clone: Path, job: str, **given: str) -> subprocess.CompletedProcess[str]:
+    """Run a job's script as a runner's shell does, with no branch checked out."""
+    git(clone, "checkout", "--quiet", "--detach")
+    variables = {
+        "CI": "true",
+        "GITLAB_CI": "true",
+        "CI_PROJECT_DIR": str(clone),
+        "CI_COMMIT_SHA": git(clone, "rev-parse", "HEAD").strip(),
+        **given,
+    }
+    try:
+        script = "\n".join(script_of(clone, job))
+        return shell(clone, "bash", "-e", "-o", "pipefail", "-c", script, **variables)
+    finally:
+        git(clone, "checkout", "--quiet", "-")
+
+
+def test_the_steps_of_githubs_compare_job_name_the_slower_cell(clone: Path) -> None:
     shas = {
         name: git(clone, "rev-parse", revision).strip()
-        for name, revision in (("BASE", "HEAD~1"), ("HEAD", "HEAD"))
+        for name, revision in (("PULL_BASE", "HEAD~1"), ("PULL_HEAD", "HEAD"))
     }
 
-    done = [
-        shell(clone, "bash", "-e", "-c", step["run"], GITHUB_STEP_SUMMARY=str(summary), **shas)
-        for step in steps(clone / ".github/workflows/corebound.yml", "compare")
-        if "run" in step
-    ]
+    codes, summary, said = on_github(clone, "compare", **shas)
 
-    assert [one.returncode for one in done] == [0, 1], done[-1].stderr
-    assert "1 of 1 cells slower" in summary.read_text()
+    assert codes == [0, 1], said
+    assert "1 of 1 cells slower" in summary
 
 
 def test_the_steps_of_githubs_nightly_job_publish_the_site(clone: Path) -> None:
-    summary = clone / "reports" / "summary.md"
-    summary.parent.mkdir(exist_ok=True)
-    summary.unlink(missing_ok=True)
+    codes, summary, said = on_github(clone, "nightly", COREBOUND_WEBHOOK="")
 
-    done = [
-        shell(
-            clone, "bash", "-e", "-c", step["run"],
-            GITHUB_STEP_SUMMARY=str(summary), COREBOUND_WEBHOOK="",
-        )
-        for step in steps(clone / ".github/workflows/corebound.yml", "nightly")
-        if "run" in step
-    ]  # fmt: skip
-
-    assert [one.returncode for one in done] == [0, 0], done[-1].stdout + done[-1].stderr
-    assert "no new regression" in summary.read_text()
+    assert codes == [0, 0], said
+    assert "no new regression" in summary
     origin = git(clone, "ls-remote", "origin", "refs/heads/gh-pages").split()
     assert origin
     assert "shop.prices:total" in git(clone, "show", f"{origin[0]}:index.html")
 
 
 def test_gitlabs_compare_script_writes_junit(clone: Path) -> None:
-    document = yaml.safe_load((clone / ".gitlab/corebound.yml").read_text())
-    script = "\n".join(document["speed-compare"]["script"])
+    base = git(clone, "rev-parse", "HEAD~1").strip()
 
-    done = shell(
-        clone, "bash", "-e", "-c", script,
-        CI_MERGE_REQUEST_DIFF_BASE_SHA=git(clone, "rev-parse", "HEAD~1").strip(),
-        CI_COMMIT_SHA=git(clone, "rev-parse", "HEAD").strip(),
-    )  # fmt: skip
+    done = on_gitlab(clone, "speed-compare", CI_MERGE_REQUEST_DIFF_BASE_SHA=base)
 
     assert done.returncode == 1, done.stderr
     assert "<failure" in (clone / "speed.xml").read_text()
+
+
+def test_gitlabs_nightly_script_makes_the_site_that_pages_show(clone: Path) -> None:
+    done = on_gitlab(clone, "speed-nightly", CI_PIPELINE_SOURCE="schedule")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "no new regression" in (clone / "speed.txt").read_text()
+    assert "shop.prices:total" in (clone / "public" / "index.html").read_text()
+    assert on_gitlab(clone, "speed-pages").returncode == 0
 
 
 def test_make_knows_the_targets(repository: Path) -> None:

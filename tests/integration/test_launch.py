@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from corebound.launch.launch import Order, Outcome, launch
+from corebound.launch.launch import Order, launch
+from corebound.launch.outcome import Outcome
 from corebound.launch.supervise import Supervision
 from corebound.launch.supervisor import processes_below
 from corebound.model.plan import BindMoment, Command, Placement, Scalar, Slot

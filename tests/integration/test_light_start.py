@@ -32,6 +32,8 @@ def loaded(*words: str) -> set[str]:
     [
         (("report", "--help"), {"asv", "pandas", "scipy.stats", "corebound.runner.run"}),
         (("import", "asv", "--help"), {"asv", "pandas", "scipy", "jinja2"}),
+        (("run", "--help"), {"asv"}),
+        (("compare-commits", "--help"), {"asv"}),
         (("--version",), {"numpy", "scipy", "pydantic", "jinja2", "msgspec"}),
     ],
 )

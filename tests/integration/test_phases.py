@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from made_environments import told_by
+from made_environments import Imported
 
 pytestmark = pytest.mark.frameworks
 
@@ -34,9 +34,11 @@ inputs, targets = tf.random.uniform((4, 16, 16, 3)), tf.random.uniform((4, 4))
 """
 
 
-def profiled(framework: str, code: str, folder: Path) -> tuple[dict[str, int], dict[str, int]]:
+def profiled(
+    imported: Imported, framework: str, code: str, folder: Path
+) -> tuple[dict[str, int], dict[str, int]]:
     """The phases of a step, and the time of each type of operator, in nanoseconds."""
-    profile: dict[str, Any] = told_by(framework, code + PROFILED, folder)
+    profile: dict[str, Any] = imported.told_by(framework, code + PROFILED, folder)
     operators = {one["type"]: one["total_ns"] for one in profile["operators"]}
     phases: dict[str, int] = profile["phases"]
     if phases:
@@ -45,9 +47,9 @@ def profiled(framework: str, code: str, folder: Path) -> tuple[dict[str, int], d
     return phases, operators
 
 
-def test_a_traced_step_of_tensorflow_is_told_whole(tmp_path: Path) -> None:
+def test_a_traced_step_of_tensorflow_is_told_whole(tmp_path: Path, imported: Imported) -> None:
     phases, operators = profiled(
-        "tensorflow", SMALL.format(framework="tensorflow", mode="graph"), tmp_path
+        imported, "tensorflow", SMALL.format(framework="tensorflow", mode="graph"), tmp_path
     )
 
     assert set(phases) == {"forward", "backward", "update"}
@@ -57,20 +59,23 @@ def test_a_traced_step_of_tensorflow_is_told_whole(tmp_path: Path) -> None:
     assert phases["forward"] > operators["Abs"] + operators["Mean"] + operators["Square"]
 
 
-def test_a_hourglass_of_tensorflow_is_told_whole(tmp_path: Path) -> None:
+def test_a_hourglass_of_tensorflow_is_told_whole(tmp_path: Path, imported: Imported) -> None:
     code = (
         "from corebound.workloads.hourglass_tensorflow import step as made\n"
         "step = made(channels=16, dropout='cheap').step\n"
     )
 
-    phases, operators = profiled("tensorflow", code, tmp_path)
+    phases, operators = profiled(imported, "tensorflow", code, tmp_path)
 
     assert set(phases) == {"forward", "backward", "update"}
     assert phases["update"] == pytest.approx(operators["ResourceApplyMomentum"], abs=100)
 
 
-def test_a_keras_model_is_told_but_for_what_lies_in_no_scope(tmp_path: Path) -> None:
+def test_a_keras_model_is_told_but_for_what_lies_in_no_scope(
+    tmp_path: Path, imported: Imported
+) -> None:
     phases, _ = profiled(
+        imported,
         "tensorflow",
         KERAS + "step = lambda: model.train_on_batch(inputs, targets)\n",
         tmp_path,
@@ -80,27 +85,31 @@ def test_a_keras_model_is_told_but_for_what_lies_in_no_scope(tmp_path: Path) -> 
     assert set(phases) == {"forward", "backward", "update", "untold"}
 
 
-def test_a_model_that_does_not_train_has_no_phases(tmp_path: Path) -> None:
+def test_a_model_that_does_not_train_has_no_phases(tmp_path: Path, imported: Imported) -> None:
     phases, operators = profiled(
-        "tensorflow", KERAS + "step = lambda: model.predict_on_batch(inputs)\n", tmp_path
+        imported, "tensorflow", KERAS + "step = lambda: model.predict_on_batch(inputs)\n", tmp_path
     )
 
     assert phases == {}
     assert operators
 
 
-def test_operator_by_operator_tensorflow_tells_only_the_update(tmp_path: Path) -> None:
+def test_operator_by_operator_tensorflow_tells_only_the_update(
+    tmp_path: Path, imported: Imported
+) -> None:
     phases, operators = profiled(
-        "tensorflow", SMALL.format(framework="tensorflow", mode="eager"), tmp_path
+        imported, "tensorflow", SMALL.format(framework="tensorflow", mode="eager"), tmp_path
     )
 
     assert set(phases) == {"update", "untold"}
     assert phases["update"] == pytest.approx(operators["ResourceApplyGradientDescent"], abs=100)
 
 
-def test_a_graph_of_mindspore_is_told_but_for_what_its_compiler_expanded(tmp_path: Path) -> None:
+def test_a_graph_of_mindspore_is_told_but_for_what_its_compiler_expanded(
+    tmp_path: Path, imported: Imported
+) -> None:
     phases, operators = profiled(
-        "mindspore", SMALL.format(framework="mindspore", mode="graph"), tmp_path
+        imported, "mindspore", SMALL.format(framework="mindspore", mode="graph"), tmp_path
     )
 
     assert set(phases) == {"forward", "backward", "update", "untold"}
@@ -112,9 +121,11 @@ def test_a_graph_of_mindspore_is_told_but_for_what_its_compiler_expanded(tmp_pat
     assert phases["untold"] > operators["MatMul"]
 
 
-def test_operator_by_operator_mindspore_tells_only_the_update(tmp_path: Path) -> None:
+def test_operator_by_operator_mindspore_tells_only_the_update(
+    tmp_path: Path, imported: Imported
+) -> None:
     phases, operators = profiled(
-        "mindspore", SMALL.format(framework="mindspore", mode="eager"), tmp_path
+        imported, "mindspore", SMALL.format(framework="mindspore", mode="eager"), tmp_path
     )
 
     assert set(phases) == {"update", "untold"}

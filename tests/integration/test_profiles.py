@@ -5,22 +5,21 @@ from __future__ import annotations
 import gzip
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from corebound.launch import environment
+from commands import corebound
+from corebound.launch.outcome import Outcome
 from corebound.model.profile import OperatorProfile
 from corebound.model.record import Launch
 from corebound.planning.profiling import WITHOUT_PROFILER
 from corebound.store import jsonl
 from corebound.store.traces import folder_of
+from made_environments import ROOT, launched, python_of
 
 pytestmark = pytest.mark.frameworks
 
-ROOT = Path(__file__).parents[2]
 SCENARIO = {
     "schema": 1,
     "name": "one",
@@ -38,16 +37,9 @@ SCENARIO = {
 }
 
 
-def corebound(suite: Path, *words: str) -> str:
-    done = subprocess.run(
-        (sys.executable, "-m", "corebound", *words),
-        cwd=suite,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+def done(suite: Path, *words: str) -> None:
+    code, _, err = corebound(suite, *words)
+    assert code == 0, err
 
 
 def launches_of(suite: Path) -> tuple[Launch, ...]:
@@ -55,7 +47,7 @@ def launches_of(suite: Path) -> tuple[Launch, ...]:
     return jsonl.read(file).launches
 
 
-def profile_of(launch: Launch) -> OperatorProfile:
+def profile_of(launch: Launch | Outcome) -> OperatorProfile:
     profile = launch.workers[0].profile
     assert profile is not None
     return profile
@@ -70,13 +62,12 @@ def step_and_outside(profile: OperatorProfile) -> tuple[int, int]:
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A suite whose run was begun without its profiles and then continued with them."""
-    if environment.find("pytorch", ROOT) is None:
-        pytest.skip("environment pytorch has not been made: corebound environment make pytorch")
+    python_of("pytorch")
     folder = tmp_path_factory.mktemp("suite")
     (folder / "one.yaml").write_text(json.dumps(SCENARIO))  # JSON is YAML too
-    corebound(folder, "run", "one.yaml", "--unlocked", "--no-operators")
+    done(folder, "run", "one.yaml", "--unlocked", "--no-operators")
     assert [launch.kind for launch in launches_of(folder)] == ["measure"] * 4
-    corebound(folder, "run", "--resume", "--unlocked")
+    done(folder, "run", "--resume", "--unlocked")
     return folder
 
 
@@ -114,7 +105,7 @@ def test_the_profile_of_resnet50_has_its_layers(suite: Path) -> None:
 def test_a_run_that_goes_on_does_not_repeat_a_profile(suite: Path) -> None:
     before = launches_of(suite)
 
-    corebound(suite, "run", "--resume", "--unlocked")
+    done(suite, "run", "--resume", "--unlocked")
 
     assert launches_of(suite) == before
 
@@ -122,7 +113,7 @@ def test_a_run_that_goes_on_does_not_repeat_a_profile(suite: Path) -> None:
 def test_its_trace_is_kept_and_linked_from_the_page(suite: Path) -> None:
     (file,) = jsonl.files(suite / "reports" / "records")
 
-    corebound(suite, "report")
+    done(suite, "report")
 
     for launch in launches_of(suite)[4:]:
         assert launch.trace == f"{launch.id}.json.gz"
@@ -133,14 +124,19 @@ def test_its_trace_is_kept_and_linked_from_the_page(suite: Path) -> None:
         assert f'href="../traces/{launch.trace}"' in page
 
 
-def test_a_training_step_has_phases(suite: Path, tmp_path: Path) -> None:
+def test_a_training_step_has_phases(tmp_path: Path) -> None:
     (tmp_path / "training.py").write_text(TRAINING)
-    document = {**SCENARIO, "workload": "training:setup", "matrix": {"binding": ["none"]}}
-    (tmp_path / "one.yaml").write_text(json.dumps(document))
 
-    corebound(tmp_path, "run", "one.yaml", "--unlocked")
+    outcome = launched(
+        tmp_path,
+        "pytorch",
+        kind="profile",
+        workload="training:setup",
+        measure={"operators": 5},
+    )
 
-    profile = profile_of(launches_of(tmp_path)[-1])
+    assert (outcome.status, outcome.reason) == ("ok", None)
+    profile = profile_of(outcome)
     assert set(profile.phases) == {"forward", "backward", "update"}
     step_ns, outside_ns = step_and_outside(profile)
     assert sum(profile.phases.values()) + outside_ns == pytest.approx(step_ns, rel=0.01)
@@ -176,20 +172,17 @@ def setup():
 def test_every_framework_tells_the_operators_of_a_training_step(
     tmp_path: Path, framework: str, mode: str
 ) -> None:
-    if environment.find(framework, ROOT) is None:
-        pytest.skip(f"needs its environment: corebound environment make {framework}")
-    document = {
-        **SCENARIO,
-        "workload": "small-network-training",
-        "environment": framework,
-        "parameters": {"mode": mode},
-        "matrix": {},
-    }
-    (tmp_path / "one.yaml").write_text(json.dumps(document))
+    outcome = launched(
+        tmp_path,
+        framework,
+        kind="profile",
+        workload="small-network-training",
+        parameters={"mode": mode},
+        measure={"operators": 5},
+    )
 
-    corebound(tmp_path, "run", "one.yaml", "--unlocked")
-
-    profile = profile_of(launches_of(tmp_path)[-1])
+    assert (outcome.status, outcome.reason) == ("ok", None)
+    profile = profile_of(outcome)
     operators_ns = sum(one.total_ns for one in profile.operators)
     step_ns, outside_ns = step_and_outside(profile)
     assert operators_ns + outside_ns == pytest.approx(step_ns, rel=0.01)

@@ -3,58 +3,36 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from commands import corebound
 from corebound.store import codec, jsonl
+from suites import committed, counting
 from toy_repository import git
 
-SCENARIO = """\
-schema: 1
-name: counting
-title: Counting
-question: How long does it take to count?
-workload: steps:setup
-environment: host
-matrix: {parameters: {size: [1, 2]}}
-measure:
-  iterations: 12
-  margin: 0.9
-  warmup: {iterations: 2}
-  relaunch_disturbed: 0
-  launches: {min: 3, max: 3}
-"""
 STEPS = "def setup(*, size):\n    return lambda: sum(range(20_000 * size))\n"
-
-
-def corebound(suite: Path, *words: str) -> tuple[int, str, str]:
-    done = subprocess.run(
-        (sys.executable, "-m", "corebound", *words),
-        cwd=suite, env={**os.environ, "TMPDIR": str(suite / "tmp")},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert "Traceback" not in done.stderr, done.stderr
-    return done.returncode, done.stdout, done.stderr
 
 
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A suite with one run; its second commit counts ten times as far."""
-    made = tmp_path_factory.mktemp("suite")
-    (made / "scenarios").mkdir()
-    (made / "tmp").mkdir()
-    (made / "scenarios" / "counting.yaml").write_text(SCENARIO)
-    (made / "scenarios" / "steps.py").write_text(STEPS)
-    (made / ".gitignore").write_text("reports/\ntmp/\n__pycache__/\n")
-    git(made, "init", "--quiet", "--initial-branch", "main")
-    git(made, "add", "--all")
-    git(made, "commit", "--quiet", "--message", "count")
+    made = counting(
+        tmp_path_factory.mktemp("suite") / "suite",
+        steps=STEPS,
+        matrix={"parameters": {"size": [1, 2]}},
+        measure={
+            "iterations": 12,
+            "margin": 0.9,
+            "warmup": {"iterations": 2},
+            "relaunch_disturbed": 0,
+            "launches": {"min": 3, "max": 3},
+        },
+    )
+    committed(made, "count", ignored=("__pycache__/",))
     code, _, err = corebound(made, "run", "scenarios", "--seed", "5", "--json")
     assert code == 0, err
     (made / "scenarios" / "steps.py").write_text(STEPS.replace("20_000", "200_000"))

@@ -7,33 +7,21 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
+import commands
 from corebound.model.record import Launch
 from corebound.store import jsonl
+from suites import napping, put
 
-SCENARIO = """\
-schema: 1
-name: nap
-title: A nap
-question: Does binding disturb a nap?
-workload: nap:setup
-environment: host
-parameters: {seconds: 0.002}
-matrix:
-  binding: [none, one-cpu, logical-cpus, smt-siblings]
-measure:
-  iterations: 10
-  relaunch_disturbed: 0
-  launches: {min: 3, max: 3}
-baseline: {binding: none}
-"""
+BINDINGS = ("none", "one-cpu", "logical-cpus", "smt-siblings")
 # The helper in a session of its own is what a framework's worker pool can come to.
 WORKLOAD = """\
 import subprocess, time
@@ -44,35 +32,41 @@ def setup(*, seconds):
 """
 
 
+def a_suite(folder: Path, *, iterations: int = 10) -> Path:
+    return napping(
+        folder,
+        steps=WORKLOAD,
+        matrix={"binding": list(BINDINGS)},
+        measure={
+            "iterations": iterations, "relaunch_disturbed": 0, "launches": {"min": 3, "max": 3},
+        },
+    )  # fmt: skip
+
+
 @pytest.fixture
-def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "nap.yaml").write_text(SCENARIO)
-    (tmp_path / "long.yaml").write_text(
-        SCENARIO.replace("name: nap", "name: long").replace("0.002", "2")
-    )
-    (tmp_path / "nap.py").write_text(WORKLOAD)
-    # Its own /tmp, so that a run in progress on this host neither refuses nor hides ours.
-    (tmp_path / "tmp").mkdir()
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
-    return tmp_path
+def suite(tmp_path: Path) -> Path:
+    return a_suite(tmp_path)
+
+
+def changed(suite: Path, stem: str, **keys: Any) -> None:
+    """Beside nap.yaml, or in its place, one that differs in these keys; None leaves one out."""
+    document = {**yaml.safe_load((suite / "nap.yaml").read_text()), **keys}
+    put(suite / f"{stem}.yaml", {key: one for key, one in document.items() if one is not None})
+
+
+@pytest.fixture
+def long(suite: Path) -> Path:
+    """The suite with long.yaml, in which every nap takes seconds."""
+    changed(suite, "long", name="long", parameters={"seconds": 2})
+    return suite
 
 
 def start(suite: Path, *words: str) -> subprocess.Popen[str]:
-    # Where the tests themselves were started in the background, SIGINT is ignored.
-    return subprocess.Popen(
-        ("env", "--default-signal=INT", sys.executable, "-m", "corebound", "run", *words),
-        cwd=suite,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    return commands.start(suite, "run", *words)
 
 
 def run(suite: Path, *words: str) -> tuple[int, str, str]:
-    process = start(suite, *words)
-    out, err = process.communicate(timeout=120)
-    assert "Traceback" not in err
-    return process.returncode, out, err
+    return commands.corebound(suite, "run", *words)
 
 
 def records(suite: Path) -> list[jsonl.Stored]:
@@ -161,7 +155,7 @@ def test_after_kill_9_nothing_is_left_and_a_resumed_run_repeats_nothing(
         process.send_signal(signal.SIGKILL)
         process.communicate()
         assert wait_until_gone(suite) == []
-        assert list((suite / "tmp").glob("corebound-*")) == []
+        assert list(commands.private(suite).glob("corebound-*")) == []
         words = ["nap.yaml", "--seed", "7", "--resume"]
     before = [one for stored in records(suite) for one in stored.launches]
 
@@ -174,16 +168,16 @@ def test_after_kill_9_nothing_is_left_and_a_resumed_run_repeats_nothing(
     assert wait_until_gone(suite) == []
 
 
-def test_ctrl_c_ends_the_launch_and_keeps_what_was_measured(suite: Path) -> None:
-    process = start(suite, "long.yaml")
-    wait_until_measuring(suite)
+def test_ctrl_c_ends_the_launch_and_keeps_what_was_measured(long: Path) -> None:
+    process = start(long, "long.yaml")
+    wait_until_measuring(long)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=30)
 
     assert process.returncode == 130
     assert "--resume" in err
     assert "Traceback" not in err
-    assert wait_until_gone(suite) == []
+    assert wait_until_gone(long) == []
 
 
 def test_a_complete_run_has_nothing_to_resume(suite: Path) -> None:
@@ -198,7 +192,7 @@ def test_a_complete_run_has_nothing_to_resume(suite: Path) -> None:
 
 def test_a_scenario_that_has_changed_is_not_continued_silently(suite: Path) -> None:
     run(suite, "nap.yaml", "--only", "binding=none")
-    (suite / "nap.yaml").write_text(SCENARIO.replace("iterations: 10", "iterations: 11"))
+    a_suite(suite, iterations=11)
 
     code, _, err = run(suite, "--resume")
 
@@ -206,18 +200,18 @@ def test_a_scenario_that_has_changed_is_not_continued_silently(suite: Path) -> N
     assert "a scenario has changed" in err
 
 
-def test_only_one_run_measures_at_a_time(suite: Path) -> None:
-    first = start(suite, "long.yaml")
-    wait_until_measuring(suite)
+def test_only_one_run_measures_at_a_time(long: Path) -> None:
+    first = start(long, "long.yaml")
+    wait_until_measuring(long)
 
-    code, _, err = run(suite, "nap.yaml")
+    code, _, err = run(long, "nap.yaml")
     first.send_signal(signal.SIGTERM)
     first.communicate(timeout=30)
 
     assert code == 3
     assert "another run is measuring" in err
     assert f"process {first.pid}" in err
-    assert run(suite, "nap.yaml", "--only", "binding=none")[0] == 0
+    assert run(long, "nap.yaml", "--only", "binding=none")[0] == 0
 
 
 def test_launches_that_fail_are_recorded_and_told_by_the_exit_code(suite: Path) -> None:
@@ -234,11 +228,7 @@ def test_launches_that_fail_are_recorded_and_told_by_the_exit_code(suite: Path) 
 
 
 def test_a_run_that_no_cell_fits_says_the_host_cannot(suite: Path) -> None:
-    (suite / "big.yaml").write_text(
-        SCENARIO.replace(
-            "[none, one-cpu, logical-cpus, smt-siblings]", '[{cpus: "60000"}]'
-        ).replace("baseline: {binding: none}\n", "")
-    )
+    changed(suite, "big", matrix={"binding": [{"cpus": "60000"}]}, baseline=None)
 
     code, _, err = run(suite, "big.yaml")
 

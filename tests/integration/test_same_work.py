@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
+import hourglass_sums
 from corebound.model.catalogue import BUILT_IN
 from corebound.workloads import hourglass, small_network
-from made_environments import told_by
+from made_environments import Imported, told_by
 
 pytestmark = pytest.mark.frameworks
 
@@ -49,7 +50,9 @@ def test_every_workload_of_several_frameworks_is_compared_here() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_both_matrix_products_give_the_same_and_count_the_same(tmp_path: Path, dtype: str) -> None:
+def test_both_matrix_products_give_the_same_and_count_the_same(
+    tmp_path: Path, imported: Imported, dtype: str
+) -> None:
     operands = (
         "import json\nimport numpy as np\n"
         "numbers = np.random.RandomState(1)\n"
@@ -63,7 +66,7 @@ def test_both_matrix_products_give_the_same_and_count_the_same(tmp_path: Path, d
         "made.check(result)\n"
         "print(json.dumps([made.work(), str(result.dtype), result.tolist()]))\n"
     )
-    work, kind, numpys = told_by("numpy", told, _folder(tmp_path, "numpy"))
+    work, kind, numpys = imported.told_by("numpy", told, _folder(tmp_path, "numpy"))
 
     told = operands + (
         "import torch\n"
@@ -76,7 +79,9 @@ def test_both_matrix_products_give_the_same_and_count_the_same(tmp_path: Path, d
         "print(json.dumps([counter.get_total_flops(), made.work(), str(result.dtype),\n"
         "    result.tolist()]))\n"
     )
-    counted, same_work, same_kind, pytorchs = told_by("pytorch", told, _folder(tmp_path, "pytorch"))
+    counted, same_work, same_kind, pytorchs = imported.told_by(
+        "pytorch", told, _folder(tmp_path, "pytorch")
+    )
 
     # NumPy has no counter: its declared work is held against what PyTorch counts.
     assert counted == work["flop"] == same_work["flop"]
@@ -87,8 +92,10 @@ def test_both_matrix_products_give_the_same_and_count_the_same(tmp_path: Path, d
         assert mine == pytest.approx(theirs, rel=near, abs=48 * near)
 
 
-def test_the_small_networks_operations_are_what_pytorch_counts(tmp_path: Path) -> None:
-    counted, declared = told_by(
+def test_the_small_networks_operations_are_what_pytorch_counts(
+    tmp_path: Path, imported: Imported
+) -> None:
+    counted, declared = imported.told_by(
         "pytorch",
         "from torch.utils.flop_counter import FlopCounterMode\n"
         "from corebound.workloads.small_network_pytorch import training\n"
@@ -101,8 +108,10 @@ def test_the_small_networks_operations_are_what_pytorch_counts(tmp_path: Path) -
     assert counted == declared == NETWORK.matmul_flops
 
 
-def test_the_small_networks_operations_are_what_tensorflow_counts(tmp_path: Path) -> None:
-    counted = told_by(
+def test_the_small_networks_operations_are_what_tensorflow_counts(
+    tmp_path: Path, imported: Imported
+) -> None:
+    counted = imported.told_by(
         "tensorflow",
         "from corebound.frameworks.tensorflow_adapter import tf\n" + TENSORFLOW_COUNTS +
         # The function that is traced into the step's graph, of forward, backward and update.
@@ -223,10 +232,12 @@ print(json.dumps({{{TOLD}}}))
 
 
 @pytest.fixture(scope="module")
-def stacks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+def stacks(
+    imported: Imported, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, dict[str, Any]]:
     """What the hourglass of each framework tells, from equal weights and without dropout."""
     return {
-        name: told_by(name, DRAWN + code, tmp_path_factory.mktemp(name))
+        name: imported.told_by(name, DRAWN + code, tmp_path_factory.mktemp(name))
         for name, code in HOURGLASS.items()
     }
 
@@ -235,11 +246,15 @@ def test_both_hourglasses_have_the_same_parameters(stacks: dict[str, dict[str, A
     pytorch, tensorflow = stacks["pytorch"]["parameters"], stacks["tensorflow"]["parameters"]
 
     assert pytorch == tensorflow
-    assert _count(pytorch) == STACK.parameter_count
+    assert _count(pytorch) == hourglass_sums.parameter_count(STACK)
 
 
 def test_both_hourglasses_count_the_same_operations(stacks: dict[str, dict[str, Any]]) -> None:
-    assert stacks["pytorch"]["flops"] == stacks["tensorflow"]["flops"] == STACK.forward_flops
+    assert (
+        stacks["pytorch"]["flops"]
+        == stacks["tensorflow"]["flops"]
+        == hourglass_sums.forward_flops(STACK)
+    )
 
 
 def test_from_equal_weights_both_hourglasses_give_equal_heat_maps(

@@ -10,9 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from build import a_series
 from corebound.cli.serve import state_of
-from corebound.cli.site_only import narrowed
 
 _LONGEST_S = 60
 
@@ -72,9 +70,3 @@ def test_what_is_being_written_and_our_own_memory_are_no_change(tmp_path: Path) 
     assert state_of([tmp_path]) == before
     (tmp_path / "r1.jsonl").write_text("x")
     assert state_of([tmp_path]) != before
-
-
-def test_only_keeps_the_series_of_the_names_that_are_asked_for() -> None:
-    _, series = narrowed([], [a_series([1.0], scenario=name) for name in ("a-1", "b")], ["a*"])
-
-    assert [one.scenario for one in series] == ["a-1"]

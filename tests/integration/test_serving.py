@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import corebound
-from corebound.launch.launch import Outcome
+from corebound.launch.outcome import Outcome
 from corebound.launch.supervisor import processes_below
 from corebound.model.plan import Command
 from corebound.serving import torchserve
@@ -65,24 +65,6 @@ def test_pinned_workers_have_cores_and_a_thread_of_their_own(served: Serve) -> N
     assert allowed[0] != allowed[1]
     assert [worker.threads_used for worker in outcome.workers] == [cores, cores]
     assert processes_of_servers() == []
-
-
-def test_threads_asked_for_reach_each_worker(served: Serve) -> None:
-    outcome = served(threads=1)
-
-    assert outcome.status == "ok"
-    assert [worker.threads_used for worker in outcome.workers] == [1, 1]
-    assert {worker.environment["OMP_NUM_THREADS"] for worker in outcome.workers} == {"1"}
-
-
-def test_a_second_server_in_the_same_harness(served: Serve) -> None:
-    outcome = served(server="litserve", threads=1)
-
-    assert (outcome.status, outcome.reason, outcome.strays) == ("ok", None, ())
-    assert sent(outcome) == 40
-    assert outcome.served is not None
-    assert outcome.served.cpu_ns > 0
-    assert [worker.threads_used for worker in outcome.workers] == [1, 1]
 
 
 def test_a_server_that_stalls_cannot_hide_it_from_requests_at_a_rate(served: Serve) -> None:

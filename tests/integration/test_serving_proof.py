@@ -10,7 +10,7 @@ import statistics
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import pytest
 
 from build import a_traffic
 from corebound.launch import perf
+from corebound.launch.outcome import Outcome
 from corebound.launch.perf import Offer
 from corebound.launch.supervise import Supervision
 from corebound.launch.supervisor import processes_below
@@ -29,7 +30,7 @@ from corebound.serving.server import ServedModel, Server
 from corebound.serving.startup import await_workers
 from corebound.stats import latency
 from generators import a_generator
-from serving_launches import Serve, an_order, words_of
+from serving_launches import Serve, a_scratch, an_order, serving, words_of
 
 pytestmark = [
     pytest.mark.frameworks,
@@ -102,34 +103,6 @@ def test_without_numactl_the_launcher_takes_taskset_and_the_workers_are_bound_al
     assert len({worker.threads[0].allowed for worker in outcome.workers}) == 2
 
 
-def test_what_the_host_did_and_what_could_be_counted_are_recorded(served: Serve) -> None:
-    offer = perf.offer()
-
-    outcome = served(threads=1, change=lambda order: replace(order, counting=offer))
-
-    assert outcome.host is not None
-    assert outcome.host.windows
-    assert outcome.counters is not None
-    assert outcome.counters.task_clock_ns
-    if not offer.events:
-        assert outcome.counters.source == "proc"
-        assert outcome.counters.unavailable["hardware counters"]
-
-
-@pytest.mark.skipif(shutil.which("perf") is None, reason="needs Debian's linux-perf")
-def test_perf_counts_the_tree_and_each_worker_and_leaves_nothing(served: Serve) -> None:
-    # A software event, which every kernel counts, in the place of a processor's.
-    offer = Offer(events=("task-clock",))
-
-    outcome = served(threads=1, change=lambda order: replace(order, counting=offer))
-
-    assert (outcome.status, outcome.strays) == ("ok", ())
-    assert outcome.counters is not None
-    assert (outcome.counters.source, outcome.counters.unavailable) == ("perf", {})
-    counted = [worker.counters for worker in outcome.workers]
-    assert [one.source for one in counted if one is not None] == ["perf", "perf"]
-
-
 def listening(pid: int) -> Iterator[str]:
     """The addresses on which a process takes connections, as the kernel writes them (proc(5))."""
     with contextlib.suppress(OSError):
@@ -145,19 +118,90 @@ def listening(pid: int) -> Iterator[str]:
 LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F"}
 
 
-@pytest.mark.parametrize("server", ["torchserve", "litserve"])
-def test_no_server_can_be_reached_from_another_host(served: Serve, server: str) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """A launch with which nothing is wrong, and where its processes took connections."""
+
+    outcome: Outcome
+    addresses: frozenset[str]
+
+
+def watched(server: str, folder: Path, counting: Offer) -> Watched:
     addresses: set[str] = set()
 
     def look() -> None:
         for pid in processes_below(os.getpid()):
             addresses.update(listening(pid))
 
-    outcome = served(server=server, threads=1, tick=look)
+    scratch = a_scratch(folder)
+    with Supervision(scratch) as supervision:
+        outcome = serving(scratch, supervision)(
+            server=server,
+            threads=1,
+            tick=look,
+            change=lambda order: replace(order, counting=counting),
+        )
+    return Watched(outcome=outcome, addresses=frozenset(addresses))
 
-    assert outcome.status == "ok"
-    assert addresses
-    assert addresses <= LOOPBACK
+
+@pytest.fixture(scope="module")
+def torchserve(tmp_path_factory: pytest.TempPathFactory) -> Watched:
+    # A software event, which every kernel counts, in the place of a processor's.
+    counting = Offer(events=("task-clock",) if shutil.which("perf") else ())
+    return watched("torchserve", tmp_path_factory.mktemp("torchserve"), counting)
+
+
+@pytest.fixture(scope="module")
+def litserve(tmp_path_factory: pytest.TempPathFactory) -> Watched:
+    return watched("litserve", tmp_path_factory.mktemp("litserve"), perf.offer())
+
+
+@pytest.fixture(params=["torchserve", "litserve"])
+def either(request: pytest.FixtureRequest) -> Watched:
+    found: Watched = request.getfixturevalue(request.param)
+    return found
+
+
+def test_two_servers_run_in_the_same_harness_with_the_threads_they_were_asked_for(
+    either: Watched,
+) -> None:
+    outcome = either.outcome
+
+    assert (outcome.status, outcome.reason, outcome.strays) == ("ok", None, ())
+    assert outcome.served is not None
+    answered = outcome.served.answered
+    assert answered.ok + sum(answered.errors.values()) == 40
+    assert outcome.served.cpu_ns > 0
+    assert [worker.threads_used for worker in outcome.workers] == [1, 1]
+    assert {worker.environment["OMP_NUM_THREADS"] for worker in outcome.workers} == {"1"}
+
+
+def test_no_server_can_be_reached_from_another_host(either: Watched) -> None:
+    assert either.addresses
+    assert either.addresses <= LOOPBACK
+
+
+def test_what_the_host_did_and_what_could_be_counted_are_recorded(litserve: Watched) -> None:
+    outcome, offer = litserve.outcome, perf.offer()
+
+    assert outcome.host is not None
+    assert outcome.host.windows
+    assert outcome.counters is not None
+    assert outcome.counters.task_clock_ns
+    if not offer.events:
+        assert outcome.counters.source == "proc"
+        assert outcome.counters.unavailable["hardware counters"]
+
+
+@pytest.mark.skipif(shutil.which("perf") is None, reason="needs Debian's linux-perf")
+def test_perf_counts_the_tree_and_each_worker_and_leaves_nothing(torchserve: Watched) -> None:
+    outcome = torchserve.outcome
+
+    assert (outcome.status, outcome.strays) == ("ok", ())
+    assert outcome.counters is not None
+    assert (outcome.counters.source, outcome.counters.unavailable) == ("perf", {})
+    counted = [worker.counters for worker in outcome.workers]
+    assert [one.source for one in counted if one is not None] == ["perf", "perf"]
 
 
 def test_a_generator_that_was_held_up_makes_the_launch_invalid_not_the_server_slow(

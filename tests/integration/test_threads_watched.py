@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,9 @@ def a_thread() -> Iterator[int]:
     finally:
         leave.set()
         thread.join()
+        # Python is through with a thread a moment before the kernel is.
+        while Path(f"/proc/self/task/{thread.native_id}").exists():
+            time.sleep(0.001)
 
 
 def descriptors() -> int:
@@ -40,7 +44,8 @@ def test_threads_that_ended_hold_no_files_open_and_are_told_of() -> None:
             ended.append(tid)
     watch.look()
 
-    assert descriptors() == before
+    # Fewer, where another thread of the tests' own process has ended meanwhile.
+    assert descriptors() <= before
     seen = {thread.tid for thread in watch.close()}
     assert seen >= {os.getpid(), *ended}
 

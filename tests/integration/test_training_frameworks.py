@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from made_environments import told_by
+from made_environments import Imported
 
 pytestmark = pytest.mark.frameworks
 
@@ -16,11 +16,11 @@ NUMBERS = {"pytorch": "tensor.detach().numpy()", "tensorflow": "tensor.numpy()"}
 SHAPE = "batch=8, width=32, layers=3"
 
 
-def trained(framework: str, cwd: Path, **parameters: object) -> dict[str, Any]:
+def trained(imported: Imported, framework: str, cwd: Path, **parameters: object) -> dict[str, Any]:
     """Three steps and a look: the losses, and the outputs of the first and the third."""
     numbers = NUMBERS.get(framework, "tensor.asnumpy()")
     given = "".join(f", {name}={value!r}" for name, value in parameters.items())
-    told = told_by(
+    told = imported.told_by(
         framework,
         f"from corebound.workloads.small_network_{framework} import training\n"
         f"made = training({SHAPE}{given})\n"
@@ -48,9 +48,11 @@ def assert_alike(one: dict[str, Any], other: dict[str, Any]) -> None:
 
 
 @pytest.fixture(scope="module")
-def usual(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+def usual(
+    imported: Imported, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, dict[str, Any]]:
     """What each framework computes in its usual mode."""
-    return {name: trained(name, tmp_path_factory.mktemp(name)) for name in FRAMEWORKS}
+    return {name: trained(imported, name, tmp_path_factory.mktemp(name)) for name in FRAMEWORKS}
 
 
 def test_from_equal_weights_all_three_give_equal_outputs_and_losses(
@@ -74,11 +76,12 @@ def test_from_equal_weights_all_three_give_equal_outputs_and_losses(
 )
 def test_the_mode_does_not_change_what_is_computed(
     tmp_path: Path,
+    imported: Imported,
     usual: dict[str, dict[str, Any]],
     framework: str,
     parameters: dict[str, object],
 ) -> None:
-    assert_alike(trained(framework, tmp_path, **parameters), usual[framework])
+    assert_alike(trained(imported, framework, tmp_path, **parameters), usual[framework])
 
 
 @pytest.mark.parametrize(
@@ -90,9 +93,9 @@ def test_the_mode_does_not_change_what_is_computed(
     ],
 )
 def test_what_a_framework_does_not_have_is_refused(
-    tmp_path: Path, framework: str, given: str, says: str
+    tmp_path: Path, imported: Imported, framework: str, given: str, says: str
 ) -> None:
-    told = told_by(
+    told = imported.told_by(
         framework,
         f"from corebound.workloads.small_network_{framework} import training\n"
         f"try:\n    training({given})\n"
@@ -103,8 +106,10 @@ def test_what_a_framework_does_not_have_is_refused(
     assert told.startswith(says)
 
 
-def test_a_network_that_does_not_learn_or_is_not_whole_is_noticed(tmp_path: Path) -> None:
-    told = told_by(
+def test_a_network_that_does_not_learn_or_is_not_whole_is_noticed(
+    tmp_path: Path, imported: Imported
+) -> None:
+    told = imported.told_by(
         "pytorch",
         "from corebound.workloads.small_network_pytorch import training\n"
         f"made = training({SHAPE})\n"
@@ -128,9 +133,9 @@ def test_a_network_that_does_not_learn_or_is_not_whole_is_noticed(tmp_path: Path
 @pytest.mark.parametrize("asynchronous", [False, True])
 @pytest.mark.parametrize("steps", [0, 2])
 def test_a_checkpoint_holds_the_network_and_is_taken_away(
-    tmp_path: Path, steps: int, asynchronous: bool
+    tmp_path: Path, imported: Imported, steps: int, asynchronous: bool
 ) -> None:
-    told = told_by(
+    told = imported.told_by(
         "mindspore",
         "from corebound.workloads.checkpoint_mindspore import checkpointing\n"
         f"made = checkpointing(width=32, layers=2, steps={steps}, asynchronous={asynchronous})\n"
@@ -144,8 +149,8 @@ def test_a_checkpoint_holds_the_network_and_is_taken_away(
     assert told == [True, False]
 
 
-def test_a_checkpoint_of_other_weights_is_noticed(tmp_path: Path) -> None:
-    told = told_by(
+def test_a_checkpoint_of_other_weights_is_noticed(tmp_path: Path, imported: Imported) -> None:
+    told = imported.told_by(
         "mindspore",
         "from corebound.workloads.checkpoint_mindspore import checkpointing\n"
         "made = checkpointing(width=32, layers=2)\n"
@@ -161,8 +166,10 @@ def test_a_checkpoint_of_other_weights_is_noticed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_a_wrong_product_of_mindspore_is_noticed(tmp_path: Path, dtype: str) -> None:
-    told = told_by(
+def test_a_wrong_product_of_mindspore_is_noticed(
+    tmp_path: Path, imported: Imported, dtype: str
+) -> None:
+    told = imported.told_by(
         "mindspore",
         "from corebound.workloads.rectangular_gemm_mindspore import product\n"
         f"made = product(rows=8, inner=33, columns=17, dtype={dtype!r})\n"
@@ -177,8 +184,10 @@ def test_a_wrong_product_of_mindspore_is_noticed(tmp_path: Path, dtype: str) -> 
     assert told == ["the matrix product is wrong.", dtype]
 
 
-def test_the_classifier_learns_from_where_a_guess_stands(tmp_path: Path) -> None:
-    losses = told_by(
+def test_the_classifier_learns_from_where_a_guess_stands(
+    tmp_path: Path, imported: Imported
+) -> None:
+    losses = imported.told_by(
         "mindspore",
         "from corebound.workloads.classifier_mindspore import training\n"
         "made = training(batch=8, features=32, classes=17)\n"
@@ -193,8 +202,10 @@ def test_the_classifier_learns_from_where_a_guess_stands(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("autotune", [False, True])
-def test_a_data_set_gives_sound_images_and_notices_others(tmp_path: Path, autotune: bool) -> None:
-    told = told_by(
+def test_a_data_set_gives_sound_images_and_notices_others(
+    tmp_path: Path, imported: Imported, autotune: bool
+) -> None:
+    told = imported.told_by(
         "mindspore",
         "from corebound.workloads.dataset_mindspore import pipeline\n"
         f"made = pipeline(batch=4, image=16, batches=3, autotune={autotune})\n"
@@ -211,16 +222,20 @@ def test_a_data_set_gives_sound_images_and_notices_others(tmp_path: Path, autotu
 
 
 @pytest.mark.parametrize("framework", ["mindspore", "tensorflow"])
-def test_what_is_in_use_is_said_and_nothing_is_invented(tmp_path: Path, framework: str) -> None:
-    described = told_by(framework, "print(json.dumps(adapter.describe()))\n", tmp_path)
+def test_what_is_in_use_is_said_and_nothing_is_invented(
+    tmp_path: Path, imported: Imported, framework: str
+) -> None:
+    described = imported.told_by(framework, "print(json.dumps(adapter.describe()))\n", tmp_path)
 
     assert set(described) == {"threads_used", "inter_op_used", "versions", "blas"}
     assert framework in described["versions"]
     assert described["threads_used"] is None
 
 
-def test_tensorflow_uses_the_threads_that_it_is_asked_to(tmp_path: Path) -> None:
-    described = told_by(
+def test_tensorflow_uses_the_threads_that_it_is_asked_to(
+    tmp_path: Path, imported: Imported
+) -> None:
+    described = imported.told_by(
         "tensorflow",
         "adapter.prepare(seed=1, intra_op=3, inter_op=2)\nprint(json.dumps(adapter.describe()))\n",
         tmp_path,

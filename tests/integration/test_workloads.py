@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from corebound.model.record import Kind
 from corebound.workloads import cpu_time
-from made_environments import in_environment, measure
+from made_environments import Imported, launched
 
 pytestmark = pytest.mark.frameworks
 
@@ -34,38 +35,34 @@ pytestmark = pytest.mark.frameworks
 def test_it_runs_checks_itself_and_counts_its_work(
     tmp_path: Path, workload: str, parameters: dict[str, Any], work: dict[str, float]
 ) -> None:
-    launches = measure(tmp_path, "pytorch", workload=workload, parameters=parameters)
+    outcome = launched(tmp_path, "pytorch", workload=workload, parameters=parameters)
 
-    assert [launch.status for launch in launches] == ["ok", "ok"]
-    for launch in launches:
-        assert launch.strays == ()
-        assert launch.workers[0].work == work
-        assert len(launch.workers[0].wall_ns) == 3
+    assert (outcome.status, outcome.reason, outcome.strays) == ("ok", None, ())
+    assert outcome.workers[0].work == work
+    assert len(outcome.workers[0].wall_ns) == 3
 
 
 def test_loaders_are_part_of_the_launch_and_gone_after_it(tmp_path: Path) -> None:
-    launches = measure(
+    outcome = launched(
         tmp_path,
         "pytorch",
         workload="image-pipeline",
         parameters={"preprocessing": "heavy", "loaders": 2, "batch": 4},
         binding="one-cpu",
-        measure={"iterations": 12, "launches": {"min": 2, "max": 2}},
+        measure={"iterations": 12},
     )
 
-    assert [launch.status for launch in launches] == ["ok", "ok"]
-    for launch in launches:
-        assert launch.strays == ()
-        (worker,) = launch.workers
-        assert len({thread.pid for thread in worker.threads}) == 3
-        # Decoding and blurring 4 of 1024×768 takes several milliseconds, all of it in loaders.
-        assert sum(worker.cpu_ns) > 12 * 5_000_000
+    assert (outcome.status, outcome.reason, outcome.strays) == ("ok", None, ())
+    (worker,) = outcome.workers
+    assert len({thread.pid for thread in worker.threads}) == 3
+    # Decoding and blurring 4 of 1024×768 takes several milliseconds, all of it in loaders.
+    assert sum(worker.cpu_ns) > 12 * 5_000_000
 
 
 def test_processes_that_train_together_are_part_of_the_launch_and_gone_after_it(
     tmp_path: Path,
 ) -> None:
-    launches = measure(
+    outcome = launched(
         tmp_path,
         "pytorch",
         workload="distributed-training",
@@ -73,12 +70,10 @@ def test_processes_that_train_together_are_part_of_the_launch_and_gone_after_it(
         threads=1,
     )
 
-    assert [launch.status for launch in launches] == ["ok", "ok"]
-    for launch in launches:
-        assert launch.strays == ()
-        (worker,) = launch.workers
-        assert len({thread.pid for thread in worker.threads}) == 2
-        assert worker.work == {"images": 8}
+    assert (outcome.status, outcome.reason, outcome.strays) == ("ok", None, ())
+    (worker,) = outcome.workers
+    assert len({thread.pid for thread in worker.threads}) == 2
+    assert worker.work == {"images": 8}
 
 
 @pytest.mark.parametrize(("blas", "called"), [("openblas", "OpenBLAS "), ("mkl", "MKL 20")])
@@ -86,7 +81,7 @@ def test_processes_that_train_together_are_part_of_the_launch_and_gone_after_it(
 def test_the_blas_that_multiplies_is_the_one_that_is_recorded(
     tmp_path: Path, blas: str, called: str, dtype: str
 ) -> None:
-    launches = measure(
+    outcome = launched(
         tmp_path,
         "numpy-mkl",
         workload="gemm-blas",
@@ -94,48 +89,44 @@ def test_the_blas_that_multiplies_is_the_one_that_is_recorded(
         threads=1,
     )
 
-    assert [launch.status for launch in launches] == ["ok", "ok"]
-    for launch in launches:
-        assert str(launch.workers[0].blas).startswith(called)
-        assert launch.workers[0].threads_used == 1
+    assert (outcome.status, outcome.reason) == ("ok", None)
+    (worker,) = outcome.workers
+    assert str(worker.blas).startswith(called)
+    assert worker.threads_used == 1
 
 
-def test_mkl_is_missed_by_name_where_there_is_none(tmp_path: Path) -> None:
-    told = in_environment(
+def test_mkl_is_missed_by_name_where_there_is_none(tmp_path: Path, imported: Imported) -> None:
+    told = imported.said_by(
         "numpy",
         "from corebound.workloads.gemm_blas_numpy import product\n"
         "try:\n    product(size=4, blas='mkl')\nexcept Exception as error:\n    print(error)",
-        cwd=tmp_path,
+        tmp_path,
     )
 
     assert told.strip() == "this environment has no MKL."
 
 
 @pytest.mark.parametrize(
-    ("module", "made", "spoil", "says"),
+    ("made", "spoil", "says"),
     [
         # The update goes uphill.
         (
-            "image_training_pytorch",
-            "step(batch=2)",
+            "image_training_pytorch.step(batch=2)",
             "made.optimizer.param_groups[0]['lr'] = -0.01",
             "the loss went from",
         ),
         (
-            "image_pipeline_pytorch",
-            "step(batch=2)",
+            "image_pipeline_pytorch.step(batch=2)",
             "made._optimizer.param_groups[0]['lr'] = -0.01",
             "the loss went from",
         ),
         (
-            "hourglass_pytorch",
-            "step(channels=16)",
+            "hourglass_pytorch.step(channels=16)",
             "made.inputs[0] = float('nan')",
             "the loss went from nan",
         ),
         (
-            "checkpoint_pytorch",
-            "epoch(model='small', steps=2, batch=2)",
+            "checkpoint_pytorch.epoch(model='small', steps=2, batch=2)",
             """
 wrong = lambda state: {name: one + 1 for name, one in state["model"].items()}
 torch.save = lambda state, file, save=torch.save: save({"model": wrong(state)}, file)
@@ -143,15 +134,13 @@ torch.save = lambda state, file, save=torch.save: save({"model": wrong(state)}, 
             "the checkpoint does not hold",
         ),
         (
-            "mobilenet_pytorch",
-            "inference(image=64)",
+            "mobilenet_pytorch.inference(image=64)",
             "made.model.classifier[3] = torch.nn.Linear(1280, 10)",
             "MobileNetV3 gave (1, 10), not (1, 1000).",
         ),
         # One bias more for every class changes no loss, only the weights of one process.
         (
-            "distributed_pytorch",
-            "step(model='small', batch=4)",
+            "distributed_pytorch.step(model='small', batch=4)",
             """
 def drift(step=made.step):
     loss = step()
@@ -162,26 +151,22 @@ made.step = drift
             "after a step the processes have different weights.",
         ),
         (
-            "lstm_pytorch",
-            "inference(sequence=2)",
+            "lstm_pytorch.inference(sequence=2)",
             "[torch.nn.init.zeros_(one) for one in made.model.parameters()]",
             "the LSTM gave the same number everywhere.",
         ),
         (
-            "encoder_pytorch",
-            "inference(sequence=4, layers=1)",
+            "encoder_pytorch.inference(sequence=4, layers=1)",
             "torch.nn.init.constant_(made.model._norm.weight, float('inf'))",
             "the encoder gave numbers that are not finite.",
         ),
         (
-            "recommender_pytorch",
-            "inference(batch=2)",
+            "recommender_pytorch.inference(batch=2)",
             "made.model._top[3] = torch.nn.Identity()",
             "the recommender gave wrong probabilities.",
         ),
         (
-            "decoder_pytorch",
-            "inference(context=4)",
+            "decoder_pytorch.inference(context=4)",
             """
 def forgetful(layer, numbers, cache, begin):
     return numbers + numbers.cumsum(1)
@@ -192,25 +177,27 @@ decoder_pytorch.Layer.forward = forgetful
     ],
 )
 def test_a_wrong_output_is_noticed(
-    tmp_path: Path, module: str, made: str, spoil: str, says: str
+    tmp_path: Path, imported: Imported, made: str, spoil: str, says: str
 ) -> None:
-    told = in_environment(
+    told = imported.said_by(
         "pytorch",
         "import torch\n"
         "from corebound.worker.workload import WorkloadError\n"
-        f"from corebound.workloads import {module}\n"
+        f"from corebound.workloads import {made.partition('.')[0]}\n"
         "torch.manual_seed(1)\n"
-        f"made = {module}.{made}\n"
+        f"made = {made}\n"
         f"torch.set_grad_enabled(False)\n{spoil}\ntorch.set_grad_enabled(True)\n"
         "try:\n    made.check(made.step())\nexcept WorkloadError as error:\n    print(error)",
-        cwd=tmp_path,
+        tmp_path,
     )
 
     assert told.startswith(says)
 
 
-def test_models_have_the_size_that_they_are_said_to_have(tmp_path: Path) -> None:
-    told = in_environment(
+def test_models_have_the_size_that_they_are_said_to_have(
+    tmp_path: Path, imported: Imported
+) -> None:
+    told = imported.said_by(
         "pytorch",
         "from corebound.workloads import (decoder_pytorch, encoder_pytorch,\n"
         "    image_training_pytorch, lstm_pytorch, mobilenet_pytorch)\n"
@@ -219,7 +206,7 @@ def test_models_have_the_size_that_they_are_said_to_have(tmp_path: Path) -> None
         "    encoder_pytorch.inference().model, lstm_pytorch.inference().model,\n"
         "    decoder_pytorch.inference().model)\n"
         "print([sum(p.numel() for p in model.parameters()) for model in models])",
-        cwd=tmp_path,
+        tmp_path,
     )
 
     # Three convolutions with their norms, and one layer of 64 by 100:
@@ -234,8 +221,10 @@ def test_models_have_the_size_that_they_are_said_to_have(tmp_path: Path) -> None
     assert told.strip() == str([small, large, mobile, encoder, lstm, decoder])
 
 
-def test_the_cheap_dropout_drops_a_tenth_and_keeps_the_mean(tmp_path: Path) -> None:
-    told = in_environment(
+def test_the_cheap_dropout_drops_a_tenth_and_keeps_the_mean(
+    tmp_path: Path, imported: Imported
+) -> None:
+    told = imported.said_by(
         "pytorch",
         "import torch\n"
         "from corebound.workloads.hourglass_pytorch import CheapDropout\n"
@@ -244,7 +233,7 @@ def test_the_cheap_dropout_drops_a_tenth_and_keeps_the_mean(tmp_path: Path) -> N
         "print(kept.shape, float((kept == 0).float().mean()), float(kept.mean()),\n"
         "    float((kept.view(-1)[::8] == 0).float().mean()),\n"
         "    float((kept.view(-1)[7::8] == 0).float().mean()))",
-        cwd=tmp_path,
+        tmp_path,
     )
 
     shape, figures = told.strip().split(") ")[0], told.strip().split("]) ")[1].split()
@@ -256,29 +245,29 @@ def test_the_cheap_dropout_drops_a_tenth_and_keeps_the_mean(tmp_path: Path) -> N
     assert first == pytest.approx(last, abs=0.006)
 
 
-def test_the_hourglass_of_tensorflow_runs_and_says_little(tmp_path: Path) -> None:
-    launches = measure(
+@pytest.mark.parametrize("kind", ["measure", "profile"])
+def test_the_hourglass_of_tensorflow_runs_and_says_little(tmp_path: Path, kind: Kind) -> None:
+    outcome = launched(
         tmp_path,
         "tensorflow",
+        kind=kind,
         workload="hourglass-training",
         parameters={"channels": 16, "dropout": "cheap"},
-        measure={"iterations": 3, "launches": {"min": 2, "max": 2}, "operators": 2},
+        measure={"operators": 2},
     )
 
-    assert {launch.status for launch in launches} == {"ok"}
-    for launch in launches:
-        assert launch.strays == ()
-        assert launch.workers[0].work == {"images": 2}
-        # That oneDNN is on is said twice; TensorFlow has nothing to turn it off.
-        said = [line for line in launch.log.splitlines() if "oneDNN" not in line]
-        assert all("before absl::InitializeLog()" in line for line in said)
+    assert (outcome.status, outcome.reason, outcome.strays) == ("ok", None, ())
+    assert outcome.workers[0].work == {"images": 2}
+    # That oneDNN is on is said twice; TensorFlow has nothing to turn it off.
+    said = [line for line in outcome.log.splitlines() if "oneDNN" not in line]
+    assert all("before absl::InitializeLog()" in line for line in said)
 
 
 @pytest.mark.parametrize("dropout", ["plain", "cheap", "none"])
 def test_the_check_of_tensorflows_hourglass_draws_the_first_steps_masks_again(
-    tmp_path: Path, dropout: str
+    tmp_path: Path, imported: Imported, dropout: str
 ) -> None:
-    told = in_environment(
+    told = imported.said_by(
         "tensorflow",
         "from corebound.frameworks import tensorflow_adapter\n"
         "tensorflow_adapter.prepare(seed=1, intra_op=None, inter_op=None)\n"
@@ -288,7 +277,7 @@ def test_the_check_of_tensorflows_hourglass_draws_the_first_steps_masks_again(
         "first, _ = made.step()\n"
         "second, _ = made.step()\n"
         "print(before, first, second)\n",
-        cwd=tmp_path,
+        tmp_path,
     )
 
     before, first, second = map(float, told.split()[:3])
@@ -308,9 +297,9 @@ def test_the_check_of_tensorflows_hourglass_draws_the_first_steps_masks_again(
     ],
 )
 def test_a_wrong_step_of_tensorflows_hourglass_is_noticed(
-    tmp_path: Path, spoil: str, says: str
+    tmp_path: Path, imported: Imported, spoil: str, says: str
 ) -> None:
-    told = in_environment(
+    told = imported.said_by(
         "tensorflow",
         "from corebound.frameworks import tensorflow_adapter\n"
         "tensorflow_adapter.prepare(seed=1, intra_op=None, inter_op=None)\n"
@@ -319,14 +308,16 @@ def test_a_wrong_step_of_tensorflows_hourglass_is_noticed(
         "made = hourglass_tensorflow.step(channels=16, stacks=1)\n"
         f"{spoil}\n"
         "try:\n    made.check(made.step())\nexcept WorkloadError as error:\n    print(error)",
-        cwd=tmp_path,
+        tmp_path,
     )
 
     assert told.startswith(says)
 
 
-def test_the_cheap_dropout_of_tensorflow_drops_a_tenth_and_keeps_the_mean(tmp_path: Path) -> None:
-    told = in_environment(
+def test_the_cheap_dropout_of_tensorflow_drops_a_tenth_and_keeps_the_mean(
+    tmp_path: Path, imported: Imported
+) -> None:
+    told = imported.said_by(
         "tensorflow",
         "from corebound.frameworks.tensorflow_adapter import tf\n"
         "tf.random.set_seed(1)\n"
@@ -338,7 +329,7 @@ def test_the_cheap_dropout_of_tensorflow_drops_a_tenth_and_keeps_the_mean(tmp_pa
         "same = share(tf.cast((kept == 0) != (drop(tf.ones((1000, 1001))) == 0), tf.float32))\n"
         "print(kept.shape[1], share(kept), float(tf.reduce_mean(kept)), share(flat[::8]),\n"
         "    share(flat[7::8]), same)",
-        cwd=tmp_path,
+        tmp_path,
     )
 
     columns, dropped, mean, first, last, same = map(float, told.split())
@@ -367,13 +358,15 @@ def test_the_cpu_time_of_a_child_counts_while_it_lives() -> None:
     assert ended_ns < both_ns
 
 
-def test_a_checkpoint_interval_that_leaves_iterations_unlike_is_refused(tmp_path: Path) -> None:
-    told = in_environment(
+def test_a_checkpoint_interval_that_leaves_iterations_unlike_is_refused(
+    tmp_path: Path, imported: Imported
+) -> None:
+    told = imported.said_by(
         "pytorch",
         "from corebound.workloads.checkpoint_pytorch import epoch\n"
         "try:\n    epoch(model='small', steps=3, every=2)\n"
         "except Exception as error:\n    print(error, error.mend)",
-        cwd=tmp_path,
+        tmp_path,
     )
 
     assert "Make `steps` a multiple of `every`" in told

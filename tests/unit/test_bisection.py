@@ -77,7 +77,7 @@ def test_the_planted_commit_is_found_wherever_it_is(last: int, change: float) ->
         )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(last=st.integers(1, 64), place=st.integers(1, 64), seed=st.integers(0, 2**16))
 def test_whatever_was_planted_the_ends_of_the_search_enclose_it(
     last: int, place: int, seed: int

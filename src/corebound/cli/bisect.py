@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from corebound.cli import bisect_words, commits, doctor, measure, projects
+from corebound.cli import bisect_words, commits, doctor, measure, noise_beside, projects
 from corebound.cli.bisect_words import Told
 from corebound.cli.measuring import Budget, Only, Unlocked, take_host, typed
 from corebound.cli.options import Json, Records
@@ -20,6 +20,7 @@ from corebound.cli.projects import Config, Say
 from corebound.cli.session import Session, Wanted
 from corebound.cli.suite import Loaded
 from corebound.errors import InputError, LaunchError
+from corebound.fronts.project import open_project
 from corebound.model.host_check import HostCheck
 from corebound.model.run import Commit
 from corebound.stats.bisection import Answer, Ask, Ending, search
@@ -62,7 +63,7 @@ def bisect(
         seed=None,
         config=config,
     )
-    project = projects.opened(config, say)
+    project = open_project(config, say)
     ends = project.commit(good), project.commit(bad)
     between = project.between(*ends)
     if not between:
@@ -92,10 +93,27 @@ def bisect(
         line=measuring.line,
         ending=ending,
         is_merge=ending is not None and project.is_merge(measuring.line[ending.bad]),
+        noise=_noise(measuring, ending),
         records=tuple(dict.fromkeys(one.file for one in measuring.sessions.values())),
     )
     typer.echo(bisect_words.as_json(told) if as_json else bisect_words.text(told))
     raise typer.Exit(LaunchError.exit_code if ending and ending.outcome == "broken" else 0)
+
+
+def _noise(measuring: _Measuring, ending: Ending | None) -> tuple[str, ...]:
+    """The noise floor of the cell's scenario, for as many launches as the answer rests on."""
+    ends = () if ending is None else (ending.good, ending.bad)
+    held = [one for places, one in measuring.sessions.items() if ends and {*ends} <= {*places}]
+    if not held:
+        return ()
+    done = [one for one in held[-1].done if one.kind == "measure" and one.status == "ok"]
+    names = [commits.short(measuring.line[place]) for place in ends]
+    return noise_beside.beside(
+        measuring.records,
+        held[-1].run,
+        [measuring.loaded.source],
+        launches=min(sum(one.cell.commit == name for one in done) for name in names),
+    )
 
 
 def _one_cell(loaded: tuple[Loaded, ...], scenario: Path) -> Loaded:

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
 from corebound.cli.commits import short
+from corebound.cli.documents import indented
 from corebound.model.run import Commit
 from corebound.stats.bisection import Ending
 
@@ -23,6 +22,7 @@ class Told:
         line: The commits that were searched, the good end first.
         ending: What the search came to; None where its time ran out.
         is_merge: Whether the commit that was found is a merge.
+        noise: The noise floor of the cell's scenario, if it was calibrated, in a sentence.
         records: Files of records, in the order they were begun.
     """
 
@@ -31,12 +31,13 @@ class Told:
     line: tuple[Commit, ...]
     ending: Ending | None
     is_merge: bool
+    noise: tuple[str, ...]
     records: tuple[Path, ...]
 
 
 def text(told: Told) -> str:
     """Say it, without a last newline."""
-    return "\n".join((*_answer(told), f"Records: {', '.join(map(str, told.records))}"))
+    return "\n".join((*_answer(told), *told.noise, f"Records: {', '.join(map(str, told.records))}"))
 
 
 def _answer(told: Told) -> Iterator[str]:
@@ -98,6 +99,7 @@ def as_json(told: Told) -> str:
         "is_merge": told.is_merge,
         "commits": len(told.line) - 1,
         "tests": ending.tests if ending else None,
+        "noise": told.noise,
         "records": [str(file) for file in told.records],
     }
-    return msgspec.json.format(msgspec.json.encode(document), indent=1).decode()
+    return indented(document)

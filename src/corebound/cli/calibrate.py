@@ -6,12 +6,12 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-import msgspec
 import typer
 from rich.console import Console
 from rich.text import Text
 
 from corebound.cli import calibrate_words, doctor, measure, outcome, projects, session, suite
+from corebound.cli.documents import indented
 from corebound.cli.measuring import Budget, Files, Profile, Seed, take_host, typed
 from corebound.cli.options import Json, Records
 from corebound.cli.session import Session, Wanted
@@ -61,7 +61,7 @@ def calibrate(
             calibrations.keep(one, records)
             found.append(one)
     if as_json:
-        typer.echo(msgspec.json.format(msgspec.json.encode(found), indent=1).decode())
+        typer.echo(indented(found))
     else:
         console.print(calibrate_words.table(found))
         console.print(Text(calibrate_words.EXPLAINED))

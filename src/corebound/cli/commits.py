@@ -129,11 +129,12 @@ def opened(
         run = replace(run, commit=None)
     for file in sorted((records / run.host.id).glob("*.jsonl"), reverse=True) if go_on else ():
         try:
-            before = jsonl.read(file)
+            before = jsonl.read_run(file)
         except InputError:
             continue  # damaged, or of another corebound; `report` says so
-        if session.difference(before.run, run) is None:
-            return Session(run=before.run, file=file, tasks=tasks, done=before.launches, note=None)
+        if session.difference(before, run) is None:
+            done = jsonl.read(file).launches
+            return Session(run=before, file=file, tasks=tasks, done=done, note=None)
     return Session(run=run, file=jsonl.file_of(run, records), tasks=tasks, done=(), note=None)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -13,6 +14,7 @@ from rich.text import Text
 from corebound.cli.compare_words import as_json, as_markdown, show
 from corebound.cli.options import Records
 from corebound.errors import InputError
+from corebound.model.run import Run
 from corebound.report.view.comparing import compare_runs
 from corebound.report.view.noise import floors
 from corebound.report.view.records import Record
@@ -20,6 +22,14 @@ from corebound.store import calibrations, jsonl
 from corebound.store.jsonl import Stored
 
 Format = Literal["text", "md"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """A run and its file, whose launches are unread: two of all runs are compared."""
+
+    file: Path
+    run: Run
 
 
 def compare(
@@ -35,8 +45,8 @@ def compare(
 ) -> None:
     """Compare two runs, or the latest runs of two commits."""
     console = Console(highlight=False, soft_wrap=True)
-    stored = [jsonl.read(file) for file in jsonl.files(records)]
-    one, two = _pair(before, after, stored, records)
+    kept = [Kept(file=file, run=jsonl.read_run(file)) for file in jsonl.files(records)]
+    one, two = (jsonl.read(meant.file) for meant in _pair(before, after, kept, records))
     for fault in (*one.faults, *two.faults):
         Console(stderr=True, highlight=False, soft_wrap=True).print(Text(f"warning: {fault}"))
     found = compare_runs(_record(one), _record(two))
@@ -53,11 +63,9 @@ def _record(stored: Stored) -> Record:
     return stored.run, stored.launches
 
 
-def _pair(
-    before: str, after: str, stored: Sequence[Stored], records: Path
-) -> tuple[Stored, Stored]:
+def _pair(before: str, after: str, kept: Sequence[Kept], records: Path) -> tuple[Kept, Kept]:
     """The runs that are meant: of two commits, the latest of each on one host where there is."""
-    ones, twos = _meant(before, stored, records), _meant(after, stored, records)
+    ones, twos = _meant(before, kept, records), _meant(after, kept, records)
     pairs = [
         (one, two)
         for one in ones
@@ -69,19 +77,19 @@ def _pair(
     return max(pairs, key=lambda pair: (pair[1].run.started_at, pair[0].run.started_at))
 
 
-def _meant(name: str, stored: Sequence[Stored], records: Path) -> list[Stored]:
+def _meant(name: str, kept: Sequence[Kept], records: Path) -> list[Kept]:
     """Every run that a name may mean, oldest first.
 
     Raises:
         InputError: none is meant, or one of several runs by the beginning of their ids.
     """
     if Path(name).is_file():
-        return [jsonl.read(Path(name))]
-    exact = [one for one in stored if one.run.id == name]
-    begun = [one for one in stored if name and one.run.id.startswith(name)]
+        return [Kept(file=Path(name), run=jsonl.read_run(Path(name)))]
+    exact = [one for one in kept if one.run.id == name]
+    begun = [one for one in kept if name and one.run.id.startswith(name)]
     of_commit = [
         one
-        for one in stored
+        for one in kept
         if len(name) >= 4 and one.run.commit and one.run.commit.sha.startswith(name.lower())
     ]
     if not exact and len({one.run.id for one in begun}) > 1:

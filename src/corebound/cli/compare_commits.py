@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +15,7 @@ from corebound.cli import (
     compare_commits_words,
     doctor,
     measure,
+    noise_beside,
     outcome,
     projects,
     sides,
@@ -36,6 +37,7 @@ from corebound.cli.session import Wanted
 from corebound.cli.sides import Ends
 from corebound.cli.suite import Loaded
 from corebound.errors import InputError, LaunchError
+from corebound.fronts.project import open_project
 from corebound.planning.commits import SUFFIX
 from corebound.report.view.study import CellStudy, Study
 from corebound.stats.two_commits import Pair, judge
@@ -85,7 +87,7 @@ def compare_commits(
     console = Console(stderr=True, highlight=False)
     say = projects.teller(console)
     with ExitStack() as stack:
-        ends, loaded = _sides(base, head, wanted, say, margin=margin)
+        ends, plain, loaded = _sides(base, head, wanted, say, margin=margin)
         take_host(stack, unlocked=unlocked)
         unmade = sides.made(loaded, say)
         ready = commits.opened(loaded, wanted, records, say, go_on=resume, unmade=unmade)
@@ -95,20 +97,38 @@ def compare_commits(
             ready, budget_s, console, stack, operators=False, again=again
         )
     measured = outcome.Told(run=ready.run, file=ready.file, launches=launches, ending=ending)
-    told = Told(
-        ends=ends,
-        judged=judge([pair for one in outcome.studies(measured) for pair in _pairs(one, ends)]),
-        records=ready.file,
-        ending=ending,
-    )
+    told = _told(measured, ends, plain, records, own_margin=margin is None)
     typer.echo(compare_commits_words.told(told, "json" if as_json else form))
     raise typer.Exit(_exit_code(told))
 
 
+def _told(
+    measured: outcome.Told,
+    ends: Ends,
+    plain: Sequence[Loaded],
+    records: Path,
+    *,
+    own_margin: bool,
+) -> Told:
+    """The verdicts, and how much of what they are of is noise."""
+    judged = judge([pair for one in outcome.studies(measured) for pair in _pairs(one, ends)])
+    compared = [one.pair.comparison for one in judged if one.pair.comparison]
+    noise = noise_beside.beside(
+        records,
+        measured.run,
+        [one.source for one in plain],
+        launches=min((one.pairs for one in compared), default=0),
+        own_margin=own_margin,
+    )
+    return Told(
+        ends=ends, judged=judged, noise=noise, records=measured.file, ending=measured.ending
+    )
+
+
 def _sides(
     base: str, head: str, wanted: Wanted, say: Say, *, margin: float | None
-) -> tuple[Ends, tuple[Loaded, ...]]:
-    """What is compared, and the scenarios with both sides in them.
+) -> tuple[Ends, tuple[Loaded, ...], tuple[Loaded, ...]]:
+    """What is compared, the scenarios as they are, and the same with both sides in them.
 
     Raises:
         InputError: the two words mean nothing, or the same.
@@ -117,8 +137,8 @@ def _sides(
     loaded = suite.load_all(wanted.files, wanted.only, wanted.profile)
     asked = sides.settings(base, head, loaded, say)
     if asked is not None:
-        return asked.ends, sides.over(loaded, asked, wanted, margin=margin)
-    project = projects.opened(wanted.config, say)
+        return asked.ends, loaded, sides.over(loaded, asked, wanted, margin=margin)
+    project = open_project(wanted.config, say)
     one, other = project.commit(base), project.commit(head)
     if one.sha == other.sha:
         raise InputError(
@@ -128,7 +148,7 @@ def _sides(
         )
     chosen = commits.of_project(loaded, wanted.files, say)
     ends = sides.of_commits(project.name, one, other)
-    return ends, commits.over(chosen, (one, other), wanted, margin=margin)
+    return ends, chosen, commits.over(chosen, (one, other), wanted, margin=margin)
 
 
 def _exit_code(told: Told) -> int:
@@ -160,7 +180,14 @@ def _pairs(studied: Study, ends: Ends) -> Iterator[Pair]:
                 for name, one in zip((base, head), both, strict=True)
                 if one is None or not one.is_measured
             ),
+            cpu_ratio=_cpu_ratio(*both),
         )
+
+
+def _cpu_ratio(base: CellStudy | None, head: CellStudy | None) -> float | None:
+    """CPU time of an iteration at head over that at base."""
+    of_base, of_head = (one.summary.cpu_median_ns if one else None for one in (base, head))
+    return of_head / of_base if of_base and of_head else None
 
 
 def _why(studied: CellStudy | None) -> str:

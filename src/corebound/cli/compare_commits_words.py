@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any, Literal
 from xml.etree import ElementTree as ET
 
-import msgspec
-
 from corebound import units
+from corebound.cli.documents import indented
 from corebound.cli.sides import Ends, Side
 from corebound.runner import Ending
 from corebound.stats.compare import Comparison
@@ -27,10 +26,19 @@ _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """Everything there is to tell: cells in the order of the suite."""
+    """Everything there is to tell.
+
+    Attributes:
+        ends: What was compared.
+        judged: Cells in the order of the suite.
+        noise: The noise floor of each scenario that was calibrated, a sentence each.
+        records: The file of the launches.
+        ending: Why they ended.
+    """
 
     ends: Ends
     judged: tuple[Judged, ...]
+    noise: tuple[str, ...]
     records: Path
     ending: Ending
 
@@ -46,7 +54,9 @@ def headline(what: Told) -> str:
     count = sum(one.verdict is not None for one in what.judged)
     slower = sum(one.is_regression for one in what.judged)
     missing = sum(bool(one.pair.missing) for one in what.judged)
-    said = f"{slower} of {count} cells slower" if slower else f"None of {count} cells slower"
+    said = f"{slower or 'None'} of {count} cells slower"
+    if not count:
+        said = "Nothing could be compared"
     if faster := sum(one.verdict == "faster" for one in what.judged):
         said += f", {faster} faster"
     if undecided := sum(one.verdict == "undecided" for one in what.judged):
@@ -71,7 +81,9 @@ def _text(what: Told) -> str:
     ]
     for reason in _reasons(what):
         lines += ["", reason]
-    return "\n".join((*lines, "", headline(what), f"Records: {what.records}"))
+    return "\n".join(
+        (*lines, "", headline(what), *_cpu(what), *what.noise, f"Records: {what.records}")
+    )
 
 
 def _row(one: Judged) -> tuple[str, ...]:
@@ -110,6 +122,16 @@ def _named(side: Side) -> str:
     return f"{side.name} {side.title}".rstrip()
 
 
+def _cpu(what: Told) -> tuple[str, ...]:
+    """Where CPU time tells another story: on a busy host it is the truer one."""
+    return tuple(
+        f"{one.pair.scenario}[{one.pair.cell}]: CPU time is {one.pair.cpu_ratio:.3f}×, which that"
+        " interval does not hold: waiting, or what else ran here, is in the time."
+        for one in what.judged
+        if one.pair.cpu_differs
+    )
+
+
 def _reasons(what: Told) -> tuple[str, ...]:
     """Why cells have no figure, each reason once: a build that fails, fails for all."""
     return tuple(dict.fromkeys(reason for one in what.judged for reason in one.pair.missing))
@@ -135,6 +157,8 @@ def _markdown(what: Told) -> str:
     for reason in _reasons(what):
         fence = "`" * max(3, 1 + max((len(ticks) for ticks in re.findall("`+", reason)), default=0))
         lines += ["", fence, reason, fence]
+    for sentence in (*_cpu(what), *what.noise):
+        lines += ["", _plain(sentence)]
     return "\n".join(lines)
 
 
@@ -151,9 +175,10 @@ def _json(what: Told) -> str:
         "ending": what.ending,
         "records": str(what.records),
         "regressions": sum(one.is_regression for one in what.judged),
+        "noise": what.noise,
         "cells": [_document(one) for one in what.judged],
     }
-    return msgspec.json.format(msgspec.json.encode(document), indent=1).decode()
+    return indented(document)
 
 
 def _side(side: Side) -> object:
@@ -176,6 +201,7 @@ def _document(one: Judged) -> dict[str, Any]:
         "p_value": compared.p_value if compared else None,
         "pairs": compared.pairs if compared else 0,
         "launches_needed": compared.launches_needed if compared else None,
+        "cpu_ratio": pair.cpu_ratio,
         "missing": pair.missing,
     }
 
@@ -189,6 +215,10 @@ def _junit(what: Told) -> str:
         errors=str(sum(bool(one.pair.missing) for one in what.judged)),
         skipped="0",
     )
+    if what.noise:
+        properties = ET.SubElement(suite, "properties")
+        for sentence in what.noise:
+            ET.SubElement(properties, "property", name="noise", value=_legal(sentence))
     for one in what.judged:
         suite.append(_case(one))
     ET.indent(suite)
@@ -206,7 +236,8 @@ def _case(one: Judged) -> ET.Element:
     elif one.is_regression:
         ET.SubElement(case, "failure", message=said, type="regression").text = said
     else:
-        ET.SubElement(case, "system-out").text = f"{one.verdict}: {said}"
+        verdict = f"{one.verdict}{_would_tell(pair)}"
+        ET.SubElement(case, "system-out").text = f"{verdict}: {said}"
     return case
 
 

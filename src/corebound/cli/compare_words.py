@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from corebound import units
+from corebound.cli.documents import indented
 from corebound.cli.outcome import verdict_of
 from corebound.model.run import Run
 from corebound.report.view.comparing import CAVEAT, ComparedCell, RunComparison
@@ -58,7 +58,7 @@ def as_json(found: RunComparison, *, noise: Sequence[str] = ()) -> str:
         "not_alike": [{"id": name, "because": why} for name, why in found.unlike],
         "only_in_one": [{"id": name, "run": run} for name, run in found.alone],
     }
-    return msgspec.json.format(msgspec.json.encode(document), indent=1).decode()
+    return indented(document)
 
 
 def _shown(found: RunComparison, *, all_: bool) -> list[ComparedCell]:

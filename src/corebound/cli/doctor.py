@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import msgspec
 import typer
 from rich.console import Console
 from rich.text import Text
 
 from corebound.cli import checkup_words
+from corebound.cli.documents import indented
 from corebound.cli.options import Json
 from corebound.cli.session import Session
 from corebound.errors import HostError, InputError
@@ -137,7 +137,7 @@ def _show(judged: Sequence[Judged], root: Path, *, as_json: bool) -> None:
     checks = [one.host_check for one in judged]
     standing = tuning.standing(root)
     if as_json:
-        _print_json({"checks": checks, "tuned": standing})
+        typer.echo(indented({"checks": checks, "tuned": standing}))
         return
     typer.echo(checkup_words.describe(checks))
     if any(one.changes for one in judged):
@@ -210,10 +210,6 @@ def _say(text: str, *, as_json: bool) -> None:
 
 def _report(outcomes: Sequence[Outcome], *, as_json: bool) -> None:
     if as_json:
-        _print_json({"settings": outcomes})
+        typer.echo(indented({"settings": outcomes}))
     for line in () if as_json else checkup_words.outcomes(outcomes):
         typer.echo(line)
-
-
-def _print_json(document: Any) -> None:
-    typer.echo(msgspec.json.format(msgspec.json.encode(document), indent=1).decode())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,10 +14,9 @@ from rich.text import Text
 from corebound.cli.options import Records
 from corebound.errors import Fault, InputError
 from corebound.exchange import asv_export, asv_results, dashboards, pyperf_export, table
-from corebound.exchange.cells import CellOfRun, cells_of
+from corebound.exchange.cells import CellOfRun, cells_of, without_iterations
 from corebound.exchange.reading import Unreadable
 from corebound.store import jsonl, whole
-from corebound.store.jsonl import Stored
 
 
 class Format(StrEnum):
@@ -61,41 +60,40 @@ def export(
     faults: list[Fault] = []
     cells = _cells(_chosen(records, run, every=format_ in _HISTORIES), faults)
     if format_ is Format.ASV:
-        _write_asv(cells, out, faults)
+        _write_asv([without_iterations(one) for one in cells], out, faults)
     elif format_ is Format.PARQUET:
         _write(out, table.as_parquet(cells, str(out)))
     elif format_ is Format.CSV:
         _write(out, table.as_csv(cells).encode())
     else:
-        _write(out, _ONE_RUN[format_](_with_figures(cells, out, faults)).encode())
+        _write(out, _ONE_RUN[format_](_with_figures(list(cells), out, faults)).encode())
     warnings = Console(stderr=True, highlight=False, soft_wrap=True)
     for fault in faults:
         warnings.print(Text(f"warning: {fault}"))
     typer.echo(out)
 
 
-def _chosen(records: Path, wanted: str | None, *, every: bool) -> list[Stored]:
-    """Runs, oldest first."""
-    stored = [jsonl.read(file) for file in jsonl.files(records)]
-    stored.sort(key=lambda one: (one.run.started_at, one.run.id))
-    if wanted is not None:
-        stored = [one for one in stored if one.run.id == wanted]
-    if not stored:
+def _chosen(records: Path, wanted: str | None, *, every: bool) -> list[Path]:
+    """Files of runs, oldest first; of the others no more than the first line is read."""
+    runs = [(jsonl.read_run(file), file) for file in jsonl.files(records)]
+    runs.sort(key=lambda one: (one[0].started_at, one[0].id))
+    files = [file for run, file in runs if wanted in {None, run.id}]
+    if not files:
         raise InputError(
             what="there is no run." if wanted is None else f"there is no run {wanted}.",
             where=str(records),
             mend="Measure with `corebound run`, or name another folder with --records.",
         )
-    return stored if every or wanted is not None else stored[-1:]
+    return files if every or wanted is not None else files[-1:]
 
 
-def _cells(stored: Sequence[Stored], faults: list[Fault]) -> list[CellOfRun]:
-    cells: list[CellOfRun] = []
-    for one in stored:
-        own, unreadable = cells_of(one.run, one.launches, str(one.file))
-        cells += own
+def _cells(files: Iterable[Path], faults: list[Fault]) -> Iterator[CellOfRun]:
+    """The cells of runs, of which one at a time is in memory."""
+    for file in files:
+        one = jsonl.read(file)
+        cells, unreadable = cells_of(one.run, one.launches, str(file))
         faults += (*one.faults, *unreadable)
-    return cells
+        yield from cells
 
 
 def _left_out(where: Path, what: str, mend: str) -> Fault:
@@ -122,15 +120,18 @@ def _with_figures(cells: list[CellOfRun], out: Path, faults: list[Fault]) -> lis
 def _write_asv(cells: list[CellOfRun], out: Path, faults: list[Fault]) -> None:
     of_commits = [one for one in cells if one.run.commit is not None]
     runs = {one.run.id: one.run for one in cells}
-    faults += [
-        _left_out(
-            out,
-            f"run {run.id} is left out: it is of no commit.",
-            "Measure in a repository's working tree: asv orders results by commit.",
+    if without := [run.id for run in runs.values() if run.commit is None]:
+        is_left = (
+            "run {} is left out: it is" if len(without) == 1 else "runs {} are left out: they are"
         )
-        for run in runs.values()
-        if run.commit is None
-    ]
+        faults.append(
+            _left_out(
+                out,
+                f"{is_left.format(', '.join(without))} of no commit.",
+                "Measure in a repository's working tree: asv orders results by commit, and what"
+                " compares several is of none.",
+            )
+        )
     faults += [
         _left_out(
             out,

@@ -45,11 +45,13 @@ def _last(wanted: set[str], run: Run, records: Path) -> Iterable[tuple[str, Stud
         if not left:
             return
         try:
+            before = jsonl.read_run(file)
+            names = {str(source.document.get("name")) for source in before.scenarios}
+            if before.id == run.id or not names & left:
+                continue
             stored = jsonl.read(file)
         except InputError:
             continue  # damaged; `report` says so
-        if stored.run.id == run.id:
-            continue
         for source in stored.run.scenarios:
             name = str(source.document.get("name"))
             own = [launch for launch in stored.launches if launch.cell.scenario == name]

@@ -30,7 +30,12 @@ _LINES = {
 
 
 def init(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The repository.")] = Path(),
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DIR|MODULE:FUNCTION", help="The repository, or what of this one is timed."
+        ),
+    ] = Path(),
     *,
     function: Annotated[
         str | None,
@@ -51,10 +56,7 @@ def init(
 
     That is a scenario, asv.conf.json, workflows and Makefile lines; nothing is overwritten.
     """
-    if not folder.is_dir():
-        raise InputError(
-            what="there is no such folder.", where=str(folder), mend="Name your repository's."
-        )
+    folder, function = _meant(folder, function)
     repository = look(folder)
     wanted = Wanted(
         repository=repository,
@@ -71,6 +73,23 @@ def init(
     console = Console(highlight=False, soft_wrap=True)
     for line in _lines(wanted, fates, folder):
         console.print(Text(line))
+
+
+def _meant(folder: Path, function: str | None) -> tuple[Path, str | None]:
+    """The repository and the function; `init shop.prices:total` names one of this folder.
+
+    Raises:
+        InputError: there is no such folder.
+    """
+    if folder.is_dir():
+        return folder, function
+    if function is None and ":" in str(folder):
+        return Path(), str(folder)
+    raise InputError(
+        what="there is no such folder.",
+        where=str(folder),
+        mend="Name your repository's, or a function of it: package.module:function.",
+    )
 
 
 def _lines(wanted: Wanted, fates: dict[str, Fate], folder: Path) -> list[str]:

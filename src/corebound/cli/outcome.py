@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from corebound import units
+from corebound.cli.documents import indented
 from corebound.errors import HostError, LaunchError
 from corebound.model.calibration import Calibration
 from corebound.model.record import Kind, Launch
@@ -65,17 +65,17 @@ def studies(told: Told) -> Iterator[Study]:
 def show(told: Told, console: Console) -> None:
     """Print a table a scenario, then where everything is."""
     every = tuple(studies(told))
-    findings = _findings(every)
+    differing = _differing(every)
     known = _calibrations(told)
     for one in every:
-        console.print(_table(one, findings))
+        console.print(_table(one, differing))
         own = calibration_for(known, one.run, one.source)
         if floor := noise_words(own, launches=_fewest(one)):
             console.print(Text(floor))
     if any(one.ranked and not calibration_for(known, one.run, one.source) for one in every):
         console.print(Text("How much of a difference is noise here, `corebound calibrate` says."))
     if alone := sum(
-        _is_telling(cell) and cell.cell.id not in findings for one in every for cell in one.cells
+        _is_telling(cell) and cell.cell.id not in differing for one in every for cell in one.cells
     ):
         compared = sum(cell.comparison is not None for one in every for cell in one.cells)
         rows = "One row" if alone == 1 else f"{alone} rows"
@@ -114,7 +114,7 @@ def _counts(told: Told, kind: Kind) -> dict[str, int]:
     return dict(Counter(launch.status for launch in told.launches if launch.kind == kind))
 
 
-def _findings(every: Iterable[Study]) -> frozenset[str]:
+def _differing(every: Iterable[Study]) -> frozenset[str]:
     """The ids of the cells that differ from their baseline, judged as one of the whole run's."""
     cells = [cell for one in every for cell in one.cells]
     found = suite_findings([cell.comparison for cell in cells])
@@ -125,7 +125,7 @@ def _is_telling(cell: CellStudy) -> bool:
     return cell.comparison is not None and cell.comparison.verdict in {"faster", "slower"}
 
 
-def _table(one: Study, findings: frozenset[str]) -> Table:
+def _table(one: Study, differing: frozenset[str]) -> Table:
     table = Table(title=one.scenario.title, title_justify="left", box=None, padding=(0, 1))
     axes = ", ".join(axis for axis, _ in one.cells[0].cell.said) if one.cells else ""
     table.add_column(axes or "cell", overflow="fold")
@@ -133,11 +133,11 @@ def _table(one: Study, findings: frozenset[str]) -> Table:
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     for cell in one.cells:
-        table.add_row(*_row(cell, findings))
+        table.add_row(*_row(cell, differing))
     return table
 
 
-def _row(cell: CellStudy, findings: frozenset[str]) -> tuple[str, str, str, str, str]:
+def _row(cell: CellStudy, differing: frozenset[str]) -> tuple[str, str, str, str, str]:
     median_ns, compared, label = cell.summary.median_ns, cell.comparison, cell.cell.label
     if median_ns is None:
         return label, "–", "–", "–", ", ".join(status for status, _ in cell.summary.counts)
@@ -151,14 +151,14 @@ def _row(cell: CellStudy, findings: frozenset[str]) -> tuple[str, str, str, str,
         units.duration(median_ns),
         units.ratio(compared.speedup_ratio),
         f"{bounds.low:.2f}–{bounds.high:.2f}" if bounds else "–",
-        f"({word})" if _is_telling(cell) and cell.cell.id not in findings else word,
+        f"({word})" if _is_telling(cell) and cell.cell.id not in differing else word,
     )
 
 
 def as_json(told: Told) -> str:
     """Everything `show` prints, for scripts."""
     every = tuple(studies(told))
-    findings, known = _findings(every), _calibrations(told)
+    differing, known = _differing(every), _calibrations(told)
     document: dict[str, Any] = {
         "run": told.run.id,
         "records": str(told.file),
@@ -167,7 +167,7 @@ def as_json(told: Told) -> str:
         "profiles": _counts(told, "profile"),
         "cells": [
             {
-                **_cell(cell, findings, calibration_for(known, one.run, one.source)),
+                **_cell(cell, differing, calibration_for(known, one.run, one.source)),
                 "serving": serving_data(cell, told.run.host),
             }
             for one in every
@@ -179,11 +179,11 @@ def as_json(told: Told) -> str:
             for finding in findings_data(one)
         ],
     }
-    return msgspec.json.format(msgspec.json.encode(document), indent=1).decode()
+    return indented(document)
 
 
 def _cell(
-    one: CellStudy, findings: frozenset[str], calibration: Calibration | None
+    one: CellStudy, differing: frozenset[str], calibration: Calibration | None
 ) -> dict[str, Any]:
     summary, compared = one.summary, one.comparison
     noise = noise_at(calibration, len(summary.launches)) if calibration and compared else None
@@ -201,7 +201,7 @@ def _cell(
         "speedup_ratio": compared.speedup_ratio if compared else None,
         "speedup_interval": _bounds(compared.interval) if compared else None,
         "verdict": compared.verdict if compared else None,
-        "finding": summary.cell.id in findings,
+        "finding": summary.cell.id in differing,
         "launches_needed": compared.launches_needed if compared else None,
         "noise": noise,
     }

@@ -6,10 +6,10 @@ import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
 import typer
 
 from corebound.cli import projects, suite
+from corebound.cli.documents import indented
 from corebound.cli.machine import describe
 from corebound.cli.measuring import Files, Only
 from corebound.cli.options import Json
@@ -34,15 +34,11 @@ def _topology(sysfs: Path | None) -> Topology:
     return probe.live() if sysfs is None else probe.probe(sysfs)
 
 
-def _print_json(document: Any) -> None:
-    typer.echo(msgspec.json.format(msgspec.json.encode(document), indent=1).decode())
-
-
 def topology(*, sysfs: Sysfs = None, as_json: Json = False) -> None:
     """Show the machine as the planner sees it."""
     host = _topology(sysfs)
     if as_json:
-        _print_json(host)
+        typer.echo(indented(host))
     else:
         typer.echo(describe(host))
 
@@ -95,7 +91,7 @@ def plan(
         for cell in suite.task_of(one, means, profile=profile, seed=0).planned
     ]
     if as_json:
-        _print_json([_document(cell, one.source) for one, cell in planned])
+        typer.echo(indented([_document(cell, one.source) for one, cell in planned]))
         return
     for _, cell in planned:
         typer.echo("\n".join(_lines(cell)))

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
 from corebound.errors import BuildError
+from corebound.fronts.project import open_project
 from corebound.launch import environment
 from corebound.launch.environment import Environment
 from corebound.model.plan import Cell, Unfit
 from corebound.planning.expand import PROJECT
-
-if TYPE_CHECKING:
-    from corebound.fronts.project import Project
 
 Config = Annotated[
     Path, typer.Option("--config", help="The asv.conf.json of the project under test.")
@@ -30,7 +28,6 @@ ProjectPython = Annotated[
     ),
 ]
 CONFIG = Path("asv.conf.json")
-CHECKED_OUT = "HEAD"
 
 Say = Callable[[str], None]
 
@@ -48,19 +45,6 @@ class Built:
     unmade: dict[str, Unfit]
 
 
-def opened(config: Path, say: Say) -> Project:
-    """Read the project under test.
-
-    Raises:
-        InputError: asv.conf.json or its repository cannot be read.
-    """
-    # asv takes a third of a second to import. Whether it is needed is known only once the
-    # scenarios are read: most have nothing that asv builds, and `run` and `plan` are for both.
-    from corebound.fronts.project import open_project  # noqa: PLC0415  # as said above
-
-    return open_project(config, say)
-
-
 def found(cells: Iterable[Cell], config: Path) -> Built:
     """What has been built before; builds nothing.
 
@@ -70,8 +54,11 @@ def found(cells: Iterable[Cell], config: Path) -> Built:
     wanted = _wanted(cells)
     if not wanted:
         return Built(made={}, unmade={})
-    project = opened(config, _silent)
-    made = {name: project.find(project.commit(rev), name) for name, rev in wanted.items()}
+    project = open_project(config, _silent)
+    made = {
+        name: project.find(project.commit(revision or project.checked_out), name)
+        for name, revision in wanted.items()
+    }
     return Built(made=made, unmade={})
 
 
@@ -86,9 +73,9 @@ def built(cells: Iterable[Cell], config: Path, say: Say) -> Built:
     unmade: dict[str, Unfit] = {}
     if not wanted:
         return Built(made=made, unmade=unmade)
-    project = opened(config, say)
+    project = open_project(config, say)
     for name, revision in wanted.items():
-        commit = project.commit(revision)
+        commit = project.commit(revision or project.checked_out)
         try:
             made[name] = project.find(commit, name)
             if made[name] is None:
@@ -109,10 +96,13 @@ def given(cells: Iterable[Cell], python: Path) -> Built:
     return Built(made=made, unmade={})
 
 
-def _wanted(cells: Iterable[Cell]) -> dict[str, str]:
-    """For the name of each environment of the project, the revision it stands for."""
+def _wanted(cells: Iterable[Cell]) -> dict[str, str | None]:
+    """For the name of each environment of the project, the revision it stands for.
+
+    None: the one that is checked out.
+    """
     return {
-        cell.environment: cell.commit or CHECKED_OUT
+        cell.environment: cell.commit
         for cell in cells
         if cell.environment.partition("@")[0] == PROJECT
     }

@@ -7,12 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
-import msgspec
 import typer
 from rich.console import Console
 from rich.text import Text
 
 from corebound.cli import projects, regressions_confirm, regressions_words
+from corebound.cli.documents import indented
 from corebound.cli.options import Json, Records
 from corebound.cli.projects import Config
 from corebound.cli.regressions_beside import beside
@@ -99,8 +99,7 @@ def regressions(
 
 def _formatted(told: Told, form: Format) -> str:
     if form == "json":
-        encoded = msgspec.json.encode(document(told))
-        return msgspec.json.format(encoded, indent=1).decode()
+        return indented(document(told))
     if form == "md":
         return regressions_words.markdown(told)
     return junit(told) if form == "junit" else regressions_words.text(told)

@@ -16,7 +16,7 @@ import typer
 from rich.console import Console
 
 from corebound import __version__
-from corebound.cli import commits, doctor, measure, projects, reproduce_words, session
+from corebound.cli import commits, doctor, measure, noise_beside, projects, reproduce_words, session
 from corebound.cli.measuring import Unlocked, take_host
 from corebound.cli.options import Json, Records
 from corebound.cli.projects import Config, Say
@@ -106,6 +106,9 @@ def reproduce(
         comparison=compared,
         margin=way.margin,
         differing=differing,
+        noise=noise_beside.beside(
+            records, ready.run, [source], launches=min(len(old.launches), len(new.launches))
+        ),
     )
     typer.echo(reproduce_words.as_json(told) if as_json else reproduce_words.text(told))
     raise typer.Exit(1 if told.holds is False else 0)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
 from corebound import units
+from corebound.cli.documents import indented
 from corebound.model.plan import Cell
 from corebound.model.run import Run
 from corebound.report.view.comparing import CAVEAT
@@ -27,6 +26,7 @@ class Told:
         comparison: Of now with then.
         margin: What counts as equal.
         differing: What of host and environment is not as it was.
+        noise: The noise floor of the cell's scenario, if it was calibrated, in a sentence.
     """
 
     cell: Cell
@@ -38,6 +38,7 @@ class Told:
     comparison: Comparison
     margin: float
     differing: tuple[str, ...]
+    noise: tuple[str, ...]
 
     @property
     def holds(self) -> bool | None:
@@ -64,7 +65,7 @@ def text(told: Told) -> str:
     commit = told.before.commit
     if commit is not None and commit.dirty:
         lines.append("Then, changes that were not committed were in it; now they are not.")
-    return "\n".join((*lines, CAVEAT, f"Records: {told.records[1]}"))
+    return "\n".join((*lines, CAVEAT, *told.noise, f"Records: {told.records[1]}"))
 
 
 def _answer(told: Told) -> str:
@@ -106,6 +107,7 @@ def as_json(told: Told) -> str:
         "seed": told.after.seed,
         "commit": told.before.commit,
         "differing": told.differing,
+        "noise": told.noise,
         "records": [str(file) for file in told.records],
     }
-    return msgspec.json.format(msgspec.json.encode(document), indent=1).decode()
+    return indented(document)

@@ -3,44 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from corebound.errors import InputError
+from corebound.model.profile import ImportedProfile
 from corebound.model.series import Series
 from corebound.report.view.records import Record
 
 
-def narrowed(
-    records: Sequence[Record], series: Sequence[Series], wanted: Sequence[str]
-) -> tuple[list[Record], tuple[Series, ...]]:
-    """What there is of the scenarios and imported benchmarks of these names.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What a report is made of.
 
-    Args:
+    Attributes:
         records: Every run with its launches.
         series: Every history.
+        profiles: The operator profiles that were imported.
+    """
+
+    records: tuple[Record, ...]
+    series: tuple[Series, ...]
+    profiles: tuple[ImportedProfile, ...]
+
+
+def narrowed(known: Known, wanted: Sequence[str]) -> Known:
+    """What there is of the scenarios, imported benchmarks and imported profiles of these names.
+
+    Args:
+        known: All there is.
         wanted: Names, or patterns of them as a shell has; without any all is wanted.
 
     Raises:
         InputError: nothing has such a name.
     """
     if not wanted:
-        return list(records), tuple(series)
+        return known
 
     def is_wanted(name: str) -> bool:
         return any(fnmatchcase(name, pattern) for pattern in wanted)
 
     kept: list[Record] = []
-    for run, launches in records:
+    for run, launches in known.records:
         sources = tuple(one for one in run.scenarios if is_wanted(str(one.document.get("name"))))
         if sources:
             own = tuple(launch for launch in launches if is_wanted(launch.cell.scenario))
             kept.append((replace(run, scenarios=sources), own))
-    histories = tuple(one for one in series if is_wanted(one.scenario))
-    if not kept and not histories:
+    series = tuple(one for one in known.series if is_wanted(one.scenario))
+    profiles = tuple(one for one in known.profiles if is_wanted(one.name))
+    if not kept and not series and not profiles:
         raise InputError(
-            what="no scenario and no imported benchmark has such a name.",
+            what="no scenario, no imported benchmark and no imported profile has such a name.",
             where=f"--only {' --only '.join(wanted)}",
             mend="Give a scenario's name, or a pattern such as 'resnet50*'.",
         )
-    return kept, histories
+    return Known(records=tuple(kept), series=series, profiles=profiles)

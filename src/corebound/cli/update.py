@@ -7,6 +7,7 @@ from rich.console import Console
 
 from corebound.cli import projects
 from corebound.cli.projects import Config
+from corebound.fronts.project import open_project
 
 
 def update(*, config: Config = projects.CONFIG) -> None:
@@ -15,7 +16,7 @@ def update(*, config: Config = projects.CONFIG) -> None:
     A checkout is fast-forwarded, and nothing else is done to it.
     """
     say = projects.teller(Console(stderr=True, highlight=False, soft_wrap=True))
-    project = projects.opened(config, say)
+    project = open_project(config, say)
     project.update()
-    commit = project.commit(projects.CHECKED_OUT)
+    commit = project.commit(project.checked_out)
     typer.echo(f"{project.name}: {commit.sha[:10]} {commit.subject}")

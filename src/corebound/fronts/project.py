@@ -2,44 +2,33 @@
 
 asv installs one commit at a time into an environment. Two commits can only take turns
 block by block if both are there, so here each gets a whole environment, which is kept
-under the commit's name and found again.
+under the commit's name and found again. asv itself is never imported: see `fronts.builder`.
 """
 
 from __future__ import annotations
 
 import fcntl
-import hashlib
-import io
 import json
 import os
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from asv import environment as asv_environment
-from asv import plugin_manager as asv_plugins
-from asv.config import Config
-from asv.repo import NoSuchNameError, get_repo
-from asv.util import ProcessError, UserError
 
 from corebound.errors import BuildError, InputError, LaunchError
-from corebound.launch.environment import Environment, looked_into
+from corebound.fronts.asked import ask
+from corebound.launch.environment import Environment
 from corebound.model.run import Commit, EnvironmentLock
 
 # Written last: a folder without it was left half made, and is made again.
 MARKER = "corebound.json"
-NAME = "project"
-
-# What an environment depends on, beside the commit.
-_BUILDING = (
-    "repo_subdir", "pythons", "matrix", "include", "exclude", "environment_type",
-    "build_command", "install_command", "conda_channels", "conda_environment_file",
-)  # fmt: skip
 # A compiler's last words, not its whole log.
 _TAIL_LINES = 30
+# A remote that takes the connection and then says nothing would hold a night for ever; so long
+# may the history of a large project take to come.
+_LONGEST_S = 1800.0
+
+Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,16 +38,19 @@ class Project:
     Attributes:
         name: The project's own.
         file: That asv.conf.json.
-        conf: asv's view of it, with paths relative to the file's folder.
-        repo: asv's view of the repository.
         git: The folder of the repository, or of its mirror.
+        environments: The folder of asv's environments.
+        recipe: A hash of all that an environment depends on, beside the commit.
+        checked_out: The revision that is measured where none is named: HEAD; where nothing
+            is checked out, as in asv's mirror, the first of that file's branches.
     """
 
     name: str
     file: Path
-    conf: Any
-    repo: Any
     git: Path
+    environments: Path
+    recipe: str
+    checked_out: str
 
     def commit(self, revision: str) -> Commit:
         """The commit that a branch, a tag or a hash names.
@@ -66,16 +58,15 @@ class Project:
         Raises:
             InputError: it names none.
         """
-        try:
-            with self._at_home():
-                sha = self.repo.get_hash_from_name(revision)
-        except (NoSuchNameError, ProcessError):
+        words = ("rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
+        found = _git(self.git, *words)
+        if found.returncode != 0:
             raise InputError(
                 what=f"`{revision}` names no commit of {self.name}.",
                 where=str(self.file),
                 mend="Name a branch, a tag or a hash that `git log` shows; fetch it first.",
-            ) from None
-        ((_, commit),) = self._log("-1", sha)
+            )
+        ((_, commit),) = self._log("-1", found.stdout.split()[-1])
         return commit
 
     def between(self, good: Commit, bad: Commit) -> tuple[Commit, ...]:
@@ -101,37 +92,35 @@ class Project:
             LaunchError: git refuses, as where there is no remote or history has parted.
         """
         self._do("fetch", "--prune")
-        if self._do("rev-parse", "--is-bare-repository").strip() == "false":
-            self._do("merge", "--ff-only", "@{upstream}")
+        if not _is_bare(self.git):
+            self._do(
+                "merge", "--ff-only", "@{upstream}",
+                mend="The checkout is as it was. Mend what git says; if the remote's history was"
+                " written anew, `git reset --hard @{upstream}` takes that, and what was committed"
+                " or changed here alone is gone.",
+            )  # fmt: skip
 
-    def _do(self, *words: str) -> str:
-        done = subprocess.run(
-            ("git", "-C", str(self.git), *words),
-            env={**os.environ, "GIT_TERMINAL_PROMPT": "0"},
-            capture_output=True,
-            stdin=subprocess.DEVNULL,
-            encoding="utf-8",
-            errors="replace",
-            check=False,
-        )
+    def _do(
+        self, *words: str, mend: str = "Nothing was changed. Mend what git says, and try again."
+    ) -> str:
+        done = _git(self.git, *words)
         if done.returncode != 0:
             raise LaunchError(
                 what=f"git {words[0]} failed: {done.stderr.strip() or done.returncode}",
                 where=str(self.git),
-                mend="Nothing was changed. Mend what git says, and try again.",
+                mend=mend,
             )
         return done.stdout
 
     def find(self, commit: Commit, name: str) -> Environment | None:
         """The environment of a commit under the name that cells know it by, if it was built."""
-        folder = self._folder(commit)
         try:
-            made = json.loads((folder / MARKER).read_text(encoding="utf-8"))
+            made = json.loads((self._folder(commit) / MARKER).read_text(encoding="utf-8"))
             python, version, packages = made["python"], made["version"], tuple(made["packages"])
         except (FileNotFoundError, ValueError, KeyError, TypeError):
             return None
         lock = EnvironmentLock(
-            name=name, sha256=self._recipe(), python=version, packages=packages, commit=commit
+            name=name, sha256=self.recipe, python=version, packages=packages, commit=commit
         )
         return Environment(python=Path(python), lock=lock)
 
@@ -147,7 +136,7 @@ class Project:
         with (folder / "lock").open("w") as stream:
             fcntl.flock(stream, fcntl.LOCK_EX)
             if (made := self.find(commit, name)) is None:
-                self._build(commit, folder)
+                self._build(commit, folder, lock=stream.fileno())
                 made = self.find(commit, name)
         if made is None:
             raise LaunchError(
@@ -157,65 +146,27 @@ class Project:
             )
         return made
 
-    def _build(self, commit: Commit, folder: Path) -> None:
-        said = io.StringIO()
-        try:
-            with self._at_home(), redirect_stdout(said), redirect_stderr(said):
-                asv = self._environment(folder)
-                asv.create()
-                asv.install_project(self.conf, self.repo, commit.sha)
-                python = asv.find_executable("python")
-        except (ProcessError, OSError) as error:
-            log = "\n".join(_words(error))
-            lines = [line for line in log.splitlines() if line.strip()]
+    def _build(self, commit: Commit, folder: Path, *, lock: int) -> None:
+        answer = ask(self.file, held=(lock,), build=commit.sha, folder=str(folder))
+        if "failed" in answer:
+            lines = [line for line in answer["failed"].splitlines() if line.strip()]
             raise BuildError(
                 what=f"commit {commit.sha[:8]} ({commit.subject}) could not be built:\n"
                 + "\n".join(lines[-_TAIL_LINES:]),
                 where=str(self.file),
                 mend="Build it by hand to see more: what is run stands in that file's"
                 " build_command and install_command.",
-            ) from error
-        except UserError as error:
-            raise self._refused(error) from None
-        self._mark(folder, python)
-
-    def _environment(self, folder: Path) -> Any:
-        """Give the environment that asv makes, the first of its matrix, a folder of its own."""
-        changed = Config.from_json({**self.conf.__dict__, "env_dir": str(folder)})
-        specifiers = [] if changed.environment_type else ["virtualenv"]
-        made = next(iter(asv_environment.get_environments(changed, specifiers)), None)
-        if made is None or not made.can_install_project():
-            raise self._refused(f"no environment of type {changed.environment_type} can be made")
-        return made
-
-    def _refused(self, why: object) -> InputError:
-        return InputError(
-            what=f"asv cannot make the environment: {why}.",
-            where=str(self.file),
-            mend="Write an environment_type that asv has here, such as virtualenv, and pythons"
-            " that are installed.",
-        )
-
-    def _mark(self, folder: Path, python: str) -> None:
-        version, found = looked_into(Path(python))
-        # Its version often holds the commit, which is what is compared, not a circumstance.
-        packages = [f"{one}=={what}" for one, what in found if _plain(one) != _plain(self.name)]
-        made = {"python": python, "version": version, "packages": packages}
-        (folder / MARKER).write_text(json.dumps(made, indent=1), encoding="utf-8")
+            )
+        if "refused" in answer:
+            raise InputError(
+                what=f"asv cannot make the environment: {answer['refused']}.",
+                where=str(self.file),
+                mend="Write an environment_type that asv has here, such as virtualenv, and pythons"
+                " that are installed.",
+            )
 
     def _folder(self, commit: Commit) -> Path:
-        environments = self.file.parent / str(self.conf.env_dir)
-        return environments / "commits" / f"{commit.sha[:12]}-{self._recipe()[:8]}"
-
-    def _recipe(self) -> str:
-        recipe = {name: getattr(self.conf, name) for name in _BUILDING}
-        return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
-
-    @contextmanager
-    def _at_home(self) -> Iterator[None]:
-        """Be where asv takes every path of its file from: in that file's folder."""
-        with chdir(self.file.parent):
-            yield
+        return self.environments / "commits" / f"{commit.sha[:12]}-{self.recipe[:8]}"
 
     def _log(self, *words: str) -> list[tuple[list[str], Commit]]:
         """Commits as `git log` finds them, each with the hashes of its parents."""
@@ -228,7 +179,7 @@ class Project:
         ]
 
 
-def open_project(file: Path, say: Callable[[str], None]) -> Project:
+def open_project(file: Path, say: Say) -> Project:
     """Read an asv.conf.json; a repository elsewhere is cloned beside it, as asv does.
 
     Args:
@@ -239,42 +190,43 @@ def open_project(file: Path, say: Callable[[str], None]) -> Project:
         InputError: it cannot be read, or names no git repository.
     """
     file = file.resolve()
-    said = io.StringIO()
-    try:
-        with chdir(file.parent), redirect_stdout(said), redirect_stderr(said):
-            conf = Config.load(file.name)
-            for plugin in conf.plugins:
-                asv_plugins.plugin_manager.import_plugin(plugin)
-            if "://" in conf.repo and not Path(conf.project).exists():
-                say(f"cloning {conf.repo}")
-            repo = get_repo(conf)
-            # As asv has it: what is no repository of this machine is mirrored under that name.
-            git = Path(conf.repo if repo.is_local_repo(conf.repo) else conf.project).absolute()
-    except FileNotFoundError:
-        raise _unreadable(file, "there is no such file") from None
-    except (UserError, ProcessError, ImportError) as error:
-        raise _unreadable(file, str(error).strip().rstrip(".")) from None
-    if repo.dvcs != "git":
-        raise _unreadable(file, f"its repository is one of {repo.dvcs}, not of git")
-    return Project(name=conf.project, file=file, conf=conf, repo=repo, git=git)
-
-
-def _unreadable(file: Path, why: str) -> InputError:
-    return InputError(
-        what=f"the project under test cannot be told: {why}.",
-        where=str(file),
-        mend="Write an asv.conf.json with project, repo, pythons and environment_type, or name"
-        " another with --config.",
+    answer = ask(file, say=say) if file.is_file() else {"unreadable": "there is no such file"}
+    if "unreadable" in answer:
+        raise InputError(
+            what=f"the project under test cannot be told: {answer['unreadable']}.",
+            where=str(file),
+            mend="Write an asv.conf.json with project, repo, pythons and environment_type, or name"
+            " another with --config.",
+        )
+    git = Path(answer["git"])
+    return Project(
+        name=answer["name"],
+        file=file,
+        git=git,
+        environments=Path(answer["environments"]),
+        recipe=answer["recipe"],
+        checked_out=(answer["branch"] if _is_bare(git) else None) or "HEAD",
     )
 
 
-def _words(error: Exception) -> Iterator[str]:
-    """How a command failed, then what it wrote, the most telling last."""
-    yield str(error)
-    if isinstance(error, ProcessError):
-        yield from (str(part) for part in (error.stdout, error.stderr) if part)
+def _is_bare(git: Path) -> bool:
+    return _git(git, "rev-parse", "--is-bare-repository").stdout.strip() == "true"
 
 
-def _plain(name: str) -> str:
-    """A distribution's name as package indexes compare it (PEP 503, for names with - or _)."""
-    return name.lower().replace("_", "-").replace(".", "-")
+def _git(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """What git says in a folder; what it has not done in a long time has failed."""
+    command = ("git", "-C", str(folder), *words)
+    try:
+        return subprocess.run(
+            command,
+            env={**os.environ, "GIT_TERMINAL_PROMPT": "0"},
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            encoding="utf-8",
+            errors="replace",
+            timeout=_LONGEST_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        said = f"it has not ended in {_LONGEST_S:.0f} s"
+        return subprocess.CompletedProcess(command, returncode=-1, stdout="", stderr=said)

@@ -68,7 +68,7 @@ def _check(label: str, name: str, file: Path) -> None:
         raise _refused(
             label,
             f"it cannot be called without arguments: {', '.join(wanted)}.",
-            "Name one that can, or leave --function out and write the step by hand.",
+            "Name one that can, or leave it out and write the step by hand.",
         )
 
 
@@ -92,4 +92,4 @@ def _required(arguments: ast.arguments) -> list[str]:
 
 
 def _refused(label: str, what: str, mend: str) -> InputError:
-    return InputError(what=what, where=f"--function {label}", mend=mend)
+    return InputError(what=what, where=f"init {label}", mend=mend)

@@ -1,0 +1,51 @@
+"""The noise floor beside what two sides of a scenario came to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from corebound.model.run import EnvironmentLock, Run, ScenarioSource
+from corebound.planning.expand import PROJECT
+from corebound.report.view.noise import floors
+from corebound.store import calibrations
+
+
+def beside(
+    records: Path,
+    run: Run,
+    plain: Iterable[ScenarioSource],
+    *,
+    launches: int,
+    own_margin: bool = True,
+) -> tuple[str, ...]:
+    """The noise floor of each scenario that was calibrated: `parsing: Noise floor …`.
+
+    Without launches there is no verdict that it could stand beside.
+
+    Args:
+        records: The folder of records.
+        run: The one that compares.
+        plain: Its scenarios as they were before they were given two sides: so they are
+            calibrated.
+        launches: How many of each side what it stands beside rests on at the least.
+        own_margin: Whether they were judged by the margin that they were calibrated with.
+    """
+    if not launches:
+        return ()
+    as_calibrated = replace(
+        run, scenarios=tuple(plain), environments=_plain_environments(run.environments)
+    )
+    kept, _ = calibrations.read_all(records)
+    told = floors(kept, as_calibrated, launches=launches)
+    more = "" if own_margin else " That is by the scenario's own margin."
+    return tuple(f"{one}{more}" for one in told)
+
+
+def _plain_environments(locks: Sequence[EnvironmentLock]) -> tuple[EnvironmentLock, ...]:
+    """Those of commits as what they are environments of; where packages differ, the base's."""
+    return tuple(
+        replace(one, name=PROJECT) if one.name.partition("@")[0] == PROJECT else one
+        for one in locks
+    )

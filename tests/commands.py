@@ -1,0 +1,44 @@
+"""corebound as its user calls it: a process of its own, in a folder of theirs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+
+def start(folder: Path, *words: str, **environment: str) -> subprocess.Popen[str]:
+    """Start corebound in a folder; the environment is ours and what is given."""
+    return subprocess.Popen(
+        # Where the tests themselves were started in the background, SIGINT is ignored.
+        ("env", "--default-signal=INT", sys.executable, "-m", "corebound", *words),
+        cwd=folder,
+        # Its own /tmp, so that a run in progress on this host neither refuses nor hides ours.
+        env={**os.environ, "TMPDIR": str(private(folder)), **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def private(folder: Path) -> Path:
+    """What stands for /tmp to a folder's commands: beside it, for it may be a repository."""
+    made = folder.with_name(f"{folder.name}-tmp")
+    made.mkdir(exist_ok=True)
+    return made
+
+
+def corebound(
+    folder: Path, *words: str, timeout_s: float = 600, **environment: str
+) -> tuple[int, str, str]:
+    """Run corebound to its end: exit code, stdout and stderr; it is never a traceback."""
+    process = start(folder, *words, **environment)
+    try:
+        out, err = process.communicate(timeout=timeout_s)
+    except BaseException:
+        process.kill()
+        process.communicate()
+        raise
+    assert "Traceback" not in err, err
+    return process.returncode, out, err

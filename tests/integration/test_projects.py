@@ -1,0 +1,109 @@
+"""What asv.conf.json says is asked of asv, whose process ends with the one that asks."""
+
+from __future__ import annotations
+
+import fcntl
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import commands
+from corebound.errors import InputError
+from corebound.fronts.project import open_project
+from suites import committed, counting
+from toy_repository import built_by_asv, git, installable
+
+# Nobody else sleeps for as long as that.
+SLEEP = "import time; time.sleep(98_765)"
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A project whose scenario runs in its environment, in two commits."""
+    folder = counting(tmp_path / "repository", environment="project")
+    installable(folder, "counting", **{"py-modules": []})
+    built_by_asv(folder, "counting")
+    committed(folder, ignored=("/.asv/",))
+    git(folder, "commit", "--quiet", "--allow-empty", "--message", "go on")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "cannot be told"),
+        ("nonsense", "asv cannot read it"),
+        ("[]", "No version specified"),
+        ('{"version": 1}', "No repo specified"),
+        ('{"version": 1, "repo": 5}', "have to be texts"),
+        ('{"version": 1, "repo": "nowhere"}', "DVCS"),
+        ('{"version": 1, "repo": ".", "plugins": [".nowhere"]}', "No module named 'nowhere'"),
+        ('{"version": 1, "repo": "http://127.0.0.1:9/x.git", "project": "x"}', "unable to access"),
+    ],
+)
+def test_a_file_that_asv_cannot_follow_is_an_error_for_people(
+    repository: Path, text: str, told: str
+) -> None:
+    (repository / "asv.conf.json").write_text(text)
+
+    with pytest.raises(InputError, match=told):
+        open_project(repository / "asv.conf.json", lambda _what: None)
+
+
+@pytest.mark.parametrize("revision", ["nowhere", "", "--all", "HEAD:", "HEAD^{tree}"])
+def test_what_names_no_commit_is_an_error_for_people(repository: Path, revision: str) -> None:
+    project = open_project(repository / "asv.conf.json", print)
+
+    with pytest.raises(InputError, match="names no commit"):
+        project.commit(revision)
+
+
+def sleepers() -> list[int]:
+    """Processes of the build below, which sleeps instead."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue  # it has ended
+            if words[1:3] == [b"-c", SLEEP.encode()]:
+                found.append(int(entry.name))
+    return found
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_build_ends_with_who_asked_for_it_and_lets_others_build(
+    repository: Path, number: signal.Signals
+) -> None:
+    built_by_asv(repository, "counting", install_command=[f"python -c '{SLEEP}'"])
+    process = commands.start(repository, "compare-commits", "HEAD~1", "HEAD")
+    assert within(120, lambda: bool(sleepers()) or process.poll() is not None)
+    assert process.poll() is None, process.communicate()
+
+    process.send_signal(number)
+    process.communicate(timeout=30)
+
+    assert within(10, lambda: not sleepers())
+    (lock,) = (repository / ".asv" / "env" / "commits").glob("*/lock")
+    assert within(10, lambda: is_free(lock))
+
+
+def within(seconds: float, is_so: Callable[[], bool]) -> bool:
+    """Whether something becomes so in time."""
+    until = time.monotonic() + seconds
+    while not (found := is_so()) and time.monotonic() < until:
+        time.sleep(0.02)
+    return found
+
+
+def is_free(lock: Path) -> bool:
+    with lock.open("w") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True

@@ -1,0 +1,164 @@
+"""A night begins with what a real remote has; where that cannot be had, nothing is lost."""
+
+from __future__ import annotations
+
+import functools
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+import nights
+from commands import corebound
+from corebound.errors import LaunchError
+from corebound.fronts import project
+from corebound.store import jsonl
+from suites import COUNT
+from toy_repository import built_by_asv, git
+
+MINE = f"# Mine.\n{COUNT}"
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    return nights.a_suite(tmp_path)
+
+
+def head(folder: Path) -> str:
+    return git(folder, "rev-parse", "HEAD").strip()
+
+
+def test_what_was_pushed_meanwhile_is_measured_and_published(suite: Path) -> None:
+    sha = nights.pushed(suite)
+    (suite / "notes").write_text("changed here, in no one's way\n")
+
+    code, out, err = nights.nightly(suite, "--update")
+
+    assert code == 0, out + err
+    assert head(suite) == sha
+    (file,) = jsonl.files(suite / "reports" / "records")
+    commit = jsonl.read_run(file).commit
+    assert commit is not None
+    assert commit.sha == sha
+    assert "Counting" in nights.shown(suite)
+    assert (suite / "notes").is_file()
+
+
+def is_gone(suite: Path) -> None:
+    (suite.parent / "origin.git").rename(suite.parent / "moved.git")
+
+
+def is_rewritten(suite: Path) -> None:
+    nights.pushed(suite, amended=True)
+
+
+def is_in_the_way_of_local_changes(suite: Path) -> None:
+    nights.pushed(suite)
+    (suite / "scenarios" / "steps.py").write_text(MINE)
+
+
+def is_followed_by_no_branch(suite: Path) -> None:
+    git(suite, "checkout", "--quiet", "--detach")
+
+
+@pytest.mark.parametrize(
+    ("remote", "told"),
+    [
+        (is_gone, "not appear to be a git repository"),
+        (is_rewritten, "git reset --hard @{upstream}"),
+        (is_in_the_way_of_local_changes, "Your local changes"),
+        (is_followed_by_no_branch, "HEAD does not point to a branch"),
+    ],
+)
+def test_where_a_remote_cannot_be_followed_the_night_says_why_and_changes_nothing(
+    suite: Path, remote: Callable[[Path], None], told: str
+) -> None:
+    before = head(suite)
+    remote(suite)
+    steps = (suite / "scenarios" / "steps.py").read_text()
+
+    code, out, err = nights.nightly(suite, "--update")
+
+    assert code == 4, err
+    assert "FAILED at `update`" in out
+    assert told in out
+    assert head(suite) == before
+    assert (suite / "scenarios" / "steps.py").read_text() == steps
+    assert list(jsonl.files(suite / "reports" / "records")) == []
+    assert nights.shown(suite) == nights.LAST_NIGHT
+
+
+def test_a_night_whose_remote_was_gone_goes_on_once_it_is_back(suite: Path) -> None:
+    sha = nights.pushed(suite)
+    is_gone(suite)
+    assert nights.nightly(suite, "--update")[0] == 4
+    (suite.parent / "moved.git").rename(suite.parent / "origin.git")
+
+    code, out, err = nights.nightly(suite, "--update")
+
+    assert code == 0, out + err
+    assert "Going on with the night" in err
+    assert head(suite) == sha
+
+
+@contextmanager
+def served(folder: Path, port: int = 0) -> Iterator[int]:
+    """The repositories of a folder, as any web server shows them; yields its port."""
+    git(folder / "origin.git", "update-server-info")
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_words: object) -> None:
+            pass
+
+    handler = functools.partial(Quiet, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", port), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield server.server_port
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_a_mirror_follows_the_branch_it_is_told_to_and_outlives_its_remote(suite: Path) -> None:
+    origin = suite.parent / "origin.git"
+    first = head(origin)
+    git(origin, "branch", "next")
+    with served(suite.parent) as port:
+        url = f"http://127.0.0.1:{port}/origin.git"
+        built_by_asv(suite, "mirrored", repo=url, branches=["next"])
+        assert first[:10] in corebound(suite, "update")[1]
+        # Another commit on the branch that is told of, and none on the remote's own.
+        second = git(origin, "commit-tree", "main^{tree}", "-p", "main", "-m", "go on").strip()
+        git(origin, "update-ref", "refs/heads/next", second)
+        git(origin, "update-server-info")
+        assert second[:10] in corebound(suite, "update")[1]
+        # History is written anew.
+        third = git(origin, "commit-tree", "main^{tree}", "-m", "begin anew").strip()
+        git(origin, "update-ref", "refs/heads/next", third)
+        git(origin, "update-server-info")
+        assert third[:10] in corebound(suite, "update")[1]
+
+    code, _, err = corebound(suite, "update")
+
+    assert code == 4
+    assert "git fetch failed" in err
+    assert git(suite / "mirrored", "rev-parse", "next").strip() == third
+
+
+def test_a_remote_that_never_answers_does_not_hold_a_night_for_ever(
+    suite: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = project.open_project(suite / "asv.conf.json", print)
+    monkeypatch.setattr(project, "_LONGEST_S", 1.0)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        git(suite, "remote", "set-url", "origin", f"git://127.0.0.1:{port}/origin.git")
+
+        with pytest.raises(LaunchError, match="has not ended in 1 s"):
+            opened.update()
