@@ -1,4 +1,4 @@
-"""How fast corebound itself is: what it adds to a launch and to an iteration.
+"""How fast corebound itself is: what it adds to a launch, and how soon its pages are seen.
 
 Run `python -m benchmarks.harness` for a table; asv runs the same functions
 (`asv run -b harness`) to follow them from commit to commit.
@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import telemetry_cost
+from benchmarks import paint, publish, telemetry_cost
 from corebound.store import jsonl
 from corebound.worker.loop import measure
 
@@ -132,6 +132,22 @@ class TelemetryCost:
         return _tracked(lambda: [(one - 1) * 100 for one in telemetry_cost.measure().ratios])
 
 
+class FirstPaint:
+    """How soon the overview of 500 scenarios is seen, as asv follows it."""
+
+    unit = "ms"
+    timeout = 1800
+
+    def setup(self) -> None:
+        """Skip where there is no browser."""
+        if why := paint.missing():
+            raise NotImplementedError(why)
+
+    def track_median(self) -> float:
+        """Median over loads."""
+        return _tracked(lambda: paint.measure()[0].first_paints_ms)
+
+
 def figures() -> list[Figure]:
     """Everything there is to show."""
     return [
@@ -159,6 +175,19 @@ def main() -> None:
         )
     print()
     telemetry_cost.main()
+    print()
+    why = paint.missing()
+    if why is None:
+        paint.table(paint.measure())
+    else:
+        print(why)
+    print()
+    why = publish.missing()
+    if why is None:
+        print("The site of a real history, beside `asv publish`:")
+        publish.table(*publish.measure(publish.SUNPY, rounds=1))
+    else:
+        print(why)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import random
 from dataclasses import replace
 
 from build import (
+    a_calibration,
     a_host,
     a_host_over_time,
     a_launch,
@@ -27,6 +28,7 @@ from build import (
     an_answered,
     an_operator,
 )
+from corebound.model.calibration import Calibration
 from corebound.model.host_check import HostCheck, State
 from corebound.model.plan import Cell, Placement
 from corebound.model.profile import PROFILE_SCHEMA, ImportedProfile, OperatorProfile
@@ -36,6 +38,7 @@ from corebound.model.scenario import Scenario
 from corebound.model.series import Point, Series
 from corebound.model.telemetry import Counters, HostOverTime
 from corebound.planning.expand import expand
+from corebound.stats.calibrated import lock_digest
 
 NOW = "2026-03-14T09:26:53+00:00"
 BLOCKS = 6
@@ -411,11 +414,12 @@ def _served(cell: Cell, block: int, position: int, noise: random.Random) -> Laun
         cpu_ns=round(160 * cpu_ms * 1e6),
     )
     whole_ms = round(served.answered.duration_ns / 1e6)
+    wary = values["threads"] != "default" or values["binding"] != "none"
     workers = tuple(
         replace(
             a_worker(
                 slot=slot,
-                threads_used=2,
+                threads_used=1 if wary else 2,
                 threads=(
                     a_thread(
                         tid=100 + slot,
@@ -518,10 +522,11 @@ def _nights_of(level_ms: float, slower: float, night: int, noise: random.Random)
         committed_at="2026-02-25T18:00:00Z",
         dirty=False,
     )
-    return [
+    named = [
         replace(point, commit=subject) if index == night - 3 else point
         for index, point in enumerate(points)
     ]
+    return [*named[:-2], replace(named[-2], run="r0"), replace(named[-1], run="r1")]
 
 
 def _a_project(noise: random.Random) -> tuple[Series, ...]:
@@ -590,3 +595,20 @@ _CHECKS: tuple[tuple[str, State, str], ...] = (
     ("swappiness", "ok", "10"),
     ("turbo", "unavailable", "the kernel shows no switch"),
 )
+
+
+def sample_calibrations() -> tuple[Calibration, ...]:
+    """The noise of the sample's host, of its scenario as its runs measured it."""
+    run = a_sample_run()
+    return (
+        a_calibration(
+            at="2026-03-01T02:00:00Z",
+            host=run.host.id,
+            host_name=run.host.name,
+            scenario="resnet50-inference",
+            sha256=run.scenarios[0].sha256,
+            environment="pytorch",
+            lock=lock_digest(run.environments, "pytorch"),
+            profile=run.profile,
+        ),
+    )

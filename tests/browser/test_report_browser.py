@@ -16,7 +16,16 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from corebound.report import site
-from report_sample import NOW, a_past, a_preflight, a_sample, an_earlier_sample, sample_imports
+from report_sample import (
+    NOW,
+    a_past,
+    a_preflight,
+    a_sample,
+    a_serving_sample,
+    an_earlier_sample,
+    sample_calibrations,
+    sample_imports,
+)
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = [
@@ -48,10 +57,14 @@ PAGES = (
     "past/scenario/resnet50-inference.html",
     "past/history.html",
     "past/history/io.Read.time_read-b69fd9f5.html",
+    "past/scenario/torchserve.html",
     "past/run/r1.html",
+    "past/run/served.html",
     "past/host/bench-01-0123456789ab.html",
     "past/compare/r0-r1.html",
 )
+# Folders of pages that are all of one kind.
+OF_MANY = {"scenario", "run", "host", "compare", "history"}
 Scheme = Literal["light", "dark"]
 
 
@@ -61,8 +74,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     site.write([a_sample()], folder, now=NOW, profiles=sample_imports())
     site.write([], folder / "empty", now=NOW)
     run, launches = a_sample()
-    records = [(replace(run, preflight=a_preflight()), launches), an_earlier_sample()]
-    site.write(records, folder / "past", now=NOW, series=a_past())
+    records = [
+        (replace(run, preflight=a_preflight()), launches),
+        an_earlier_sample(),
+        a_serving_sample(),
+    ]
+    site.write(
+        records, folder / "past", now=NOW, series=a_past(), calibrations=sample_calibrations()
+    )
     return folder
 
 
@@ -139,6 +158,37 @@ def test_a_page_has_no_fault_that_axe_knows(
     page.context.close()
 
 
+def kind(page: str) -> str:
+    """What sort of page a path is of."""
+    place = Path(page)
+    return place.parent.name if place.parent.name in OF_MANY else place.name
+
+
+def test_every_kind_of_page_there_is_is_looked_at(made: Path) -> None:
+    there = {kind(page.relative_to(made).as_posix()) for page in made.rglob("*.html")}
+
+    assert there == {kind(name) for name in PAGES}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_says_the_same_without_javascript(chromium: Browser, made: Path, name: str) -> None:
+    said = []
+    for scripts in (False, True):
+        page = opened(chromium, made / name, scripts=scripts)
+        assert page.locator(".verdict").inner_text().strip()
+        # What scripts add is for pressing: to sort a table, and to zoom.
+        said.append(
+            [
+                re.sub(r"\s+", " ", text)
+                for text in page.locator(
+                    "h1, h2, .verdict, .support, td, th, dd, li"
+                ).all_inner_texts()
+            ]
+        )
+        page.context.close()
+    assert said[0] == said[1]
+
+
 def test_a_page_is_whole_without_javascript(chromium: Browser, made: Path) -> None:
     page = opened(chromium, made / PAGES[1])
 
@@ -203,6 +253,41 @@ def test_the_keyboard_reaches_the_result_first(chromium: Browser, made: Path) ->
     assert page.evaluate("document.activeElement.textContent") == "Skip to the result"
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.id") == "main"
+    page.context.close()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_keyboard_alone_reaches_all_there_is_to_press_and_leaves_again(
+    chromium: Browser, made: Path, name: str
+) -> None:
+    page = opened(chromium, made / name, scripts=True)
+    # A radio's group is one stop, what is folded away is none until it is opened.
+    wanted = page.evaluate(
+        """() => [...document.querySelectorAll('a[href], button, summary, [tabindex="0"], input')]
+            .filter(one => one.checkVisibility() && (one.type !== 'radio' || one.checked)
+                && !one.closest('[inert]')).length"""
+    )
+
+    reached: set[int] = set()
+    for _ in range(wanted + 1):
+        page.keyboard.press("Tab")
+        found = page.evaluate(
+            """() => {
+                const one = document.activeElement;
+                if (one === document.body) return null;
+                const shown = one.type === 'radio' ? one.nextElementSibling : one;
+                const style = getComputedStyle(shown);
+                const all = [...document.querySelectorAll('*')];
+                return [all.indexOf(one), style.outlineStyle, parseFloat(style.outlineWidth)];
+            }"""
+        )
+        if found is None:
+            break
+        place, outline, width = found
+        assert (outline, width) == ("solid", 2), place
+        reached.add(place)
+
+    assert len(reached) == wanted
     page.context.close()
 
 
@@ -282,7 +367,7 @@ def test_a_zoomed_history_has_no_fault_that_axe_knows(
 def test_a_table_sorts_by_keyboard_both_ways_and_back(chromium: Browser, made: Path) -> None:
     page = opened(chromium, made / PAGES[1], scripts=True)
     head = page.locator("#cells th", has_text="p99")
-    column = "[...document.querySelectorAll('#cells tbody td:nth-child(5)')].map(c => c.innerText)"
+    column = "[...document.querySelectorAll('#cells tbody td:nth-child(4)')].map(c => c.innerText)"
     before = page.evaluate(column)
 
     def figures() -> list[float]:
@@ -332,7 +417,7 @@ def test_the_changes_under_a_small_chart_are_seen_whole(
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_prints_light_and_without_what_is_to_be_pressed(
+def test_a_page_prints_light_whole_and_without_what_is_to_be_pressed(
     chromium: Browser, made: Path, name: str
 ) -> None:
     page = opened(chromium, made / name, scheme="dark", scripts=True)
@@ -342,5 +427,14 @@ def test_a_page_prints_light_and_without_what_is_to_be_pressed(
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert ground == "rgb(253, 253, 251)"
     assert not page.locator(".theme").is_visible()
+    # A4 between its margins: nothing is cut off at the right.
+    page.set_viewport_size({"width": 695, "height": 1000})
+    assert (
+        page.evaluate(
+            """() => Math.max(...[...document.querySelectorAll('main table, main pre, main figure')]
+            .map(one => one.getBoundingClientRect().right), 0)"""
+        )
+        <= 700
+    )
     assert page.locator(".zoom:visible, .moves:visible").count() == 0
     page.context.close()

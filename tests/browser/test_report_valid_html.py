@@ -1,19 +1,28 @@
-"""Every page by html-validate, which npm installs into the cache beside the environments."""
+"""Every page by html-validate and by vnu, which npm installs into the cache."""
 
 from __future__ import annotations
 
 import json
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from corebound.report import site
-from report_sample import NOW, a_past, a_sample, a_serving_sample, an_earlier_sample, sample_imports
+from report_sample import (
+    NOW,
+    a_past,
+    a_preflight,
+    a_sample,
+    a_serving_sample,
+    an_earlier_sample,
+    sample_calibrations,
+    sample_imports,
+)
 
-NPM, NODE = shutil.which("npm"), shutil.which("node")
-PACKAGE = "html-validate@10.17.0"
+NPM, NODE, JAVA = shutil.which("npm"), shutil.which("node"), shutil.which("java")
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(NPM is None or NODE is None, reason="npm is not installed"),
@@ -31,36 +40,79 @@ RULES = {
         "prefer-native-element": "off",
     },
 }
+# What vnu says of good pages: it knows no `file:` in a policy, and of styles those of HTML alone.
+NOT_OURS = "Resource violates Content Security Policy.*|CSS: .vector-effect.: Property .*"
 
 
 @pytest.fixture(scope="module")
-def validator() -> Path:
-    folder = Path.home() / ".cache/corebound/html-validate-10.17.0"
-    script = folder / "node_modules/html-validate/bin/html-validate.mjs"
-    if not script.is_file():
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    run, launches = a_sample()
+    looked = (replace(run, preflight=a_preflight()), launches)
+    site.write(
+        [an_earlier_sample(), looked, a_serving_sample()],
+        folder,
+        now=NOW,
+        profiles=sample_imports(),
+        series=a_past(),
+        calibrations=sample_calibrations(),
+    )
+    site.write([a_sample()], folder / "first", now=NOW)
+    site.write([], folder / "empty", now=NOW)
+    return folder
+
+
+def installed(package: str, file: str) -> Path:
+    """A file of an npm package, which is installed if it is not there."""
+    folder = Path.home() / ".cache/corebound" / package.replace("@", "-")
+    found = folder / "node_modules" / file
+    if not found.is_file():
         folder.mkdir(parents=True, exist_ok=True)
-        command = [str(NPM), "install", "--prefix", str(folder), "--no-audit", "--no-fund", PACKAGE]
+        command = [str(NPM), "install", "--prefix", str(folder), "--no-audit", "--no-fund", package]
         done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
         if done.returncode:
-            pytest.skip(f"npm cannot install {PACKAGE}: {done.stderr[-200:]}")
-    return script
+            pytest.skip(f"npm cannot install {package}: {done.stderr[-200:]}")
+    return found
 
 
-def test_every_page_is_clean(validator: Path, tmp_path: Path) -> None:
-    records = [an_earlier_sample(), a_sample(), a_serving_sample()]
-    site.write(records, tmp_path, now=NOW, profiles=sample_imports(), series=a_past())
-    site.write([], tmp_path / "empty", now=NOW)
+def pages(folder: Path) -> list[str]:
+    return [str(page) for page in sorted(folder.rglob("*.html"))]
+
+
+def test_every_page_is_clean_to_html_validate(made: Path, tmp_path: Path) -> None:
+    script = installed("html-validate@10.17.0", "html-validate/bin/html-validate.mjs")
     rules = tmp_path / "rules.json"
     rules.write_text(json.dumps(RULES))
-    pages = [str(page) for page in sorted(tmp_path.rglob("*.html"))]
 
     done = subprocess.run(
-        [str(NODE), str(validator), "--config", str(rules), "--formatter", "text", *pages],
+        [str(NODE), str(script), "--config", str(rules), "--formatter", "text", *pages(made)],
         capture_output=True,
         text=True,
         timeout=180,
         check=False,
     )
 
-    assert len(pages) > 10
+    assert len(pages(made)) > 10
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+@pytest.mark.skipif(
+    JAVA is None, reason="Java is not installed: apt-get install default-jre-headless"
+)
+def test_every_page_and_its_style_is_clean_to_vnu(made: Path) -> None:
+    program = installed("vnu-jar@26.9.27", "vnu-jar/build/dist/vnu.jar")
+
+    done = subprocess.run(
+        [
+            *(str(JAVA), "-jar", str(program), "--also-check-css", "--Werror", "--stdout"),
+            *("--format", "gnu", "--filterpattern", NOT_OURS),
+            *pages(made),
+            str(made / "assets/site.css"),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+
     assert (done.returncode, done.stdout) == (0, "")

@@ -183,3 +183,34 @@ def test_the_exports_hold_every_operator_and_what_is_left() -> None:
     assert lines[0]["call_mean_ns"] == "300000.0"
     assert sum(int(line["total_ns"]) for line in lines[:3]) == document["profiles"][0]["step_ns"]
     assert operators_csv(a_study()) == ""
+
+
+def test_steps_are_drawn_as_piles_of_their_operators_that_fill_the_longest() -> None:
+    (table,) = section(a_study(*profiles(conv_ns=1_600_000))).tables
+
+    (by_operator,) = table.piles
+    one, two = by_operator.rows
+    assert by_operator.key == (
+        ("h0", "conv"), ("h1", "add"), ("gap", "outside operators")
+    )  # fmt: skip
+    assert sum(length for _, length in two.pieces) == pytest.approx(100, abs=0.1)
+    assert sum(length for _, length in one.pieces) == pytest.approx(50, abs=0.1)
+    assert one.pieces[0] == ("h0", 30.0)
+
+
+def test_phases_are_a_pile_of_their_own_for_those_that_tell_them() -> None:
+    none, one_cpu = expand(a_scenario(), "a.yaml")
+    trained = a_profiled_launch(cell=none, phases={"forward": 600_000, "backward": 300_000})
+
+    (table,) = section(a_study(trained, a_profiled_launch(cell=one_cpu, position=1))).tables
+
+    _, by_phase = table.piles
+    (row,) = by_phase.rows
+    assert row.pieces == (("h0", 60.0), ("h1", 30.0), ("gap", 10.0))
+
+
+def test_a_call_has_its_mean_and_its_ends() -> None:
+    (table,) = section(a_study(*profiles())).tables
+
+    assert table.each[0].name == "conv"
+    assert table.each[0].times[0] == ("300 µs", "270 µs to 330 µs")

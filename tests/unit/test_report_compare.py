@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,11 +23,19 @@ from corebound.stats.calibrated import lock_digest
 from corebound.store import calibrations, codec, jsonl
 
 SCENARIO = a_scenario(name="matmul", measure={"launches": {"min": 6, "max": 6}})
+NOW = "2026-03-03T00:00:00Z"
 CELLS = expand(SCENARIO, "matmul.yaml", None)
 Record = tuple[Run, tuple[Launch, ...]]
 
 
-def a_record(day: int, *, slower: float = 1.0, commit: str = "", **of_the_run: object) -> Record:
+def a_record(
+    day: int,
+    *,
+    slower: float = 1.0,
+    spread: float = 0.005,
+    commit: str = "",
+    **of_the_run: object,
+) -> Record:
     """Six launches of each of two cells; `slower` is of the first."""
     noise = random.Random(day)
     run = replace(
@@ -48,7 +57,9 @@ def a_record(day: int, *, slower: float = 1.0, commit: str = "", **of_the_run: o
             position=position,
             workers=(
                 a_worker(
-                    wall_ns=(round(1e6 * noise.gauss(1, 0.005) * (slower if position == 0 else 1)),)
+                    wall_ns=(
+                        round(1e6 * noise.gauss(1, spread) * (slower if position == 0 else 1)),
+                    )
                     * 30
                 ),
             ),
@@ -81,6 +92,42 @@ def test_blocks_of_two_runs_are_no_pairs() -> None:
     found = compare_runs(a_record(1), a_record(2))
 
     assert [one.comparison.pairs for one in found.cells if one.comparison] == [0, 0]
+
+
+def test_a_cell_that_is_not_decided_says_how_many_launches_would_decide_it() -> None:
+    page = compare_page(compare_runs(a_record(1, spread=0.05), a_record(2, spread=0.05)), now=NOW)
+
+    by_word = {row.verdict.word: row.needed for row in page.others.rows}
+    assert re.fullmatch(r"~[0-9,]+ launches each", by_word["undecided"])
+
+
+def test_a_row_has_the_command_that_measures_its_cell_again() -> None:
+    page = compare_page(compare_runs(a_record(1), a_record(2, slower=1.1)), now=NOW)
+
+    assert page.findings.rows[0].command == (
+        f"corebound run scenarios/matmul.yaml --only {CELLS[0].key} --seed 1"
+    )
+
+
+def test_a_row_of_two_commits_has_the_command_that_measures_them_in_turns() -> None:
+    one, two = a_record(1, commit="a"), a_record(2, slower=1.1, commit="b")
+
+    page = compare_page(compare_runs(one, two), now=NOW)
+
+    assert page.findings.rows[0].command == (
+        "corebound compare-commits aaaaaaaaaa bbbbbbbbbb scenarios/matmul.yaml"
+        f" --only {CELLS[0].key}"
+    )
+
+
+def test_a_commit_with_changes_of_its_own_cannot_be_built_again() -> None:
+    run, launches = a_record(2, slower=1.1, commit="b")
+    assert run.commit is not None
+    dirty = (replace(run, commit=replace(run.commit, dirty=True)), launches)
+
+    page = compare_page(compare_runs(a_record(1, commit="a"), dirty), now=NOW)
+
+    assert page.findings.rows[0].command.startswith("corebound run ")
 
 
 def test_the_other_way_round_is_the_reciprocal() -> None:
@@ -127,6 +174,23 @@ def test_each_host_has_its_latest_two_comparable_runs() -> None:
     (found,) = latest_comparisons([a_record(3), other_kernel, a_record(1)])
 
     assert (found.before.id, found.after.id) == ("run01", "run03")
+
+
+def test_a_commit_measured_again_is_also_compared_with_the_one_before_it() -> None:
+    nights = [a_record(day, commit=commit) for day, commit in enumerate("aabb", 1)]
+
+    found = latest_comparisons(nights)
+
+    assert [(one.before.id, one.after.id) for one in found] == [
+        ("run03", "run04"),
+        ("run02", "run04"),
+    ]
+
+
+def test_without_commits_there_is_one_comparison_a_host() -> None:
+    found = latest_comparisons([a_record(1), a_record(2), a_record(3)])
+
+    assert [(one.before.id, one.after.id) for one in found] == [("run02", "run03")]
 
 
 def test_the_command_hides_what_does_not_differ_and_says_how_many(tmp_path: Path) -> None:

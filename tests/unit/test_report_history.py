@@ -177,11 +177,13 @@ def test_a_size_says_which_way_with_its_interval_about_it(ratio: float, word: st
     (change,) = known_of(series).of(series)
 
     said = size_word(change)
-    low, high = (float(end) for end in size_interval(change)[1:-1].split(", "))
+    ends, _, unit = size_interval(change)[1:].partition("]")
+    low, high = map(float, ends.split(", "))
 
     amount = float(said.word.split()[0].removesuffix("×"))
     assert said.word.endswith(word)
     assert low <= amount <= high
+    assert unit.strip() == ("×" if "×" in said.word else "%")
     assert said.tone == ("bad" if word == "slower" else "good")
 
 

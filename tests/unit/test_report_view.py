@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -20,12 +21,13 @@ from build import (
     a_worker,
 )
 from corebound.model.plan import Cell
-from corebound.model.record import Launch
+from corebound.model.record import Launch, Status
 from corebound.model.run import Run
 from corebound.model.scenario import Scenario
 from corebound.planning.expand import expand
 from corebound.report.view.export import cells_csv, cells_json
 from corebound.report.view.overview import overview_page
+from corebound.report.view.run_page import run_page
 from corebound.report.view.scenario import ScenarioPage, scenario_page
 from corebound.report.view.study import Study, latest_studies
 from corebound.report.view.words import bounds, plain, speedup, times_slower
@@ -269,13 +271,59 @@ def test_a_claim_reproduces_only_where_it_is_clearly_faster(one_cpu_ms: float, w
     assert [row.verdict.word for row in a_page(study).claims] == [word]
 
 
-def test_each_row_has_the_command_that_measures_it_again() -> None:
+@pytest.mark.parametrize(
+    ("status", "kept"), [("ok", 400), ("invalid", 2_000), ("failed", 2_000), ("skipped", 0)]
+)
+def test_the_page_of_a_run_has_the_end_of_every_launchs_log(status: Status, kept: int) -> None:
+    launch = a_launch(status=status, reason="it says so.", log="x" * 5_000)
+
+    page = run_page(a_run(), (launch,), raw=False)
+
+    assert page.launches[0].log.count("x") == kept
+
+
+def test_each_row_has_the_command_that_measures_it_and_its_baseline_again() -> None:
     page = a_page(latest_studies([a_sample()])[0])
 
     assert page.cells.rows[1].command == (
-        "corebound run scenarios/resnet50-inference.yaml"
+        "corebound run scenarios/resnet50-inference.yaml --only binding=none,threads=default"
         " --only binding=none,threads=2 --seed 20260314 --profile quick"
     )
+
+
+def test_the_row_of_the_baseline_measures_it_alone() -> None:
+    page = a_page(latest_studies([a_sample()])[0])
+
+    assert page.cells.rows[0].command == (
+        "corebound run scenarios/resnet50-inference.yaml"
+        " --only binding=none,threads=default --seed 20260314 --profile quick"
+    )
+
+
+def test_a_claim_has_the_command_that_measures_both_cells_it_speaks_of() -> None:
+    needs_smt, claim = a_page(latest_studies([a_sample()])[0]).claims
+
+    assert claim.command == (
+        "corebound run scenarios/resnet50-inference.yaml --only binding=none,threads=2"
+        " --only binding=node,threads=2 --seed 20260314 --profile quick"
+    )
+    assert needs_smt.command == ""
+
+
+def test_the_overview_has_the_command_of_what_each_row_shows() -> None:
+    page = overview_page(latest_studies([a_sample()]), now=NOW)
+
+    assert page.rows[0].command.count("--only") == 2
+
+
+def test_an_undecided_row_says_how_many_launches_would_decide_it() -> None:
+    table = a_page(latest_studies([a_sample()])[0]).intervals
+
+    assert table is not None
+    needed = {row.verdict.word: row.needed for row in table.rows}
+    assert re.fullmatch(r"~[0-9,]+ launches each", needed["undecided"])
+    assert needed["faster"] == ""
+    assert "how many launches of each would decide" in table.lead
 
 
 def test_a_hostile_path_is_quoted_in_the_command() -> None:

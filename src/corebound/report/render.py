@@ -16,6 +16,7 @@ from corebound.report.charts.scaling import scaling_svg
 from corebound.report.charts.strip import strip_svg
 from corebound.report.charts.topology import topology_html
 from corebound.report.charts.trace import trace_svg
+from corebound.report.charts.trade import trade_svg
 
 Kind = Literal[
     "overview", "scenario", "history", "benchmark", "run", "host", "compare", "claims",
@@ -24,6 +25,14 @@ Kind = Literal[
 # What neither HTML nor XML has a way to write, and a log may hold.
 _UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")
 _TEMPLATES: dict[Kind, str] = {"feed": "feed.xml"}
+
+
+# A number and its unit stay on one line.
+_UNIT = re.compile("(?<=[0-9]) (?=(?:%|ns|µs|ms|s|KiB|MiB|GiB)(?![0-9A-Za-z]))")
+
+
+def _glued(text: str) -> str:
+    return _UNIT.sub("\N{NO-BREAK SPACE}", text)
 
 
 class Renderer:
@@ -39,6 +48,7 @@ class Renderer:
             lstrip_blocks=True,
             keep_trailing_newline=True,
         )
+        self._environment.filters["glued"] = _glued
         self._environment.globals.update(
             dots_svg=dots_svg,
             history_svg=history_svg,
@@ -50,6 +60,7 @@ class Renderer:
             strip_svg=strip_svg,
             topology_html=topology_html,
             trace_svg=trace_svg,
+            trade_svg=trade_svg,
         )
 
     def page(self, kind: Kind, page: object) -> str:

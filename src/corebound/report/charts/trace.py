@@ -67,9 +67,9 @@ def envelope(values: Sequence[float], *, most: int) -> tuple[tuple[int, float], 
     kept: list[tuple[int, float]] = []
     for column in range(columns):
         begin = column * len(values) // columns
-        stretch = range(begin, (column + 1) * len(values) // columns)
-        least = min(stretch, key=values.__getitem__)
-        greatest = max(stretch, key=values.__getitem__)
+        stretch = values[begin : (column + 1) * len(values) // columns]
+        least = begin + stretch.index(min(stretch))
+        greatest = begin + stretch.index(max(stretch))
         kept.extend((index, values[index]) for index in sorted({least, greatest}))
     return tuple(kept)
 

@@ -12,11 +12,12 @@ from corebound.model.scenario import Claim
 from corebound.planning.expand import claim_pairs
 from corebound.report.charts.axis import Axis
 from corebound.report.charts.interval import IntervalPlot
+from corebound.report.view.command import reproduce_command
 from corebound.report.view.groups import apart, title_of
 from corebound.report.view.intervals import axis_over, ratio_ticks
 from corebound.report.view.page import Head, Hero, Piece, Text, Tick, VerdictWord
 from corebound.report.view.study import Study, compare_cells
-from corebound.report.view.words import bounds, count, day, mode_class, rich, speedup
+from corebound.report.view.words import bounds, count, day, mode_class, rich, speedup, to_decide
 from corebound.stats.compare import Comparison
 from corebound.units import ratio
 
@@ -32,7 +33,7 @@ _WORDS: dict[Judgement, VerdictWord] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimRow:
-    """A published claim beside what was measured here."""
+    """A published claim beside what was measured here; `command` may be empty."""
 
     says: str
     pair: str
@@ -41,6 +42,7 @@ class ClaimRow:
     interval: str
     verdict: VerdictWord
     detail: str
+    command: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +52,7 @@ class Judged:
     Attributes:
         claim: What was published.
         faster: The cell that is said to be; None where the scenario has no such pair.
+        than: The cell that it is said to be faster than; None with it.
         pair: What sets this pair apart from the claim's others; empty where it has one.
         comparison: The first against the second; None where they cannot be compared.
         judgement: What came of it.
@@ -58,6 +61,7 @@ class Judged:
 
     claim: Claim
     faster: Cell | None
+    than: Cell | None
     pair: str
     comparison: Comparison | None
     judgement: Judgement
@@ -97,7 +101,13 @@ def _judged(study: Study, claim: Claim) -> Iterator[Judged]:
         judgement: Judgement = "needs" if missing else "not measured"
         detail = missing or "no cell that was asked for fits it"
         yield Judged(
-            claim=claim, faster=None, pair="", comparison=None, judgement=judgement, detail=detail
+            claim=claim,
+            faster=None,
+            than=None,
+            pair="",
+            comparison=None,
+            judgement=judgement,
+            detail=detail,
         )
         return
     axes = apart([one for one, _ in pairs])
@@ -107,6 +117,7 @@ def _judged(study: Study, claim: Claim) -> Iterator[Judged]:
         yield Judged(
             claim=claim,
             faster=one,
+            than=two,
             pair=title_of(one, axes),
             comparison=comparison,
             judgement=judgement,
@@ -118,9 +129,7 @@ def _judge(claim: Claim, comparison: Comparison | None) -> tuple[Judgement, str]
     if comparison is None:
         return "not measured", "one of the two cells has no valid launch on this host"
     if comparison.verdict == "undecided":
-        needed = comparison.launches_needed
-        about = count(needed, "launch", "launches") if needed else ""
-        return "undecided", f"about {about} of each would decide" if about else ""
+        return "undecided", to_decide(comparison.launches_needed)
     if comparison.verdict != "faster":
         slower = comparison.verdict == "slower"
         return "does not", "it is slower here" if slower else "no difference here"
@@ -133,10 +142,10 @@ def _judge(claim: Claim, comparison: Comparison | None) -> tuple[Judgement, str]
 
 def claim_rows(study: Study) -> tuple[ClaimRow, ...]:
     """The claims of a scenario as its own page shows them."""
-    return tuple(_row(one) for one in judged(study))
+    return tuple(_row(study, one) for one in judged(study))
 
 
-def _row(one: Judged) -> ClaimRow:
+def _row(study: Study, one: Judged) -> ClaimRow:
     comparison = one.comparison
     interval = comparison.interval if comparison else None
     if one.judgement == "needs":
@@ -152,6 +161,7 @@ def _row(one: Judged) -> ClaimRow:
         interval=bounds(interval.low, interval.high) if interval else "",
         verdict=verdict,
         detail=detail,
+        command=reproduce_command(study, (one.than, one.faster)) if one.faster and one.than else "",
     )
 
 
@@ -223,7 +233,7 @@ def _group(study: Study, found: Sequence[Judged]) -> ClaimsGroup:
         title=study.scenario.title,
         address=f"scenario/{study.scenario.name}.html#claims",
         source=study.scenario.source or "",
-        rows=tuple((_row(one), _plot(one, margin=study.measure.margin)) for one in found),
+        rows=tuple((_row(study, one), _plot(one, margin=study.measure.margin)) for one in found),
     )
 
 

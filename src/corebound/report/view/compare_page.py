@@ -11,9 +11,10 @@ from corebound.report.charts.axis import Axis
 from corebound.report.charts.interval import IntervalPlot
 from corebound.report.view.addresses import comparison_file, run_file
 from corebound.report.view.chronicle import EMPTY, Chronicle
+from corebound.report.view.command import again_command
 from corebound.report.view.comparing import CAVEAT, ComparedCell, RunComparison
 from corebound.report.view.history import HistoryPanel, history_panel
-from corebound.report.view.intervals import axis_over, ratio_ticks
+from corebound.report.view.intervals import DECIDES, axis_over, ratio_ticks
 from corebound.report.view.noise import floors
 from corebound.report.view.page import Head, Hero, Label, Piece, Text, Tick, VerdictWord
 from corebound.report.view.words import (
@@ -27,6 +28,7 @@ from corebound.report.view.words import (
     rich,
     speedup,
     time_text,
+    to_decide,
     verdict_word,
 )
 
@@ -47,6 +49,8 @@ class CompareRow:
     speedup: str
     interval: str
     verdict: VerdictWord
+    needed: str
+    command: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +69,7 @@ class ComparePage:
     Attributes:
         address: Of the page, from the site's top.
         runs: (what it is, name, address) of both.
+        decides: What the numbers under undecided verdicts are; empty without any.
         unlike, alone: Cells that are not compared, and why.
     """
 
@@ -75,6 +80,7 @@ class ComparePage:
     runs: tuple[tuple[str, str, str], ...]
     findings: RatioTable
     others: RatioTable
+    decides: str
     unlike: tuple[tuple[str, str], ...]
     alone: tuple[tuple[str, str], ...]
     histories: tuple[HistoryPanel, ...] = ()
@@ -98,6 +104,7 @@ def compare_page(
     noise = floors(calibrations, found.after, launches=found.launches)
     findings = [one for one in found.cells if one.is_finding]
     others = [one for one in found.cells if not one.is_finding]
+    unclear = _table(found, others)
     title = f"{day(found.before.started_at)} against {day(found.after.started_at)}"
     return ComparePage(
         address=comparison_file(found.before, found.after),
@@ -122,8 +129,9 @@ def compare_page(
         ),
         command=f"corebound compare {found.before.id} {found.after.id}",
         runs=(_run("Before", found.before), _run("After", found.after)),
-        findings=_table(findings),
-        others=_table(others),
+        findings=_table(found, findings),
+        others=unclear,
+        decides=DECIDES if any(row.needed for row in unclear.rows) else "",
         unlike=found.unlike,
         alone=found.alone,
         histories=_histories(found, findings, known),
@@ -144,9 +152,7 @@ def _histories(
         if own is None or len(marks) < len(words):
             continue
         title = f"{cell.title}: {full_name(cell.cell)}"
-        panels.append(
-            history_panel((own,), known, title=title, root="../", with_nights=False, compared=marks)
-        )
+        panels.append(history_panel((own,), known, title=title, root="../", compared=marks))
     return tuple(panels[:_MOST_HISTORIES])
 
 
@@ -165,13 +171,13 @@ def _verdict(findings: list[ComparedCell]) -> Text:
     return rich(*parts, ".")
 
 
-def _table(cells: Sequence[ComparedCell]) -> RatioTable:
+def _table(found: RunComparison, cells: Sequence[ComparedCell]) -> RatioTable:
     shown = [one.comparison for one in cells if one.comparison]
     axis = axis_over(shown, margin=max(one.margin for one in cells)) if shown else None
     return RatioTable(
         axis=axis,
         ticks=ratio_ticks(axis) if axis else (),
-        rows=tuple(_row(one) for one in cells),
+        rows=tuple(_row(found, one) for one in cells),
     )
 
 
@@ -180,7 +186,7 @@ def _run(what: str, run: Run) -> tuple[str, str, str]:
     return what, f"{run.id}, {day(run.started_at)}{commit}", f"../{run_file(run)}"
 
 
-def _row(one: ComparedCell) -> CompareRow:
+def _row(found: RunComparison, one: ComparedCell) -> CompareRow:
     comparison = one.comparison
     interval = comparison.interval if comparison else None
     verdict = verdict_word(comparison.verdict) if comparison else NOT_COMPARED
@@ -203,6 +209,8 @@ def _row(one: ComparedCell) -> CompareRow:
         speedup=speedup(comparison.speedup_ratio) if comparison else "–",
         interval=bounds(interval.low, interval.high) if interval else "",
         verdict=verdict,
+        needed=to_decide(comparison.launches_needed) if comparison else "",
+        command=again_command(found.before, found.after, one.cell),
     )
 
 

@@ -214,14 +214,32 @@ def _launches(record: Record) -> dict[str, list[Launch]]:
 
 
 def latest_comparisons(records: Sequence[Record]) -> tuple[RunComparison, ...]:
-    """For each host its latest run against the latest before it that is comparable."""
-    found = []
+    """For each host its latest run against the latest before it that is comparable.
+
+    Where both are of one commit, also against the latest of another: what has changed since.
+    """
+    found: list[RunComparison] = []
     for own in by_host(records).values():
-        for before in own[-2 : -2 - _MOST_BACK : -1]:
-            try:
-                found.append(compare_runs(before, own[-1]))
-            except InputError:
-                # Not measured alike: the one before may have been.
-                continue
-            break
+        *earlier, latest = own
+        nearest = _nearest(earlier, latest)
+        found += nearest
+        if nearest and not _differs(nearest[0].before, latest[0]):
+            found += _nearest([one for one in earlier if _differs(one[0], latest[0])], latest)
     return tuple(found)
+
+
+def _nearest(earlier: Sequence[Record], latest: Record) -> list[RunComparison]:
+    """The latest of these runs, oldest first, that is comparable; empty without one."""
+    for before in earlier[: -1 - _MOST_BACK : -1]:
+        try:
+            return [compare_runs(before, latest)]
+        except InputError:
+            # Not measured alike: the one before may have been.
+            continue
+    return []
+
+
+def _differs(run: Run, other: Run) -> bool:
+    """Whether the two are of two known commits."""
+    one, two = run.commit, other.commit
+    return one is not None and two is not None and one.sha != two.sha

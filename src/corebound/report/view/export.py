@@ -12,7 +12,7 @@ from typing import Any
 from corebound.model.profile import ImportedProfile, OperatorProfile
 from corebound.model.wire import Operator
 from corebound.report.view.chronicle import Chronicle
-from corebound.report.view.command import reproduce_command
+from corebound.report.view.command import row_command
 from corebound.report.view.evidence import median_of, migrations, switches, threads, whole_ns
 from corebound.report.view.findings import findings_data
 from corebound.report.view.operator_notes import OUTSIDE
@@ -168,7 +168,7 @@ def _figures(study: Study, cell: CellStudy) -> dict[str, Any]:
         "speedup_low_ratio": ratio.low if ratio else None,
         "speedup_high_ratio": finite(ratio.high) if ratio else None,
         "verdict": comparison.verdict if comparison else None,
-        "command": reproduce_command(study, (cell.cell,)),
+        "command": row_command(study, cell),
     }
 
 

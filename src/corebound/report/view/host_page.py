@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from corebound.model.calibration import Calibration
+from corebound.model.host_check import HostCheck, State
 from corebound.model.run import Run
 from corebound.report.charts.topology import Box
 from corebound.report.view.addresses import host_file, run_file
@@ -14,20 +16,23 @@ from corebound.report.view.page import Head, Hero, Tone
 from corebound.report.view.provenance import Fact, host_facts, topology_words
 from corebound.report.view.records import Record, by_host
 from corebound.report.view.topology_boxes import boxes_of, node_rows
-from corebound.report.view.words import count, day, rich
+from corebound.report.view.words import check_sign, count, day, rich
 
 # What a reader scrolls through; older runs are in the records.
 _MOST_RUNS = 100
-_SIGNS: dict[str, tuple[Tone, str]] = {
-    "ok": ("good", "✓"),
-    "warning": ("warn", "!"),
-    "unavailable": ("plain", "–"),
-}
+# What a column holds.
+_MOST_SIGNS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckHistory:
-    """A check over the runs: how it is now, since when, how often it warned."""
+    """A check over the runs: how it is now, since when, how often it warned.
+
+    Attributes:
+        course: (tone, signs) of the latest runs, the last at the right; those that follow
+            one another and came to the same are one.
+        why, mend: Of a warning; else empty.
+    """
 
     check: str
     tone: Tone
@@ -36,6 +41,9 @@ class CheckHistory:
     value: str
     since: str
     warned: str
+    course: tuple[tuple[Tone, str], ...]
+    why: str
+    mend: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +129,7 @@ def _page(runs: Sequence[Run], *, now: str, noise: tuple[Fact, ...]) -> HostPage
         nodes=node_rows(host.topology),
         noise=noise,
         checks=_checks(looked),
-        looked=count(len(looked), "run"),
+        looked=f"each of {len(looked):,} runs" if len(looked) > 1 else "one run",
         runs=tuple(
             (
                 day(run.started_at),
@@ -136,10 +144,10 @@ def _page(runs: Sequence[Run], *, now: str, noise: tuple[Fact, ...]) -> HostPage
 
 def _checks(runs: Sequence[Run]) -> tuple[CheckHistory, ...]:
     """What warns now first, then what once did; what never did comes last."""
-    seen: dict[str, list[tuple[Run, str, str]]] = {}
+    seen: dict[str, list[tuple[Run, HostCheck]]] = {}
     for run in runs:
         for one in run.preflight or ():
-            seen.setdefault(one.check, []).append((run, one.state, one.value))
+            seen.setdefault(one.check, []).append((run, one))
     rows = [_check(check, looks) for check, looks in seen.items()]
     order = {"warning": 0, "ok": 1, "unavailable": 2}
     return tuple(
@@ -148,23 +156,34 @@ def _checks(runs: Sequence[Run]) -> tuple[CheckHistory, ...]:
     )
 
 
-def _check(check: str, looks: Sequence[tuple[Run, str, str]]) -> tuple[int, CheckHistory]:
-    run, state, value = looks[-1]
-    since = run
-    for earlier, was, _ in reversed(looks):
-        if was != state:
+def _check(check: str, looks: Sequence[tuple[Run, HostCheck]]) -> tuple[int, CheckHistory]:
+    since, latest = looks[-1]
+    for earlier, was in reversed(looks):
+        if was.state != latest.state:
             break
         since = earlier
-    warned = sum(was == "warning" for _, was, _ in looks)
-    tone, sign = _SIGNS[state]
+    warned = sum(was.state == "warning" for _, was in looks)
+    tone, sign = check_sign(latest.state)
+    warns = latest.state == "warning"
     return warned, CheckHistory(
         check=check,
         tone=tone,
         sign=sign,
-        state=state,
-        value=value,
+        state=latest.state,
+        value=latest.value,
         since=since.started_at[:10],
         warned=f"{warned} of {len(looks)}",
+        course=_course([was.state for _, was in looks[-_MOST_SIGNS:]]),
+        why=latest.why if warns else "",
+        mend=latest.mend or "" if warns else "",
+    )
+
+
+def _course(states: Sequence[State]) -> tuple[tuple[Tone, str], ...]:
+    """Signs of the states, in stretches of one tone."""
+    return tuple(
+        (tone, sign * len(tuple(alike)))
+        for (tone, sign), alike in groupby(check_sign(state) for state in states)
     )
 
 

@@ -20,10 +20,14 @@ from corebound.report.view.words import (
     label,
     mode_class,
     speedup,
+    to_decide,
     verdict_word,
 )
 from corebound.stats.compare import Comparison
 from corebound.units import percent
+
+# What the number under an undecided verdict is.
+DECIDES = "Under what is undecided: how many launches of each would decide it at this noise."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +39,7 @@ class IntervalRow:
     speedup: str
     interval: str
     verdict: VerdictWord
+    needed: str
     note: str
     best: bool
     baseline: bool
@@ -144,6 +149,8 @@ def _lead(study: Study, axis: Axis) -> str:
     off = sum(not 0 <= axis.share(duel.comparison.speedup_ratio) <= 1 for duel in study.ranked)
     if off:
         parts.append("An arrow at the edge is a setting too far off to draw; its figure stands.")
+    if any(duel.comparison.launches_needed for duel in study.ranked):
+        parts.append(DECIDES)
     return " ".join(parts)
 
 
@@ -158,6 +165,7 @@ def _row(cell: CellStudy, *, margin: float, best: bool) -> IntervalRow:
         speedup=speedup(comparison.speedup_ratio) if comparison else ("1×" if reference else "–"),
         interval=bounds(interval.low, interval.high) if interval else "",
         verdict=REFERENCE if reference else verdict,
+        needed=to_decide(comparison.launches_needed) if comparison else "",
         note=twin_note(cell),
         best=best,
         baseline=reference,

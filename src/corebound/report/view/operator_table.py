@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from corebound.model.profile import OperatorProfile
+from corebound.report.view.operator_calls import CallRow, call_rows
 from corebound.report.view.operator_notes import OUTSIDE, Column, basis_ns, notes
+from corebound.report.view.operator_piles import Piles, piles
 from corebound.report.view.page import Label, Text
 from corebound.report.view.words import count
 from corebound.units import percent, significant, time_unit
@@ -41,9 +43,11 @@ class OperatorTable:
     Attributes:
         title: What sets this table apart from other tables; may be empty.
         notes: What to see in it.
+        piles: Its columns drawn.
         columns: What was profiled.
         unit: Of all times in it; per: what each time is of.
         rows: Types of operators, most time first, then what is left.
+        each: What a call of those types takes.
         phases: The same time by what it is for.
         sums: What a step comes to.
         traces: (name, address) of each column's trace, where it is in the site.
@@ -51,10 +55,12 @@ class OperatorTable:
 
     title: str
     notes: tuple[Text, ...]
+    piles: tuple[Piles, ...]
     columns: tuple[Label, ...]
     unit: str
     per: str
     rows: tuple[OperatorRow, ...]
+    each: tuple[CallRow, ...]
     phases: tuple[OperatorRow, ...]
     sums: tuple[OperatorRow, ...]
     traces: tuple[tuple[str, str], ...]
@@ -111,10 +117,12 @@ def operator_table(
     return OperatorTable(
         title=title,
         notes=notes(columns),
+        piles=piles(columns),
         columns=tuple(one.label for one in columns),
         unit=unit,
         per=_per(profiles),
         rows=tuple(rows),
+        each=call_rows(columns, shown),
         phases=_phases(profiles, writer),
         sums=_sums(columns, writer, measured=measured),
         traces=traces,

@@ -11,6 +11,7 @@ from corebound.report.charts.interval import IntervalPlot
 from corebound.report.view.addresses import run_file
 from corebound.report.view.chronicle import EMPTY, Chronicle
 from corebound.report.view.claims import judged
+from corebound.report.view.command import reproduce_command, row_command
 from corebound.report.view.intervals import axis_over, plot_of, ratio_ticks
 from corebound.report.view.night import Night, night
 from corebound.report.view.noise import calibration_for
@@ -67,6 +68,7 @@ class OverviewRow:
     host: str
     when: str
     run: str
+    command: str
     past: Past | None
 
 
@@ -285,5 +287,6 @@ def _row(study: Study, known: Chronicle, clear: frozenset[str]) -> OverviewRow:
         host=study.run.host.name,
         when=day(study.run.started_at),
         run=run_file(study.run),
+        command=row_command(study, duel.cell) if duel else reproduce_command(study, ()),
         past=past_of(study, duel.cell.cell.key if duel else "", known),
     )

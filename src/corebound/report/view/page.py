@@ -87,10 +87,11 @@ class Tick:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A number and what it counts."""
+    """A number and what it counts; one that is not known says so in a word."""
 
     value: str
     says: str
+    known: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,13 +14,7 @@ from corebound.report.view.addresses import host_file, raw_file, run_file
 from corebound.report.view.page import Head, Hero, Piece, Text, Tone
 from corebound.report.view.provenance import Fact, host_facts, lock_fact
 from corebound.report.view.tables import log_tail, status_tone
-from corebound.report.view.words import count, day, full_name, rich, time_text
-
-_SIGNS: dict[str, tuple[Tone, str]] = {
-    "ok": ("good", "✓"),
-    "warning": ("warn", "!"),
-    "unavailable": ("plain", "–"),
-}
+from corebound.report.view.words import check_sign, count, day, full_name, rich, time_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +54,7 @@ class RunPage:
         address: Of the page, from the site's top.
         host: Address of its host's page.
         raw: Address of its records, or empty where they are not in the site.
+        command, again: What made it, and what measures a cell of it again.
         scenarios: (title, address, its launches in words) of each.
         checks: None where the host was not looked at.
         troubles: Launches that are neither ok nor skipped; `launches` are all.
@@ -71,6 +66,7 @@ class RunPage:
     host: str
     raw: str
     command: str
+    again: str
     facts: tuple[Fact, ...]
     scenarios: tuple[tuple[str, str, str], ...]
     checks: tuple[CheckRow, ...] | None
@@ -108,6 +104,7 @@ def run_page(run: Run, launches: Sequence[Launch], *, raw: bool = True) -> RunPa
         host=f"../{host_file(run.host.id)}",
         raw=f"../{raw_file(run)}" if raw else "",
         command=shlex.join(run.argv),
+        again=f"corebound reproduce {run.id} --cell CELL",
         facts=_facts(run),
         scenarios=_scenarios(run, launches),
         checks=None if run.preflight is None else tuple(_check(one) for one in run.preflight),
@@ -174,7 +171,7 @@ def _scenarios(run: Run, launches: Sequence[Launch]) -> tuple[tuple[str, str, st
 
 
 def _check(one: HostCheck) -> CheckRow:
-    tone, sign = _SIGNS[one.state]
+    tone, sign = check_sign(one.state)
     return CheckRow(
         tone=tone,
         sign=sign,
@@ -199,6 +196,6 @@ def _launch(one: Launch) -> RunLaunch:
         started=one.started_at[11:19],
         whole=time_text(one.duration_ns) if one.status != "skipped" else "–",
         notes=tuple(note for note in notes if note),
-        log=log_tail(one),
+        log=log_tail(one, even_ok=True),
         is_lost=one.status not in {"ok", "skipped"},
     )

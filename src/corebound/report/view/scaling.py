@@ -8,7 +8,7 @@ from corebound.report.charts.axis import Axis, linear_axis, log_axis, plain_tick
 from corebound.report.charts.scaling import Gain, GainCurve
 from corebound.report.view.page import Label, Tick
 from corebound.report.view.study import CellStudy, Study
-from corebound.report.view.words import axis_value, binding_name, mode_class, speedup
+from corebound.report.view.words import axis_value, binding_name, bounds, mode_class, speedup
 
 # Fewer points are a comparison, which the interval table shows.
 _LEAST_POINTS = 3
@@ -24,6 +24,7 @@ class ScalingRow:
     label: Label
     threads: str
     gain: str
+    interval: str
     efficiency: str
 
 
@@ -70,6 +71,9 @@ def scaling(study: Study) -> Scaling | None:
             label=label,
             threads=f"{point.threads:g}",
             gain=speedup(point.speed),
+            interval=""
+            if point.low is None or point.high is None
+            else bounds(point.low, point.high),
             efficiency=f"{point.speed / (point.threads / curve.points[0].threads):.0%}",
         )
         for label, curve in zip(labels, curves, strict=True)

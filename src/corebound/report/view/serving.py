@@ -14,6 +14,7 @@ from corebound.report.view.groups import Group, by_baseline
 from corebound.report.view.page import Label, Tick
 from corebound.report.view.serving_workers import WorkersSeen, reasons, share, workers_seen
 from corebound.report.view.study import CellStudy, Study
+from corebound.report.view.trade import Trade, trade
 from corebound.report.view.words import count, full_name, label, mode_class
 from corebound.stats.latency import percentiles
 from corebound.stats.serving import Estimate, ServedCell, summarise_served
@@ -67,13 +68,16 @@ class CurvePanel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serving:
-    """The section."""
+    """The section; `bound` and `remote`: whether any setting has that figure."""
 
     title: str
     lead: str
     notes: tuple[str, ...]
     rows: tuple[ServingRow, ...]
     panels: tuple[CurvePanel, ...]
+    trade: Trade | None
+    bound: bool
+    remote: bool
 
 
 def serving(study: Study) -> Serving | None:
@@ -98,6 +102,9 @@ def serving(study: Study) -> Serving | None:
         notes=(*_notes(known), *((missing,) if missing else ())),
         rows=tuple(_row(cell, served, seen[cell.cell.key]) for cell, served in known),
         panels=_panels(known),
+        trade=trade(known),
+        bound=any(one.core_bound is not None for one in seen.values()),
+        remote=any(one.remote_memory is not None for one in seen.values()),
     )
 
 

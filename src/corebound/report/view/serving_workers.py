@@ -138,7 +138,11 @@ def figures(seen: WorkersSeen) -> tuple[Figure, ...]:
         of_each = ", ".join(percent(share, 0) for share in seen.core_bound_workers)
         bound += f" ({count(len(seen.core_bound_workers), 'worker')}: {of_each})"
     return (
-        Figure(value=use or UNAVAILABLE, says="used by workers" if use else "CPU use"),
+        Figure(
+            value=use or UNAVAILABLE,
+            says="used by workers" if use else "CPU use",
+            known=bool(use),
+        ),
         _figure(seen.overlap, "of busy cores' time with two workers or more", "overlap of workers"),
         _figure(seen.core_bound, bound, "core-bound share"),
         _figure(seen.memory_bound, "of slots memory bound", "memory-bound share"),
@@ -148,7 +152,8 @@ def figures(seen: WorkersSeen) -> tuple[Figure, ...]:
 
 def _figure(ratio: float | None, says: str, what: str) -> Figure:
     """A share and what it is of; what it would have been where nobody could say."""
-    return Figure(value=share(ratio), says=what if ratio is None else says)
+    known = ratio is not None
+    return Figure(value=share(ratio), says=says if known else what, known=known)
 
 
 def share(ratio: float | None) -> str:

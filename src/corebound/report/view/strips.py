@@ -5,9 +5,11 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
+from corebound.model.record import Stay
 from corebound.model.topology import Cpu
 from corebound.report.charts.axis import linear_axis, plain_tick
 from corebound.report.view.page import Tick
+from corebound.units import percent
 
 # Rows below this height cannot carry a label each.
 _MOST_LABELS = 16
@@ -42,3 +44,28 @@ def time_labels(end_ms: int) -> tuple[Tick, ...]:
         Tick(at=round(axis.share(tick) * 100, 2), text=f"{plain_tick(tick)} s")
         for tick in axis.ticks
     )
+
+
+def spent(
+    tracks: Sequence[tuple[str, Sequence[Stay]]],
+) -> tuple[tuple[str, str], ...]:
+    """The strip as a table: for each thread the CPUs it was seen on, the most time first.
+
+    Args:
+        tracks: (name, where it was when) of each.
+
+    Returns:
+        (name, CPUs with their share of the time that it was seen at all) of each.
+    """
+    rows = []
+    for name, stays in tracks:
+        on_ms: dict[int, int] = {}
+        for stay in stays:
+            if stay.to_ms > max(stay.from_ms, 0):
+                on_ms[stay.cpu] = on_ms.get(stay.cpu, 0) + stay.to_ms - max(stay.from_ms, 0)
+        whole_ms = sum(on_ms.values())
+        ranked = sorted(on_ms.items(), key=lambda pair: (-pair[1], pair[0]))
+        rows.append(
+            (name, ", ".join(f"CPU {cpu} {percent(ms / whole_ms, 0)}" for cpu, ms in ranked))
+        )
+    return tuple(rows)

@@ -10,7 +10,7 @@ from corebound.model.plan import Cell, Placement
 from corebound.model.record import Launch
 from corebound.model.run import Run, ScenarioSource
 from corebound.model.scenario import Scenario
-from corebound.planning.expand import baseline_of, expand, told_apart
+from corebound.planning.expand import baselines_of, expand, told_apart
 from corebound.planning.load import load_document
 from corebound.stats.compare import Comparison, compare
 from corebound.stats.multiplicity import holm
@@ -185,11 +185,10 @@ def study(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> Study
     planned = tuple(named.get(cell.key, cell) for cell in planned)
     seen: dict[object, Cell] = {}
     cells = []
-    for key in keys:
+    baselines = baselines_of([named[key] for key in keys], planned, scenario)
+    for key, found in zip(keys, baselines, strict=True):
         cell = named[key]
-        baseline = baseline_of(cell, planned, scenario)
-        if baseline is not None and baseline.key == key:
-            baseline = None
+        baseline = None if found is None or found.key == key else found
         against = "" if baseline is None else baseline.key
         ways = _ways(by_key[key])
         cells.append(

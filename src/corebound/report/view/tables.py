@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from corebound.model.record import Launch
-from corebound.report.view.command import reproduce_command
+from corebound.report.view.command import row_command
 from corebound.report.view.evidence import median_of, migrations, switches, threads, whole_ns
 from corebound.report.view.figure import figure_of
 from corebound.report.view.intervals import twin_note
@@ -33,6 +33,7 @@ from corebound.units import duration, percent, significant, time_unit
 
 # A page carries the end of a log, where the cause is; the record has it all.
 _LOG_CHARACTERS = 2_000
+_OK_LOG_CHARACTERS = 400
 
 # An end this many units away says that two launches can tell next to nothing.
 _MOST_SHOWN = 1e9
@@ -162,7 +163,7 @@ def _cell_row(study: Study, cell: CellStudy, axes: tuple[str, ...], length_ns: f
         verdict=_cell_verdict(cell),
         note=twin_note(cell),
         baseline=cell.baseline is None and cell.is_measured,
-        command=reproduce_command(study, (cell.cell,)),
+        command=row_command(study, cell),
         throughput=throughput(cell, study.scenario, study.run.host),
     )
 
@@ -219,12 +220,16 @@ def status_tone(status: str) -> Tone:
     return _TONES.get(status, "warn")
 
 
-def log_tail(launch: Launch) -> str:
-    """The end of the log of a launch that is not `ok`; else empty."""
-    if launch.status in {"ok", "skipped"}:
+def log_tail(launch: Launch, *, even_ok: bool = False) -> str:
+    """The end of the log of a launch that is not `ok`; else empty.
+
+    With `even_ok` also that of one that is: less of it, for what it says is seldom wanted.
+    """
+    if launch.status == "skipped" or (launch.status == "ok" and not even_ok):
         return ""
+    most = _OK_LOG_CHARACTERS if launch.status == "ok" else _LOG_CHARACTERS
     log = launch.log.strip()
-    return log if len(log) <= _LOG_CHARACTERS else f"…{log[-_LOG_CHARACTERS:]}"
+    return log if len(log) <= most else f"…{log[-most:]}"
 
 
 def launches_summary(study: Study) -> str:

@@ -100,11 +100,13 @@ def _faster(study: Study, duel: Duel) -> tuple[Text, Text]:
         f" than {compared_with(cell.cell, baseline.cell)}.",
     )
     others = len(study.ranked) - 1
+    # One that came to the same as another stands back, and may yet be ahead of it by noise.
+    is_first = others and study.ranked[0].cell.cell.key == cell.cell.key
     support: list[str | Piece] = [
         *_interval(comparison),
         *_medians(cell, baseline),
         f" {_pairs(comparison)}",
-        f" It is the fastest of {count(others + 1, 'setting')} compared." if others else "",
+        f" It is the fastest of {count(others + 1, 'setting')} compared." if is_first else "",
     ]
     if _same(cell, baseline):
         support.append(

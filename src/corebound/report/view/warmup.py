@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from corebound.model.measure import WarmupIterations, WarmupSeconds
 from corebound.model.record import Launch
@@ -20,11 +22,15 @@ from corebound.units import duration, significant, time_unit
 # Iterations this far above the steady ones are clipped, so that one cold
 # start does not flatten all that follows.
 _HEADROOM = 1.15
+_STRETCHES = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracePanel:
-    """Every iteration of one launch."""
+    """Every iteration of one launch; `stretches` say the same as a table, in its unit.
+
+    A stretch is (iterations, least, median, most), a tenth of the launch.
+    """
 
     label: Label
     caption: str
@@ -34,6 +40,8 @@ class TracePanel:
     cut_at: float | None
     cut_note: str
     clipped_note: str
+    unit: str
+    stretches: tuple[tuple[str, str, str, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +129,23 @@ def _panel(cell: CellStudy, launch: Launch, summary: LaunchSummary) -> TracePane
         clipped_note=(
             f"highest {significant(peak)} {unit}, iteration {at:,}" if peak > axis.high else ""
         ),
+        unit=unit,
+        stretches=_stretches(values),
+    )
+
+
+def _stretches(values: Sequence[float]) -> tuple[tuple[str, str, str, str], ...]:
+    """Ten stretches as long as one another, or as many as there are iterations."""
+    number = min(_STRETCHES, len(values))
+    ends = [round(len(values) * place / number) for place in range(number + 1)]
+    return tuple(
+        (
+            f"{begin + 1:,} to {end:,}" if end > begin + 1 else f"{end:,}",
+            significant(min(values[begin:end])),
+            significant(statistics.median(values[begin:end])),
+            significant(max(values[begin:end])),
+        )
+        for begin, end in pairwise(ends)
     )
 
 

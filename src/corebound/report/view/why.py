@@ -15,7 +15,7 @@ from corebound.report.view.figure import figure_of
 from corebound.report.view.page import Figure, Label, Tick
 from corebound.report.view.serving_workers import figures as serving_figures
 from corebound.report.view.serving_workers import worker_stays, workers_seen
-from corebound.report.view.strips import node_labels, row_labels, time_labels
+from corebound.report.view.strips import node_labels, row_labels, spent, time_labels
 from corebound.report.view.study import CellStudy, Study, typical_launch
 from corebound.report.view.words import binding_name, full_name, label
 from corebound.units import duration, percent, ratio
@@ -30,7 +30,7 @@ _MOST_SETUPS = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StripPanel:
-    """CPU × time of one launch, with the figures that say the same."""
+    """CPU × time of one launch, with its figures; `spent` says the same as a table."""
 
     label: Label
     caption: str
@@ -40,6 +40,7 @@ class StripPanel:
     times: tuple[Tick, ...]
     height_px: int
     figures: tuple[Figure, ...]
+    spent: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,6 +230,7 @@ def _panel(
         times=time_labels(end_ms),
         height_px=max(72, min(len(cpus) * 24, 320)),
         figures=figures,
+        spent=spent(shown),
     )
 
 

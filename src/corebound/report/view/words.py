@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import Literal
 
+from corebound.model.host_check import State
 from corebound.model.plan import BindingMode, Cell
-from corebound.report.view.page import Label, Piece, Text, VerdictWord
+from corebound.report.view.page import Label, Piece, Text, Tone, VerdictWord
 from corebound.units import duration, ratio
 
 Verdict = Literal["faster", "slower", "equivalent", "undecided"]
@@ -33,6 +34,11 @@ _VERDICTS: dict[Verdict, VerdictWord] = {
     "equivalent": VerdictWord(tone="plain", sign="≈", word="equivalent"),
     "undecided": VerdictWord(tone="plain", sign="?", word="undecided"),
 }
+_CHECKS: dict[State, tuple[Tone, str]] = {
+    "ok": ("good", "✓"),
+    "warning": ("warn", "!"),
+    "unavailable": ("plain", "–"),
+}
 # Ten thousand years: nothing was measured to last that long, it is only not known.
 _LONGEST_NS = 3e20
 REFERENCE = VerdictWord(tone="plain", sign="", word="reference")
@@ -43,6 +49,20 @@ NOT_COMPARED = VerdictWord(tone="plain", sign="", word="not compared")
 def verdict_word(verdict: Verdict) -> VerdictWord:
     """A verdict as sign, word and tone, so that none of them stands alone."""
     return _VERDICTS[verdict]
+
+
+def check_sign(state: State) -> tuple[Tone, str]:
+    """What stands before a check of the host: tone and sign; its state is said in a word."""
+    return _CHECKS[state]
+
+
+def to_decide(launches: int | None) -> str:
+    """What stands under an undecided verdict; empty where nobody can tell.
+
+    >>> to_decide(1200), to_decide(None)
+    ('~1,200 launches each', '')
+    """
+    return f"~{launches:,} launches each" if launches else ""
 
 
 def rich(*parts: str | Piece) -> Text:

@@ -1,0 +1,79 @@
+"""Throughput against latency: what each setting of a server gives for what, with both intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from corebound.report.charts.axis import Axis
+
+_SIZE = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spot:
+    """One load: throughput and latency in the units of their axes, with their intervals' ends."""
+
+    per_s: float
+    latency: float
+    per_s_ends: tuple[float, float] | None
+    latency_ends: tuple[float, float] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TradeCurve:
+    """One setting under its loads, by throughput; a single load is a spot without a line."""
+
+    mode: str
+    dash: int
+    spots: tuple[Spot, ...]
+
+
+def trade_svg(curves: Sequence[TradeCurve], across: Axis, up: Axis, says: str) -> str:
+    """Draw settings, throughput growing to the right and latency upwards.
+
+    Args:
+        curves: What to draw; what lies beyond an axis is drawn at its end.
+        across: Of throughput.
+        up: Of latency.
+        says: What the drawing shows, for those who do not see it.
+    """
+    levels = "".join(f"M0 {_y(up, tick)}H{_SIZE}" for tick in up.ticks)
+    columns = "".join(f"M{_x(across, tick)} 0V{_SIZE}" for tick in across.ticks)
+    drawn = "".join(_curve(curve, across, up) for curve in curves)
+    return (
+        f'<svg viewBox="0 0 {_SIZE} {_SIZE}" preserveAspectRatio="none" role="img"'
+        f' aria-label="{escape(says)}"><path class="grid" d="{levels}{columns}"/>{drawn}</svg>'
+    )
+
+
+def _curve(curve: TradeCurve, across: Axis, up: Axis) -> str:
+    places = [(_x(across, spot.per_s), _y(up, spot.latency), spot) for spot in curve.spots]
+    crosses = "".join(_cross(x, y, spot, across, up) for x, y, spot in places)
+    bounds = f'<path class="whisker {curve.mode}" d="{crosses}"/>' if crosses else ""
+    line = "L".join(f"{x} {y}" for x, y, _ in places)
+    joined = (
+        f'<path class="ln {curve.mode} dash-{curve.dash}" d="M{line}"/>' if len(places) > 1 else ""
+    )
+    dots = "".join(f"M{x} {y}h0" for x, y, _ in places)
+    return f'{bounds}{joined}<path class="spot {curve.mode}" d="{dots}"/>'
+
+
+def _cross(x: str, y: str, spot: Spot, across: Axis, up: Axis) -> str:
+    drawn = ""
+    if spot.per_s_ends:
+        low, high = spot.per_s_ends
+        drawn += f"M{_x(across, low)} {y}H{_x(across, high)}"
+    if spot.latency_ends:
+        low, high = spot.latency_ends
+        drawn += f"M{x} {_y(up, low)}V{_y(up, high)}"
+    return drawn
+
+
+def _x(axis: Axis, value: float) -> str:
+    return f"{axis.clipped(value) * _SIZE:.1f}"
+
+
+def _y(axis: Axis, value: float) -> str:
+    return f"{(1 - axis.clipped(value)) * _SIZE:.1f}"

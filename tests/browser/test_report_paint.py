@@ -1,0 +1,23 @@
+"""The benchmark of first paint: it opens real pages of a suite that it measured itself."""
+
+from __future__ import annotations
+
+import pytest
+from benchmarks import paint
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(paint.missing() is not None, reason=str(paint.missing())),
+]
+
+
+def test_pages_are_painted_and_what_they_load_is_within_its_budget() -> None:
+    overview, scenario = paint.measure(scenarios=3, loads=2)
+
+    for page in (overview, scenario):
+        # How soon is for the quiet host where the benchmark is to run.
+        assert len(page.first_paints_ms) == 2
+        assert all(painted_ms > 0 for painted_ms in page.first_paints_ms)
+        assert page.nodes > 100
+    assert overview.packed_bytes < 60_000
+    assert scenario.packed_bytes < 120_000
