@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import corebound
-from corebound.launch.launch import Order, Outcome, launch
+from corebound.launch.launch import Order, launch
+from corebound.launch.outcome import Outcome
 from corebound.launch.supervise import Supervision
 from corebound.model.plan import Command, Placement, Slot
 from corebound.model.topology import CpuId

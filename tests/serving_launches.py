@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from corebound.launch.launch import Outcome
-from corebound.planning.assemble import Means, Planned, assemble
-from corebound.planning.expand import expand
-from corebound.planning.load import load_document
+import corebound
+from corebound.launch.outcome import Outcome
+from corebound.launch.supervise import Supervision
 from corebound.runner.serving import serving_order
 from corebound.serving.order import ServingOrder
-from corebound.topology import probe
-from made_environments import python_of
+from corebound.serving.session import serve
+from made_environments import planned
 
 Serve = Callable[..., Outcome]
 
@@ -33,6 +33,8 @@ def an_order(
     return serving_order(
         planned(
             server,
+            workload="image-serving",
+            workers=2,
             parameters={"model": "resnet18", "image": 64, **parameters},
             measure={
                 "iterations": iterations,
@@ -46,29 +48,40 @@ def an_order(
     )
 
 
-def planned(server: str, **document: Any) -> Planned:
-    """The only cell of a scenario that serves, on this host."""
-    python = python_of(server)
-    scenario = load_document(
-        {
-            "schema": 1,
-            "name": "s",
-            "title": "S",
-            "question": "Q?",
-            "workload": "image-serving",
-            "environment": server,
-            "workers": 2,
-            **document,
-        },
-        "s.yaml",
-    )
-    means = Means(
-        topology=probe.live(),
-        tools=frozenset({"taskset", "numactl", "java"}),
-        pythons={server: str(python)},
-    )
-    (one,) = assemble(scenario, expand(scenario, "s"), means, folder="", profile=None, seed=1)
-    return one
+def a_scratch(folder: Path) -> Path:
+    """A run's folder, with the library that holds the package and nothing else."""
+    library = folder / "run" / "library"
+    library.mkdir(parents=True)
+    (library / "corebound").symlink_to(Path(corebound.__file__).parent)
+    return folder / "run"
+
+
+def serving(scratch: Path, supervision: Supervision) -> Serve:
+    """What launches one server; `change` may spoil its order, `tick` disturb it as it works."""
+
+    def served(
+        *,
+        server: str = "torchserve",
+        iterations: int = 40,
+        change: Callable[[ServingOrder], ServingOrder] = lambda order: order,
+        tick: Callable[[], None] = lambda: None,
+        timeout_s: float = 120.0,
+        parameters: Mapping[str, Any] | None = None,
+        **settings: Any,
+    ) -> Outcome:
+        order = an_order(
+            server,
+            scratch,
+            iterations=iterations,
+            timeout_s=timeout_s,
+            parameters=parameters or {"concurrency": 4},
+            **settings,
+        )
+        outcome = serve(change(order), supervision, tick)
+        shutil.rmtree(scratch / "launch")
+        return outcome
+
+    return served
 
 
 def words_of(pid: int) -> bytes:

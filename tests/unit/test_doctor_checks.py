@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from build import a_host
@@ -175,7 +175,6 @@ def test_a_machine_without_any_file_shows_nothing_at_all() -> None:
 
 
 # A busy machine may take long over one example.
-@settings(deadline=None)
 @given(
     files=st.dictionaries(
         st.sampled_from(sorted(HEALTHY)),

@@ -147,7 +147,7 @@ EVENTS = st.one_of(
 OTHERS = st.tuples(st.just("other"), st.sampled_from(sorted(MACHINE)))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(events=st.lists(EVENTS, max_size=6))
 def test_wherever_tune_and_restore_are_killed_the_next_restore_brings_everything_back(
     events: list[tuple[str, int | None]],
@@ -167,7 +167,7 @@ def test_wherever_tune_and_restore_are_killed_the_next_restore_brings_everything
         assert not (root / STATE).exists()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(events=st.lists(st.one_of(EVENTS, OTHERS), max_size=8))
 def test_the_state_file_always_knows_what_was_first(
     events: list[tuple[str, int | str | None]],

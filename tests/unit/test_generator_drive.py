@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from build import OF_A_SHAPE, a_traffic, an_order
@@ -212,7 +212,6 @@ answers = st.tuples(
 )
 
 
-@settings(deadline=None)
 @given(
     shape=st.sampled_from(sorted(OF_A_SHAPE)),
     script=st.lists(answers, min_size=1, max_size=20),

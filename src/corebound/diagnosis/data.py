@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from corebound.diagnosis.evidence import CellEvidence, Evidence, settings
+from corebound.diagnosis.evidence import CellEvidence, Evidence, as_long_as
 from corebound.diagnosis.finding import Finding
 from corebound.diagnosis.launches import median
 from corebound.diagnosis.use import cpu_share, gpu_share, helper_share, waiting_share
@@ -42,8 +42,7 @@ def data_starves_step(one: CellEvidence, among: Evidence) -> Finding | None:
     worst = max(signs, key=lambda sign: (sign.share, sign.surely), default=None)
     if worst is None or worst.share < DATA_SHARE:
         return None
-    loaders = one.value("loaders") or dict(one.cell.parameters).get("loaders")
-    more = "more of them" if loaders not in {None, "0", 0} else "some (`loaders: 1` and up)"
+    more = "more of them" if _has_loaders(one) else "some (`loaders: 1` and up)"
     return Finding(
         rule="data-starves-step",
         tone="bad" if worst.surely else "warn",
@@ -65,8 +64,8 @@ def _signs(one: CellEvidence, among: Evidence) -> Iterator[_Starving]:
         yield _Starving(share=data_ns / profile.step_ns, surely=False, line=line)
     loss = among.worst_loss(one, among.peers(one, ("preprocessing",)))
     if loss is not None:
-        line = f"{ratio(loss.ratio)} as long as with `{settings(loss.than.cell, one.cell)}`"
-        yield _Starving(share=1 - 1 / loss.ratio, surely=True, line=line)
+        share = 1 - 1 / loss.ratio
+        yield _Starving(share=share, surely=True, line=as_long_as(one, loss))
     waits, helpers = median(one.ok, waiting_share), median(one.ok, helper_share)
     if _has_loaders(one) and waits is not None and helpers is not None and helpers >= BUSY_SHARE:
         line = (

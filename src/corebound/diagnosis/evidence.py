@@ -13,6 +13,7 @@ from corebound.model.record import Launch
 from corebound.model.topology import CpuId, NodeId, Topology
 from corebound.stats.compare import compare
 from corebound.stats.summary import CellSummary
+from corebound.units import ratio
 
 # A choice: a loss below this is not worth a finding, even where it is certain, for the
 # settings' table says it already. A margin of equivalence is mostly 2 %.
@@ -140,8 +141,8 @@ class Evidence:
         compared = compare(one.summary, other.summary, margin=self.margin, adaptive=self.adaptive)
         if compared is None or compared.verdict != "slower":
             return None
-        ratio = 1 / compared.speedup_ratio
-        return Loss(than=other, ratio=ratio) if ratio >= LEAST_LOSS_RATIO else None
+        times = 1 / compared.speedup_ratio
+        return Loss(than=other, ratio=times) if times >= LEAST_LOSS_RATIO else None
 
     def worst_loss(self, one: CellEvidence, others: Collection[CellEvidence]) -> Loss | None:
         """What a cell surely loses to the fastest of others; None where to none."""
@@ -188,6 +189,11 @@ def settings(cell: Cell, other: Cell) -> str:
     values = dict(other.axes)
     differing = [f"{axis}: {value}" for axis, value in cell.axes if values.get(axis) != value]
     return ", ".join(differing) or cell.key
+
+
+def as_long_as(one: CellEvidence, loss: Loss) -> str:
+    """How much longer a cell takes than the one it loses to: "2× as long as with `threads: 1`"."""
+    return f"{ratio(loss.ratio)} as long as with `{settings(loss.than.cell, one.cell)}`"
 
 
 def _without(cell: Cell, axes: Collection[str]) -> tuple[tuple[str, str], ...]:

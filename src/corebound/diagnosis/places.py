@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
 
-from corebound.diagnosis.evidence import CellEvidence, Evidence, settings
+from corebound.diagnosis.evidence import CellEvidence, Evidence, as_long_as
 from corebound.diagnosis.finding import Finding
 from corebound.diagnosis.launches import allowed_cpus, median, moves, remote_share
 from corebound.model.record import Launch
 from corebound.model.topology import CpuId, cpu_list
-from corebound.units import percent, ratio
+from corebound.units import percent
 
 _BINDINGS = ("binding", "smt", "threads", "omp", "backend")
 
@@ -47,8 +47,7 @@ def smt_siblings_shared(one: CellEvidence, among: Evidence) -> Finding | None:
     return Finding(
         rule="smt-siblings-shared",
         tone="bad",
-        what=f"{busy} threads share {cores} {units}: an iteration takes {ratio(loss.ratio)} as"
-        f" long as with `{settings(loss.than.cell, one.cell)}`.",
+        what=f"{busy} threads share {cores} {units}: an iteration takes {as_long_as(one, loss)}.",
         evidence=(
             f"{busy} threads on CPUs {cpu_list(one.cpus)}, which are {cores} of the host's cores",
             f"{(loss.than.threads or 0) * loss.than.cell.workers} threads on {beside} beside it",
@@ -84,11 +83,10 @@ def threads_migrate(one: CellEvidence, among: Evidence) -> Finding | None:
     what = (
         "Threads move between nodes and leave their memory behind"
         if across
-        else ("Threads keep moving between CPUs")
+        else "Threads keep moving between CPUs"
     )
     if loss is not None:
-        what += f": an iteration takes {ratio(loss.ratio)} as long as with"
-        what += f" `{settings(loss.than.cell, one.cell)}`"
+        what += f": an iteration takes {as_long_as(one, loss)}"
         evidence.append(f"{loss.than.migrations:,.0f} moves a launch beside it")
     binding = "`binding: node`, or `physical-cores`" if across else "`binding: physical-cores`"
     return Finding(
@@ -118,8 +116,7 @@ def memory_remote(one: CellEvidence, among: Evidence) -> Finding | None:
     loss = among.worst_loss(one, local)
     what = f"{percent(share, 0)} of the memory is on a node that none of its CPUs belongs to"
     if loss is not None:
-        what += f": an iteration takes {ratio(loss.ratio)} as long as with"
-        what += f" `{settings(loss.than.cell, one.cell)}`"
+        what += f": an iteration takes {as_long_as(one, loss)}"
     return Finding(
         rule="memory-remote",
         tone="bad" if loss else "warn",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from corebound.diagnosis.evidence import CellEvidence, Evidence
 from corebound.diagnosis.finding import Finding
@@ -18,33 +19,42 @@ BACKEND_SHARE, MEMORY_SHARE, CORE_SHARE = 0.2, 0.2, 0.1
 REMOTE_SHARE = 0.1
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Waits:
+    """What the back end of a pipeline waits for, as shares of all slots.
+
+    Attributes:
+        memory: Data from memory and caches.
+        core: Execution units.
+    """
+
+    memory: float
+    core: float
+
+
 def memory_bound(one: CellEvidence, _: Evidence) -> Finding | None:
     """A pipeline that mostly waits for memory and caches."""
-    memory, core, backend = (_slots(one, name) for name in ("memory_bound", "core_bound", _BACK))
-    if memory is None or core is None or backend is None:
-        return None
-    if backend <= BACKEND_SHARE or memory <= MEMORY_SHARE or memory < core:
+    waits = _waits(one)
+    if waits is None or waits.memory <= MEMORY_SHARE or waits.memory < waits.core:
         return None
     return Finding(
         rule="memory-bound",
         tone="plain",
-        what=f"The processor waits for memory in {percent(memory, 0)} of its slots: more threads"
-        " share the same bandwidth.",
+        what=f"The processor waits for memory in {percent(waits.memory, 0)} of its slots: more"
+        " threads share the same bandwidth.",
         evidence=_lines(one),
         remedy="Move fewer bytes (a narrower type, fused operators, a layout such as channels"
         " last), keep a worker within one cache and its node (`binding: cache`,"
         " `memory: local`), and try fewer threads.",
         cells=(one.cell,),
-        times_ratio=1 / (1 - min(memory, 0.9)),
+        times_ratio=1 / (1 - min(waits.memory, 0.9)),
     )
 
 
 def core_bound(one: CellEvidence, among: Evidence) -> Finding | None:
     """A pipeline whose execution units are what it waits for."""
-    memory, core, backend = (_slots(one, name) for name in ("memory_bound", "core_bound", _BACK))
-    if memory is None or core is None or backend is None:
-        return None
-    if backend <= BACKEND_SHARE or core <= CORE_SHARE or core <= memory:
+    waits = _waits(one)
+    if waits is None or waits.core <= CORE_SHARE or waits.core <= waits.memory:
         return None
     siblings = among.topology.has_smt and among.cores(one.cpus) < len(one.cpus)
     remedy = (
@@ -57,11 +67,12 @@ def core_bound(one: CellEvidence, among: Evidence) -> Finding | None:
     return Finding(
         rule="core-bound",
         tone="plain",
-        what=f"The processor waits for its execution units in {percent(core, 0)} of its slots.",
+        what=f"The processor waits for its execution units in {percent(waits.core, 0)} of its"
+        " slots.",
         evidence=_lines(one),
         remedy=remedy,
         cells=(one.cell,),
-        times_ratio=1 / (1 - min(core, 0.9)),
+        times_ratio=1 / (1 - min(waits.core, 0.9)),
     )
 
 
@@ -84,7 +95,14 @@ def remote_loads(one: CellEvidence, among: Evidence) -> Finding | None:
     )
 
 
-_BACK = "backend_bound"
+def _waits(one: CellEvidence) -> _Waits | None:
+    """What its back end waits for; None where that is not known, or too little to look at."""
+    memory, core, backend = (
+        _slots(one, name) for name in ("memory_bound", "core_bound", "backend_bound")
+    )
+    if memory is None or core is None or backend is None or backend <= BACKEND_SHARE:
+        return None
+    return _Waits(memory=memory, core=core)
 
 
 def _slots(one: CellEvidence, name: str) -> float | None:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from corebound.diagnosis.evidence import CellEvidence, Evidence, Loss, cpu_ratio, settings
+from corebound.diagnosis.evidence import (
+    CellEvidence,
+    Evidence,
+    Loss,
+    as_long_as,
+    cpu_ratio,
+    settings,
+)
 from corebound.diagnosis.finding import Finding
 from corebound.units import duration, percent, ratio
 
@@ -150,7 +157,7 @@ def dispatch_threads(one: CellEvidence, among: Evidence) -> Finding | None:
     what = (
         f"{asked} dispatch threads spin on {_cpus(room)}"
         if crowded
-        else ("Run operator by operator, its pipeline threads spin where its operators have to run")
+        else "Run operator by operator, its pipeline threads spin where its operators have to run"
     )
     remedy = (
         "Set `dispatch_threads: 1` (outside corebound ms.runtime.dispatch_threads_num(1)), or"
@@ -158,8 +165,8 @@ def dispatch_threads(one: CellEvidence, among: Evidence) -> Finding | None:
         if crowded
         else "Set `blocking: true` (outside corebound ms.runtime.launch_blocking())."
     )
-    return _finding("dispatch-threads", one, _Harm(loss=loss, spin=None, beside=loss.than),
-                    what=what, remedy=remedy)  # fmt: skip
+    harm = _Harm(loss=loss, spin=None, beside=loss.than)
+    return _finding("dispatch-threads", one, harm, what=what, remedy=remedy)
 
 
 def _room(one: CellEvidence) -> int | None:
@@ -226,8 +233,7 @@ def _finding(rule: str, one: CellEvidence, harm: _Harm, *, what: str, remedy: st
     said = what
     each = _each_is(one)
     if harm.loss is not None:
-        said += f": {each} takes {ratio(harm.loss.ratio)} as long as with"
-        said += f" `{settings(harm.loss.than.cell, one.cell)}`"
+        said += f": {each} takes {as_long_as(one, harm.loss)}"
     elif harm.spin is not None and harm.beside is not None:
         said += f": {each} takes {ratio(harm.spin)} the CPU time of"
         said += f" `{settings(harm.beside.cell, one.cell)}`"

@@ -35,9 +35,10 @@ class Ordered(Part):
     @model_validator(mode="wrap")
     @classmethod
     def _remember(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        made = handler(data)
+        made: Self = handler(data)
+        # What is made has its fields in the order of the class: only `data` has the file's.
         if isinstance(data, Mapping):
-            made._written = tuple(data)  # noqa: SLF001  # `made` is of this class; pydantic hands no self
+            made._written = tuple(data)
         return made
 
     @model_serializer(mode="wrap")

@@ -9,10 +9,9 @@ from corebound.model.topology import CpuId, NodeId
 
 Scalar = str | int | float | bool
 
-BindingMode = Literal[
+NamedMode = Literal[
     "none",
     "one-cpu",
-    "cpus",
     "physical-cores",
     "logical-cpus",
     "smt-siblings",
@@ -24,10 +23,14 @@ BindingMode = Literal[
     "scatter",
     "launcher",
 ]
+# `cpus` is not written by its name, but by the CPUs that it asks for.
+BindingMode = Literal[NamedMode, "cpus"]
 Framework = Literal["none", "numpy", "pytorch", "tensorflow", "mindspore", "torchserve", "litserve"]
 ThreadRule = Literal["default", "per-core", "per-cpu", "host-cores", "cores-per-worker"]
 MemoryPolicy = Literal["default", "local", "bind", "preferred", "interleave", "remote"]
 Backend = Literal["auto", "taskset", "numactl", "openmp"]
+# What `auto` comes to; none, where nothing is bound or a launcher does it.
+BackendUsed = Literal["none", "taskset", "numactl", "openmp"]
 BindMoment = Literal["before-start", "after-start"]
 
 
@@ -153,7 +156,7 @@ class Placement:
 
     slots: tuple[Slot, ...]
     threads: int | None
-    backend: Literal["none", "taskset", "numactl", "openmp"]
+    backend: BackendUsed
     memory: MemoryPolicy
     moment: BindMoment
     bound: bool

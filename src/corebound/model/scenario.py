@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import (
     Discriminator,
     Field,
-    ModelWrapValidatorHandler,
     PrivateAttr,
     StrictBool,
     StrictFloat,
@@ -28,6 +27,7 @@ from corebound.model.plan import (
     CoreKindWanted,
     Framework,
     MemoryPolicy,
+    NamedMode,
 )
 from corebound.model.topology import parse_cpu_list
 
@@ -39,20 +39,6 @@ Text = Annotated[StrictStr, Field(min_length=1, pattern=r"\S")]
 EnvironmentName = Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,79}$")]
 # What git takes for a revision, but for what begins like an option.
 Revision = Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./@{}~^+-]{0,79}$")]
-NamedMode = Literal[
-    "none",
-    "one-cpu",
-    "physical-cores",
-    "logical-cpus",
-    "smt-siblings",
-    "cache",
-    "node",
-    "socket",
-    "per-worker",
-    "compact",
-    "scatter",
-    "launcher",
-]
 ThreadsWanted = Literal["default", "per-core", "per-cpu", "host-cores", "cores-per-worker"] | Count
 OmpWanted = Literal["host-cores"] | Count
 WaitPolicy = Literal["active", "passive"]
@@ -226,15 +212,11 @@ class Scenario(Settings):
         """The line its matrix begins on; None where it came from no file."""
         return self._line
 
-    @model_validator(mode="wrap")
-    @classmethod
-    def _locate(
-        cls, data: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo
-    ) -> Self:
-        made = handler(data)
+    @model_validator(mode="after")
+    def _locate(self, info: ValidationInfo) -> Self:
         if isinstance(info.context, Mapping):
-            made._line = info.context.get("line")  # noqa: SLF001  # `made` is of this class; pydantic hands no self
-        return made
+            self._line = info.context.get("line")
+        return self
 
     def document(self) -> dict[str, Any]:
         """This scenario as plain JSON data: only what was written, so its hash is stable."""

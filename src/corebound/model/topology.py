@@ -85,10 +85,6 @@ class Topology:
         """The CPUs a launch may use, by number."""
         return tuple(cpu for cpu in self.cpus if cpu.allowed)
 
-    def siblings(self, core: CoreKey) -> tuple[Cpu, ...]:
-        """The online CPUs of one physical core, by number."""
-        return tuple(cpu for cpu in self.cpus if cpu.core == core)
-
     @property
     def has_smt(self) -> bool:
         """Whether any core shows more than one online CPU."""

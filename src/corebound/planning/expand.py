@@ -122,24 +122,36 @@ def _env(scenario: Scenario, values: dict[str, Any]) -> tuple[tuple[str, str], .
     return tuple(env.items())
 
 
-def baseline_of(cell: Cell, cells: Iterable[Cell], scenario: Scenario) -> Cell | None:
-    """The cell that `cell` is compared with.
+def baselines_of(
+    cells: Iterable[Cell], among: Iterable[Cell], scenario: Scenario
+) -> tuple[Cell | None, ...]:
+    """What each cell is compared with, in the order of `cells`.
 
-    It has the values that the scenario's `baseline` names, and is equal to
-    `cell` on every axis that it does not name. Without a `baseline` it is the
+    It has the values that the scenario's `baseline` names, and is equal to the
+    cell on every axis that it does not name. Without a `baseline` it is the
     first cell. The baseline's own is itself.
 
+    Args:
+        cells: Cells of the scenario.
+        among: Its cells that there are to compare with.
+        scenario: The scenario.
+
     Returns:
-        None where there is no such cell.
+        One for each of `cells`; None where there is no such cell.
     """
+    every = tuple(among)
     if scenario.baseline is None:
-        return next(iter(cells), None)
-    every = tuple(cells)
-    shared = {key_of(axis) for each in every for axis, _ in each.axes}
-    shared -= entry(scenario.baseline, ()).keys()
-    here = _values(cell, shared)
-    candidates = matching(scenario.baseline, every)
-    return next((other for other in candidates if _values(other, shared) == here), None)
+        return tuple(next(iter(every), None) for _ in cells)
+    shared = _axes_of(every) - entry(scenario.baseline, ()).keys()
+    first: dict[tuple[str, ...], Cell] = {}
+    for other in matching(scenario.baseline, every):
+        first.setdefault(_values(other, shared), other)
+    return tuple(first.get(_values(cell, shared)) for cell in cells)
+
+
+def baseline_of(cell: Cell, among: Iterable[Cell], scenario: Scenario) -> Cell | None:
+    """What one cell is compared with, as `baselines_of` tells it."""
+    return baselines_of((cell,), among, scenario)[0]
 
 
 def claim_pairs(claim: Claim, cells: Iterable[Cell]) -> tuple[tuple[Cell, Cell], ...]:
@@ -149,7 +161,7 @@ def claim_pairs(claim: Claim, cells: Iterable[Cell]) -> tuple[tuple[Cell, Cell],
     """
     every = tuple(cells)
     named = {*entry(claim.faster, ()), *entry(claim.than, ())}
-    shared = {key_of(axis) for cell in every for axis, _ in cell.axes} - named
+    shared = _axes_of(every) - named
     slower: dict[tuple[str, ...], list[Cell]] = {}
     for other in matching(claim.than, every):
         slower.setdefault(_values(other, shared), []).append(other)
@@ -159,6 +171,10 @@ def claim_pairs(claim: Claim, cells: Iterable[Cell]) -> tuple[tuple[Cell, Cell],
         for other in slower.get(_values(one, shared), ())
         if one.key != other.key
     )
+
+
+def _axes_of(cells: Iterable[Cell]) -> set[Key]:
+    return {key_of(axis) for cell in cells for axis, _ in cell.axes}
 
 
 def _values(cell: Cell, keys: Iterable[Key]) -> tuple[str, ...]:

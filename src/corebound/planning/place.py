@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Literal
 
-from corebound.model.plan import Binding, Cell, Placement, Slot, Unfit
+from corebound.model.plan import BackendUsed, Binding, Cell, Placement, Slot, Unfit
 from corebound.model.topology import CpuId, NodeId, Topology
 from corebound.planning.choose import UNBOUND, choose, hands_out
 from corebound.planning.command import LAUNCHERS
@@ -15,7 +15,6 @@ from corebound.planning.servers import PINNING, SERVERS
 TOOLS = frozenset({"taskset", "numactl"})
 
 Tool = Literal["taskset", "numactl"]
-BackendUsed = Literal["none", "taskset", "numactl", "openmp"]
 
 
 def place(cell: Cell, host: Topology, tools: frozenset[str] = TOOLS) -> Placement | Unfit:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from corebound.model.files import Tree
 from corebound.model.topology import CpuId
-from corebound.topology.tree import Tree, content, listed
+from corebound.topology.tree import content, listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 
+from corebound.model.files import Tree
 from corebound.model.topology import CoreKind, CpuId
-from corebound.topology.tree import Tree, listed, number
+from corebound.topology.tree import listed, number
 
 # Cores of one kind differ by up to this much in their highest frequency, as
 # some boost further than others; hwloc draws the same line.

@@ -18,10 +18,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from corebound.errors import HostError
+from corebound.model.files import Tree
 from corebound.model.topology import Cache, CoreKey, Cpu, CpuId, Node, NodeId, Topology
 from corebound.topology.cpuset import allowed
 from corebound.topology.kinds import core_kinds
-from corebound.topology.tree import Tree, content, listed, masked, number, numbered, size_bytes
+from corebound.topology.tree import content, listed, masked, number, numbered, size_bytes
 
 _CPUS = "sys/devices/system/cpu"
 _NODES = "sys/devices/system/node"

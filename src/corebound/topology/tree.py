@@ -1,32 +1,16 @@
-"""What a machine's own description looks like to us: small texts under path names.
-
-The files come in as an argument, so everything that reads a `Tree` is pure:
-a live machine, a saved directory and a test's dictionary are the same to it.
-"""
+"""What a machine's own description looks like to us: small texts under path names."""
 
 from __future__ import annotations
 
 import re
-from typing import Protocol
 
+from corebound.model.files import Tree
 from corebound.model.topology import MOST_CPUS, CpuId, parse_cpu_list
 
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
 _SIZE = re.compile(r"([0-9]{1,15})([KMG]?)")
 _SIZE_SHIFT = {"": 0, "K": 10, "M": 20, "G": 30}
 _HEX_GROUP = re.compile(r"[0-9a-fA-F]{1,8}")
-
-
-class Tree(Protocol):
-    """Files below one root, by paths such as `sys/devices/system/cpu/online`."""
-
-    def read(self, path: str) -> str | None:
-        """The text of a file, or None where it is absent or cannot be read."""
-        ...
-
-    def names(self, path: str) -> tuple[str, ...]:
-        """What a directory holds, in any order; empty where there is none."""
-        ...
 
 
 def parse_cpu_mask(text: str) -> tuple[CpuId, ...]:

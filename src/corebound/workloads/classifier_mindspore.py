@@ -11,10 +11,9 @@ import numpy as np
 from mindspore import nn, ops
 
 from corebound.worker.workload import WorkloadError
+from corebound.workloads.learning import setback
 
 LEARNING_RATE = 0.1
-# The loss is to be lower after so many steps; fewer are not judged.
-STEPS_JUDGED = 3
 
 
 class Step(nn.Cell):
@@ -72,10 +71,8 @@ class Training:
         Raises:
             WorkloadError: they did not lower the loss.
         """
-        first = self.losses[:STEPS_JUDGED]
-        # NaN is lower than nothing.
-        if len(first) == STEPS_JUDGED and not first[-1] < first[0]:
-            raise _wrong(f"its loss went from {first[0]} to {first[-1]}")
+        if (wrong := setback(self.losses)) is not None:
+            raise _wrong(wrong)
 
 
 def _wrong(what: str) -> WorkloadError:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from corebound.worker.workload import WorkloadError
+
+# The loss is to be lower after so many steps; fewer are not judged.
+STEPS_JUDGED = 3
 
 
 def require_learning(before: float, after: float) -> None:
@@ -18,3 +22,16 @@ def require_learning(before: float, after: float) -> None:
             what=f"the loss went from {before:g} to {after:g} over a training step.",
             mend="Timings of a wrong result mean nothing: check the framework's build.",
         )
+
+
+def setback(losses: Sequence[float]) -> str | None:
+    """What is wrong with how a training began; None: nothing, or there were too few steps.
+
+    Args:
+        losses: The loss before each step, from the first on.
+    """
+    first = losses[:STEPS_JUDGED]
+    # NaN is lower than nothing.
+    if len(first) < STEPS_JUDGED or first[-1] < first[0]:
+        return None
+    return f"its loss went from {first[0]} to {first[-1]}"

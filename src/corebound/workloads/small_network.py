@@ -20,13 +20,12 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from corebound.worker.workload import WorkloadError
+from corebound.workloads.learning import setback
 
 # At this rate the loss of every shape that was tried (widths 16 to 512, 1 to 12
 # layers) falls in each of the first hundred steps.
 LEARNING_RATE = 0.05
 SEED = 20_220_117
-# The loss is to be lower after so many steps; fewer are not judged.
-STEPS_JUDGED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,10 +146,8 @@ class Training:
         Raises:
             WorkloadError: they did not lower the loss.
         """
-        first = self.losses[:STEPS_JUDGED]
-        # NaN is lower than nothing.
-        if len(first) == STEPS_JUDGED and not first[-1] < first[0]:
-            raise _wrong(f"its loss went from {first[0]} to {first[-1]}")
+        if (wrong := setback(self.losses)) is not None:
+            raise _wrong(wrong)
 
 
 def _wrong(what: str) -> WorkloadError:

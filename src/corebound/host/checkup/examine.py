@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from corebound.host.checkup import interrupts, kernel, limits, load, means, memory, processor
 from corebound.host.checkup.judged import Judged, Seen
 from corebound.host.checkup.moment import take
-from corebound.host.checkup.reading import Tree
+from corebound.model.files import Tree
 from corebound.model.topology import Topology
 
 # Long enough that a tick, 10 ms, of a CPU is 2 %.

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from corebound.host.checkup.moment import Moment
-from corebound.host.checkup.reading import Tree, shown
+from corebound.host.checkup.reading import shown
+from corebound.model.files import Tree
 from corebound.model.host_check import Group, HostCheck, State
 from corebound.model.topology import Topology, cpu_list
 

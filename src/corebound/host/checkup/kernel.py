@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator
 
 from corebound.host.checkup.judged import Change, Judged, Seen, Subject
-from corebound.host.checkup.reading import Tree, content, integer
+from corebound.host.checkup.reading import content, integer
+from corebound.model.files import Tree
 
 _LAYOUT = "proc/sys/kernel/randomize_va_space"
 _AUTOGROUP = "proc/sys/kernel/sched_autogroup_enabled"

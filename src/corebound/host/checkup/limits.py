@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from corebound.host.checkup.judged import Judged, Seen, Subject, command
-from corebound.host.checkup.reading import Tree, content, integer, number
+from corebound.host.checkup.reading import content, integer, number
+from corebound.model.files import Tree
 from corebound.units import significant
 
 _QUOTA = Subject(

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from corebound.host.checkup.reading import Tree, integer, number, numbered
+from corebound.host.checkup.reading import integer, number, numbered
+from corebound.model.files import Tree
 
 _CPUS = "sys/devices/system/cpu"
 _KTHREADD = "2"  # the parent of the kernel's threads

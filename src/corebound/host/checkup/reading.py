@@ -1,32 +1,16 @@
-"""Texts of `/proc` and `/sys` as values; whatever is absent or malformed is None.
-
-The files come in as an argument, so a live machine, a saved one and a test's
-dictionary are the same to every check.
-"""
+"""Texts of `/proc` and `/sys` as values; whatever is absent or malformed is None."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Protocol
 
+from corebound.model.files import Tree
 from corebound.model.topology import parse_cpu_list
 
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
 _BRACKETED = re.compile(r"\[([^\]\s]+)\]")
 _LONGEST = 60
-
-
-class Tree(Protocol):
-    """Files below one root, by paths such as `proc/stat`."""
-
-    def read(self, path: str) -> str | None:
-        """The text of a file, or None where it is absent or cannot be read."""
-        ...
-
-    def names(self, path: str) -> tuple[str, ...]:
-        """What a directory holds, in any order; empty where there is none."""
-        ...
 
 
 def content(tree: Tree, path: str) -> str | None:
