@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -58,10 +60,14 @@ def simulate(
             for place in ask.places:
                 known[place][block] = costs[place] * drift * noise(chance)
         out = broken & set(ask.places)
-        answer = Answer(
-            medians_ns={place: {} if place in out else of for place, of in known.items()},
-            broken=out,
-        )
+        ratios = {
+            (one, two): {
+                block: math.log(known[two][block] / known[one][block]) for block in known[one]
+            }
+            for one, two in pairwise(ask.places)
+            if not {one, two} & out
+        }
+        answer = Answer(log_ratios=ratios, broken=out)
 
 
 @pytest.mark.parametrize("last", [1, 2, 3, 7, 29, 200])

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
 
@@ -22,9 +23,11 @@ from corebound.cli.suite import Loaded
 from corebound.errors import InputError, LaunchError
 from corebound.fronts.project import open_project
 from corebound.model.host_check import HostCheck
+from corebound.model.record import Launch
 from corebound.model.run import Commit
 from corebound.stats.bisection import Answer, Ask, Ending, search
-from corebound.stats.summary import summarise
+from corebound.stats.blocks import log_ratios
+from corebound.stats.summary import CellSummary, summarise
 
 
 def bisect(
@@ -178,18 +181,20 @@ class _Measuring:
         self.sessions[ask.places] = replace(ready, done=launches)
         if ending == "out of time":
             return None
-        medians_ns, broken = {}, set()
-        for place in ask.places:
-            name = commits.short(self.line[place])
-            own = [one for one in launches if one.cell.commit == name]
-            found = summarise(own[0].cell, own, self.loaded.scenario.measure.warmup).launches
-            # What was launched for a later look belongs to that look.
-            medians_ns[place] = {
-                one.block: one.median_ns for one in found if one.block < ask.launches
-            }
-            if not found:
-                broken.add(place)
-        return Answer(medians_ns=medians_ns, broken=frozenset(broken))
+        found = {place: self._summary(place, launches, ask.launches) for place in ask.places}
+        return Answer(
+            log_ratios={
+                (one, two): log_ratios(found[one], found[two]) for one, two in pairwise(ask.places)
+            },
+            broken=frozenset(place for place, of in found.items() if not of.count("ok")),
+        )
+
+    def _summary(self, place: int, launches: Sequence[Launch], before: int) -> CellSummary:
+        """What was launched of a commit; what was for a later look belongs to that look."""
+        name = commits.short(self.line[place])
+        own = [one for one in launches if one.cell.commit == name]
+        in_time = [one for one in own if one.block < before]
+        return summarise(own[0].cell, in_time, self.loaded.scenario.measure.warmup)
 
     def _open(self, ask: Ask) -> Session:
         chosen = [self.line[place] for place in ask.places]

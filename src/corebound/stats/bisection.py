@@ -7,21 +7,22 @@ docs/commits.md says how its errors are kept small.
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from corebound.stats import special
 from corebound.stats.interval import Interval, log_interval
+from corebound.stats.middle import middle
 
 # How likely the whole search may be to tell anything wrong.
 ALPHA = 0.05
 CONFIDENCE = 0.95
 _SMALLEST_LOOK = 3
 
-# For each place in the line of commits, the launch's median in ns for each block.
-Medians = Mapping[int, Mapping[int, float]]
+# For two places in the line of commits, the logarithm of time at the second over time at the
+# first, block by block.
+LogRatios = Mapping[tuple[int, int], Mapping[int, float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +38,9 @@ class Ask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What was measured, and the places that could not be built or run."""
+    """What was measured of each place and the next, and the places that could not be."""
 
-    medians_ns: Medians
+    log_ratios: LogRatios
     broken: frozenset[int] = frozenset()
 
 
@@ -108,15 +109,14 @@ def sign(differences: Sequence[float], level: float) -> Literal[-1, 0, 1]:
         differences: One for each block, at least two.
         level: How likely a sign may be told where the mean is 0.
     """
-    mean = statistics.fmean(differences)
-    error = statistics.stdev(differences) / math.sqrt(len(differences))
-    if error == 0:
-        p_value = 1.0 if mean == 0 else 0.0
+    found = middle(differences)
+    if found.error == 0:
+        p_value = 1.0 if found.mean == 0 else 0.0
     else:
-        p_value = 2 * float(special.stdtr(len(differences) - 1, -abs(mean) / error))
+        p_value = 2 * float(special.stdtr(found.freedom, -abs(found.mean) / found.error))
     if p_value >= level:
         return 0
-    return 1 if mean > 0 else -1
+    return 1 if found.mean > 0 else -1
 
 
 def search(last: int, *, least: int, most: int, margin: float) -> Generator[Ask, Answer, Ending]:
@@ -163,8 +163,8 @@ class _Search:
         if outcome is not None:
             return self._ending(outcome)
         is_one = self._bad - self._good == 1
-        while (middle := self._middle()) is not None:
-            yield from self._halve(middle)
+        while (place := self._middle()) is not None:
+            yield from self._halve(place)
         if not is_one:
             outcome = yield from self._last()
         return self._ending(outcome or ("found" if self._bad - self._good == 1 else "range"))
@@ -185,30 +185,30 @@ class _Search:
                 return None
         return "undecided"
 
-    def _halve(self, middle: int) -> Generator[Ask, Answer, None]:
+    def _halve(self, place: int) -> Generator[Ask, Answer, None]:
         """Move one end to the commit in the middle, or set that commit aside."""
         # One more than there are looks, for what is asked after the last.
         level = self._level() / (len(self._looks) + 1)
         before: list[float] | None = None
         after: list[float] | None = None
         for launches in self._looks:
-            answer = yield Ask(places=(self._good, middle, self._bad), launches=launches)
-            before = _log_ratios(answer, self._good, middle)
-            after = _log_ratios(answer, middle, self._bad)
+            answer = yield Ask(places=(self._good, place, self._bad), launches=launches)
+            before = _log_ratios(answer, self._good, place)
+            after = _log_ratios(answer, place, self._bad)
             if before is None or after is None:
-                self._aside[middle] = None
+                self._aside[place] = None
                 return
             # Above 0: it is farther from the good end than from the bad one.
             farther = [one - two for one, two in zip(before, after, strict=True)]
             if way := sign(farther, level):
-                self._move(middle, is_bad=way == self._way)
+                self._move(place, is_bad=way == self._way)
                 return
         # As far from one as from the other. If it is far from both, each half has a
         # change of its own, and either will do.
         if before and after and sign(before, level) == sign(after, level) == self._way:
-            self._move(middle, is_bad=True)
+            self._move(place, is_bad=True)
         else:
-            self._aside[middle] = (self._good, self._bad)
+            self._aside[place] = (self._good, self._bad)
 
     def _last(self) -> Generator[Ask, Answer, Outcome | None]:
         """Measure the two that are left anew, as often as may be, so that nothing favours them.
@@ -222,11 +222,11 @@ class _Search:
             return None
         return "undecided"
 
-    def _move(self, middle: int, *, is_bad: bool) -> None:
+    def _move(self, place: int, *, is_bad: bool) -> None:
         if is_bad:
-            self._bad = middle
+            self._bad = place
         else:
-            self._good = middle
+            self._good = place
 
     def _middle(self) -> int | None:
         """The commit nearest to the middle that can be judged; None if none is left.
@@ -254,7 +254,7 @@ class _Search:
             suspects=tuple(range(self._good + 1, self._bad + 1)) if self._way else (),
             good=self._good,
             bad=self._bad,
-            slowdown_ratio=math.exp(statistics.fmean(logs)) if logs else None,
+            slowdown_ratio=math.exp(middle(logs).mean) if logs else None,
             interval=_interval(logs, confidence=CONFIDENCE) if logs else None,
             tests=self._tests,
         )
@@ -265,20 +265,21 @@ def _log_ratios(answer: Answer, good: int, bad: int) -> list[float] | None:
 
     None where one of the two cannot be measured, or fewer than two blocks were.
     """
-    medians_ns = {place: of for place, of in answer.medians_ns.items() if of}
-    if {good, bad} & answer.broken or not {good, bad} <= medians_ns.keys():
+    known = {pair: of for pair, of in answer.log_ratios.items() if of}
+    if {good, bad} & answer.broken or (good, bad) not in known:
         return None
-    whole = set.intersection(*(set(of) for of in medians_ns.values()))
+    whole = set.intersection(*(set(of) for of in known.values()))
     if len(whole) < 2:
         return None
-    return [math.log(medians_ns[bad][one] / medians_ns[good][one]) for one in sorted(whole)]
+    return [known[good, bad][block] for block in sorted(whole)]
 
 
 def _interval(logs: Sequence[float], *, confidence: float) -> Interval:
     """Where the ratio lies, of at least two blocks."""
+    found = middle(logs)
     return log_interval(
-        statistics.fmean(logs),
-        standard_error=statistics.stdev(logs) / math.sqrt(len(logs)),
-        freedom=len(logs) - 1,
+        found.mean,
+        standard_error=found.error,
+        freedom=found.freedom,
         confidence=confidence,
     )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from corebound.stats import special
+from corebound.stats.blocks import log_ratios, logs_by_block
 from corebound.stats.forecast import Seen, launches_needed
 from corebound.stats.interval import CONFIDENCE, Interval, log_interval
 from corebound.stats.middle import middle as middle_of
@@ -21,9 +21,6 @@ Verdict = Literal["faster", "slower", "equivalent", "undecided"]
 # chance: up to 8 % of A/A pairs alarmed without this factor, at most 5 % with it.
 # Found by simulation; docs/statistics.md has the figures.
 PRICE_OF_STOPPING = 1.1
-
-# With fewer stints of both, the launches' own medians tell as much.
-_LEAST_STINTS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,48 +138,14 @@ def _estimate(
     cell: CellSummary, baseline: CellSummary, *, adaptive: bool, unpaired: bool
 ) -> _Estimate | None:
     """Pair by block where two blocks can be and may; None where there is no ratio."""
-    logs = _logs_by_block(cell)
-    baseline_logs = _logs_by_block(baseline)
+    logs, baseline_logs = logs_by_block(cell), logs_by_block(baseline)
     if logs is None or baseline_logs is None:
         return None
-    shared = frozenset[int]() if unpaired else logs.keys() & baseline_logs.keys()
-    by_stints = {} if unpaired else _by_stints(cell, baseline)
-    blocks = tuple(
-        (
-            block,
-            by_stints[block]
-            if block in by_stints
-            else statistics.fmean(baseline_logs[block]) - statistics.fmean(logs[block]),
-        )
-        for block in sorted(shared)
-    )
+    blocks = () if unpaired else tuple(log_ratios(cell, baseline).items())
     estimate = _paired(blocks) if len(blocks) >= 2 else _unpaired(_flat(logs), _flat(baseline_logs))
     if adaptive and estimate.error is not None:
         return replace(estimate, error=estimate.error * PRICE_OF_STOPPING)
     return estimate
-
-
-def _logs_by_block(summary: CellSummary) -> dict[int, list[float]] | None:
-    """The logarithms of the launches' medians; None without any, or where one is 0."""
-    logs = defaultdict(list)
-    for launch in summary.launches:
-        if launch.median_ns <= 0:
-            return None
-        logs[launch.block].append(math.log(launch.median_ns))
-    return logs or None
-
-
-def _by_stints(cell: CellSummary, baseline: CellSummary) -> dict[int, float]:
-    """For each block in which the two alternated, the logarithm of their ratio."""
-    bases = {launch.launch: launch for launch in baseline.launches}
-    found = {}
-    for launch in cell.launches:
-        for other in launch.alternated:
-            base_ns = dict(bases[other].stints_ns) if other in bases else {}
-            pairs = [(base_ns[at], own) for at, own in launch.stints_ns if at in base_ns]
-            if len(pairs) >= _LEAST_STINTS:
-                found[launch.block] = statistics.median(math.log(a / b) for a, b in pairs)
-    return found
 
 
 def _flat(logs: dict[int, list[float]]) -> list[float]:
