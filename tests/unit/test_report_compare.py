@@ -284,3 +284,36 @@ def test_the_noise_floor_stands_beside_the_comparison_in_words_and_on_its_page(
         compare_runs(before, after), now="2026-03-03T00:00:00Z", calibrations=[calibration]
     )
     assert words in "".join(piece.text for piece in page.hero.support)
+
+
+def test_the_site_has_a_page_of_any_two_runs_that_are_asked_for(tmp_path: Path) -> None:
+    records = kept(
+        tmp_path, *(a_record(day, commit=commit) for day, commit in enumerate("abcd", 1))
+    )
+    words = ["report", "--records", str(records), "--out", str(tmp_path / "site")]
+
+    done = CliRunner().invoke(
+        app, [*words, "--compare", "run01..run03", "--compare", "run03..run04"]
+    )
+
+    assert done.exit_code == 0, done.output
+    pages = {file.name for file in (tmp_path / "site" / "compare").iterdir()}
+    assert pages == {"run01-run03.html", "run03-run04.html"}
+    index = (tmp_path / "site" / "index.html").read_text()
+    assert "compare/run01-run03.html" in index
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [("run01", "names no two runs"), ("run01..", "names no two"), ("run01..nobody", "begins so")],
+)
+def test_two_runs_that_are_not_meant_are_bad_input(tmp_path: Path, asked: str, said: str) -> None:
+    records = kept(tmp_path, a_record(1), a_record(2))
+
+    done = CliRunner().invoke(
+        app,
+        ["report", "--records", str(records), "--out", str(tmp_path / "s"), "--compare", asked],
+    )
+
+    assert isinstance(done.exception, InputError)
+    assert said in done.exception.what

@@ -15,13 +15,16 @@ from rich.text import Text
 from corebound.cli import regressions_status, serve
 from corebound.cli.options import Records
 from corebound.cli.runs_known import known_runs
+from corebound.cli.runs_meant import Kept, meant_pair
 from corebound.cli.site_only import Known, narrowed
+from corebound.errors import InputError
+from corebound.model.run import Run
 from corebound.report import site
 from corebound.stats.regressions import changes
 from corebound.stats.regressions_judged import states
 from corebound.stats.segment import Found, Memory
 from corebound.stats.series import joined
-from corebound.store import cache, calibrations, histories, profiles
+from corebound.store import cache, calibrations, histories, jsonl, profiles
 
 _STEPS = "steps"
 
@@ -35,6 +38,14 @@ def report(
         list[str] | None,
         typer.Option(
             "--only", help="A scenario or what was imported, or a pattern; may be repeated."
+        ),
+    ] = None,
+    compare: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--compare",
+            metavar="A..B",
+            help="A page of these two runs or commits too; may be repeated.",
         ),
     ] = None,
     open_: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
@@ -55,7 +66,14 @@ def report(
         try:
             # Only a terminal shows it, and only while it lasts.
             with console.status("making the report"):
-                return _made(console, records=records, out=out, status=status, only=only or ())
+                return _made(
+                    console,
+                    records=records,
+                    out=out,
+                    status=status,
+                    only=only or (),
+                    compare=compare or (),
+                )
         finally:
             gc.enable()
 
@@ -67,7 +85,15 @@ def report(
         serve.serve(out, (records, status), made, console, port=port)
 
 
-def _made(console: Console, *, records: Path, out: Path, status: Path, only: Sequence[str]) -> Path:
+def _made(
+    console: Console,
+    *,
+    records: Path,
+    out: Path,
+    status: Path,
+    only: Sequence[str],
+    compare: Sequence[str],
+) -> Path:
     """Make the site, and tell what of the records could not be read; its first page."""
     runs = list(known_runs(records))
     imported, unreadable = profiles.read_all(records)
@@ -100,6 +126,32 @@ def _made(console: Console, *, records: Path, out: Path, status: Path, only: Seq
         sources=histories.sources({one.project for one in elsewhere if one.project}, records),
         # Of a run's launches some may have been left out.
         stamps={} if only else {one.abstract.run.id: one.abstract.stamp for one in runs},
+        compared=[_pair(asked, [run for run, _ in every], records) for asked in compare],
     )
     cache.keep(memory.asked, records, _STEPS, version=version)
     return index
+
+
+def _pair(asked: str, runs: Sequence[Run], records: Path) -> tuple[str, str]:
+    """The ids of two runs that are to be compared.
+
+    Raises:
+        InputError: they are not named like this, or none is meant.
+    """
+    before, dots, after = asked.partition("..")
+    if not (before and dots and after):
+        raise InputError(
+            what=f"`{asked}` names no two runs.",
+            where="--compare",
+            mend="Write A..B: each a run's id or its beginning, or a commit that was measured.",
+        )
+    kept = [Kept(file=jsonl.file_of(run, records), run=run) for run in runs]
+    pair = meant_pair(before, after, kept, records)
+    for one in pair:
+        if one not in kept:
+            raise InputError(
+                what="this run is not among the records that the site is made of.",
+                where=str(one.file),
+                mend=f"Copy it into {records}, or look at it with `corebound compare`.",
+            )
+    return pair[0].run.id, pair[1].run.id

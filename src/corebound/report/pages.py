@@ -19,7 +19,7 @@ from corebound.report.view.benchmark import benchmark_page, benchmarks_of, chart
 from corebound.report.view.chronicle import Chronicle, chronicle
 from corebound.report.view.claims import claims_page
 from corebound.report.view.compare_page import compare_page, comparison_links
-from corebound.report.view.comparing import RunComparison, latest_comparisons
+from corebound.report.view.comparing import RunComparison, comparisons
 from corebound.report.view.export import (
     cells_csv,
     cells_json,
@@ -60,6 +60,7 @@ class Inputs:
         memory: Steps that were found before; what is found now is added.
         sources: For each imported project a hash of all that its series are read from.
         stamps: For each run, by its id, what tells whether its records are as they were.
+        compared: Pairs of runs, by their ids, that are to be compared beside the latest.
     """
 
     records: Sequence[Record]
@@ -74,6 +75,7 @@ class Inputs:
     memory: Memory | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
     stamps: Mapping[str, str] = field(default_factory=dict)
+    compared: Sequence[tuple[str, str]] = ()
 
 
 Holds = Callable[[str, str], bool]
@@ -95,10 +97,11 @@ def pages(inputs: Inputs, renderer: Renderer, holds: Holds = _nothing) -> Iterat
             of; then it is not made.
     """
     studies = inputs.studies
+    # First, for what cannot be compared is told before a page is written.
+    compared = comparisons(inputs.records, inputs.compared)
     known = chronicle(inputs.series, studies, inputs.statuses, memory=inputs.memory)
     yield from _scenarios(studies, inputs, known, renderer)
     yield from _benchmarks(inputs, known, renderer, holds)
-    compared = latest_comparisons(inputs.records)
     yield from _runs(inputs, renderer, holds)
     yield from _hosts(inputs, compared, known, renderer)
     linked: list[tuple[str, str]] = []

@@ -35,6 +35,7 @@ def write(
     memory: Memory | None = None,
     sources: Mapping[str, str] | None = None,
     stamps: Mapping[str, str] | None = None,
+    compared: Sequence[tuple[str, str]] = (),
 ) -> Path:
     """Write the site: an overview, a page a scenario, run, host, history, and the assets.
 
@@ -55,12 +56,14 @@ def write(
             of what has not changed the pages are not made again.
         stamps: For each run, by its id, what tells whether its records are as they were:
             if so its page is not made again.
+        compared: Pairs of runs, by their ids, that get a page beside the latest.
 
     Returns:
         The path of the overview.
 
     Raises:
-        InputError: the site cannot be written there.
+        InputError: the site cannot be written there, or runs that are to be compared
+            cannot be.
         ScenarioFaults: a recorded scenario is none this version can read.
     """
     index = out / "index.html"
@@ -89,6 +92,7 @@ def write(
             memory=memory,
             sources=sources or {},
             stamps=stamps or {},
+            compared=compared,
         )
         shelf = Shelf(out, kept, _source("templates"))
         for name, text in pages(inputs, _renderer(), shelf.holds):

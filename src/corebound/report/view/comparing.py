@@ -213,6 +213,21 @@ def _launches(record: Record) -> dict[str, list[Launch]]:
     return by_cell
 
 
+def comparisons(
+    records: Sequence[Record], asked: Sequence[tuple[str, str]] = ()
+) -> tuple[RunComparison, ...]:
+    """The latest of each host, and pairs of runs that are asked for by their ids.
+
+    Raises:
+        InputError: two that are asked for are not alike.
+    """
+    latest = latest_comparisons(records)
+    known = {(one.before.id, one.after.id) for one in latest}
+    by_id = {record[0].id: record for record in records}
+    more = (pair for pair in dict.fromkeys(asked) if pair not in known)
+    return (*latest, *(compare_runs(by_id[one], by_id[two]) for one, two in more))
+
+
 def latest_comparisons(records: Sequence[Record]) -> tuple[RunComparison, ...]:
     """For each host its latest run against the latest before it that is comparable.
 

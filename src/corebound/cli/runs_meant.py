@@ -1,0 +1,82 @@
+"""Which runs are meant by what was typed: ids, their beginnings, files, commits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from corebound.errors import InputError
+from corebound.model.run import Run
+from corebound.store import jsonl
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """A run and its file, whose launches are unread: two of all runs are compared."""
+
+    file: Path
+    run: Run
+
+
+def meant_pair(before: str, after: str, kept: Sequence[Kept], records: Path) -> tuple[Kept, Kept]:
+    """The two runs that are meant: of two commits, the latest of each on one host where there is.
+
+    Args:
+        before: The one, as typed.
+        after: The other.
+        kept: Every run of the records.
+        records: Their folder, to name it.
+
+    Raises:
+        InputError: none is meant, or one of several.
+    """
+    ones, twos = _meant(before, kept, records), _meant(after, kept, records)
+    pairs = [
+        (one, two)
+        for one in ones
+        for two in twos
+        if one.run.host.id == two.run.host.id and one.run.id != two.run.id
+    ]
+    if not pairs:
+        return ones[-1], twos[-1]
+    return max(pairs, key=lambda pair: (pair[1].run.started_at, pair[0].run.started_at))
+
+
+def _meant(name: str, kept: Sequence[Kept], records: Path) -> list[Kept]:
+    """Every run that a name may mean, oldest first.
+
+    Raises:
+        InputError: none is meant, or one of several runs by the beginning of their ids.
+    """
+    if Path(name).is_file():
+        return [Kept(file=Path(name), run=jsonl.read_run(Path(name)))]
+    exact = [one for one in kept if one.run.id == name]
+    begun = [one for one in kept if name and one.run.id.startswith(name)]
+    of_commit = [
+        one
+        for one in kept
+        if len(name) >= 4 and one.run.commit and one.run.commit.sha.startswith(name.lower())
+    ]
+    if not exact and len({one.run.id for one in begun}) > 1:
+        raise InputError(
+            what=f"several runs begin so: {', '.join(one.run.id for one in begun[:5])}.",
+            where=name,
+            mend="Give more of the id.",
+        )
+    shas = {one.run.commit.sha for one in of_commit if one.run.commit}
+    if not exact and not begun and len(shas) > 1:
+        raise InputError(
+            what=f"several commits begin so: {', '.join(sorted(shas)[:5])}.",
+            where=name,
+            mend="Give more of it.",
+        )
+    found = exact or begun or of_commit
+    if not found:
+        raise InputError(
+            what="no run and no commit of the records begins so, and no file is called so.",
+            where=f"{name}, in {records}",
+            mend="Name a run by its id or its file, or a commit that was measured; "
+            "--records names another folder.",
+        )
+    return sorted(found, key=lambda one: (one.run.started_at, one.run.id))
