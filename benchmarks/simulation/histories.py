@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corebound.stats.change_points import Night, find_steps
-from corebound.stats.history import History, extended
 from corebound.stats.step import Step
 
 NIGHTS = 100
@@ -155,15 +154,15 @@ def _share(hits: Iterable[bool]) -> str:
 def _season(index: int, *, draw: Draw, seed: int) -> tuple[bool, int | None]:
     """A history looked at every night: a false alarm in 100, nights until a step is seen."""
     rng = np.random.default_rng((seed, index, 1))
-    history = History()
     alarm = False
     logs = draw(rng, 2 * NIGHTS)
     logs[NIGHTS:] += STEP
-    for count, night in enumerate(nights_of(logs), start=1):
-        history = extended(history, night)
+    nights = nights_of(logs)
+    for count in range(1, len(nights) + 1):
+        new = [step for step in find_steps(nights[:count]) if step.status == "new"]
         if count <= NIGHTS:
-            alarm = alarm or bool(history.steps)
-        elif near(history.steps, NIGHTS, "up"):
+            alarm = alarm or bool(new)
+        elif near(new, NIGHTS, "up"):
             return alarm, count - NIGHTS
     return alarm, None
 

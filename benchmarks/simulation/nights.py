@@ -15,15 +15,25 @@ from numpy.typing import NDArray
 from benchmarks.simulation.histories import NEAR, NOISES, STEP, TYPICAL_NS, Draw, nights_of, rate
 from benchmarks.simulation.verdicts import BASELINE, CELL, MARGIN, summary_of
 from corebound.model.regression import Answer
-from corebound.stats.change_points import same_step
+from corebound.stats.change_points import find_steps
 from corebound.stats.compare import Comparison, compare
-from corebound.stats.history import WINDOW_NIGHTS, History, extended
 from corebound.stats.step import Step
-from corebound.stats.suspicion import ASK_AGAIN_NIGHTS, alarms, both_say, is_final, rerun_says
+from corebound.stats.suspicion import (
+    ASK_AGAIN_NIGHTS,
+    alarms,
+    both_say,
+    early_step,
+    is_final,
+    rerun_says,
+)
 
 YEAR = 365
 # With the step, at most.
 AFTER = 40
+# Of those before the step, so many at most say what is good.
+GOOD_NIGHTS = 100
+# Two findings of one step may differ by so many nights.
+SAME_STEP_NIGHTS = 3
 # Of a comparison of the two commits: pairs of launches, and how these differ.
 PAIRS = 10
 PAIR_SPREAD = 0.015
@@ -86,7 +96,7 @@ class Watch:
 
 def _present(step: Step, night: int, truth: Truth, _rng: np.random.Generator) -> Answer:
     """What the host does to this night it may do to the re-run too: that one goes as the next."""
-    first = max(0, night + 1 - WINDOW_NIGHTS)
+    first = max(0, night + 1 - GOOD_NIGHTS)
     good = (truth.noise + truth.levels)[first : step.last_good + 1]
     again = truth.levels[night] + truth.noise[night + 1]
     return rerun_says(
@@ -131,14 +141,15 @@ def _year(index: int, *, draw: Draw, seed: int) -> Year:
     # One more, for the last night's re-run.
     noise = draw(rng, nights + 1)
     truth = Truth(noise=noise, levels=np.where(np.arange(noise.size) >= YEAR, STEP, 0.0))
-    history = History()
     suspected: list[tuple[int, Step]] = []
     watches = [Watch(way) for way in WAYS]
-    for night, one in enumerate(nights_of((truth.noise + truth.levels)[:nights])):
-        history = extended(history, one)
-        voted = tuple(step for step in history.steps if step.status != "recovered")
-        early = () if history.suspect is None else (history.suspect,)
-        for step in (*voted, *early):
+    course = nights_of((truth.noise + truth.levels)[:nights])
+    for night in range(nights):
+        seen = course[: night + 1]
+        found = find_steps(seen)
+        voted = tuple(step for step in found if step.status == "new")
+        early = early_step(seen, found)
+        for step in (*voted, *(() if early is None else (early,))):
             note(suspected, night, step)
             for watch in watches:
                 watch.look(step, night, truth, rng, voted=step in voted)
@@ -150,6 +161,11 @@ def _year(index: int, *, draw: Draw, seed: int) -> Year:
         until_suspected=delay(suspected),
         until_alarmed=tuple(delay(watch.alarmed) for watch in watches),
     )
+
+
+def same_step(one: Step, other: Step) -> bool:
+    """Whether two findings are of one step."""
+    return one.direction == other.direction and abs(one.at - other.at) <= SAME_STEP_NIGHTS
 
 
 def delay(seen: Sequence[tuple[int, Step]]) -> float:

@@ -105,12 +105,11 @@ def test_two_steps_the_same_way_are_two() -> None:
     assert summaries(steps) == [(40, "up", "new"), (55, "up", "new")]
 
 
-def test_what_is_long_ago_or_known_is_old() -> None:
+def test_what_is_long_ago_is_old() -> None:
     nights = a_history((60, 40.0), (20, 42.0))
-    known = find_steps(nights)
     later = [*nights, *a_history((20, 42.0), seed=2)]
 
-    assert summaries(find_steps(nights, known=known)) == [(60, "up", "old")]
+    assert summaries(find_steps(nights)) == [(60, "up", "new")]
     assert summaries(find_steps(later)) == [(60, "up", "old")]
 
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from corebound.model.regression import Answer
 from corebound.stats.change_points import Night, find_steps
 from corebound.stats.compare import Comparison, Verdict
-from corebound.stats.history import History, extended_by
 from corebound.stats.interval import Interval
 from corebound.stats.suspicion import alarms, both_say, early_step, is_final, rerun_says
 
@@ -70,14 +69,6 @@ def test_a_night_that_its_own_launches_doubt_is_not_suspected() -> None:
     ]
 
     assert early_step([*nights(), *doubtful], ()) is None
-
-
-def test_a_history_that_grows_by_a_night_keeps_the_suspicion() -> None:
-    history = extended_by(History(), nights(1.05, 1.045, before=120))
-
-    suspect = history.suspect or next(iter(history.steps), None)
-    assert suspect is not None
-    assert suspect.at == 120
 
 
 def test_no_night_at_all_is_no_suspicion() -> None:

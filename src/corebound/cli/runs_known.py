@@ -7,7 +7,7 @@ line and its faults are kept; a file of another size or moment is read again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -74,11 +74,6 @@ def known_runs(records: Path) -> Iterator[KnownRun]:
         )
     if now != before:
         cache.keep(now, records, _NAME, version=version)
-
-
-def in_order(runs: Iterable[KnownRun]) -> list[KnownRun]:
-    """Oldest first, of whatever host."""
-    return sorted(runs, key=lambda one: (one.abstract.run.started_at, one.abstract.run.id))
 
 
 def _launches(read: Callable[[Path], Stored], file: Path) -> tuple[Launch, ...]:

@@ -20,10 +20,6 @@ from corebound.stats.step import Step
 THRESHOLD = 0.02
 # A step that began longer ago is no news, even to who first looks at the history.
 RECENT_NIGHTS = 30
-# Two findings of one step may differ by so many nights.
-SAME_STEP_NIGHTS = 3
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +57,6 @@ def find_steps(
     nights: Sequence[Night],
     *,
     threshold: float = THRESHOLD,
-    known: Sequence[Step] = (),
     seed: int = 0,
 ) -> tuple[Step, ...]:
     """Find where a history changed its level, up or down, and stayed there a while.
@@ -73,7 +68,6 @@ def find_steps(
         nights: In time order; those that have no figure are passed over.
         threshold: Least change that matters, above 0; 0.02 is a ratio of 1.02
             or of its reciprocal.
-        known: Steps that were reported before, with indices into the same nights.
         seed: Of the permutation test. The same nights and seed give the same steps.
 
     Returns:
@@ -88,10 +82,7 @@ def find_steps(
         errors=np.array([own_error_of(night) if night.seen else 0.0 for night in nights]),
         starts=segment_starts(nights),
     )
-    return tuple(
-        replace(step, status="old") if step.status == "new" and _is_known(step, known) else step
-        for step in steps_of(course, threshold=threshold, seed=seed)
-    )
+    return steps_of(course, threshold=threshold, seed=seed)
 
 
 def steps_of(
@@ -138,11 +129,6 @@ def segment_starts(nights: Sequence[Night]) -> tuple[int, ...]:
     )
 
 
-def same_step(one: Step, other: Step) -> bool:
-    """Whether two findings are of one step: alike in direction, hardly apart in time."""
-    return one.direction == other.direction and abs(one.at - other.at) <= SAME_STEP_NIGHTS
-
-
 def _moved(step: Step, nights: NDArray[np.int64]) -> Step:
     """A step with indices of what these nights are a part of."""
     return replace(
@@ -178,7 +164,3 @@ def _undone(steps: Sequence[Step], threshold: float) -> bool:
 
 def _long_ago(step: Step, nights: int) -> bool:
     return nights - step.at > RECENT_NIGHTS
-
-
-def _is_known(step: Step, known: Sequence[Step]) -> bool:
-    return any(same_step(step, other) for other in known)
