@@ -84,7 +84,7 @@ def test_an_unknown_peak_is_unavailable_and_says_why(
             False,
             (
                 "the highest reached 150 %, above it 1 cell of 1:"
-                " something that the peak assumes is wrong"
+                " something that the peak assumes is wrong, most likely the clock (turbo)"
             ),
         ),
     ],

@@ -202,7 +202,7 @@ def _peak(study: Study) -> Iterator[Check]:
     if above:
         evidence += (
             f", above it {count(above, 'cell')} of {len(found)}: something that the peak"
-            " assumes is wrong"
+            " assumes is wrong, most likely the clock (turbo)"
         )
     yield Check(
         passed=not above, says="No cell exceeds the computed peak of its cores", evidence=evidence

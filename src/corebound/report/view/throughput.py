@@ -61,10 +61,8 @@ def _rates(cell: CellStudy) -> dict[str, float]:
 
 def _shared(share: PeakShare) -> str:
     whose = f"{count(share.cores, 'core')}' {share.bits}-bit peak".replace("1 core'", "1 core's")
-    said = f"{percent(share.ratio, 0)} of {whose}"
-    if share.ratio <= 1:
-        return said
-    return f"{said}: what that assumes is wrong, most likely the clock (turbo)"
+    # More than all is no reason to repeat in each row: a fairness check tells it.
+    return f"{percent(share.ratio, 0)} of {whose}"
 
 
 def peak_share(cell: CellStudy, scenario: Scenario, host: Host) -> PeakShare | None:
