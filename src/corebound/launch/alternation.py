@@ -139,10 +139,6 @@ class Place:
         """Wait until every other launch is ready too, or has ended, or time is up."""
         self.alternation.wait_for_others(self.number, timeout_s)
 
-    def leave(self) -> None:
-        """The launch is over."""
-        self.alternation.leave(self.number)
-
     @property
     def others_s(self) -> float:
         """How long it waited for the others' stints, in seconds."""

@@ -94,8 +94,6 @@ class _Session:
             status, reason = "failed", (error.what, error.mend)
         finally:
             strays = self._clear_up()
-            if self._order.place is not None:
-                self._order.place.leave()
         ended_ns = time.monotonic_ns()
         workers = self._workers()
         evidence = self._evidence(workers) if status == "ok" else ()

@@ -73,9 +73,7 @@ class Launcher:
 
         with Alternation(len(jobs)) as alternation, ThreadPoolExecutor(len(jobs)) as pool:
             made = [
-                pool.submit(
-                    self._launch, job, number, tick, Place(alternation=alternation, number=number)
-                )
+                pool.submit(self._alternating, job, tick, alternation, number)
                 for number, job in enumerate(jobs)
             ]
             try:
@@ -85,6 +83,14 @@ class Launcher:
                 stopped.set()  # each clears up what it started, then this goes on
                 raise
             return tuple(one.result() for one in made)
+
+    def _alternating(
+        self, job: Job, tick: Callable[[], None], alternation: Alternation, number: int
+    ) -> Outcome:
+        try:
+            return self._launch(job, number, tick, Place(alternation=alternation, number=number))
+        finally:
+            alternation.leave(number)  # whatever became of it, the others are not to wait
 
     def _launch(
         self, job: Job, number: int, tick: Callable[[], None], place: Place | None

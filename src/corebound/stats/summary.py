@@ -251,7 +251,8 @@ def _stints_ns(worker: Worker, start: int) -> Iterator[tuple[int, float]]:
     begin = 1  # the first iteration is of none
     for number, stint in enumerate(worker.stints):
         if begin >= start:
-            yield number, float(np.median(worker.wall_ns[begin : begin + stint.iterations]))
+            stint_ns = worker.wall_ns[begin : begin + stint.iterations]
+            yield number, float(statistics.median(stint_ns))
         begin += stint.iterations
 
 
