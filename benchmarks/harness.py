@@ -141,6 +141,7 @@ class FirstPaint:
     def setup(self) -> None:
         """Skip where there is no browser."""
         if why := paint.missing():
+            # What asv takes for `skipped`; any other is a failure to it.
             raise NotImplementedError(why)
 
     def track_median(self) -> float:

@@ -10,8 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import pytest
-
+import needs
 from corebound.launch import environment
 from corebound.launch.outcome import Outcome
 from corebound.model.record import Kind, Launch
@@ -29,7 +28,7 @@ def python_of(name: str) -> Path:
     """The environment's Python; where it has not been made, the test is skipped."""
     found = environment.find(name, ROOT)
     if found is None:
-        pytest.skip(f"environment {name} has not been made: corebound environment make {name}")
+        needs.missing(f"environment {name} has not been made: corebound environment make {name}")
     return found.python
 
 

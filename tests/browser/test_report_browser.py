@@ -6,7 +6,6 @@ import gzip
 import re
 import shutil
 from collections.abc import Iterator
-from ctypes.util import find_library
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -15,6 +14,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+import needs
 from corebound.report import site
 from report_sample import (
     NOW,
@@ -30,13 +30,8 @@ from report_sample import (
 CHROMIUM = shutil.which("chromium")
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.skipif(
-        CHROMIUM is None, reason="Chromium is not installed: apt-get install chromium"
-    ),
-    pytest.mark.skipif(
-        find_library("atomic") is None,
-        reason="Chromium's driver needs libatomic: apt-get install libatomic1",
-    ),
+    needs.chromium,
+    needs.libatomic,
 ]
 ARGUMENTS = [
     "--no-sandbox",

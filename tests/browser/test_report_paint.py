@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 from benchmarks import paint
 
+import needs
+
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.skipif(paint.missing() is not None, reason=str(paint.missing())),
+    needs.chromium,
+    needs.libatomic,
 ]
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import needs
 from corebound.report import site
 from report_sample import (
     NOW,
@@ -25,7 +26,7 @@ from report_sample import (
 NPM, NODE, JAVA = shutil.which("npm"), shutil.which("node"), shutil.which("java")
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.skipif(NPM is None or NODE is None, reason="npm is not installed"),
+    needs.npm,
 ]
 RULES = {
     "root": True,
@@ -71,7 +72,7 @@ def installed(package: str, file: str) -> Path:
         command = [str(NPM), "install", "--prefix", str(folder), "--no-audit", "--no-fund", package]
         done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
         if done.returncode:
-            pytest.skip(f"npm cannot install {package}: {done.stderr[-200:]}")
+            needs.missing(f"npm cannot install {package}: {done.stderr[-200:]}")
     return found
 
 
@@ -96,9 +97,7 @@ def test_every_page_is_clean_to_html_validate(made: Path, tmp_path: Path) -> Non
     assert (done.returncode, done.stdout) == (0, "")
 
 
-@pytest.mark.skipif(
-    JAVA is None, reason="Java is not installed: apt-get install default-jre-headless"
-)
+@needs.java
 def test_every_page_and_its_style_is_clean_to_vnu(made: Path) -> None:
     program = installed("vnu-jar@26.9.27", "vnu-jar/build/dist/vnu.jar")
 

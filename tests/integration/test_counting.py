@@ -8,8 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
+import needs
 from corebound.launch import perf
 from corebound.launch.perf import Offer, Perf
 from corebound.launch.supervise import Supervision
@@ -24,8 +23,6 @@ for thread in threads: thread.join()
 print(flush=True); input()
 """
 
-needs_perf = pytest.mark.skipif(shutil.which("perf") is None, reason="needs Debian's linux-perf")
-
 
 def test_what_a_host_cannot_count_it_says() -> None:
     offer = perf.offer()
@@ -35,7 +32,7 @@ def test_what_a_host_cannot_count_it_says() -> None:
         assert offer == Offer(unavailable={"hardware counters": "perf is not installed"})
 
 
-@needs_perf
+@needs.perf
 def test_perf_counts_threads_that_start_later_and_leaves_nothing(tmp_path: Path) -> None:
     with (
         Supervision(tmp_path / "run") as supervision,
@@ -65,7 +62,7 @@ def test_perf_counts_threads_that_start_later_and_leaves_nothing(tmp_path: Path)
     assert left == {}
 
 
-@needs_perf
+@needs.perf
 def test_perf_that_cannot_attach_says_why(tmp_path: Path) -> None:
     with Supervision(tmp_path / "run") as supervision:
         counting = Perf(("no-such-event",), supervision, tmp_path)
@@ -77,7 +74,7 @@ def test_perf_that_cannot_attach_says_why(tmp_path: Path) -> None:
         assert supervision.end(grace_s=0.0) == ()
 
 
-@needs_perf
+@needs.perf
 def test_perf_goes_with_its_launch(tmp_path: Path) -> None:
     with Supervision(tmp_path / "run") as supervision:
         counting = Perf(("task-clock",), supervision, tmp_path)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import needs
 from corebound.launch.launch import Order, launch
 from corebound.launch.outcome import Outcome
 from corebound.launch.perf import Offer
@@ -24,8 +25,6 @@ from disturbers import a_busy_process
 WORKLOADS = Path(__file__).parent.parent / "data" / "workloads"
 CPUS = sorted(os.sched_getaffinity(0))
 COUNTS = "i=0; while [ $i -lt 5000 ]; do i=$((i+1)); done"
-
-two_cpus = pytest.mark.skipif(len(CPUS) < 2, reason="needs a CPU beside the launch's own")
 
 
 def a_launch(
@@ -106,7 +105,7 @@ def test_a_launch_that_sleeps_beside_a_busy_process_is_not_accused(
     assert judged([outcome], may_refuse=True) == ((outcome, None),)
 
 
-@two_cpus
+@needs.two_cpus
 def test_a_busy_process_beside_the_launch_s_cpus_takes_nothing_from_it(
     scratch: Path, supervision: Supervision
 ) -> None:
@@ -243,7 +242,7 @@ def test_a_launch_says_what_its_processes_were_counted_to_do(
     assert counters.faults is not None
 
 
-@pytest.mark.skipif(shutil.which("perf") is None, reason="needs Debian's linux-perf")
+@needs.perf
 def test_perf_beside_a_launch_counts_and_is_no_stray(
     scratch: Path, supervision: Supervision
 ) -> None:
@@ -256,7 +255,7 @@ def test_perf_beside_a_launch_counts_and_is_no_stray(
     assert outcome.counters.running_share == 1.0
 
 
-@pytest.mark.skipif(shutil.which("perf") is None, reason="needs Debian's linux-perf")
+@needs.perf
 def test_a_launch_whose_perf_fails_is_as_good_and_says_why(
     scratch: Path, supervision: Supervision
 ) -> None:

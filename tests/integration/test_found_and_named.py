@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+import needs
 from disturbers import a_busy_process
 
 CPUS = sorted(os.sched_getaffinity(0))
@@ -53,8 +54,6 @@ def strays():
     return lambda: time.sleep(0.002)
 """
 
-two_cpus = pytest.mark.skipif(len(CPUS) < 2, reason="needs a CPU to move to")
-
 
 def found(
     suite: Path,
@@ -86,7 +85,7 @@ def found(
     return {one["rule"]: one for one in json.loads(done.stdout)["findings"]}
 
 
-@two_cpus
+@needs.two_cpus
 def test_a_workload_that_moves_itself_is_found_and_named(tmp_path: Path) -> None:
     last = f'{{cpus: "{CPUS[-1]}"}}'
 

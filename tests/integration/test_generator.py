@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import signal
 import socket
 import subprocess
@@ -15,6 +14,7 @@ from typing import Any
 
 import pytest
 
+import needs
 from build import OF_A_SHAPE, a_traffic
 from corebound.model import wire
 from corebound.model.traffic import Answered, GeneratorOrder, Shape, Warmed
@@ -22,7 +22,6 @@ from corebound.stats import latency
 from generators import Generator, a_generator
 
 SERVER = Path(__file__).parent.parent / "data" / "servers" / "small_server.py"
-with_ab = pytest.mark.skipif(shutil.which("ab") is None, reason="needs ab of apache2-utils")
 
 
 class Server:
@@ -222,7 +221,7 @@ def test_a_server_stopped_for_two_seconds_shows_them_in_an_open_loop_and_few_in_
     assert still.count(0) * answered["poisson"].window_ns >= 1_500_000_000
 
 
-@with_ab
+@needs.ab
 def test_throughput_and_percentiles_agree_with_ab(server: Server, tmp_path: Path) -> None:
     answered = {}
     for client in ("ab", "corebound"):
@@ -245,7 +244,7 @@ def test_throughput_and_percentiles_agree_with_ab(server: Server, tmp_path: Path
     assert answered["ab"].ok == 300
 
 
-@with_ab
+@needs.ab
 def test_errors_are_counted_with_ab_too(server: Server, generator: Generator) -> None:
     generator.order(an_order_to(server, "/mixed", client="ab"))
     answered = generator.go()
@@ -253,7 +252,7 @@ def test_errors_are_counted_with_ab_too(server: Server, generator: Generator) ->
     assert (answered.ok, answered.errors) == (75, {"status": 25})
 
 
-@with_ab
+@needs.ab
 def test_an_ab_that_gives_up_is_a_failure_with_its_last_words(
     server: Server, generator: Generator
 ) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from corebound.host.gpus import gpus
+import needs
 from made_environments import Imported, measure, python_of
 
 pytestmark = pytest.mark.frameworks
@@ -34,7 +34,7 @@ def test_a_product_on_a_gpu_is_skipped_where_none_is_visible_and_the_others_run(
     assert [launch.status for launch in launches if not launch.cell.gpus] == ["ok", "ok"]
 
 
-@pytest.mark.skipif(len(gpus(Path("/"), None)) < 1, reason="needs a GPU")
+@needs.a_gpu
 def test_a_product_on_a_gpu_is_checked_against_the_cpus(tmp_path: Path, imported: Imported) -> None:
     python_of("pytorch")
     told = imported.said_by(

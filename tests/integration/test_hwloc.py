@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 
+import needs
 from corebound.topology.probe import live, probe
 from record_oracle import ORACLE, agree, hwloc_answers, our_answers
 from shapes import SHAPES
 from trees import contents, saved, write
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("lstopo-no-graphics") is None,
-    reason="hwloc is not installed (`apt-get install hwloc`)",
-)
+pytestmark = needs.hwloc
 
 
 @pytest.mark.parametrize("machine", saved())

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from corebound.launch import environment
 from corebound.model.profile import OperatorProfile
 from corebound.store import jsonl, profiles
+from made_environments import python_of
 
 pytestmark = pytest.mark.frameworks
 
@@ -72,19 +72,12 @@ def corebound(folder: Path, *words: str) -> str:
     return done.stdout
 
 
-def needs(name: str) -> Path:
-    found = environment.find(name, ROOT)
-    if found is None:
-        pytest.skip(f"needs its environment: corebound environment make {name}")
-    return environment.python_of(name, ROOT)
-
-
 def top(profile: OperatorProfile, number: int) -> list[str]:
     return [one.type for one in profile.operators[:number]]
 
 
 def test_the_trace_of_a_run_gives_the_table_of_that_run(tmp_path: Path) -> None:
-    needs("pytorch")
+    python_of("pytorch")
     (tmp_path / "one.yaml").write_text(json.dumps(SCENARIO))
     corebound(tmp_path, "run", "one.yaml", "--unlocked")
     records = tmp_path / "reports" / "records"
@@ -124,7 +117,7 @@ def test_a_run_and_a_report_go_on_beside_an_imported_profile(tmp_path: Path) -> 
 
 
 def test_a_trace_that_a_user_made_adds_up(tmp_path: Path) -> None:
-    python = needs("pytorch")
+    python = python_of("pytorch")
     (tmp_path / "by_hand.py").write_text(BY_HAND)
     subprocess.run((str(python), "by_hand.py", "a.json.gz"), cwd=tmp_path, check=True)
 

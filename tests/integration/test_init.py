@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+import needs
 from toy_repository import git, installable
 
 BIN = Path(sys.executable).parent
@@ -159,26 +159,7 @@ def test_the_workflows_are_what_github_and_gitlab_take(repository: Path) -> None
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-# No package of it that is kept by those who make it can be installed without fetching a
-# program from elsewhere.
-@pytest.mark.skipif(shutil.which("actionlint") is None, reason="actionlint is not installed")
-def test_actionlint_finds_nothing_in_githubs_workflow(repository: Path) -> None:
-    corebound(repository, "init", "shop.prices:total")
-    told = repository / "reports" / "actionlint.yaml"
-    told.parent.mkdir(exist_ok=True)
-    told.write_text("self-hosted-runner: {labels: [corebound]}\n")
-
-    done = shell(
-        repository, "actionlint", "-no-color", "-config-file", str(told),
-        ".github/workflows/corebound.yml",
-    )  # fmt: skip
-
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-@pytest.mark.skipif(
-    shutil.which("shellcheck") is None, reason="scripts/debian-packages installs shellcheck"
-)
+@needs.shellcheck
 def test_shellcheck_finds_nothing_in_what_the_services_run(repository: Path) -> None:
     corebound(repository, "init", "shop.prices:total")
     github = repository / ".github/workflows/corebound.yml"
@@ -316,9 +297,7 @@ def test_make_knows_the_targets(repository: Path) -> None:
     ]
 
 
-@pytest.mark.skipif(
-    shutil.which("systemd-analyze") is None, reason="the units are checked by systemd itself"
-)
+@needs.systemd
 def test_systemd_takes_the_units_also_of_a_folder_with_an_odd_name(
     repository: Path, tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import needs
 from corebound.launch.launch import Order, launch
 from corebound.launch.outcome import Outcome
 from corebound.launch.supervise import Supervision
@@ -21,7 +22,6 @@ from corebound.model.wire import Request
 
 WORKLOADS = Path(__file__).parent.parent / "data" / "workloads"
 CPUS = sorted(os.sched_getaffinity(0))
-two_cpus = pytest.mark.skipif(len(CPUS) < 2, reason="needs two CPUs to move between")
 
 
 Launcher = Callable[..., Outcome]
@@ -113,7 +113,7 @@ def test_parameters_reach_the_workload(run: Launcher) -> None:
     assert "fcator" in str(wrong.reason)
 
 
-@two_cpus
+@needs.two_cpus
 @pytest.mark.parametrize("function", ["moves_itself", "moves_a_thread"])
 def test_a_worker_that_leaves_its_slot_is_invalid(run: Launcher, function: str) -> None:
     outcome = run(function, parameters={"to": CPUS[1]})
@@ -122,19 +122,19 @@ def test_a_worker_that_leaves_its_slot_is_invalid(run: Launcher, function: str) 
     assert f"its slot is {CPUS[0]}" in outcome.evidence[0]
 
 
-@two_cpus
+@needs.two_cpus
 def test_a_worker_that_narrows_its_own_slot_is_invalid_too(run: Launcher) -> None:
     outcome = run("moves_itself", cpus=tuple(CPUS), parameters={"to": CPUS[1]})
 
     assert outcome.status == "invalid"
 
 
-@two_cpus
+@needs.two_cpus
 def test_an_unbound_worker_may_bind_itself(run: Launcher) -> None:
     assert run("moves_itself", cpus=None, parameters={"to": CPUS[1]}).status == "ok"
 
 
-@two_cpus
+@needs.two_cpus
 def test_a_worker_bound_after_start_is_bound_when_it_is_timed(run: Launcher) -> None:
     outcome = run("short", cpus=(CPUS[1],), moment="after-start", iterations=20_000)
 
@@ -232,7 +232,7 @@ def test_a_command_is_timed_whole(run: Launcher) -> None:
     assert all(sample < 20_000_000 for sample in outcome.workers[0].cpu_ns)
 
 
-@two_cpus
+@needs.two_cpus
 def test_a_command_that_moves_itself_is_invalid_however_short(run: Launcher) -> None:
     outcome = run(None, command=["taskset", "-c", str(CPUS[1]), "true"], iterations=3)
 

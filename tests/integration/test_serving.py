@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 import corebound
+import needs
 from corebound.launch.outcome import Outcome
 from corebound.launch.supervisor import processes_below
 from corebound.model.plan import Command
@@ -32,7 +33,7 @@ from serving_launches import Serve, words_of
 
 pytestmark = [
     pytest.mark.frameworks,
-    pytest.mark.skipif(shutil.which("java") is None, reason="TorchServe needs Java"),
+    needs.java,
 ]
 
 two_cpus = pytest.mark.skipif(
@@ -52,7 +53,7 @@ def sent(outcome: Outcome) -> int:
     return answered.ok + sum(answered.errors.values())
 
 
-@two_cpus
+@needs.two_cpus
 def test_pinned_workers_have_cores_and_a_thread_of_their_own(served: Serve) -> None:
     outcome = served(binding="launcher")
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+import needs
 from build import a_traffic
 from corebound.launch import perf
 from corebound.launch.outcome import Outcome
@@ -34,7 +35,7 @@ from serving_launches import Serve, a_scratch, an_order, serving, words_of
 
 pytestmark = [
     pytest.mark.frameworks,
-    pytest.mark.skipif(shutil.which("java") is None, reason="TorchServe needs Java"),
+    needs.java,
 ]
 
 two_cpus = pytest.mark.skipif(
@@ -76,7 +77,7 @@ def broken(program: str, folder: Path) -> Callable[[ServingOrder], ServingOrder]
     return change
 
 
-@two_cpus
+@needs.two_cpus
 def test_a_launcher_that_asks_another_python_binds_nothing_and_that_is_found_out(
     served: Serve, tmp_path: Path
 ) -> None:
@@ -91,7 +92,7 @@ def test_a_launcher_that_asks_another_python_binds_nothing_and_that_is_found_out
     assert {thread.allowed[0] for worker in outcome.workers for thread in worker.threads} == {every}
 
 
-@two_cpus
+@needs.two_cpus
 def test_without_numactl_the_launcher_takes_taskset_and_the_workers_are_bound_all_the_same(
     served: Serve, tmp_path: Path
 ) -> None:
@@ -193,7 +194,7 @@ def test_what_the_host_did_and_what_could_be_counted_are_recorded(litserve: Watc
         assert outcome.counters.unavailable["hardware counters"]
 
 
-@pytest.mark.skipif(shutil.which("perf") is None, reason="needs Debian's linux-perf")
+@needs.perf
 def test_perf_counts_the_tree_and_each_worker_and_leaves_nothing(torchserve: Watched) -> None:
     outcome = torchserve.outcome
 
@@ -284,7 +285,7 @@ def answered_by(client: Client, server: Server, folder: Path) -> Answered:
         return answered
 
 
-@pytest.mark.skipif(shutil.which("ab") is None, reason="ab is what ours is compared with")
+@needs.ab
 def test_throughput_and_percentiles_are_those_of_apachebench_on_the_same_server(
     scratch: Path, supervision: Supervision, tmp_path: Path
 ) -> None:

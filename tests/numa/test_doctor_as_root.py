@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import needs
+
 HERE = Path(__file__).parent
 SOURCE = HERE.parents[1] / "src"
 
 pytestmark = [
     pytest.mark.numa,
-    pytest.mark.skipif(
-        shutil.which("qemu-system-x86_64") is None,
-        reason="no emulator: apt-get install --no-install-recommends qemu-system-x86",
-    ),
+    needs.emulator,
 ]
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+import needs
 from corebound.diagnosis.launches import moves
 from corebound.model.plan import Cell
 from corebound.model.record import Launch
@@ -29,10 +30,7 @@ SOURCE = HERE.parents[1] / "src"
 
 pytestmark = [
     pytest.mark.numa,
-    pytest.mark.skipif(
-        shutil.which("qemu-system-x86_64") is None,
-        reason="no emulator: apt-get install --no-install-recommends qemu-system-x86",
-    ),
+    needs.emulator,
 ]
 
 SCENARIO = """\

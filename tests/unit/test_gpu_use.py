@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import importlib
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from corebound.host.gpus import gpus
+import needs
 from corebound.launch.gpu_use import GpuWatch, opened
 from corebound.model.telemetry import GpuUse
 
@@ -94,7 +93,7 @@ def test_nvidia_s_package_has_all_that_is_called_of_it() -> None:
         assert callable(getattr(nvml, name))
 
 
-@pytest.mark.skipif(not gpus(Path("/"), None), reason="this host has no NVIDIA GPU")
+@needs.a_gpu
 def test_a_real_gpu_tells_its_use() -> None:
     pytest.importorskip("pynvml", reason="needs the extra `gpu`: nvidia-ml-py")
     watch = opened(gpus=1, load=importlib.import_module)

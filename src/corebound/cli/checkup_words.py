@@ -6,6 +6,8 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from rich.text import Text
+
 from corebound.host.checkup.tuning import Outcome
 from corebound.model.host_check import Group, HostCheck, State
 
@@ -36,11 +38,12 @@ def describe(checks: Sequence[HostCheck]) -> str:
 
 def brief(checks: Sequence[HostCheck]) -> tuple[str, ...]:
     """The warnings, a line each."""
-    return tuple(
-        textwrap.shorten(f"warning: {seen.check}: {seen.value}", width=_WIDTH, placeholder=" …")
-        for seen in checks
-        if seen.state == "warning"
-    )
+    lines = [
+        Text(f"warning: {seen.check}: {seen.value}") for seen in checks if seen.state == "warning"
+    ]
+    for line in lines:
+        line.truncate(_WIDTH, overflow="ellipsis")
+    return tuple(line.plain for line in lines)
 
 
 def outcomes(found: Sequence[Outcome]) -> Iterator[str]:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from corebound.launch.supervisor import end_with_parent
+from corebound.launch import tied
 
-# As a shell says it of a program that is not there.
-_NOT_FOUND = 127
 # Of a log, so that a summary says why and stays one.
 _TAIL_LINES = 12
 
@@ -58,33 +54,14 @@ def carry_out(step: Step, folder: Path, *, held: int) -> int:
     with step.out(folder).open("wb") as out, step.log(folder).open("ab") as log:
         log.write(f"$ {' '.join(step.command)}\n".encode())
         log.flush()
-        try:
-            process = subprocess.Popen(
-                step.command,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=log,
-                pass_fds=(held,),
-                # Only the new process itself can ask for that, and only before it is the step.
-                # What is unsafe there is a lock that another thread held as it was made; a
-                # night has one thread.
-                preexec_fn=_end_with(os.getpid()),  # noqa: PLW1509  # see above
-            )
-        except OSError as error:
-            log.write(f"{step.command[0]}: {error.strerror}\n".encode())
-            return _NOT_FOUND
+        process = subprocess.Popen(
+            tied.words(step.command),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=log,
+            pass_fds=(held,),
+        )
         return _awaited(process)
-
-
-def _end_with(parent: int) -> Callable[[], None]:
-    """In the new process: be told to end when the night's is killed."""
-
-    def ask() -> None:
-        end_with_parent(signal.SIGTERM)
-        if os.getppid() != parent:  # it was killed before we could ask
-            os._exit(143)
-
-    return ask
 
 
 def _awaited(process: subprocess.Popen[bytes]) -> int:

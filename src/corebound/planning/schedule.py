@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import random
+import hashlib
 from collections.abc import Iterable
 
 
@@ -18,6 +18,8 @@ def order(keys: Iterable[str], *, seed: int, scenario: str, block: int) -> tuple
         scenario: Its name: every scenario is shuffled apart.
         block: The block's number, from 0.
     """
-    shuffled = sorted(keys)
-    random.Random(f"{seed}/{scenario}/{block}").shuffle(shuffled)  # noqa: S311  # an order to get again, no secret
-    return tuple(shuffled)
+
+    def drawn(key: str) -> bytes:
+        return hashlib.sha256(f"{seed}/{scenario}/{block}/{key}".encode()).digest()
+
+    return tuple(sorted(keys, key=drawn))

@@ -1,0 +1,72 @@
+"""A command that ends with whoever started it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from corebound.launch import tied
+
+STARTS_ONE = """\
+import subprocess, sys
+from corebound.launch import tied
+
+process = subprocess.Popen(tied.words(("sleep", "900")))
+print(process.pid, flush=True)
+process.wait()
+"""
+
+
+def becomes(pid: int, word: str) -> bool:
+    return Path(f"/proc/{pid}/cmdline").read_bytes().startswith(word.encode())
+
+
+def runs(pid: int) -> bool:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def test_it_becomes_the_command_with_its_words_and_exit_code() -> None:
+    done = subprocess.run(
+        tied.words(("sh", "-c", 'echo "$0"; exit 7', "a b")), capture_output=True, check=False
+    )
+
+    assert (done.returncode, done.stdout) == (7, b"a b\n")
+
+
+def test_a_program_that_is_not_there_is_said_as_a_shell_does() -> None:
+    done = subprocess.run(tied.words(("no-such-program",)), capture_output=True, check=False)
+
+    assert done.returncode == 127
+    assert done.stderr == b"no-such-program: No such file or directory\n"
+
+
+def test_whoever_started_it_is_killed_and_it_ends() -> None:
+    with subprocess.Popen((sys.executable, "-c", STARTS_ONE), stdout=subprocess.PIPE) as starter:
+        assert starter.stdout is not None
+        pid = int(starter.stdout.readline())
+        deadline_s = time.monotonic() + 30
+        while not becomes(pid, "sleep"):
+            assert time.monotonic() < deadline_s
+            time.sleep(0.01)
+        starter.send_signal(signal.SIGKILL)
+
+    while runs(pid):
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)
+
+
+def test_one_whose_starter_is_gone_already_does_nothing() -> None:
+    words = list(tied.words(("echo", "late")))
+    words[words.index(str(os.getpid()))] = "1"
+
+    done = subprocess.run(words, capture_output=True, check=False)
+
+    assert (done.returncode, done.stdout) == (143, b"")
