@@ -97,10 +97,19 @@ def left_of(suite: Path) -> Iterator[str]:
         try:
             environ = (entry / "environ").read_bytes()
             cmdline = (entry / "cmdline").read_bytes()
+            # A launch knows its folder by a short name; where it works is the folder itself.
+            works_in = os.fsencode((entry / "cwd").readlink())
         except OSError:
             continue
-        if str(suite).encode() in environ + cmdline and cmdline:
+        if str(suite).encode() in environ + cmdline + works_in and cmdline:
             yield cmdline.replace(b"\0", b" ").decode(errors="replace")
+
+
+def folders_left_of(suite: Path) -> list[Path]:
+    """What runs of this suite left where temporary files go, short names for it included."""
+    private = commands.private(suite)
+    names = [one for one in Path("/tmp").glob("corebound-*") if one.is_symlink()]
+    return [*private.glob("corebound-*"), *(n for n in names if n.readlink().parent == private)]
 
 
 def wait_until_gone(suite: Path) -> list[str]:
@@ -155,7 +164,7 @@ def test_after_kill_9_nothing_is_left_and_a_resumed_run_repeats_nothing(
         process.send_signal(signal.SIGKILL)
         process.communicate()
         assert wait_until_gone(suite) == []
-        assert list(commands.private(suite).glob("corebound-*")) == []
+        assert folders_left_of(suite) == []
         words = ["nap.yaml", "--seed", "7", "--resume"]
     before = [one for stored in records(suite) for one in stored.launches]
 
@@ -166,6 +175,26 @@ def test_after_kill_9_nothing_is_left_and_a_resumed_run_repeats_nothing(
     assert launched(stored) == WHOLE
     assert stored.launches[: len(before)] == tuple(before)
     assert wait_until_gone(suite) == []
+
+
+def test_a_workload_may_make_sockets_however_long_the_path_of_the_temporary_folder_is(
+    suite: Path,
+) -> None:
+    # As the loaders of torch's DataLoader hand over a batch.
+    (suite / "nap.py").write_text(
+        "from multiprocessing.reduction import DupFd\n\n"
+        "def setup(*, seconds):\n    DupFd(0)\n    return lambda: None\n"
+    )
+    # No address of a socket has more than 107 bytes.
+    longer = commands.private(suite) / ("x" * 107)
+    longer.mkdir()
+
+    code, _, err = commands.corebound(
+        suite, "run", "nap.yaml", "--only", "binding=none", TMPDIR=str(longer)
+    )
+
+    assert code == 0, err
+    assert list(longer.glob("corebound-*")) == []
 
 
 def test_ctrl_c_ends_the_launch_and_keeps_what_was_measured(long: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-import tempfile
 import time
 from contextlib import ExitStack
 from dataclasses import replace
@@ -31,6 +30,7 @@ from corebound.cli.progress import Progress
 from corebound.cli.projects import Config, ProjectPython
 from corebound.cli.session import Session, Wanted
 from corebound.errors import InputError
+from corebound.launch import scratch
 from corebound.model.record import Launch
 from corebound.runner import Clock, Ending, Runner, launcher
 from corebound.store import jsonl, traces
@@ -149,7 +149,7 @@ def carry_out(
         launches.append(launch)
 
     # The supervisor removes it, even if this process is killed.
-    scratch = Path(tempfile.mkdtemp(prefix="corebound-"))
+    folder = scratch.make()
     # As Ctrl-C does: the run stops between two records, and its processes end.
     signal.signal(signal.SIGTERM, _interrupt)
     progress = stack.enter_context(Progress(console, done=len(launches), budget_s=budget_s))
@@ -161,7 +161,7 @@ def carry_out(
             append=append,
             launch=launcher(
                 stack,
-                scratch,
+                folder,
                 traces.folder_of(ready.file),
                 progress.tick,
                 gpus=len(ready.run.host.gpus or ()),

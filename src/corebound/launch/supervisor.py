@@ -100,7 +100,13 @@ class Supervisor:
                     return
         finally:
             self._end(grace_s=0.0)
-            shutil.rmtree(self._scratch, ignore_errors=True)
+            self._remove()
+
+    def _remove(self) -> None:
+        """Remove the scratch folder, and the link to it where that is how it was named."""
+        shutil.rmtree(os.path.realpath(self._scratch), ignore_errors=True)
+        if os.path.islink(self._scratch):
+            os.unlink(self._scratch)
 
     def _answer(self) -> bool:
         try:
