@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 
@@ -22,6 +25,26 @@ class InputError(CoreboundError):
     """What the user gave cannot be understood."""
 
     exit_code: ClassVar[int] = 2
+
+
+@contextmanager
+def refusals_told(what: str, *, where: Path, mend: str) -> Iterator[None]:
+    """Tell what the file system refuses within as a fault of the place the user named.
+
+    Args:
+        what: What cannot be done then, without a full stop: the reason follows.
+        where: The place, unless what was refused has one of its own.
+        mend: What to do about it.
+
+    Raises:
+        InputError: something was refused.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            what=f"{what}: {error.strerror}.", where=str(error.filename or where), mend=mend
+        ) from error
 
 
 class HostError(CoreboundError):

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from corebound.cli.options import Records
-from corebound.errors import Fault, InputError
+from corebound.errors import Fault, InputError, refusals_told
 from corebound.exchange import asv_export, asv_results, dashboards, pyperf_export, table
 from corebound.exchange.cells import CellOfRun, cells_of, without_iterations
 from corebound.exchange.reading import Unreadable
@@ -171,11 +171,5 @@ def _benchmarks(out: Path) -> dict[str, Any]:
 
 def _write(file: Path, data: bytes) -> None:
     """Write a file whole or not at all."""
-    try:
+    with refusals_told("it cannot be written", where=file, mend="Name another place with --out."):
         whole.put(file, data)
-    except OSError as error:
-        raise InputError(
-            what=f"it cannot be written: {error.strerror}.",
-            where=str(file),
-            mend="Name another place with --out.",
-        ) from error

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from corebound.model.run import EnvironmentLock, Run, ScenarioSource
-from corebound.planning.expand import PROJECT
+from corebound.planning.expand import PROJECT, is_project
 from corebound.report.view.noise import floors
 from corebound.store import calibrations
 
@@ -45,7 +45,4 @@ def beside(
 
 def _plain_environments(locks: Sequence[EnvironmentLock]) -> tuple[EnvironmentLock, ...]:
     """Those of commits as what they are environments of; where packages differ, the base's."""
-    return tuple(
-        replace(one, name=PROJECT) if one.name.partition("@")[0] == PROJECT else one
-        for one in locks
-    )
+    return tuple(replace(one, name=PROJECT) if is_project(one.name) else one for one in locks)

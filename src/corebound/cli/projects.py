@@ -16,7 +16,7 @@ from corebound.fronts.project import open_project
 from corebound.launch import environment
 from corebound.launch.environment import Environment
 from corebound.model.plan import Cell, Unfit
-from corebound.planning.expand import PROJECT
+from corebound.planning.expand import is_project
 
 Config = Annotated[
     Path, typer.Option("--config", help="The asv.conf.json of the project under test.")
@@ -101,11 +101,7 @@ def _wanted(cells: Iterable[Cell]) -> dict[str, str | None]:
 
     None: the one that is checked out.
     """
-    return {
-        cell.environment: cell.commit
-        for cell in cells
-        if cell.environment.partition("@")[0] == PROJECT
-    }
+    return {cell.environment: cell.commit for cell in cells if is_project(cell.environment)}
 
 
 def teller(console: Console) -> Say:

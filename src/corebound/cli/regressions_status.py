@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from corebound.errors import Fault, InputError, ScenarioFaults
+from corebound.errors import Fault, InputError, ScenarioFaults, refusals_told
 from corebound.model.regression import Decision
 from corebound.planning.decisions import HEAD, entry, read_decisions
 from corebound.store import whole
@@ -52,7 +52,11 @@ def add(decision: Decision, status: Path) -> None:
     Raises:
         InputError: the file cannot be added to.
     """
-    try:
+    with refusals_told(
+        "the decision cannot be kept",
+        where=status,
+        mend="Name a file that can be written with --status.",
+    ):
         before = status.read_text("utf-8") if status.exists() else HEAD
         after = before + ("" if before.endswith("\n") else "\n") + entry(decision)
         was, _ = read_decisions(before.encode(), str(status))
@@ -65,9 +69,3 @@ def add(decision: Decision, status: Path) -> None:
             )
         # A link stays one.
         whole.put(status.resolve(), after.encode())
-    except OSError as error:
-        raise InputError(
-            what=f"the decision cannot be kept: {error.strerror}.",
-            where=str(status),
-            mend="Name a file that can be written with --status.",
-        ) from error

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import subprocess
-import tarfile
-import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -15,8 +11,16 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from corebound import __version__
-from corebound.cli import commits, doctor, measure, noise_beside, projects, reproduce_words, session
+from corebound.cli import (
+    as_recorded,
+    commits,
+    doctor,
+    measure,
+    noise_beside,
+    projects,
+    reproduce_words,
+    session,
+)
 from corebound.cli.measuring import Unlocked, take_host
 from corebound.cli.options import Json, Records
 from corebound.cli.projects import Config, Say
@@ -24,19 +28,17 @@ from corebound.cli.reproduce_words import Told
 from corebound.cli.session import Session, Wanted
 from corebound.cli.suite import Loaded
 from corebound.errors import HostError, InputError, LaunchError
-from corebound.host import provenance
 from corebound.model.measure import measured
 from corebound.model.plan import Cell
 from corebound.model.record import Launch
-from corebound.model.run import EnvironmentLock, Run
-from corebound.model.scenario import CommandWorkload, Scenario
+from corebound.model.run import Run
+from corebound.model.scenario import Scenario
 from corebound.planning.expand import PROJECT
 from corebound.planning.load import load_document
 from corebound.stats.compare import compare
 from corebound.stats.summary import summarise
 from corebound.store import jsonl
 from corebound.store.jsonl import Stored
-from corebound.topology import probe
 
 # A spread needs some launches, however few were recorded.
 _FEWEST_LAUNCHES = 3
@@ -77,7 +79,7 @@ def reproduce(
     old = summarise(chosen, own, way.warmup)
     with ExitStack() as stack:
         take_host(stack, unlocked=unlocked)
-        path = _checked_out(before, source.path, scenario, stack)
+        path = as_recorded.checked_out(before, source.path, scenario, stack)
         wanted = Wanted(
             files=(path,), profile=before.profile, only=(chosen.id,), seed=None, config=config
         )
@@ -123,12 +125,12 @@ def _prepared(
         HostError: host or environment differ.
     """
     before = stored.run
-    differing = [*_host_differs(before)]
+    differing = [*as_recorded.host_differs(before)]
     if not anyway:
         _refuse(differing, stored)
     loaded = Loaded(path=wanted.files[0], scenario=scenario, cells=(_as_it_was(chosen, before),))
     run, tasks = session.planned((loaded,), wanted, say, seed=before.seed)
-    differing += _environment_differs(chosen, before, run)
+    differing += as_recorded.environment_differs(chosen, before, run)
     if not anyway:
         _refuse(differing, stored)
     run = replace(run, commit=before.commit)
@@ -191,48 +193,6 @@ def _chosen(stored: Stored, name: str | None) -> Cell:
     )
 
 
-def _host_differs(before: Run) -> tuple[str, ...]:
-    """What of this host is not as it was then."""
-    topology = probe.live()
-    here, then = provenance.host(topology), before.host
-    said = []
-    if here.id != then.id:
-        said.append(f"the host is {here.name} ({here.id}), and was {then.name} ({then.id})")
-    elif [cpu.id for cpu in topology.allowed] != [cpu.id for cpu in then.topology.allowed]:
-        said.append("other CPUs may be used than then")
-    if here.kernel != then.kernel:
-        said.append(f"the kernel is {here.kernel}, and was {then.kernel}")
-    if __version__ != before.corebound:
-        said.append(f"corebound is {__version__}, and was {before.corebound}")
-    return tuple(said)
-
-
-def _environment_differs(cell: Cell, before: Run, now: Run) -> tuple[str, ...]:
-    """What of the cell's environment is not as it was then."""
-    here, then = (_lock(run, cell.environment) for run in (now, before))
-    if then is None:
-        return ()
-    if here is None:
-        mend = f"`corebound environment make {cell.environment}` makes it"
-        if cell.environment.startswith(PROJECT):
-            mend = "what was said above tells why"
-        return (f"the environment {cell.environment} is not there: {mend}",)
-    said = []
-    if here.python != then.python:
-        said.append(f"Python is {here.python}, and was {then.python}")
-    changed = sorted(set(here.packages) ^ set(then.packages))
-    if changed:
-        listed = ", ".join(
-            f"{'+' if one in here.packages else '−'}{one}" for one in changed[:8]
-        ) + (", …" if len(changed) > 8 else "")
-        said.append(f"the environment {cell.environment} holds other packages: {listed}")
-    return tuple(said)
-
-
-def _lock(run: Run, name: str) -> EnvironmentLock | None:
-    return next((one for one in run.environments if one.name == name), None)
-
-
 def _refuse(differing: list[str], stored: Stored) -> None:
     if differing:
         raise HostError(
@@ -245,42 +205,7 @@ def _refuse(differing: list[str], stored: Stored) -> None:
 
 def _as_it_was(cell: Cell, before: Run) -> Cell:
     """The cell with the commit that stood for the one checked out then."""
-    lock = _lock(before, cell.environment)
+    lock = before.lock_of(cell.environment)
     if cell.environment != PROJECT or cell.commit or lock is None or lock.commit is None:
         return cell
     return replace(cell, commit=lock.commit.sha)
-
-
-def _checked_out(before: Run, path: str, scenario: Scenario, stack: ExitStack) -> Path:
-    """The scenario's file with its own modules beside it, as they were in the run's commit.
-
-    Raises:
-        HostError: that commit is not here.
-    """
-    is_own = isinstance(scenario.workload, CommandWorkload) or ":" in scenario.workload
-    now = provenance.commit(Path.cwd())
-    if before.commit is None or not is_own or Path(path).is_absolute():
-        return Path(path)
-    if now is not None and now.sha == before.commit.sha and not now.dirty:
-        return Path(path)
-    top = _git("rev-parse", "--show-prefix")
-    archive = _git(
-        "archive", "--format=tar", f"{before.commit.sha}:{(top or b'').decode().strip()}"
-    )
-    if archive is None:
-        raise HostError(
-            what=f"the commit it was measured at, {before.commit.sha[:10]}, is not here.",
-            where=path,
-            mend="Fetch it: `git fetch --all`.",
-        )
-    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="corebound-commit-")))
-    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-        tar.extractall(folder, filter="data")
-    return folder / path
-
-
-def _git(*words: str) -> bytes | None:
-    done = subprocess.run(
-        ("git", *words), stdin=subprocess.DEVNULL, capture_output=True, check=False
-    )
-    return done.stdout if done.returncode == 0 else None

@@ -19,7 +19,7 @@ from corebound.errors import CoreboundError, InputError
 from corebound.launch import environment
 from corebound.model.plan import Cell, Scalar, Unfit
 from corebound.model.run import Commit
-from corebound.planning.expand import PROJECT
+from corebound.planning.expand import PROJECT, is_project
 from corebound.planning.points import AXES, Key, text
 from corebound.planning.sides import by_side
 
@@ -237,7 +237,7 @@ def made(loaded: Sequence[Loaded], say: Say) -> dict[str, Unfit]:
     """
     unmade: dict[str, Unfit] = {}
     for name in dict.fromkeys(cell.environment for cell in suite.cells_of(loaded)):
-        if name.partition("@")[0] == PROJECT:
+        if is_project(name):
             continue
         try:
             environment.make(name, Path.cwd(), partial(_say, say, name))

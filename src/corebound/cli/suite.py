@@ -22,7 +22,7 @@ from corebound.model.plan import Cell, Unfit
 from corebound.model.run import ScenarioSource
 from corebound.model.scenario import Scenario
 from corebound.planning.assemble import Means, assemble
-from corebound.planning.expand import PROJECT, expand, select, told_apart
+from corebound.planning.expand import expand, is_project, select, told_apart
 from corebound.planning.load import load
 from corebound.planning.place import TOOLS
 from corebound.runner import Task
@@ -163,8 +163,9 @@ def python_of(name: str, made: Environment | None) -> Path:
     if made is not None:
         return made.python
     # Where asv puts it is known once it is there.
-    is_project = name.partition("@")[0] == PROJECT
-    return Path(name) / "bin/python" if is_project else environment.python_of(name, Path.cwd())
+    if is_project(name):
+        return Path(name) / "bin/python"
+    return environment.python_of(name, Path.cwd())
 
 
 def cells_of(loaded: Iterable[Loaded]) -> tuple[Cell, ...]:

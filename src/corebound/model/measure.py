@@ -56,6 +56,14 @@ class Launches(Part):
         0.02, description="stop when the ratio's interval is this narrow, each way"
     )
 
+    @property
+    def follow_spread(self) -> bool:
+        """Whether there are as many as it takes to make the interval narrow.
+
+        Narrow intervals are then too frequent, which `stats.compare` answers for.
+        """
+        return self.max > self.min
+
 
 class Measure(Part):
     """How a cell is measured."""

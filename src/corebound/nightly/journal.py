@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
 
-from corebound.errors import InputError
+from corebound.errors import refusals_told
 
 NAME = "journal.jsonl"
 SCHEMA = 1
@@ -69,14 +69,12 @@ def begin(folder: Path, asked: Sequence[str], now: datetime) -> Journal:
     while night.exists():
         now += timedelta(seconds=1)
         night = folder / now.strftime(STAMP)
-    try:
+    with refusals_told(
+        "the night's journal cannot be kept",
+        where=night,
+        mend="Make that folder writable, or name another with --nights.",
+    ):
         night.mkdir(parents=True)
-    except OSError as error:
-        raise InputError(
-            what=f"the night's journal cannot be kept: {error.strerror}.",
-            where=str(error.filename or night),
-            mend="Make that folder writable, or name another with --nights.",
-        ) from error
     _append(night, {"schema": SCHEMA, "asked": list(asked)})
     return Journal(folder=night, asked=tuple(asked), codes={})
 
@@ -84,20 +82,20 @@ def begin(folder: Path, asked: Sequence[str], now: datetime) -> Journal:
 def _append(folder: Path, line: dict[str, Any]) -> None:
     """Write a line to a night's journal, and wait until the disk has it."""
     file = folder / NAME
-    try:
-        with file.open("ab") as stream:
-            # A line that was torn as its night was killed stays torn, and alone.
-            if stream.tell() and not file.read_bytes().endswith(b"\n"):
-                stream.write(b"\n")
-            stream.write(f"{json.dumps(line)}\n".encode())
-            stream.flush()
-            os.fsync(stream.fileno())
-    except OSError as error:
-        raise InputError(
-            what=f"the night's journal cannot be written: {error.strerror}.",
-            where=str(file),
+    with (
+        refusals_told(
+            "the night's journal cannot be written",
+            where=file,
             mend="Make room, and start the night again: it goes on where it was.",
-        ) from error
+        ),
+        file.open("ab") as stream,
+    ):
+        # A line that was torn as its night was killed stays torn, and alone.
+        if stream.tell() and not file.read_bytes().endswith(b"\n"):
+            stream.write(b"\n")
+        stream.write(f"{json.dumps(line)}\n".encode())
+        stream.flush()
+        os.fsync(stream.fileno())
 
 
 def unfinished(folder: Path, asked: Sequence[str], now: datetime) -> Journal | None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from corebound.errors import HostError, InputError, LaunchError
+from corebound.errors import HostError, InputError, LaunchError, refusals_told
 from corebound.nightly.journal import Journal
 from corebound.nightly.steps import Step, carry_out, tail
 
@@ -91,15 +91,13 @@ def alone(folder: Path, *, patience_s: float = _PATIENCE_S) -> Iterator[int]:
         HostError: another night holds it, for longer than one takes to end.
         InputError: the folder cannot be written.
     """
-    try:
+    with refusals_told(
+        "the nights cannot be kept here",
+        where=folder,
+        mend="Make that folder writable, or name another with --nights.",
+    ):
         folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        raise InputError(
-            what=f"the nights cannot be kept here: {error.strerror}.",
-            where=str(error.filename or folder),
-            mend="Make that folder writable, or name another with --nights.",
-        ) from error
     until_s = time.monotonic() + patience_s
     try:
         while not _locked(descriptor):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from corebound.errors import InputError, LaunchError
+from corebound.errors import InputError, LaunchError, refusals_told
 from corebound.store import whole
 
 _TIMEOUT_S = 30.0
@@ -35,14 +35,12 @@ def write(text: str, file: Path) -> None:
     Raises:
         InputError: it cannot be written.
     """
-    try:
+    with refusals_told(
+        "the summary cannot be written",
+        where=file,
+        mend="Name a file that can be written with --summary.",
+    ):
         whole.put(file, f"{text}\n".encode())
-    except OSError as error:
-        raise InputError(
-            what=f"the summary cannot be written: {error.strerror}.",
-            where=str(error.filename or file),
-            mend="Name a file that can be written with --summary.",
-        ) from error
 
 
 def send(document: Mapping[str, Any], url: str) -> None:

@@ -13,7 +13,7 @@ from corebound.model.scenario import CommandWorkload, Scenario
 from corebound.model.topology import Topology
 from corebound.model.traffic import Traffic
 from corebound.planning.command import command, inter_op, intra_op
-from corebound.planning.expand import PROJECT
+from corebound.planning.expand import is_project
 from corebound.planning.place import place
 from corebound.planning.profiling import unprofiled
 from corebound.planning.servers import SERVERS, traffic_of
@@ -178,7 +178,7 @@ def _request(
         seed=seed,
         path=[folder],
         gpus=cell.gpus,
-        project=cell.environment.partition("@")[0] == PROJECT,
+        project=is_project(cell.environment),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from corebound.errors import Fault, ScenarioFaults
 from corebound.model.scenario import Scenario
-from corebound.planning.expand import PROJECT, expand
+from corebound.planning.expand import expand, is_project
 from corebound.planning.sides import by_side
 
 # Under a name of its own, so that a comparison never stands in for the nightly page.
@@ -16,7 +16,7 @@ SUFFIX = ".commits"
 def is_comparable(scenario: Scenario) -> bool:
     """Whether each of its cells runs in the environment of the project under test."""
     cells = expand(scenario, "")
-    return all(cell.environment.partition("@")[0] == PROJECT for cell in cells)
+    return all(is_project(cell.environment) for cell in cells)
 
 
 def by_commit(

@@ -24,6 +24,15 @@ PROJECT = "project"
 FRAMEWORKS: tuple[Framework, ...] = get_args(Framework)
 
 
+def is_project(environment: str) -> bool:
+    """Whether an environment is one of the project under test, of whichever commit.
+
+    >>> is_project("project"), is_project("project@v1.2"), is_project("projector")
+    (True, True, False)
+    """
+    return environment.partition("@")[0] == PROJECT
+
+
 def framework_of(environment: str) -> Framework | None:
     """The framework that an environment's leading word names; None where it names none.
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from corebound.errors import HostError, InputError
+from corebound.errors import HostError, InputError, refusals_told
 from corebound.publishing.site import MARKER, Site
 
 # <linux/fs.h>, <fcntl.h>
@@ -50,7 +50,11 @@ def publish(site: Site, to: Path) -> None:
             where=str(to),
             mend="Name an empty folder, or one that does not exist yet.",
         )
-    try:
+    with refusals_told(
+        "the site cannot be published",
+        where=to,
+        mend="Make room or make that folder writable; what was there is as it was.",
+    ):
         to.parent.mkdir(parents=True, exist_ok=True)
         with _alone(to):
             _clear(to)
@@ -58,12 +62,6 @@ def publish(site: Site, to: Path) -> None:
                 _put(site, to)
             finally:
                 _clear(to)
-    except OSError as error:
-        raise InputError(
-            what=f"the site cannot be published: {error.strerror}.",
-            where=str(error.filename or to),
-            mend="Make room or make that folder writable; what was there is as it was.",
-        ) from error
 
 
 def _put(site: Site, to: Path) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from corebound.errors import InputError
+from corebound.errors import refusals_told
 from corebound.starter.repository import Repository
 from corebound.starter.target import Target
 
@@ -128,7 +128,11 @@ def put(made: Mapping[str, str], folder: Path) -> dict[str, Fate]:
     fates: dict[str, Fate] = {}
     for name, text in made.items():
         file = folder / name
-        try:
+        with refusals_told(
+            "it cannot be written",
+            where=file,
+            mend="Name a folder that can be written; files that are there stay as they are.",
+        ):
             if file.exists() or file.is_symlink():
                 same = file.is_file() and file.read_bytes() == text.encode()
                 fates[name] = "there already" if same else "left alone"
@@ -136,11 +140,5 @@ def put(made: Mapping[str, str], folder: Path) -> dict[str, Fate]:
             file.parent.mkdir(parents=True, exist_ok=True)
             with file.open("x", encoding="utf-8") as stream:
                 stream.write(text)
-        except OSError as error:
-            raise InputError(
-                what=f"it cannot be written: {error.strerror}.",
-                where=str(error.filename or file),
-                mend="Name a folder that can be written; files that are there stay as they are.",
-            ) from error
         fates[name] = "written"
     return fates

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from corebound.stats import special
-from corebound.stats.interval import Interval, log_interval
+from corebound.stats.interval import CONFIDENCE, Interval, log_interval
 from corebound.stats.middle import middle
 
 # How likely the whole search may be to tell anything wrong.
 ALPHA = 0.05
-CONFIDENCE = 0.95
 _SMALLEST_LOOK = 3
 
 # For two places in the line of commits, the logarithm of time at the second over time at the

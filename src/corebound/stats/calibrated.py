@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from corebound.model.calibration import CALIBRATION_SCHEMA, Calibration
-from corebound.model.measure import Measure, measured
+from corebound.model.measure import measured
 from corebound.model.plan import Cell
 from corebound.model.record import Launch
 from corebound.model.run import EnvironmentLock, Run, ScenarioSource
@@ -78,7 +78,7 @@ def calibrated(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> 
                 ratios,
                 launches=count,
                 margin=measure.margin,
-                adaptive=_adaptive(measure),
+                adaptive=measure.launches.follow_spread,
                 seed=run.seed,
             )
             for count in sorted({measure.launches.min, measure.launches.max})
@@ -93,10 +93,6 @@ def lock_digest(locks: Sequence[EnvironmentLock], environment: str) -> str:
         return ""
     held = msgspec.json.encode((lock.python, lock.packages))
     return hashlib.sha256(held).hexdigest()[:12]
-
-
-def _adaptive(measure: Measure) -> bool:
-    return measure.launches.max > measure.launches.min
 
 
 def _key(cell: Cell) -> str:

@@ -46,7 +46,7 @@ class Interval:
 
 
 def geometric_mean_interval(
-    ratios: Sequence[float], *, confidence: float = 0.95
+    ratios: Sequence[float], *, confidence: float = CONFIDENCE
 ) -> Interval | None:
     """Bound the geometric mean of positive numbers: Student's t on their logarithms.
 
@@ -97,7 +97,7 @@ def geometric_mean(values: Sequence[float]) -> float:
 
 
 def log_interval(
-    middle: float, *, standard_error: float, freedom: float, confidence: float = 0.95
+    middle: float, *, standard_error: float, freedom: float, confidence: float = CONFIDENCE
 ) -> Interval:
     """Student's t interval about the logarithm of a quantity, given back as a factor.
 

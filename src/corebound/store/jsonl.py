@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from corebound.errors import Fault, InputError
+from corebound.errors import Fault, InputError, refusals_told
 from corebound.model.record import Launch
 from corebound.model.run import Run
 from corebound.store import codec, whole
@@ -39,11 +40,12 @@ def begin(run: Run, file: Path) -> None:
     Raises:
         InputError: it cannot be written.
     """
-    try:
-        with whole.begun(file) as fresh, contextlib.closing(Appender(fresh)) as appender:
-            appender.append(run)
-    except OSError as error:
-        raise _unwritable(file, error) from error
+    with (
+        _written_here(file),
+        whole.begun(file) as fresh,
+        contextlib.closing(Appender(fresh)) as appender,
+    ):
+        appender.append(run)
 
 
 class Appender:
@@ -55,11 +57,9 @@ class Appender:
         Raises:
             InputError: it cannot be written.
         """
-        try:
+        with _written_here(file):
             file.parent.mkdir(parents=True, exist_ok=True)
             self._descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise _unwritable(file, error) from error
         os.ftruncate(self._descriptor, _whole(self._descriptor))
         os.lseek(self._descriptor, 0, os.SEEK_END)
         _sync(file.parent)
@@ -72,26 +72,24 @@ class Appender:
             InputError: the disk is full or gone; what was there before still is.
         """
         data = codec.encode(record)
-        try:
+        with refusals_told(
+            "a record could not be written",
+            where=self._file,
+            mend="Make room, then continue with `corebound run --resume`.",
+        ):
             while data:
                 data = data[os.write(self._descriptor, data) :]
             os.fsync(self._descriptor)
-        except OSError as error:
-            raise InputError(
-                what=f"a record could not be written: {error.strerror}.",
-                where=str(self._file),
-                mend="Make room, then continue with `corebound run --resume`.",
-            ) from error
 
     def close(self) -> None:
         """Close the file."""
         os.close(self._descriptor)
 
 
-def _unwritable(file: Path, error: OSError) -> InputError:
-    return InputError(
-        what=f"records cannot be written here: {error.strerror}.",
-        where=str(file),
+def _written_here(file: Path) -> AbstractContextManager[None]:
+    return refusals_told(
+        "records cannot be written here",
+        where=file,
         mend="Choose another folder with --records, or make this one writable.",
     )
 

@@ -6,7 +6,7 @@ import gzip
 import shutil
 from pathlib import Path
 
-from corebound.errors import InputError
+from corebound.errors import refusals_told
 from corebound.store import whole
 
 
@@ -30,19 +30,17 @@ def keep(trace: Path, folder: Path, launch: str) -> Path:
         InputError: it cannot be written.
     """
     kept = folder / f"{launch}.json.gz"
-    try:
-        with (
-            whole.begun(kept) as fresh,
-            trace.open("rb") as source,
-            fresh.open("wb") as target,
-            # Neither name nor time within, so that the same trace is the same file.
-            gzip.GzipFile(filename="", mode="wb", fileobj=target, mtime=0) as packed,
-        ):
-            shutil.copyfileobj(source, packed)
-    except OSError as error:
-        raise InputError(
-            what=f"a trace could not be kept: {error.strerror}.",
-            where=str(error.filename or kept),
+    with (
+        refusals_told(
+            "a trace could not be kept",
+            where=kept,
             mend="Make room, then continue with `corebound run --resume`.",
-        ) from error
+        ),
+        whole.begun(kept) as fresh,
+        trace.open("rb") as source,
+        fresh.open("wb") as target,
+        # Neither name nor time within, so that the same trace is the same file.
+        gzip.GzipFile(filename="", mode="wb", fileobj=target, mtime=0) as packed,
+    ):
+        shutil.copyfileobj(source, packed)
     return kept
