@@ -26,9 +26,10 @@ from pathlib import Path
 
 import numpy as np
 
+from corebound.model.points import Point, Points
 from corebound.model.record import Launch
 from corebound.model.run import Run
-from corebound.model.series import Point, Series
+from corebound.model.series import Series
 from corebound.report import site
 from corebound.stats.series import series_of_run
 from corebound.store import jsonl
@@ -135,7 +136,7 @@ def suite(
     whole = replace(run, scenarios=sources)
     noise = np.random.default_rng(1)
     past = tuple(
-        replace(one, points=tuple(_nights(one.points[0], noise)))
+        replace(one, points=Points.of(_nights(one.points[0], noise)))
         for one in series_of_run(whole, every)
     )
     return (whole, every), past

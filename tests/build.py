@@ -9,11 +9,12 @@ from typing import Any
 
 from corebound.model.calibration import CALIBRATION_SCHEMA, Calibration, Noise
 from corebound.model.plan import Binding, Cell, Command, Placement, Slot, Threads
+from corebound.model.points import Point, Points
 from corebound.model.profile import OperatorProfile
 from corebound.model.record import Launch, Status, Stay, ThreadEvidence, Worker
 from corebound.model.run import SCHEMA, Commit, EnvironmentLock, Host, Peak, Run, ScenarioSource
 from corebound.model.scenario import Scenario
-from corebound.model.series import Point, Series
+from corebound.model.series import Series
 from corebound.model.serving import Served
 from corebound.model.telemetry import HostOverTime, HostWindow
 from corebound.model.topology import Cache, CoreKey, Cpu, CpuId, Node, NodeId, Topology
@@ -465,7 +466,7 @@ def a_series(figures: Sequence[float | None], **changes: Any) -> Series:
         unit="ns",
         margin=0.02,
         reproduce=("corebound", "run", "matmul.yaml"),
-        points=tuple(a_point(figure, day=day) for day, figure in enumerate(figures)),
+        points=Points.of(a_point(figure, day=day) for day, figure in enumerate(figures)),
     )
     return replace(series, **changes)
 

@@ -31,13 +31,15 @@ from build import (
 from corebound.model.calibration import Calibration
 from corebound.model.host_check import HostCheck, State
 from corebound.model.plan import Cell, Placement
+from corebound.model.points import Point, Points
 from corebound.model.profile import PROFILE_SCHEMA, ImportedProfile, OperatorProfile
 from corebound.model.record import Launch, ThreadEvidence, Worker
 from corebound.model.run import Commit, EnvironmentLock, Run
 from corebound.model.scenario import Scenario
-from corebound.model.series import Point, Series
+from corebound.model.series import Series
 from corebound.model.telemetry import Counters, HostOverTime
 from corebound.planning.expand import expand
+from corebound.report.pages import Pair
 from corebound.stats.calibrated import lock_digest
 
 NOW = "2026-03-14T09:26:53+00:00"
@@ -489,8 +491,11 @@ def a_past() -> tuple[Series, ...]:
             scenario="resnet50-inference",
             title="ResNet-50, one image at a time",
             cell=cell.key,
-            reproduce=("corebound", "run", "scenarios/resnet50-inference.yaml"),
-            points=tuple(_nights_of(*_COURSES[cell.binding.mode], noise)),
+            reproduce=(
+                *("corebound", "run", "scenarios/resnet50-inference.yaml"),
+                *("--only", cell.key),
+            ),
+            points=Points.of(_nights_of(*_COURSES[cell.binding.mode], noise)),
         )
         for cell in expand(a_network(), "scenarios/resnet50-inference.yaml")
         if cell.binding.mode in _COURSES
@@ -558,6 +563,11 @@ def _a_project(noise: random.Random) -> tuple[Series, ...]:
     return tuple(made)
 
 
+# Two commits of that project, between which a third of its series got worse, and their page.
+COMMITS = Pair(project="sunpy", before=f"{10:040x}", after=f"{85:040x}")
+COMMITS_PAGE = "compare/sunpy-000000000000-000000000000.html"
+
+
 def an_earlier_sample() -> tuple[Run, tuple[Launch, ...]]:
     """The sample's run a day before, when an unbound cell took four hundredths less."""
     run = replace(a_sample_run(), id="r0", started_at="2026-03-13T08:00:00Z")
@@ -588,6 +598,13 @@ def a_preflight() -> tuple[HostCheck, ...]:
         )
         for check, state, value in _CHECKS
     )
+
+
+def sample_records() -> tuple[tuple[Run, tuple[Launch, ...]], ...]:
+    """All of the sample: its two nights, of which the last looked at its host, and a server's."""
+    run, launches = a_sample()
+    looked = (replace(run, preflight=a_preflight()), launches)
+    return (an_earlier_sample(), looked, a_serving_sample())
 
 
 _CHECKS: tuple[tuple[str, State, str], ...] = (

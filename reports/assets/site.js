@@ -94,6 +94,22 @@
     }
   }
 
+  /* A table's frame is a stop of the keyboard, with a name of its own, only where it scrolls */
+
+  function frameOf(table) {
+    const stop = { tabindex: "0", role: "group", "aria-label": table.caption.textContent };
+    const frame = table.parentNode;
+    for (const [name, value] of Object.entries(stop))
+      if (frame.scrollWidth > frame.clientWidth) frame.setAttribute(name, value);
+      else frame.removeAttribute(name);
+  }
+
+  const framing = new ResizeObserver((seen) => seen.forEach(({ target }) => frameOf(target)));
+  for (const table of all(".scroll > table")) {
+    frameOf(table);
+    framing.observe(table);
+  }
+
   /* Zoom: the library and the points are loaded when first asked for */
 
   const here = document.currentScript.src;
@@ -202,26 +218,30 @@
     }, data, host);
   }
 
-  function reading(figure, names, output) {
+  function reading(figure, names, output, host) {
     const unit = figure.dataset.unit;
     const short = (value) => Number(value.toPrecision(4)).toLocaleString("en");
-    return (plot, told, tables) => {
+    return (plot, series, tables) => {
       const index = plot.cursor.idx;
       if (index === null || index === undefined) return;
       const moment = plot.data[0][index];
       const parts = [];
-      told.forEach((series, number) => {
+      series.forEach((one, number) => {
         const own = tables[number][0].indexOf(moment);
         const value = own < 0 ? null : tables[number][1][own];
         if (value === null) return;
         const [low, high] = [tables[number][2][own], tables[number][3][own]];
         const bounds = low === null ? "" : ` [${short(low)}, ${short(high)}]`;
-        const sha = series.c.split(" ")[own];
+        const sha = one.c.split(" ")[own];
         const commit = sha ? `, commit ${sha}` : "";
         parts.push(`${names[number]}: ${short(value)} ${unit}${bounds}${commit}`);
       });
       const when = figure.dataset.ordinal === undefined ? day(moment) : "";
-      output.textContent = [when, ...parts].filter(Boolean).join("; ");
+      const told = [when, ...parts].filter(Boolean).join("; ");
+      output.textContent = told;
+      host.setAttribute("aria-valuemax", plot.data[0].length);
+      host.setAttribute("aria-valuenow", index + 1);
+      host.setAttribute("aria-valuetext", told);
     };
   }
 
@@ -244,19 +264,25 @@
   ];
 
   function opened(figure) {
-    const names = all(".key li", figure).map((one) => all("span", one).map((part) => part.textContent).join(" "));
+    const names = all(".key li", figure).map((one) => one.textContent.trim());
     if (!names.length) names.push(figure.querySelector("figcaption b").textContent);
     const box = made("div", { class: "zoomed" });
     const bar = made("div", { class: "moves", role: "group", "aria-label": "Move in the chart" });
     const label = "Points one by one: left and right arrow. Drag over the chart to come closer.";
-    const host = made("div", { tabindex: "0", role: "group", "aria-label": label });
-    const output = made("p", { class: "reading", role: "status" }, label);
+    const named = figure.querySelector("figcaption b").textContent;
+    /* A slider over the points: its arrow keys reach us from a screen reader too, which says its
+       text at each step. */
+    const host = made("div", {
+      tabindex: "0", role: "slider", "aria-label": `Points, ${named}`, "aria-valuemin": 1,
+      "aria-valuenow": 1, "aria-valuemax": 1, "aria-valuetext": label,
+    });
+    const output = made("p", { class: "reading", "aria-hidden": "true" }, label);
     box.append(bar, host, output);
     figure.querySelector(".frame").before(box);
     let plot;
     const draw = () => {
       plot?.destroy();
-      plot = drawn(figure, host, reading(figure, names, output));
+      plot = drawn(figure, host, reading(figure, names, output, host));
     };
     for (const [sign, word, by, to] of MOVES) {
       const button = made("button", { type: "button", "aria-label": word, title: word }, sign);
@@ -268,7 +294,9 @@
     bar.append(whole);
     let at = null;
     host.addEventListener("keydown", (event) => {
-      const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+      const step = {
+        ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, Home: -Infinity, End: Infinity,
+      }[event.key];
       if (!step) return;
       event.preventDefault();
       const last = plot.data[0].length - 1;

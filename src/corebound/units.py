@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+# Beyond these a number is as many noughts as nobody counts.
+_LEAST_WRITTEN, _MOST_WRITTEN = 1e-9, 1e15
 _TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 
@@ -14,13 +16,15 @@ def time_unit(value_ns: float) -> tuple[float, str]:
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """Write a number with so many significant digits, never in powers of ten.
+    """Write a number with so many significant digits, in powers of ten only where nobody counts.
 
-    >>> significant(1234.5), significant(0.9876), significant(42.04)
-    ('1,234', '0.988', '42.0')
+    >>> significant(1234.5), significant(0.9876), significant(42.04), significant(1e300)
+    ('1,234', '0.988', '42.0', '1.00e+300')
     """
     if value == 0:
         return "0"
+    if not _LEAST_WRITTEN < abs(value) < _MOST_WRITTEN:
+        return f"{value:.{digits - 1}e}"
     # 9.999 is written 10.0: what counts is the magnitude after rounding.
     rounded = abs(float(f"{value:.{digits - 1}e}"))
     magnitude = len(str(int(rounded))) if rounded >= 1 else 0

@@ -6,7 +6,6 @@ import gzip
 import re
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -17,14 +16,14 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 import needs
 from corebound.report import site
 from report_sample import (
+    COMMITS,
+    COMMITS_PAGE,
     NOW,
     a_past,
-    a_preflight,
     a_sample,
-    a_serving_sample,
-    an_earlier_sample,
     sample_calibrations,
     sample_imports,
+    sample_records,
 )
 
 CHROMIUM = shutil.which("chromium")
@@ -57,6 +56,7 @@ PAGES = (
     "past/run/served.html",
     "past/host/bench-01-0123456789ab.html",
     "past/compare/r0-r1.html",
+    f"past/{COMMITS_PAGE}",
 )
 # Folders of pages that are all of one kind.
 OF_MANY = {"scenario", "run", "host", "compare", "history"}
@@ -68,14 +68,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     site.write([a_sample()], folder, now=NOW, profiles=sample_imports())
     site.write([], folder / "empty", now=NOW)
-    run, launches = a_sample()
-    records = [
-        (replace(run, preflight=a_preflight()), launches),
-        an_earlier_sample(),
-        a_serving_sample(),
-    ]
     site.write(
-        records, folder / "past", now=NOW, series=a_past(), calibrations=sample_calibrations()
+        sample_records(),
+        folder / "past",
+        now=NOW,
+        series=a_past(),
+        calibrations=sample_calibrations(),
+        compared=[COMMITS],
     )
     return folder
 
@@ -367,12 +366,12 @@ def test_a_table_sorts_by_keyboard_both_ways_and_back(chromium: Browser, made: P
 
     def figures() -> list[float]:
         told = [text.split()[0].replace(",", "") for text in page.evaluate(column)]
-        return [float(text) for text in told if text != "–"]
+        return [float(text) for text in told if text != "none"]
 
     head.get_by_role("button").press("Enter")
     assert head.get_attribute("aria-sort") == "descending"
     assert figures() == sorted(figures(), reverse=True)
-    assert page.evaluate(column)[-1] == "–"
+    assert page.evaluate(column)[-1] == "none"
     head.get_by_role("button").press("Enter")
     assert head.get_attribute("aria-sort") == "ascending"
     assert figures() == sorted(figures())
@@ -432,4 +431,32 @@ def test_a_page_prints_light_whole_and_without_what_is_to_be_pressed(
         <= 700
     )
     assert page.locator(".zoom:visible, .moves:visible").count() == 0
+    page.context.close()
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("width", [390, 1280])
+def test_an_unfolded_command_is_seen_whole(
+    chromium: Browser, made: Path, name: str, width: int
+) -> None:
+    page = opened(chromium, made / name, width=width, scripts=True)
+
+    seen, cut = page.evaluate(
+        """() => {
+            document.querySelectorAll('details').forEach(one => one.open = true);
+            const commands = [...document.querySelectorAll('details > code')];
+            const cut = commands.filter(one => {
+                one.scrollIntoView({ block: 'center', inline: 'nearest' });
+                const frame = (one.closest('.scroll') || document.body).getBoundingClientRect();
+                const { left, right } = one.getBoundingClientRect();
+                return left < frame.left - 1 || right > frame.right + 1
+                    || one.scrollWidth > one.clientWidth + 1;
+            });
+            return [commands.length, cut.map(one => one.textContent)];
+        }"""
+    )
+
+    assert seen or name in {"empty/index.html", "past/history/io.Read.time_read-b69fd9f5.html"}
+    assert cut == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.context.close()

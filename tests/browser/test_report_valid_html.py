@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,14 +12,13 @@ import pytest
 import needs
 from corebound.report import site
 from report_sample import (
+    COMMITS,
     NOW,
     a_past,
-    a_preflight,
     a_sample,
-    a_serving_sample,
-    an_earlier_sample,
     sample_calibrations,
     sample_imports,
+    sample_records,
 )
 
 NPM, NODE, JAVA = shutil.which("npm"), shutil.which("node"), shutil.which("java")
@@ -48,15 +46,14 @@ NOT_OURS = "Resource violates Content Security Policy.*|CSS: .vector-effect.: Pr
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
-    run, launches = a_sample()
-    looked = (replace(run, preflight=a_preflight()), launches)
     site.write(
-        [an_earlier_sample(), looked, a_serving_sample()],
+        sample_records(),
         folder,
         now=NOW,
         profiles=sample_imports(),
         series=a_past(),
         calibrations=sample_calibrations(),
+        compared=[COMMITS],
     )
     site.write([a_sample()], folder / "first", now=NOW)
     site.write([], folder / "empty", now=NOW)

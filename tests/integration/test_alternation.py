@@ -26,6 +26,7 @@ from corebound.planning.assemble import Means, assemble
 from corebound.planning.expand import expand
 from corebound.runner import Job, launcher
 from corebound.topology import probe
+from processes import runs
 
 STEPS = '''\
 import json, os, pathlib, threading, time
@@ -216,15 +217,6 @@ def a_run(folder: Path) -> subprocess.Popen[bytes]:
     words = (sys.executable, "-m", "corebound", "run", "turns.yaml", "--unlocked")
     quiet = subprocess.DEVNULL
     return subprocess.Popen(words, cwd=folder, stdout=quiet, stderr=quiet)
-
-
-def runs(pid: int) -> bool:
-    """Whether a process is there and more than an exit code that nobody has asked for."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] != "Z"
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

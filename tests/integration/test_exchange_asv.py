@@ -17,7 +17,8 @@ from asv.config import Config
 from asv.results import iter_results
 
 from corebound.exchange import asv_project
-from corebound.model.series import Point, Series
+from corebound.model.points import Point
+from corebound.model.series import Series
 
 # Commit, environment, benchmark, values of its parameters.
 Key = tuple[str, str, str, tuple[str, ...]]

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from corebound.launch import tied
+from processes import runs
 
 STARTS_ONE = """\
 import subprocess, sys
@@ -23,14 +24,6 @@ process.wait()
 
 def becomes(pid: int, word: str) -> bool:
     return Path(f"/proc/{pid}/cmdline").read_bytes().startswith(word.encode())
-
-
-def runs(pid: int) -> bool:
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] != "Z"
 
 
 def test_it_becomes_the_command_with_its_words_and_exit_code() -> None:

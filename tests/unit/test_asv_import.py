@@ -12,52 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from asv_trees import DATE_MS, SHA, TIME, a_file, a_tree, by_cell, only_points
 from corebound.errors import Fault, InputError
 from corebound.exchange import asv_project, asv_results, asv_series, asv_tree, kept
 from corebound.exchange.asv_series import Project
 from corebound.exchange.reading import Unreadable
-from corebound.model.series import Point, Series
-from corebound.store import codec, histories
-
-SHA = "a" * 40
-# 2021-11-19T22:48:15Z by `date -u -d @1637362095`.
-DATE_MS = 1_637_362_095_000
-COLUMNS = [
-    "result", "params", "version", "started_at", "duration", "stats_ci_99_a", "stats_ci_99_b",
-    "stats_q_25", "stats_q_75", "stats_number", "stats_repeat", "samples", "profile",
-]  # fmt: skip
-
-
-def a_file(results: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    """A result file of version 2."""
-    told = {
-        "commit_hash": SHA,
-        "env_name": "virtualenv-py3.11",
-        "date": DATE_MS,
-        "params": {"machine": "box", "cpu": "a CPU", "os": "Linux", "python": "3.11"},
-        "python": "3.11",
-        "requirements": {},
-        "env_vars": {},
-        "result_columns": COLUMNS,
-        "results": results,
-        "durations": {},
-        "version": 2,
-    }
-    return told | changes
-
-
-def a_tree(folder: Path, *files: dict[str, Any], benchmarks: dict[str, Any] | None = None) -> Path:
-    """A project's folder whose results are these files."""
-    machine = folder / "results" / "box"
-    machine.mkdir(parents=True)
-    (folder / "asv.conf.json").write_text(
-        '{\n  // a comment, as asv allows\n  "version": 1, "project": "trees",\n}'
-    )
-    for number, told in enumerate(files):
-        (machine / f"{number:08}-env.json").write_text(json.dumps(told))
-    if benchmarks is not None:
-        (folder / "results" / "benchmarks.json").write_text(json.dumps(benchmarks))
-    return folder
+from corebound.store import histories, series_lines
 
 
 def read(folder: Path) -> asv_project.Read:
@@ -65,18 +25,6 @@ def read(folder: Path) -> asv_project.Read:
         assert 0 <= done <= total
 
     return asv_project.read(folder, name=None, repo=None, progress=show)
-
-
-def only_points(found: asv_project.Read) -> tuple[Point, ...]:
-    (series,) = found.series
-    return series.points
-
-
-def by_cell(found: asv_project.Read) -> dict[str, Series]:
-    return {one.cell.removesuffix(",environment=virtualenv-py3.11"): one for one in found.series}
-
-
-TIME = {"time_it": {"unit": "seconds", "param_names": []}}
 
 
 def test_seconds_become_nanoseconds_with_their_interval_and_samples(tmp_path: Path) -> None:
@@ -309,7 +257,7 @@ def test_a_project_is_named_by_its_folder_its_configuration_or_its_results(
         (json.dumps(a_file({}, commit_hash=None)).encode(), "damaged"),
         (json.dumps(a_file({"x": 3})).encode(), "damaged"),
         (json.dumps(a_file({"x": [[1.0], ["1"] * 2, 3]}, result_columns=7)).encode(), "damaged"),
-        (json.dumps(a_file({"x": [3, []]})).encode(), "damaged"),
+        (json.dumps(a_file({"x": [{"a": 3}, []]})).encode(), "damaged"),
         (json.dumps(a_file({"x": [None, [["1"] * 100] * 9]})).encode(), "combinations"),
     ],
 )
@@ -334,8 +282,8 @@ def test_whatever_stands_in_a_file_it_is_read_or_refused(
     data = json.dumps(a_file(whole, version=version) | {key: value}).encode()
     project = Project(name="p", benchmarks={}, commits={}, thresholds=(), margin=0.02)
     try:
-        read_back = codec.decode_series(
-            codec.encode_series(asv_series.series_of(project, [asv_results.read(data)]))
+        read_back = series_lines.decode(
+            series_lines.encode(asv_series.series_of(project, [asv_results.read(data)]))
         )
     except Unreadable:
         return
@@ -350,7 +298,7 @@ def test_whatever_stands_in_a_row_it_is_read_or_refused(row: list[object]) -> No
         series = asv_series.series_of(project, [asv_results.read(data)])
     except Unreadable:
         return
-    assert codec.decode_series(codec.encode_series(series)) == series
+    assert series_lines.decode(series_lines.encode(series)) == series
 
 
 def test_damaged_files_are_named_and_the_rest_is_read(tmp_path: Path) -> None:

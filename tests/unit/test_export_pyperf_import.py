@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from corebound.errors import InputError
 from corebound.exchange import pyperf_files, pyperf_import
 from corebound.exchange.reading import Unreadable
-from corebound.model.series import Point
+from corebound.model.points import Point
 
 
 def a_suite(*runs: dict[str, Any], **metadata: Any) -> dict[str, Any]:

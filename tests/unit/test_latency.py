@@ -6,6 +6,7 @@ import contextlib
 import math
 
 import pytest
+from hdrh.histogram import HdrHistogram
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -106,3 +107,17 @@ def test_a_damaged_histogram_is_refused_or_read_but_never_ends_us(
 
 def test_a_launch_that_took_no_time_has_no_throughput() -> None:
     assert latency.throughput_per_s(0, 0) is None
+
+
+@given(durations)
+def test_figures_are_those_that_the_library_reads_class_by_class(durations_ns: list[int]) -> None:
+    encoded = latency.encode(durations_ns)
+    theirs = HdrHistogram.decode(encoded.encode())
+
+    found = latency.percentiles(encoded)
+
+    assert found is not None
+    told = (found.p50_ns, found.p90_ns, found.p99_ns, found.p99_9_ns, found.max_ns)
+    for share, value_ns in zip(latency.SHARES, told, strict=True):
+        assert value_ns == theirs.get_value_at_percentile(share * 100) * 1000
+    assert latency.mean_ns(encoded) == theirs.get_mean_value() * 1e3

@@ -12,13 +12,13 @@ from build import a_point, a_series
 from corebound.exchange import kept, merging
 from corebound.exchange.asv_series import dated
 from corebound.exchange.merging import merged
-from corebound.model.series import Point, Series
-from corebound.store.columns import packed, unpacked
+from corebound.model.points import Points
+from corebound.model.series import Series
 
 
-def points_of(days: list[int], versions: list[str]) -> tuple[Point, ...]:
+def points_of(days: list[int], versions: list[str]) -> Points:
     """One each day, with all that a point may have and may lack."""
-    return tuple(
+    return Points.of(
         replace(
             a_point(None if day % 3 == 0 else 1e6 + day, day=day),
             bounds=(1e6, 2e6) if day % 3 == 1 else None,
@@ -42,18 +42,18 @@ def test_points_that_go_at_the_end_are_joined_as_any_others(
     old = a_series([], points=dated(points_of(sorted(before), versions)))
     new = a_series([], points=points_of(sorted(now), versions[20:]), title="a new name")
 
-    (found,) = unpacked(merged(packed([old]), [new]))
+    (found,) = merged([old], [new])
 
     assert found == merging._joined(old, new)
 
 
 def test_a_series_without_news_stays_beside_one_that_has_some() -> None:
     one, other = a_series([1e6]), a_series([2e6], scenario="other")
-    more = replace(one, points=(a_point(3e6, day=1),))
+    more = replace(one, points=Points.of([a_point(3e6, day=1)]))
 
-    found = unpacked(merged(packed([one, other]), [more]))
+    found = merged([one, other], [more])
 
-    assert found == (replace(one, points=(*one.points, *more.points)), other)
+    assert found == (replace(one, points=Points.of([*one.points, *more.points])), other)
 
 
 def test_a_history_that_nothing_is_added_to_is_not_written_again(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_a_series_of_which_several_files_tell_has_the_points_of_all() -> None:
     whole = a_series([1e6, 2e6, 3e6])
     parts = [replace(whole, points=whole.points[at : at + 1]) for at in (2, 0, 1)]
 
-    first = merged(None, parts)
+    first = merged((), parts)
 
-    assert unpacked(first) == (whole,)
-    assert unpacked(merged(first, parts)) == (whole,)
+    assert first == (whole,)
+    assert merged(first, parts) == (whole,)

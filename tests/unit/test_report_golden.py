@@ -9,6 +9,8 @@ import pytest
 
 from corebound.report import site
 from report_sample import (
+    COMMITS,
+    COMMITS_PAGE,
     NOW,
     a_past,
     a_sample,
@@ -47,6 +49,7 @@ def test_a_page_is_as_it_was_reviewed(name: str, golden: str) -> None:
         ("run/r1.html", "run.html"),
         ("host/bench-01-0123456789ab.html", "host.html"),
         ("compare/r0-r1.html", "compare.html"),
+        (COMMITS_PAGE, "commits.html"),
         ("feed.xml", "feed.xml"),
     ],
 )
@@ -67,7 +70,8 @@ def test_the_history_on_a_scenario_page_is_as_it_was_reviewed(
 
 @pytest.fixture(scope="module")
 def with_history() -> dict[str, str]:
-    return dict(site.files([an_earlier_sample(), a_sample()], now=NOW, series=a_past()))
+    records = [an_earlier_sample(), a_sample()]
+    return dict(site.files(records, now=NOW, series=a_past(), compared=[COMMITS]))
 
 
 def _compare(made: str, golden: str) -> None:

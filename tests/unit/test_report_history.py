@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import random
 import re
 import xml.etree.ElementTree as ET
@@ -14,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from build import a_launch, a_point, a_run, a_scenario, a_series
+from corebound.model.points import Points
 from corebound.model.series import Series
 from corebound.planning.expand import expand
 from corebound.report import site
@@ -64,7 +66,7 @@ def test_no_point_is_drawn_outside_whatever_the_figures(
 ) -> None:
     series = replace(
         a_series([]),
-        points=tuple(
+        points=Points.of(
             a_point(None, day=day)
             if pair is None
             else a_point(min(pair), day=day, bounds=(min(pair), max(pair)))
@@ -79,9 +81,9 @@ def test_no_point_is_drawn_outside_whatever_the_figures(
 
 
 @given(
-    course=st.lists(st.one_of(st.none(), figures), max_size=100),
+    course=st.lists(st.one_of(st.just(math.nan), figures), max_size=100),
 )
-def test_a_spark_never_leaves_its_line(course: list[float | None]) -> None:
+def test_a_spark_never_leaves_its_line(course: list[float]) -> None:
     x = y = 0.0
     path = re.search(r'd="(M[^"]*)"', spark_line_svg(course, "m-none"))
     for command, dx, dy in re.findall(r"([Ml])(-?\d+) ?(-?\d+)", path[1] if path else ""):
@@ -103,7 +105,7 @@ def test_an_axis_has_a_length_and_ticks_upon_it(values: list[float]) -> None:
 def test_a_night_without_a_figure_and_a_pause_are_gaps() -> None:
     lost = a_series([1.0, 1.0, None, 1.0, 1.0])
     days = (0, 1, 2, 9, 10)
-    paused = replace(a_series([]), points=tuple(a_point(1.0, day=day) for day in days))
+    paused = replace(a_series([]), points=Points.of(a_point(1.0, day=day) for day in days))
 
     for series in (lost, paused):
         (track,) = panel_of(series).chart.tracks
@@ -115,9 +117,9 @@ def test_another_kernel_is_a_lettered_border_and_begins_another_level() -> None:
     old = [a_point(1.0, day=day) for day in range(3)]
     new = [a_point(2.0, day=day, circumstances=(("kernel", "6.2"),)) for day in range(3, 6)]
 
-    panel = panel_of(replace(a_series([]), points=(*old, *new)))
+    panel = panel_of(replace(a_series([]), points=Points.of([*old, *new])))
 
-    assert [(row.letter, row.what) for row in panel.borders] == [("A", "kernel 6.1 → 6.2")]
+    assert [(row.letter, row.what) for row in panel.borders] == [("A", "kernel 6.1 to 6.2")]
     assert [level.value for level in panel.chart.tracks[0].levels] == [1.0, 2.0]
 
 
@@ -126,7 +128,7 @@ def test_a_circumstance_kept_as_a_digest_is_named_and_not_shown() -> None:
         a_point(1.0, day=day, circumstances=(("environment", f"{day:012x}"),)) for day in (0, 1)
     ]
 
-    (border,) = panel_of(replace(a_series([]), points=tuple(points))).borders
+    (border,) = panel_of(replace(a_series([]), points=Points.of(points))).borders
 
     assert border.what == "another environment"
 
@@ -146,7 +148,7 @@ def test_marks_that_would_touch_get_lanes_of_their_own() -> None:
     circumstances = [(("kernel", f"6.{day}"),) for day in range(20)]
     points = [a_point(1.0, day=day, circumstances=one) for day, one in enumerate(circumstances)]
 
-    panel = panel_of(replace(a_series([]), points=tuple(points)))
+    panel = panel_of(replace(a_series([]), points=Points.of(points)))
 
     by_lane: dict[int, list[float]] = {}
     for mark in panel.marks:
@@ -229,6 +231,36 @@ def test_two_nights_that_stand_out_cannot_be_decided_yet() -> None:
 
 def test_one_run_is_no_history() -> None:
     assert night(known_of(a_series([1.0])), []) is None
+
+
+def test_a_figure_that_was_imported_is_shown_though_it_is_the_only_one() -> None:
+    series = a_series([1e6], project="trees")
+    known = known_of(series)
+
+    (group,) = triage_page(known, now=NOW).groups
+    tonight = night(known, ())
+
+    assert [row.latest.value for row in group.rows] == ["1.00 ms"]
+    assert panel_of(series).chart.tracks
+    assert tonight is not None
+    assert plain(tonight.verdict) == "Measured once so far."
+
+
+def test_what_was_given_up_is_no_news_while_others_of_its_host_go_on() -> None:
+    noise = random.Random(1)
+    figures = [1e6 * (1.3 if night > 40 else 1) * noise.gauss(1, 0.01) for night in range(60)]
+    retired = a_series(figures, project="trees", cell="python=2.7")
+    going = a_series([1e6] * 91, project="trees", cell="python=3.11")
+
+    alone, beside = known_of(retired), known_of(retired, going)
+
+    (change,) = beside.changes
+    assert len(alone.news) == 1
+    assert beside.news == ()
+    assert beside.status(change) == "ended"
+    assert [row.ended for group in triage_page(beside, now=NOW).groups for row in group.rows] == [
+        "2026-03-01 02:00 UTC"
+    ]
 
 
 def test_a_regression_that_is_no_news_is_still_said_to_be_open() -> None:

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from build import a_point, a_series
+from corebound.model.points import Points
 from corebound.model.series import Series
 from corebound.report import site
 from corebound.report.charts.axis import Axis
@@ -31,7 +32,9 @@ def read(text: str) -> list[dict[str, str]]:
 
 def test_each_point_is_a_line_with_ten_digits_of_its_figure() -> None:
     point = replace(a_point(day=3), figure=1 / 3, bounds=(0.25, 0.5))
-    series = replace(a_series([1.0, None, 3.0]), points=(point,), cell="binding=none,threads=2")
+    series = replace(
+        a_series([1.0, None, 3.0]), points=Points.of([point]), cell="binding=none,threads=2"
+    )
 
     (line,) = read(history_csv([series]))
 
@@ -45,7 +48,9 @@ def test_what_is_not_there_is_empty_and_the_reason_is_told() -> None:
     point = replace(a_point(day=3), figure=None, bounds=None, missing="it failed, twice")
     endless = replace(a_point(day=4), figure=2.0, bounds=(1.0, float("inf")))
 
-    first, second = read(history_csv([replace(a_series([1.0]), points=(point, endless))]))
+    first, second = read(
+        history_csv([replace(a_series([1.0]), points=Points.of([point, endless]))])
+    )
 
     assert (first["figure"], first["low"], first["missing"]) == ("", "", "it failed, twice")
     assert (second["figure"], second["low"], second["high"]) == ("2", "1", "")
@@ -57,7 +62,7 @@ def test_every_circumstance_has_a_column_that_hides_no_other() -> None:
         replace(a_point(day=2), circumstances=(("memory", "8 GiB"),)),
         replace(a_point(day=3), circumstances=()),
     )
-    series = replace(a_series([1.0]), points=points)
+    series = replace(a_series([1.0]), points=Points.of(points))
 
     first, second, third = read(history_csv([series]))
 
@@ -97,7 +102,8 @@ def kept(series: Series) -> dict[str, Any]:
 
 def bounded(figure: float | None, low: float, high: float) -> Series:
     return replace(
-        a_series([1.0]), points=(replace(a_point(day=1), figure=figure, bounds=(low, high)),)
+        a_series([1.0]),
+        points=Points.of([replace(a_point(day=1), figure=figure, bounds=(low, high))]),
     )
 
 
@@ -118,7 +124,7 @@ def test_the_script_holds_figures_and_bounds_to_four_digits(
 
 def test_the_script_has_null_where_there_is_no_figure_and_no_bounds_where_none_has_any() -> None:
     lost = kept(bounded(None, 1.0, 2.0))
-    alone = kept(replace(a_series([1.0]), points=(replace(a_point(day=1), bounds=None),)))
+    alone = kept(replace(a_series([1.0]), points=Points.of([replace(a_point(day=1), bounds=None)])))
 
     assert (lost["y"], lost["low"], lost["high"]) == ([None], [None], [None])
     assert (alone["low"], alone["high"]) == ([], [])

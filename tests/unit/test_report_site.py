@@ -13,6 +13,7 @@ import pytest
 
 from build import a_launch, a_profiled_launch, a_run, a_scenario, a_series, an_operator
 from corebound.errors import InputError
+from corebound.model.points import Points
 from corebound.model.record import Launch
 from corebound.model.run import Commit, Run
 from corebound.model.series import Series
@@ -140,7 +141,7 @@ def _evil_histories(run: Run) -> tuple[Series, ...]:
         replace(point, commit=evil, circumstances=((EVIL, f"{EVIL}{index // 30}"),), missing=EVIL)
         for index, point in enumerate(series.points)
     )
-    own = replace(series, points=points, cell="binding=none", reproduce=(EVIL,))
+    own = replace(series, points=Points.of(points), cell="binding=none", reproduce=(EVIL,))
     return own, replace(own, project=EVIL, scenario=f"../{EVIL}", cell=EVIL, host=EVIL)
 
 

@@ -11,6 +11,7 @@ import html5lib
 import pytest
 
 from build import a_series
+from corebound.model.points import Points
 from corebound.model.record import Launch
 from corebound.model.run import Commit, Run
 from corebound.model.series import Series
@@ -57,7 +58,7 @@ def foreign_past() -> tuple[Series, ...]:
             host_name=EVIL,
             title=EVIL,
             cell=one.cell + EVIL,
-            points=tuple(replace(point, commit=commit) for point in one.points),
+            points=Points.of(replace(point, commit=commit) for point in one.points),
         )
         for one in a_past()
         if one.project

@@ -7,6 +7,7 @@ import random
 from dataclasses import replace
 
 from build import a_launch, a_machine, a_point, a_run, a_scenario, a_series
+from corebound.model.points import Points
 from corebound.model.series import Series
 from corebound.planning.expand import expand
 from corebound.report.charts.history import history_svg
@@ -26,7 +27,7 @@ def weight(text: str) -> int:
 def noisy(nights: int, seed: int, **changes: object) -> Series:
     noise = random.Random(seed)
     course = [1e6 * noise.lognormvariate(0, 0.02) for _ in range(nights)]
-    points = tuple(
+    points = Points.of(
         a_point(figure, day=day, bounds=(figure * 0.98, figure * 1.02))
         for day, figure in enumerate(course)
     )

@@ -10,15 +10,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from build import a_launch, a_machine, a_run, a_scenario, a_series
+from build import a_launch, a_machine, a_point, a_run, a_scenario, a_series
+from corebound.model.points import Points
 from corebound.model.record import Launch
 from corebound.model.run import Commit, Run
 from corebound.planning.expand import expand, select
 from corebound.stats.regressions import changes
 from corebound.stats.segment import Found, Memory
 from corebound.stats.series import joined, series_of_run
-from corebound.store import codec, histories
-from corebound.store.columns import packed
+from corebound.store import codec, histories, hooks, series_lines
 
 SCENARIO = a_scenario(name="matmul")
 CELLS = expand(SCENARIO, "matmul.yaml", None)
@@ -112,14 +112,14 @@ def test_a_change_keeps_its_id_as_nights_are_added() -> None:
 def test_histories_come_back_as_they_were_kept(tmp_path: Path) -> None:
     series = (a_series([1.0, 2.0], project="sunpy"),)
 
-    histories.keep("sunpy", packed(series), tmp_path)
-    histories.keep("sunpy", packed(series), tmp_path)
+    histories.keep("sunpy", series, tmp_path)
+    histories.keep("sunpy", series, tmp_path)
 
     assert histories.read_all(tmp_path) == (series, ())
 
 
 def test_a_file_that_holds_no_history_is_named_and_passed_over(tmp_path: Path) -> None:
-    histories.keep("sunpy", packed((a_series([1.0]),)), tmp_path)
+    histories.keep("sunpy", (a_series([1.0]),), tmp_path)
     broken = tmp_path / "histories" / "0.json"
     broken.write_text("{}")
 
@@ -142,24 +142,60 @@ def test_what_measures_a_cell_again_names_that_cell_alone() -> None:
 
 def test_series_that_were_kept_a_point_at_a_time_can_still_be_read() -> None:
     series = a_series([1e6, 2e6])
-    old = msgspec.json.encode({"schema": 1, "series": [series]})
+    old = msgspec.json.encode({"schema": 1, "series": [series]}, enc_hook=hooks.plain)
 
-    assert codec.decode_series(old) == (series,)
+    assert series_lines.decode([old]) == (series,)
+
+
+def test_series_that_were_kept_as_columns_of_digits_can_still_be_read() -> None:
+    known, unknown = a_point(1e6, bounds=(9e5, 2e6)), a_point(None, day=1, commit=None)
+    series = a_series([], points=Points.of([known, unknown]))
+    about = replace(series, points=Points.of(()))
+    old = {
+        "schema": 2,
+        "commits": [known.commit],
+        "moments": [[known.at, known.run, 0], [unknown.at, unknown.run, -1]],
+        "circumstances": [known.circumstances],
+        "missing": [unknown.missing],
+        "series": [
+            {
+                "about": about,
+                "moments": [0, 1],
+                "figures": [1e6, None],
+                "circumstances": [0, 0],
+                "lows": [9e5, None],
+                "highs": [2e6, None],
+                "missing": [-1, 0],
+            }
+        ],
+    }
+
+    assert series_lines.decode([msgspec.json.encode(old, enc_hook=hooks.plain)]) == (series,)
 
 
 def test_points_share_what_they_have_in_common() -> None:
-    once = codec.encode_series([a_series([1e6] * 100)])
-    twice = codec.encode_series([a_series([1e6] * 100), a_series([1e6] * 100, cell="other")])
+    once = b"".join(series_lines.encode([a_series([1e6] * 100)]))
+    both = [a_series([1e6] * 100), a_series([1e6] * 100, cell="other")]
+    twice = b"".join(series_lines.encode(both))
 
     assert len(twice) < 1.5 * len(once)
 
 
 def test_columns_that_do_not_fit_together_are_no_series() -> None:
-    told = msgspec.json.decode(codec.encode_series([a_series([1e6])]))
-    told["series"][0]["moments"] = [7]
+    first, line = series_lines.encode([a_series([1e6])])
+    told = msgspec.json.decode(line)
 
-    with pytest.raises(codec.UnreadableError, match="do not fit"):
-        codec.decode_series(msgspec.json.encode(told))
+    for name, value in (("moments", 7), ("figures", ""), ("figures", "AAAA"), ("missing", "AAAA")):
+        damaged = msgspec.json.encode(told | {name: value})
+        with pytest.raises(codec.UnreadableError):
+            series_lines.decode([first, damaged])
+
+
+def test_a_history_that_was_cut_short_is_none() -> None:
+    *lines, _ = series_lines.encode([a_series([1e6]), a_series([1e6], cell="other")])
+
+    with pytest.raises(codec.UnreadableError, match="cut short: 1 of 2 series"):
+        series_lines.decode(lines)
 
 
 def test_what_is_known_of_a_segment_is_not_found_again() -> None:

@@ -111,13 +111,28 @@ def test_set_ups_are_compared_by_what_they_are_judged_by() -> None:
     assert figure_of(known.cells).heading == "Time a request"
 
 
+def test_each_set_up_says_where_its_figures_lie_and_how_it_is_measured_again() -> None:
+    quick, slow = ([lasting(seconds) for seconds in all_] for all_ in ((0.5, 0.6), (1.0, 1.2)))
+    launches = (*launches_of(0, *slow), *launches_of(1, *quick))
+
+    section = serving(studied(*launches))
+
+    assert section is not None
+    base, other = section.rows
+    for one in (base.per_s, base.cpu, base.p50, base.p99):
+        low, high = (float(end) for end in one.ends.partition("]")[0].strip("[").split(", "))
+        assert low <= float(one.value.split(" ")[0]) <= high
+    assert base.command.count("--only") == 1
+    assert other.command.count("--only") == 2
+
+
 def test_the_page_shows_each_set_up_with_its_percentiles() -> None:
     launches = (*launches_of(0, lasting(1.0)), *launches_of(1, lasting(0.5)))
 
     section = serving(studied(*launches))
 
     assert section is not None
-    assert [row.per_s for row in section.rows] == ["100", "200"]
+    assert [row.per_s.value for row in section.rows] == ["100", "200"]
     (panel,) = section.panels
     assert len(panel.curves) == len(panel.key) == 2
     assert [tick.text for tick in panel.along] == ["p50", "p90", "p99", "p99.9", "p99.99"]

@@ -208,7 +208,7 @@ def test_where_the_host_counts_the_page_shows_core_bound_shares_of_tree_and_work
     section, strips = serving(known), why(known)
 
     assert section is not None
-    assert section.rows[0].core_bound == "25 %"
+    assert section.rows[0].core_bound.value == "25 %"
     assert not any("core bound" in note for note in section.notes)
     assert strips is not None
     said = {figure.says: figure.value for figure in strips.panels[0].figures}
@@ -220,7 +220,8 @@ def test_where_it_does_not_the_page_says_unavailable_and_why() -> None:
     section = serving(studied(a_launch_of(a_worker_on(0, (0, 0, 1000)), counters=NOT_COUNTED)))
 
     assert section is not None
-    assert section.rows[0].core_bound == "unavailable"
+    assert section.rows[0].core_bound.value == "unavailable"
+    assert section.rows[0].core_bound.ends == ""
     assert (
         "core bound and memory bound (not supported by this host); remote loads"
         " (not supported by this host)" in section.notes[-1]

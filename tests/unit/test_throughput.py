@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from corebound.model.run import Host
 from corebound.model.scenario import Scenario
 from corebound.report.view.study import CellStudy
 from corebound.report.view.throughput import throughput
+from corebound.stats.interval import Interval
 from corebound.stats.summary import summarise
 
 GEMM = a_scenario(workload="gemm", environment="numpy", matrix={})
@@ -42,7 +44,7 @@ def a_study(
 
 
 def shown(study: CellStudy, scenario: Scenario = GEMM, host: Host | None = None) -> str:
-    return throughput(study, scenario, host or a_machine())
+    return throughput(study, scenario, host or a_machine()).value
 
 
 def test_work_is_shown_a_second_in_the_unit_it_was_counted_in() -> None:
@@ -92,6 +94,26 @@ def test_without_a_peak_of_that_work_none_is_shown(
     study: CellStudy, scenario: Scenario, host: Host
 ) -> None:
     assert shown(study, scenario, host) == "2.00 GFLOP/s"
+
+
+def test_a_throughput_is_bounded_as_its_median_is() -> None:
+    study = a_study({"images": 16})
+    summary = study.summary
+    # 1 ms, surely between 0.8 ms and 1.25 ms.
+    bounded = replace(summary, interval=Interval(low=0.8e6, high=1.25e6, confidence=0.95))
+
+    found = throughput(replace(study, summary=bounded), GEMM, a_machine())
+
+    assert (found.value, found.ends) == ("16,000 images/s", "[12,800, 20,000] images/s")
+
+
+def test_an_unknown_end_of_a_median_is_no_throughput_at_all() -> None:
+    study = a_study({"flop": 128e6})
+    bounded = replace(study.summary, interval=Interval(low=0.5e6, high=math.inf, confidence=0.95))
+
+    found = throughput(replace(study, summary=bounded), GEMM, a_machine())
+
+    assert found.ends == "[0, 256] GFLOP/s"
 
 
 def test_all_workers_count() -> None:

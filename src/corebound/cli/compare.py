@@ -1,4 +1,4 @@
-"""`corebound compare`: two runs, or two commits' records, cell by cell."""
+"""`corebound compare`: two runs, or two commits' records or imported figures, cell by cell."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from corebound.cli.compare_words import as_json, as_markdown, show
+from corebound.cli.commits_meant import meant_commits
+from corebound.cli.compare_words import Told, as_json, as_markdown, of_commits, of_runs, show
 from corebound.cli.options import Records
 from corebound.cli.runs_meant import Kept, meant_pair
+from corebound.errors import InputError
+from corebound.report.view.chronicle import chronicle
+from corebound.report.view.commits_compared import compare_commits
 from corebound.report.view.comparing import compare_runs
 from corebound.report.view.noise import floors
 from corebound.report.view.records import Record
-from corebound.store import calibrations, jsonl
+from corebound.store import calibrations, histories, jsonl
 from corebound.store.jsonl import Stored
 
 Format = Literal["text", "md"]
@@ -32,20 +36,34 @@ def compare(
     format_: Annotated[Format, typer.Option("--format", help="text or md.")] = "text",
     all_: Annotated[bool, typer.Option("--all", help="Also what does not clearly differ.")] = False,
 ) -> None:
-    """Compare two runs, or the latest runs of two commits."""
+    """Compare two runs, or two commits, measured or imported."""
     console = Console(highlight=False, soft_wrap=True)
+    told = _told(before, after, records)
+    if json:
+        typer.echo(as_json(told))
+    elif format_ == "md":
+        typer.echo(as_markdown(told, all_=all_))
+    else:
+        show(told, console, all_=all_)
+
+
+def _told(before: str, after: str, records: Path) -> Told:
     kept = [Kept(file=file, run=jsonl.read_run(file)) for file in jsonl.files(records)]
-    one, two = (jsonl.read(meant.file) for meant in meant_pair(before, after, kept, records))
+    try:
+        meant = meant_pair(before, after, kept, records)
+    except InputError:
+        imported, _ = histories.read_all(records)
+        commits = meant_commits(before, after, imported)
+        if commits is None:
+            raise
+        own = (one for one in imported if one.project == commits[0])
+        return of_commits(compare_commits(*commits, chronicle(own, (), {})))
+    one, two = (jsonl.read(each.file) for each in meant)
     for fault in (*one.faults, *two.faults):
         Console(stderr=True, highlight=False, soft_wrap=True).print(Text(f"warning: {fault}"))
     found = compare_runs(_record(one), _record(two))
     noise = floors(calibrations.read_all(records)[0], found.after, launches=found.launches)
-    if json:
-        typer.echo(as_json(found, noise=noise))
-    elif format_ == "md":
-        typer.echo(as_markdown(found, all_=all_, noise=noise))
-    else:
-        show(found, console, all_=all_, noise=noise)
+    return of_runs(found, noise)
 
 
 def _record(stored: Stored) -> Record:

@@ -1,8 +1,9 @@
-"""What a comparison of two runs says, as text, Markdown and JSON."""
+"""What a comparison says, of two runs or two commits, as text, Markdown and JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
@@ -12,70 +13,163 @@ from rich.text import Text
 from corebound import units
 from corebound.cli.documents import indented
 from corebound.cli.outcome import verdict_of
-from corebound.model.run import Run
-from corebound.report.view.comparing import CAVEAT, ComparedCell, RunComparison
+from corebound.model.points import Point
+from corebound.model.run import Commit, Run
+from corebound.report.view import commits_compared, comparing
+from corebound.report.view.commits_compared import CommitComparison, ComparedSeries
+from corebound.report.view.comparing import Compared, ComparedCell, RunComparison
+from corebound.report.view.series_figure import figure_text
+from corebound.report.view.series_names import short_names
 from corebound.stats.interval import Interval
 
-_HEADINGS = ("cell", "before", "after", "speed-up", "95 %", "verdict")
+_HEADINGS = ("", "before", "after", "ratio", "95 %", "verdict")
 
 
-def show(found: RunComparison, console: Console, *, all_: bool, noise: Sequence[str] = ()) -> None:
-    """Print the runs, the cells that differ, what is not shown, and how much is noise."""
-    for what, run in (("before", found.before), ("after", found.after)):
-        console.print(Text(f"{what}: {_named(run)}"))
-    shown = _shown(found, all_=all_)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One line: what it is called, both figures, and what they say of one another."""
+
+    name: str
+    before: str
+    after: str
+    verdict: str
+    compared: Compared
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A comparison in words.
+
+    Attributes:
+        before, after: What the two are.
+        what: What a row is, where there are several.
+        rows: Every one, those that differ first.
+        closing: What is not in the rows.
+        document: Everything, for scripts.
+    """
+
+    before: str
+    after: str
+    what: str
+    rows: tuple[Row, ...]
+    closing: tuple[str, ...]
+    document: dict[str, Any]
+
+
+def of_runs(found: RunComparison, noise: Sequence[str] = ()) -> Told:
+    """Two runs; `noise` is what their host cannot tell apart."""
+    return Told(
+        before=_named(found.before),
+        after=_named(found.after),
+        what="cells",
+        rows=tuple(
+            Row(
+                name=one.cell.id,
+                before=_time(one.before.median_ns),
+                after=_time(one.after.median_ns),
+                verdict=_verdict(one),
+                compared=one,
+            )
+            for one in found.cells
+        ),
+        closing=(*_closing(found, "cells", "runs"), comparing.CAVEAT, *noise),
+        document={
+            "before": _run(found.before),
+            "after": _run(found.after),
+            "note": comparing.CAVEAT,
+            "noise": noise,
+            "cells": [_cell(one) for one in found.cells],
+            **_uncompared(found, "run"),
+        },
+    )
+
+
+def of_commits(found: CommitComparison) -> Told:
+    """Two commits of an imported project."""
+    names = short_names([one.series for one in found.series])
+    return Told(
+        before=_commit_named(found.project, found.before),
+        after=_commit_named(found.project, found.after),
+        what="series",
+        rows=tuple(
+            Row(
+                name=name,
+                before=_figure(one, one.before),
+                after=_figure(one, one.after),
+                verdict=_less_or_more(_verdict(one)) if one.series.unit != "ns" else _verdict(one),
+                compared=one,
+            )
+            for one, name in zip(found.series, names, strict=True)
+        ),
+        closing=(*_closing(found, "series", "commits"), commits_compared.CAVEAT),
+        document={
+            "project": found.project,
+            "before": _commit(found.before),
+            "after": _commit(found.after),
+            "note": commits_compared.CAVEAT,
+            "series": [_series(one) for one in found.series],
+            **_uncompared(found, "commit"),
+        },
+    )
+
+
+def show(told: Told, console: Console, *, all_: bool) -> None:
+    """Print the two, what differs, and what is not shown."""
+    for what, named in (("before", told.before), ("after", told.after)):
+        console.print(Text(f"{what}: {named}"))
+    shown = _shown(told, all_=all_)
     if shown:
         table = Table(box=None, padding=(0, 1))
         table.add_column(_HEADINGS[0], overflow="fold")
         for heading in _HEADINGS[1:]:
             table.add_column(heading, justify="right", no_wrap=True)
         for one in shown:
-            table.add_row(*(Text(value) for value in _row(one)))
+            table.add_row(*(Text(value) for value in _values(one)))
         console.print(table)
-    for line in _closing(found, noise, all_=all_):
+    for line in (*_hidden(told, all_=all_), *told.closing):
         console.print(Text(line))
 
 
-def as_markdown(found: RunComparison, *, all_: bool, noise: Sequence[str] = ()) -> str:
+def as_markdown(told: Told, *, all_: bool) -> str:
     """The same as Markdown, for a pull request."""
-    lines = [f"Before: {_named(found.before)}  ", f"After: {_named(found.after)}", ""]
-    shown = _shown(found, all_=all_)
+    lines = [f"Before: {told.before}  ", f"After: {told.after}", ""]
+    shown = _shown(told, all_=all_)
     if shown:
         lines += [f"| {' | '.join(_HEADINGS)} |", "|---|--:|--:|--:|--:|---|"]
-        lines += [f"| {' | '.join(_inert(value) for value in _row(one))} |" for one in shown]
+        lines += [f"| {' | '.join(_inert(value) for value in _values(one))} |" for one in shown]
         lines.append("")
-    return "\n".join((*lines, *(_inert(line) for line in _closing(found, noise, all_=all_))))
+    closing = (*_hidden(told, all_=all_), *told.closing)
+    return "\n".join((*lines, *(_inert(line) for line in closing)))
 
 
-def as_json(found: RunComparison, *, noise: Sequence[str] = ()) -> str:
-    """Everything, for scripts: all cells, whether they differ or not."""
-    document: dict[str, Any] = {
-        "before": _run(found.before),
-        "after": _run(found.after),
-        "note": CAVEAT,
-        "noise": noise,
-        "cells": [_cell(one) for one in found.cells],
-        "not_alike": [{"id": name, "because": why} for name, why in found.unlike],
-        "only_in_one": [{"id": name, "run": run} for name, run in found.alone],
-    }
-    return indented(document)
+def as_json(told: Told) -> str:
+    """Everything, for scripts: all rows, whether they differ or not."""
+    return indented(told.document)
 
 
-def _shown(found: RunComparison, *, all_: bool) -> list[ComparedCell]:
-    return [one for one in found.cells if all_ or one.is_finding]
+def _shown(told: Told, *, all_: bool) -> list[Row]:
+    return [one for one in told.rows if all_ or one.compared.is_finding]
 
 
-def _closing(found: RunComparison, noise: Sequence[str], *, all_: bool) -> list[str]:
-    hidden = sum(not one.is_finding for one in found.cells)
-    lines = []
-    if hidden and not all_:
-        lines.append(
-            f"{hidden} of {len(found.cells)} cells do not clearly differ; --all shows them."
-        )
-    lines += [f"not compared: {name}: {why}" for name, why in found.unlike]
+def _hidden(told: Told, *, all_: bool) -> list[str]:
+    hidden = sum(not one.compared.is_finding for one in told.rows)
+    if all_ or not hidden:
+        return []
+    return [f"{hidden} of {len(told.rows)} {told.what} do not clearly differ; --all shows them."]
+
+
+def _closing(found: RunComparison | CommitComparison, what: str, those: str) -> list[str]:
+    lines = [f"not compared: {name}: {why}" for name, why in found.unlike]
     if found.alone:
-        lines.append(f"{len(found.alone)} cells are in one of the runs only.")
-    return [*lines, CAVEAT, *noise]
+        lines.append(f"{len(found.alone)} {what} are in one of the {those} only.")
+    return lines
+
+
+def _uncompared(found: RunComparison | CommitComparison, what: str) -> dict[str, Any]:
+    return {
+        "not_alike": [{"id": name, "because": why} for name, why in found.unlike],
+        "only_in_one": [{"id": name, what: which} for name, which in found.alone],
+    }
 
 
 def _named(run: Run) -> str:
@@ -83,20 +177,24 @@ def _named(run: Run) -> str:
     return f"{run.id}, {run.started_at}, {run.host.name}{commit}"
 
 
-def _row(one: ComparedCell) -> tuple[str, ...]:
-    compared = one.comparison
-    bounds = compared.interval if compared else None
+def _commit_named(project: str, commit: Commit) -> str:
+    return f"{project}, commit {commit.sha[:10]}, {commit.committed_at} {commit.subject}".strip()
+
+
+def _values(one: Row) -> tuple[str, ...]:
+    comparison = one.compared.comparison
+    bounds = comparison.interval if comparison else None
     return (
-        one.cell.id,
-        _time(one.before.median_ns),
-        _time(one.after.median_ns),
-        units.ratio(compared.speedup_ratio) if compared else "–",
+        one.name,
+        one.before,
+        one.after,
+        units.ratio(comparison.speedup_ratio) if comparison else "–",
         f"{bounds.low:.2f}–{bounds.high:.2f}" if bounds else "–",
-        _verdict(one),
+        one.verdict,
     )
 
 
-def _verdict(one: ComparedCell) -> str:
+def _verdict(one: Compared) -> str:
     """A verdict that is not clear as one of all is none."""
     if one.comparison is None:
         return "not compared"
@@ -107,6 +205,15 @@ def _verdict(one: ComparedCell) -> str:
 
 def _time(value_ns: float | None) -> str:
     return "–" if value_ns is None else units.duration(value_ns)
+
+
+def _less_or_more(verdict: str) -> str:
+    """What is no time is neither faster nor slower."""
+    return verdict.replace("faster", "less").replace("slower", "more")
+
+
+def _figure(one: ComparedSeries, point: Point) -> str:
+    return "–" if point.figure is None else figure_text(one.series, point.figure)
 
 
 def _inert(text: str) -> str:
@@ -126,17 +233,41 @@ def _run(run: Run) -> dict[str, Any]:
     }
 
 
+def _commit(commit: Commit) -> dict[str, Any]:
+    return {
+        "commit": commit.sha,
+        "committed_at": commit.committed_at,
+        "subject": commit.subject,
+    }
+
+
 def _cell(one: ComparedCell) -> dict[str, Any]:
-    compared = one.comparison
     return {
         "id": one.cell.id,
         "before_ns": one.before.median_ns,
         "after_ns": one.after.median_ns,
-        "speedup_ratio": compared.speedup_ratio if compared else None,
-        "speedup_interval": _bounds(compared.interval) if compared else None,
-        "verdict": compared.verdict if compared else None,
-        "p_value": compared.p_value if compared else None,
-        "launches_needed": compared.launches_needed if compared else None,
+        **_compared(one),
+        "launches_needed": one.comparison.launches_needed if one.comparison else None,
+    }
+
+
+def _series(one: ComparedSeries) -> dict[str, Any]:
+    return {
+        "id": one.series.id,
+        "unit": one.series.unit,
+        "before": one.before.figure,
+        "after": one.after.figure,
+        **_compared(one),
+    }
+
+
+def _compared(one: Compared) -> dict[str, Any]:
+    comparison = one.comparison
+    return {
+        "speedup_ratio": comparison.speedup_ratio if comparison else None,
+        "speedup_interval": _bounds(comparison.interval) if comparison else None,
+        "verdict": comparison.verdict if comparison else None,
+        "p_value": comparison.p_value if comparison else None,
         "clear": one.clear,
     }
 

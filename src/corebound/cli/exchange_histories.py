@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -17,10 +16,16 @@ from corebound.cli.documents import indented
 from corebound.cli.options import Json, ProjectName, Records
 from corebound.errors import Fault
 from corebound.exchange import asv_project, imported, kept
+from corebound.exchange.asv_project import Read
 from corebound.exchange.kept import Kept
+from corebound.exchange.reading import clean
 
-# Of why series have no figure; a history has a handful of them.
-_MOST_REASONS = 3
+# Of why points have no figure; a history has a handful of them.
+_MOST_REASONS = 4
+# Warnings of one kind; a folder of other tools' files has thousands.
+_MOST_ALIKE = 3
+# Projects have a few machines; more of them are those of a service.
+_MANY_MACHINES = 5
 
 
 def asv(
@@ -36,12 +41,18 @@ def asv(
         Path | None,
         typer.Option("--repo", help="A clone of its repository, for the subjects of commits."),
     ] = None,
+    machine: Annotated[
+        str | None,
+        typer.Option(
+            "--machine",
+            metavar="NAME",
+            help="Count all machines as one: hosted runners have another name each time.",
+        ),
+    ] = None,
     records: Records = Path("reports/records"),
     as_json: Json = False,
 ) -> None:
     """Import the history of a project that asv measured."""
-    # Points come by the million and go round in no circle: to look for one takes half the time.
-    gc.disable()
     with Bar(Console(stderr=True, highlight=False)) as bar:
         found = asv_project.read(
             folder,
@@ -49,19 +60,39 @@ def asv(
             repo=repo,
             progress=bar.show,
             known=partial(imported.known, records),
+            machine=machine and clean(machine),
         )
-    known = (
-        () if found.unknown is None else (("commits the repository does not have", found.unknown),)
-    )
     history = kept.keep(found.project, found.series, records)
     imported.remember(records, found)
-    tell(
-        found.project,
-        (("result files", found.files), *known),
-        history,
-        found.faults,
-        as_json=as_json,
-    )
+    faults = [*found.faults]
+    if machine is None:
+        faults += _many_machines(folder, found, history)
+    tell(found.project, _counts(found), history, faults, as_json=as_json)
+
+
+def _counts(found: Read) -> list[tuple[str, int]]:
+    """What was read, in words, and how many; what is not so of any is not named."""
+    counts = [("result files", found.files)]
+    if found.unknown is not None:
+        counts.append(("commits the repository does not have", found.unknown))
+    if found.gone:
+        counts.append(("benchmarks that exist no longer", found.gone))
+    if found.twice:
+        counts.append(("files of a commit that another has too", found.twice))
+    return counts
+
+
+def _many_machines(folder: Path, found: Read, history: Kept) -> Iterator[Fault]:
+    """That most series are of a machine that measured one night only."""
+    machines = len({one.host for one in found.series})
+    if machines >= _MANY_MACHINES and history.single * 2 > history.series:
+        yield Fault(
+            file=str(folder),
+            line=None,
+            what=f"it is of {machines:,} machines, on which most was measured once.",
+            mend=f"If they are hosted runners of one kind, delete {history.file} and import again"
+            " with --machine NAME, which counts them as one.",
+        )
 
 
 def tell(
@@ -89,14 +120,17 @@ def tell(
         "points": history.points,
         "figures": history.figures,
         "added": history.added,
+        "missing": dict(history.reasons),
+        "empty": history.empty,
+        "single": history.single,
         "faults": faults,
     }
     if as_json:
         typer.echo(indented(document))
         return
     warnings = Console(stderr=True, highlight=False, soft_wrap=True)
-    for fault in faults:
-        warnings.print(Text(f"warning: {fault}"))
+    for warning in _warnings(faults):
+        warnings.print(Text(f"warning: {warning}"))
     console = Console(highlight=False, soft_wrap=True)
     said = ", ".join(f"{number:,} {name}" for name, number in counts)
     console.print(Text(f"{project}: {said}"))
@@ -106,10 +140,40 @@ def tell(
             f"{history.figures:,} of them with a figure; {history.added:,} are new"
         )
     )
-    if history.empty:
-        why = "; ".join(history.reasons[:_MOST_REASONS])
-        console.print(Text(f"{history.empty:,} series have no figure ({why})"))
+    for line in _left_out(history):
+        console.print(Text(line))
     console.print(Text(f"kept in {history.file}"))
+
+
+def _left_out(history: Kept) -> Iterator[str]:
+    """What a history will not show, and why."""
+    if history.reasons:
+        why = ", ".join(
+            f"{reason} ({count:,})" for reason, count in history.reasons[:_MOST_REASONS]
+        )
+        rest = sum(count for _, count in history.reasons[_MOST_REASONS:])
+        others = f", other reasons ({rest:,})" if rest else ""
+        yield f"{history.points - history.figures:,} points have no figure: {why}{others}"
+    if history.empty:
+        yield f"{_series(history.empty)} no figure at all"
+    if history.single:
+        yield f"{_series(history.single)} one figure, and a history begins with two"
+
+
+def _series(count: int) -> str:
+    return f"{count:,} series {'has' if count == 1 else 'have'}"
+
+
+def _warnings(faults: Sequence[Fault]) -> Iterator[str]:
+    """Each fault, of many of one kind the first few and how many more there are."""
+    kinds: dict[str, list[Fault]] = {}
+    for fault in faults:
+        # What is behind the colon is another in every file.
+        kinds.setdefault(f"{fault.what.partition(':')[0]} {fault.mend}", []).append(fault)
+    for alike in kinds.values():
+        yield from map(str, alike[:_MOST_ALIKE])
+        if len(alike) > _MOST_ALIKE:
+            yield f"{len(alike) - _MOST_ALIKE:,} more files like the last; --json names them all"
 
 
 class Bar:

@@ -17,9 +17,9 @@ from corebound.cli.regressions_suite import Suite
 from corebound.cli.session import Wanted
 from corebound.errors import InputError, LaunchError
 from corebound.model.plan import Cell
+from corebound.model.points import Point
 from corebound.model.run import Commit, Run
 from corebound.model.scenario import Scenario
-from corebound.model.series import Point
 from corebound.planning.expand import PROJECT, expand
 from corebound.stats.compare import Comparison
 from corebound.stats.regressions import Change

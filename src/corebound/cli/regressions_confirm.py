@@ -19,9 +19,9 @@ from corebound.cli.regressions_suite import Suite
 from corebound.cli.session import Wanted
 from corebound.errors import CoreboundError
 from corebound.host import provenance
+from corebound.model.points import Point
 from corebound.model.regression import CONFIRMATION_SCHEMA, Answer, Confirmation
 from corebound.model.run import Run
-from corebound.model.series import Point
 from corebound.stats.regressions import Change
 from corebound.stats.series import series_of_run
 from corebound.stats.suspicion import both_say, rerun_says

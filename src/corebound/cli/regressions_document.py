@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from corebound.cli.regressions_words import Told, link_of
-from corebound.model.series import Point, Series
+from corebound.model.points import Point
+from corebound.model.series import Series
 from corebound.stats.regressions_judged import Judged
 
 

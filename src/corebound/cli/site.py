@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,13 +12,16 @@ from rich.console import Console
 from rich.text import Text
 
 from corebound.cli import regressions_status, serve
+from corebound.cli.commits_meant import meant_commits
 from corebound.cli.options import Records
 from corebound.cli.runs_known import known_runs
 from corebound.cli.runs_meant import Kept, meant_pair
 from corebound.cli.site_only import Known, narrowed
 from corebound.errors import InputError
 from corebound.model.run import Run
+from corebound.model.series import Series
 from corebound.report import site
+from corebound.report.pages import Pair
 from corebound.stats.regressions import changes
 from corebound.stats.regressions_judged import states
 from corebound.stats.segment import Found, Memory
@@ -61,21 +63,16 @@ def report(
     console = Console(stderr=True, highlight=False, soft_wrap=True)
 
     def made() -> Path:
-        # Points come by the million and go round in no circle: to look for one takes half the time.
-        gc.disable()
-        try:
-            # Only a terminal shows it, and only while it lasts.
-            with console.status("making the report"):
-                return _made(
-                    console,
-                    records=records,
-                    out=out,
-                    status=status,
-                    only=only or (),
-                    compare=compare or (),
-                )
-        finally:
-            gc.enable()
+        # Only a terminal shows it, and only while it lasts.
+        with console.status("making the report"):
+            return _made(
+                console,
+                records=records,
+                out=out,
+                status=status,
+                only=only or (),
+                compare=compare or (),
+            )
 
     index = made()
     typer.echo(index.resolve())
@@ -126,14 +123,14 @@ def _made(
         sources=histories.sources({one.project for one in elsewhere if one.project}, records),
         # Of a run's launches some may have been left out.
         stamps={} if only else {one.abstract.run.id: one.abstract.stamp for one in runs},
-        compared=[_pair(asked, [run for run, _ in every], records) for asked in compare],
+        compared=[_pair(asked, [run for run, _ in every], elsewhere, records) for asked in compare],
     )
     cache.keep(memory.asked, records, _STEPS, version=version)
     return index
 
 
-def _pair(asked: str, runs: Sequence[Run], records: Path) -> tuple[str, str]:
-    """The ids of two runs that are to be compared.
+def _pair(asked: str, runs: Sequence[Run], imported: Sequence[Series], records: Path) -> Pair:
+    """Two runs that are to be compared, or two commits that were imported.
 
     Raises:
         InputError: they are not named like this, or none is meant.
@@ -141,12 +138,18 @@ def _pair(asked: str, runs: Sequence[Run], records: Path) -> tuple[str, str]:
     before, dots, after = asked.partition("..")
     if not (before and dots and after):
         raise InputError(
-            what=f"`{asked}` names no two runs.",
+            what=f"`{asked}` names no two runs or commits.",
             where="--compare",
             mend="Write A..B: each a run's id or its beginning, or a commit that was measured.",
         )
     kept = [Kept(file=jsonl.file_of(run, records), run=run) for run in runs]
-    pair = meant_pair(before, after, kept, records)
+    try:
+        pair = meant_pair(before, after, kept, records)
+    except InputError:
+        commits = meant_commits(before, after, imported)
+        if commits is None:
+            raise
+        return Pair(project=commits[0], before=commits[1], after=commits[2])
     for one in pair:
         if one not in kept:
             raise InputError(
@@ -154,4 +157,4 @@ def _pair(asked: str, runs: Sequence[Run], records: Path) -> tuple[str, str]:
                 where=str(one.file),
                 mend=f"Copy it into {records}, or look at it with `corebound compare`.",
             )
-    return pair[0].run.id, pair[1].run.id
+    return Pair(before=pair[0].run.id, after=pair[1].run.id)

@@ -12,6 +12,10 @@ from functools import lru_cache
 from corebound.exchange.reading import clean
 
 _QUOTED = re.compile(r"""^u?'(.+)'$|^<class '(.+)'>$""")
+# NumPy 2 writes `np.float64(0.1)` where NumPy 1 wrote `0.1`.
+_SCALAR = re.compile(r"^(?:np|numpy)\.(?:bool|str|bytes|u?int|float|complex)_?\d*\((.+)\)$")
+# Where an object lay in memory, which is elsewhere in every process.
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 @lru_cache(maxsize=4096)
@@ -26,22 +30,29 @@ def cells_of(
         for name, values in zip(names, params, strict=True)
     ]
     where = f"environment={label(environment)}"
-    return tuple(",".join((*words, where)) for words in itertools.product(*axes))
+    cells = [",".join((*words, where)) for words in itertools.product(*axes)]
+    # Values have commas and equal signs of their own.
+    return tuple(_apart(cells))
 
 
 def _values(values: Sequence[str]) -> list[str]:
-    """Values without their quotes, unless two of them would then be the same."""
+    """Values without what only Python writes, unless two of them would then be the same."""
     bare = [label(_bare(value)) for value in values]
     if len(set(bare)) == len(bare):
         return bare
-    quoted = [label(value) for value in values]
-    twice = Counter(quoted)
-    return [
-        f"{value} ({index})" if twice[value] > 1 else value for index, value in enumerate(quoted)
-    ]
+    return _apart([label(value) for value in values])
+
+
+def _apart(texts: Sequence[str]) -> list[str]:
+    """Texts with their place behind those that stand there more than once."""
+    twice = Counter(texts)
+    return [f"{text} ({index})" if twice[text] > 1 else text for index, text in enumerate(texts)]
 
 
 def _bare(value: str) -> str:
+    value = _ADDRESS.sub("", value) if value.startswith("<") else value
+    scalar = _SCALAR.match(value)
+    value = scalar.group(1) if scalar else value
     found = _QUOTED.match(value)
     return (found.group(1) or found.group(2)) if found else value
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -24,6 +24,21 @@ _MOST_CELLS = 1_000_000
 _LATEST_MS = 253_402_300_800_000
 _OTHER_TOOL = "Delete it, or move it out of the folder of results."
 _DAMAGED = "Fetch it again from where it was copied, or delete it."
+# What version control leaves in a file's place, and how to get the file.
+_PLACEHOLDERS = (
+    (b"version https://git-lfs", "a pointer of Git LFS", "Fetch the files: `git lfs pull`."),
+    (b"/annex/objects/", "a pointer of git-annex", "Fetch the files: `git annex get`."),
+    (b"<<<<<<< ", "half of a merge", "Finish the merge, or check one side out."),
+)
+# As asv reads them; whatever else a row does is damage too.
+_DAMAGES = (AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError)
+# No hash of git or Mercurial, nor a name of a revision, is so long.
+_LONGEST_COMMIT = 100
+# Least size of memory in bytes; smaller ones are in KiB, as older asv told it on Linux, where
+# they are not what somebody typed.
+_LEAST_BYTES = 1 << 31
+_LEAST_KIB = 1 << 16
+_GIB = 1 << 30
 
 _COMMIT = re.compile(rb'"commit_hash"\s*:\s*"([0-9a-zA-Z]+)"')
 
@@ -80,6 +95,7 @@ class ResultFile:
         environment: asv's name of it, such as `virtualenv-py3.9-numpy1.20`.
         facets: What else is known of the machine, such as ("cpu", "Xeon"), by name.
         outcomes: By benchmark.
+        damaged: Benchmarks that cannot be read, each with why.
     """
 
     commit: str
@@ -88,6 +104,7 @@ class ResultFile:
     environment: str
     facets: tuple[tuple[str, str], ...]
     outcomes: tuple[Outcome, ...]
+    damaged: tuple[str, ...] = ()
 
 
 def hashes_in(data: bytes) -> list[str]:
@@ -103,8 +120,11 @@ def document(data: bytes) -> Any:
     """
     try:
         return _decoder.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
+    for start, what, mend in _PLACEHOLDERS:
+        if data.startswith(start):
+            raise Unreadable(f"it is {what}.", mend)
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -126,29 +146,65 @@ def read(data: bytes) -> ResultFile:
             f"it is of version {version!r}, and 1 and 2 are known.", "Update corebound."
         )
     try:
-        return _file(told, _rows_2(told) if version == 2 else _rows_1(told))
-    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+        row_of = _row_of_2(told) if version == 2 else _row_of_1(told)
+        return _file(told, row_of)
+    except _DAMAGES as error:
         raise Unreadable(f"it is damaged: {error!r}.", _DAMAGED) from None
 
 
-def _file(told: Mapping[str, Any], rows: Mapping[str, _Row]) -> ResultFile:
+def _file(told: Mapping[str, Any], row_of: Callable[[str, Any], _Row]) -> ResultFile:
     params = told.get("params") or {}
     requirements = told.get("requirements") or {}
     apart = {"machine", "python", *requirements}
     commit = told["commit_hash"]
-    if not isinstance(commit, str) or not commit:
-        raise TypeError("its commit is no text")
+    hashed = isinstance(commit, str) and 0 < len(commit) <= _LONGEST_COMMIT
+    if not hashed or not commit.isprintable():
+        raise TypeError("its commit is no hash")
     machine = params.get("machine")
+    outcomes, damaged = _outcomes(told["results"], row_of)
+    if damaged and not outcomes:
+        raise ValueError(damaged[0])
     return ResultFile(
         commit=commit,
         date_ms=_date_ms(told.get("date")),
         machine=None if machine is None else str(machine),
         environment=str(told.get("env_name") or _environment(told, requirements)),
         facets=tuple(
-            sorted((name, _text(value)) for name, value in params.items() if name not in apart)
+            sorted(
+                (name, _facet(name, value)) for name, value in params.items() if name not in apart
+            )
         ),
-        outcomes=tuple([_outcome(name, rows[name]) for name in sorted(rows)]),
+        outcomes=outcomes,
+        damaged=damaged,
     )
+
+
+def _outcomes(
+    results: Mapping[str, Any], row_of: Callable[[str, Any], _Row]
+) -> tuple[tuple[Outcome, ...], tuple[str, ...]]:
+    """All that can be read, and why the others cannot, both by benchmark."""
+    found, damaged = [], []
+    for name, row in sorted(results.items()):
+        try:
+            found.append(_outcome(name, row_of(name, row)))
+        except _DAMAGES as error:
+            damaged.append(f"{name}: {error!r}")
+    return tuple(found), tuple(damaged)
+
+
+def _facet(name: str, value: object) -> str:
+    """What a machine has; its memory in one unit, for asv has changed its own."""
+    text = _text(value)
+    if name != "ram":
+        return text
+    try:
+        told = float(text)
+    except ValueError:
+        return text
+    if not _LEAST_KIB <= told < math.inf:
+        return text
+    size_gib = told / _GIB if told >= _LEAST_BYTES else told / (_GIB >> 10)
+    return f"{size_gib:.1f} GiB".replace(".0 ", " ")
 
 
 def _text(value: object) -> str:
@@ -169,48 +225,54 @@ def _environment(told: Mapping[str, Any], requirements: Mapping[str, Any]) -> st
     return "-".join(words)
 
 
-def _rows_2(told: Mapping[str, Any]) -> dict[str, _Row]:
+def _row_of_2(told: Mapping[str, Any]) -> Callable[[str, Any], _Row]:
     columns = told["result_columns"]
     # What is behind a row's end is none.
     behind = [None] * (len(columns) + 1)
     places = [columns.index(name) if name in columns else len(columns) for name in _Row._fields]
     picked = itemgetter(*places)
-    return {
-        name: _Row._make(picked([*row[: len(columns)], *behind]))
-        for name, row in told["results"].items()
-    }
+
+    def row_of(_name: str, row: Any) -> _Row:
+        return _Row._make(picked([*row[: len(columns)], *behind]))
+
+    return row_of
 
 
-def _rows_1(told: Mapping[str, Any]) -> dict[str, _Row]:
+def _row_of_1(told: Mapping[str, Any]) -> Callable[[str, Any], _Row]:
     versions = told.get("benchmark_version") or {}
-    rows = {}
-    for name, value in told["results"].items():
+
+    def row_of(name: str, value: Any) -> _Row:
         row = value if isinstance(value, dict) else {"result": value}
-        stats = _listed(row.get("stats"))
-        rows[name] = _Row(
+        bounds = [(one or {}).get("ci_99") or (None, None) for one in _listed(row.get("stats"))]
+        return _Row(
             result=_listed(row.get("result")),
             params=row.get("params"),
             version=versions.get(name),
-            stats_ci_99_a=[one and one["ci_99"][0] for one in stats or ()],
-            stats_ci_99_b=[one and one["ci_99"][1] for one in stats or ()],
-            samples=_samples_1(row.get("samples")),
+            stats_ci_99_a=[low for low, _ in bounds],
+            stats_ci_99_b=[high for _, high in bounds],
+            samples=row.get("samples"),
         )
-    return rows
+
+    return row_of
 
 
 def _listed(value: Any) -> Any:
     return value if isinstance(value, list) else [value]
 
 
-def _samples_1(samples: Any) -> Any:
-    """Samples of a benchmark without parameters were not yet in a list of their own."""
+def _samples(samples: Any) -> Any:
+    """Those of a benchmark without parameters were once not in a list of their own."""
     if isinstance(samples, list) and samples and isinstance(samples[0], int | float):
         return [samples]
     return samples
 
 
 def _outcome(name: str, row: _Row) -> Outcome:
-    values, params, samples = row.result, row.params, row.samples
+    values, params, samples = row.result, row.params, _samples(row.samples)
+    if isinstance(values, int | float):
+        values = [values]
+    if values is not None and not isinstance(values, list):
+        raise TypeError("its figures are no list")
     outcome = Outcome(
         benchmark=name,
         params=tuple([tuple(map(str, axis)) for axis in params]) if params else (),

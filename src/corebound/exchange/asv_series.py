@@ -8,44 +8,27 @@ from __future__ import annotations
 
 import math
 import re
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from corebound.exchange.asv_benchmarks import Known, unit_of
 from corebound.exchange.asv_cells import cells_of, label
 from corebound.exchange.asv_results import Outcome, ResultFile
 from corebound.exchange.reading import clean
+from corebound.model.points import Circumstances, Moment, Points
 from corebound.model.run import Commit
-from corebound.model.series import Point, Series
+from corebound.model.series import Series
 
-# What asv's own kinds of benchmark are measured in, by the start of their names: for trees
-# without benchmarks.json. Source: asv's documentation, "Benchmark types and attributes".
-_UNITS = (("time", "seconds"), ("mem", "bytes"), ("peakmem", "bytes"))
 _NS = 1e9
 _VERSION = "benchmark"
 _OF_VERSION = 12
 # Of asv's intervals, `ci_99`.
 _CONFIDENCE = 0.99
 _NO_RESULT = "the file has no result for it"
-
-Circumstances = tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """What benchmarks.json says of a benchmark.
-
-    Attributes:
-        title: For the eye.
-        unit: In asv's words, such as `seconds`.
-        params: Names of its parameters.
-    """
-
-    title: str
-    unit: str
-    params: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,28 +53,57 @@ class Project:
     commit_url: str | None = None
 
 
-def known(told: Any) -> dict[str, Known]:
-    """What benchmarks.json says; entries that say nothing are passed over."""
-    entries = told.items() if isinstance(told, dict) else ()
-    return {
-        name: Known(
-            title=str(entry.get("pretty_name") or name),
-            unit=str(entry.get("unit") or unit_of(name)),
-            params=tuple(map(str, entry.get("param_names") or ())),
+class _Gathered:
+    """What files say of one series, a point a file, in any order."""
+
+    __slots__ = ("_circumstances", "_figures", "_highs", "_launches", "_lows",
+                 "_missing", "_moments")  # fmt: skip
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._moments: list[Moment] = []
+        self._figures = array("d")
+        self._circumstances: list[Circumstances] = []
+        self._lows = array("d")
+        self._highs = array("d")
+        self._launches: list[tuple[float, ...]] = []
+        self._missing: list[str | None] = []
+
+    def add(
+        self, moment: Moment, circumstances: Circumstances, outcome: Outcome, index: int, unit: str
+    ) -> None:
+        """One combination of an outcome's parameters."""
+        scale = _NS if unit == "seconds" else 1.0
+        values = outcome.values
+        if values is None or index < len(values):
+            figure, missing = _figure(None if values is None else values[index], unit, scale)
+        else:
+            figure, missing = math.nan, _NO_RESULT
+        own = _at(outcome.bounds, index) if missing is None else None
+        bounds = own and _bounds(own, scale)
+        samples = _at(outcome.samples, index) if missing is None else None
+        self._moments.append(moment)
+        self._figures.append(figure)
+        self._circumstances.append(circumstances)
+        low, high = bounds or (math.nan, math.nan)
+        self._lows.append(low)
+        self._highs.append(high)
+        self._launches.append(_scaled(samples, scale) if samples else ())
+        self._missing.append(missing)
+
+    def points(self) -> Points:
+        """All of them, in order."""
+        return ordered(
+            Points(
+                moments=self._moments,
+                figures=self._figures,
+                circumstances=self._circumstances,
+                lows=self._lows,
+                highs=self._highs,
+                launches=self._launches,
+                missing=self._missing,
+            )
         )
-        for name, entry in entries
-        if isinstance(entry, dict)
-    }
-
-
-def unit_of(benchmark: str) -> str:
-    """The unit asv gives a benchmark of such a name that names none itself.
-
-    >>> unit_of("suite.Trees.time_insert"), unit_of("suite.track_size")
-    ('seconds', 'unit')
-    """
-    own = benchmark.rsplit(".", 1)[-1].lower()
-    return next((unit for start, unit in _UNITS if own.startswith(start)), "unit")
 
 
 def series_of(project: Project, files: Iterable[ResultFile]) -> tuple[Series, ...]:
@@ -101,15 +113,16 @@ def series_of(project: Project, files: Iterable[ResultFile]) -> tuple[Series, ..
         project: Whose files they are.
         files: In any order; each has a date, or its commit is in the repository.
     """
-    points: dict[tuple[str, str, str], list[Point]] = {}
+    found: dict[tuple[str, str, str], _Gathered] = {}
     shared: dict[Circumstances, Circumstances] = {}
     # Files name the same combinations of the same benchmarks over and over.
-    places: dict[object, tuple[Known, list[list[Point]]]] = {}
+    places: dict[object, tuple[Known, list[_Gathered]]] = {}
     for file in files:
         host = label(file.machine or "unnamed")
         commit = project.commits.get(file.commit) or Commit(
             sha=file.commit, subject="", committed_at=moment(file.date_ms or 0), dirty=False
         )
+        when = Moment(at=commit.committed_at, run=None, commit=commit)
         facets = tuple((label(name), label(value)) for name, value in file.facets)
         there: dict[str | None, Circumstances] = {}
         for outcome in file.outcomes:
@@ -118,18 +131,18 @@ def series_of(project: Project, files: Iterable[ResultFile]) -> tuple[Series, ..
                 told = (*facets, (_VERSION, (outcome.version or "")[:_OF_VERSION]))
                 circumstances = there[outcome.version] = shared.setdefault(told, told)
             name = outcome.benchmark
-            found = places.get((host, file.environment, name, outcome.params))
-            if found is None:
+            known = places.get((host, file.environment, name, outcome.params))
+            if known is None:
                 about = _about(project, name)
                 cells = cells_of(outcome.params, about.params, file.environment)
-                found = about, [points.setdefault((host, name, cell), []) for cell in cells]
-                places[host, file.environment, name, outcome.params] = found
-            about, own = found
-            for index, several in enumerate(own):
-                several.append(_point(outcome, index, about.unit, commit, circumstances))
+                known = about, [found.setdefault((host, name, cell), _Gathered()) for cell in cells]
+                places[host, file.environment, name, outcome.params] = known
+            about, own = known
+            for index, gathered in enumerate(own):
+                gathered.add(when, circumstances, outcome, index, about.unit)
     places.clear()
     # What is a series need not be held as it was found too.
-    made = [_series(project, *key, points.pop(key)) for key in [*points]]
+    made = [_series(project, *key, found.pop(key).points()) for key in [*found]]
     return tuple(sorted(made, key=lambda one: one.id))
 
 
@@ -147,9 +160,8 @@ def _about(project: Project, benchmark: str) -> Known:
     return found or Known(title=benchmark, unit=unit_of(benchmark), params=())
 
 
-def _series(project: Project, host: str, benchmark: str, cell: str, found: list[Point]) -> Series:
+def _series(project: Project, host: str, benchmark: str, cell: str, points: Points) -> Series:
     about = _about(project, benchmark)
-    found.sort(key=in_order)
     return Series(
         project=project.name,
         host=host,
@@ -160,43 +172,54 @@ def _series(project: Project, host: str, benchmark: str, cell: str, found: list[
         unit="ns" if about.unit == "seconds" else label(about.unit),
         margin=_margin(project, benchmark),
         reproduce=("asv", "run", "--bench", rf"^{re.escape(benchmark)}\b"),
-        points=dated(found),
+        points=dated(points),
         confidence=_CONFIDENCE,
         commit_url=project.commit_url,
     )
 
 
-def in_order(point: Point) -> tuple[str, str]:
+def in_order(moment: Moment) -> tuple[str, str]:
     """What points of imported histories are sorted by."""
-    return point.at, point.commit.sha if point.commit else ""
+    return moment.at, moment.commit.sha if moment.commit else ""
 
 
-def dated(points: Sequence[Point]) -> tuple[Point, ...]:
-    """Points of files that do not tell a benchmark's version get that of the next that does.
+def ordered(points: Points) -> Points:
+    """Points in order, one of each commit: the last that has a figure, else the last."""
+    keys = [in_order(moment) for moment in points.moments]
+    chosen = dict(zip(keys, range(len(keys)), strict=True))
+    if len(chosen) < len(keys):
+        figured = (at for at, figure in enumerate(points.figures) if not math.isnan(figure))
+        chosen.update((keys[at], at) for at in figured)
+    return points.taken(chosen[key] for key in sorted(chosen))
 
-    Old files of asv do not tell it, which is no sign of a change.
+
+def dated(points: Points) -> Points:
+    """Points of files that do not tell of a circumstance get what the next that does tells.
+
+    Old files of asv tell less, such as no version of a benchmark and no number of CPUs,
+    which is no sign of a change.
     """
-    result: list[Point] = []
-    version = ""
-    told: str | None = None
+    result: list[Circumstances] = []
+    later: dict[str, str] = {}
     seen: Circumstances | None = None
-    for point in reversed(points):
+    now: Circumstances = ()
+    for circumstances in reversed(points.circumstances):
         # Most points share theirs with the one before.
-        if point.circumstances is not seen:
-            seen = point.circumstances
-            told = version_of(seen)
-        version = told or version
-        if told == version or not version:
-            result.append(point)
-        else:
-            known = dict(point.circumstances) | {_VERSION: version}
-            result.append(replace(point, circumstances=tuple(known.items())))
-    return tuple(reversed(result))
+        if circumstances is not seen:
+            seen = circumstances
+            own = dict(seen)
+            later |= told_in(seen)
+            # In one order, for another order is another circumstance.
+            names = sorted(later.keys() | own, key=lambda name: (name == _VERSION, name))
+            now = tuple((name, later.get(name, "")) for name in names)
+            now = seen if now == seen else now
+        result.append(now)
+    return points.under(result[::-1])
 
 
-def version_of(circumstances: Circumstances) -> str | None:
-    """Of what is measured: empty where the file does not tell, None where nobody would."""
-    return next((value for name, value in reversed(circumstances) if name == _VERSION), None)
+def told_in(circumstances: Circumstances) -> dict[str, str]:
+    """Those of which something is told."""
+    return {name: value for name, value in circumstances if value}
 
 
 def _margin(project: Project, benchmark: str) -> float:
@@ -205,48 +228,18 @@ def _margin(project: Project, benchmark: str) -> float:
     return max(own, default=project.margin)
 
 
-def _point(
-    outcome: Outcome,
-    index: int,
-    unit: str,
-    commit: Commit,
-    circumstances: Circumstances,
-) -> Point:
-    """What one combination of parameters came to."""
-    scale = _NS if unit == "seconds" else 1.0
-    values = outcome.values
-    if values is None or index < len(values):
-        figure, missing = _figure(None if values is None else values[index], unit, scale)
-    else:
-        figure, missing = None, _NO_RESULT
-    bounds = samples = None
-    if figure is not None:
-        bounds = _at(outcome.bounds, index)
-        samples = _at(outcome.samples, index)
-    return Point(
-        at=commit.committed_at,
-        run=None,
-        commit=commit,
-        figure=figure,
-        bounds=bounds and _bounds(bounds, scale),
-        launches=_scaled(samples, scale) if samples else (),
-        missing=missing,
-        circumstances=circumstances,
-    )
-
-
 def _at(values: Sequence[Any], index: int) -> Any:
     return values[index] if index < len(values) else None
 
 
-def _figure(value: object, unit: str, scale: float) -> tuple[float | None, str | None]:
-    """A figure in the series' unit, or why there is none: ratios need numbers above 0."""
+def _figure(value: object, unit: str, scale: float) -> tuple[float, str | None]:
+    """A figure in the series' unit, or NaN and why: ratios need numbers above 0."""
     if value is None:
-        return None, "it failed"
+        return math.nan, "it failed"
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return None, f"{clean(str(value))[:40]!r} is no number"
+        return math.nan, f"{clean(str(value))[:40]!r} is no number"
     if isinstance(value, float) and math.isnan(value):
-        return None, "it was skipped"
+        return math.nan, "it was skipped"
     try:
         figure = float(value) * scale
     except OverflowError:
@@ -254,14 +247,17 @@ def _figure(value: object, unit: str, scale: float) -> tuple[float | None, str |
     if 0 < figure < math.inf:
         return figure, None
     if math.isinf(figure):
-        return None, "an infinite figure is none"
-    return None, f"{value:g} {unit}: only a figure above 0 can be compared"
+        return math.nan, "an infinite figure is none"
+    return math.nan, f"{value:g} {unit}: only a figure above 0 can be compared"
 
 
 def _bounds(own: tuple[float, float], scale: float) -> tuple[float, float] | None:
-    """The interval of asv, where it has one: a single sample gives an infinite one."""
+    """The interval of asv, where it has one that ratios can be made of.
+
+    A single sample gives an infinite one, and few that differ much one that ends below 0.
+    """
     low, high = own[0] * scale, own[1] * scale
-    return (low, high) if math.isfinite(low) and math.isfinite(high) and low <= high else None
+    return (low, high) if 0 < low <= high < math.inf else None
 
 
 def _scaled(samples: Sequence[float], scale: float) -> tuple[float, ...]:

@@ -7,13 +7,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from corebound.errors import Fault
-from corebound.exchange import asv_results, asv_series
+from corebound.exchange import asv_benchmarks, asv_results
+from corebound.exchange.asv_benchmarks import Known
 from corebound.exchange.asv_results import ResultFile
-from corebound.exchange.asv_series import Known
-from corebound.exchange.reading import Unreadable
+from corebound.exchange.reading import Unreadable, clean
 from corebound.store import cache
 
-_ABOUT = ("machine.json", "benchmarks.json")
+BENCHMARKS = "benchmarks.json"
+_ABOUT = ("machine.json", BENCHMARKS)
+_GUESSED = "there is none, so units are those of benchmarks' names, and parameters have no names."
+_GUESSED_MEND = "Copy it from where asv ran, if it is still there."
 
 Progress = Callable[[int, int], None]
 
@@ -44,9 +47,9 @@ def unread(results: Path, before: Mapping[str, str], faults: list[Fault]) -> Unr
         except OSError as error:
             faults.append(fault_of(source, _not_read(error)))
             continue
-        known = before.get(str(source))
+        known = before.get(name_of(source))
         if known is not None and known == cache.digest(data):
-            unchanged[str(source)] = known
+            unchanged[name_of(source)] = known
         else:
             files.append(source)
             commits.update(asv_results.hashes_in(data))
@@ -63,6 +66,8 @@ def read_each(
         try:
             data = source.read_bytes()
             file = asv_results.read(data)
+            if file.damaged:
+                faults.append(_damaged(source, file))
             # Where it does not tell, its folder does: asv names it by the machine.
             named = file if file.machine else replace(file, machine=source.parent.name)
             yield source, cache.digest(data), named
@@ -73,13 +78,29 @@ def read_each(
     progress(all_, all_)
 
 
+def is_results(folder: Path) -> bool:
+    """Whether asv keeps its results there."""
+    return (folder / BENCHMARKS).is_file() or any(folder.glob("*/machine.json"))
+
+
+def name_of(file: Path) -> str:
+    """A file's path as text that can be kept and shown, whatever bytes it has."""
+    return str(file).encode(errors="backslashreplace").decode()
+
+
+def about_of(results: Path) -> Path:
+    """The file that says what benchmarks there are; that of all machines, given one's folder."""
+    one = (results / "machine.json").is_file() and not (results / BENCHMARKS).is_file()
+    return (results.resolve().parent if one else results) / BENCHMARKS
+
+
 def benchmarks_of(results: Path, faults: list[Fault]) -> dict[str, Known]:
     """What benchmarks.json says, if anything."""
-    about = results / "benchmarks.json"
+    about = about_of(results)
     try:
-        return asv_series.known(asv_results.document(about.read_bytes()))
+        return asv_benchmarks.known(asv_results.document(about.read_bytes()))
     except FileNotFoundError:
-        return {}
+        faults.append(Fault(file=name_of(about), line=None, what=_GUESSED, mend=_GUESSED_MEND))
     except Unreadable as error:
         faults.append(fault_of(about, error))
     except OSError as error:
@@ -87,9 +108,22 @@ def benchmarks_of(results: Path, faults: list[Fault]) -> dict[str, Known]:
     return {}
 
 
+def _damaged(source: Path, file: ResultFile) -> Fault:
+    all_ = len(file.damaged) + len(file.outcomes)
+    return Fault(
+        file=name_of(source),
+        line=None,
+        what=f"{len(file.damaged)} of {all_} benchmarks are passed over, for they are damaged: "
+        f"{clean(file.damaged[0])}.",
+        mend="Measure them again, or fetch the file again from where it was copied.",
+    )
+
+
 def _not_read(error: OSError) -> Unreadable:
     return Unreadable(f"it cannot be read: {error.strerror}.", "Check its permissions.")
 
 
 def fault_of(file: Path, error: Unreadable) -> Fault:
-    return Fault(file=str(file), line=None, what=f"passed over, for {error.what}", mend=error.mend)
+    return Fault(
+        file=name_of(file), line=None, what=f"passed over, for {error.what}", mend=error.mend
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
@@ -28,6 +29,8 @@ def described(repo: Path, hashes: Iterable[str]) -> dict[str, Commit]:
             input="".join(f"{name}\n" for name in wanted).encode(),
             capture_output=True,
             check=False,
+            # Of a clone that is partial nothing is to be fetched.
+            env=os.environ | {"GIT_NO_LAZY_FETCH": "1"},
         )
     except OSError as error:
         raise InputError(

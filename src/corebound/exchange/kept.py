@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from corebound.errors import InputError
 from corebound.exchange.merging import merged
+from corebound.model.points import Points
 from corebound.model.series import Series
-from corebound.store import codec, histories
-from corebound.store.columns import Columns
+from corebound.store import histories
+from corebound.store.codec import UnreadableError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +25,9 @@ class Kept:
         series: How many series it has.
         points: How many points, and `figures` how many of them have one.
         added: How many points it did not have before.
-        empty: How many series have no figure at all, and `reasons` why.
+        empty: How many series have no figure at all.
+        single: How many have one, which is no history yet.
+        reasons: Why points have no figure, and how many of them, most first.
     """
 
     file: Path
@@ -31,7 +36,8 @@ class Kept:
     figures: int
     added: int
     empty: int
-    reasons: tuple[str, ...]
+    single: int
+    reasons: tuple[tuple[str, int], ...]
 
 
 def keep(project: str, fresh: Sequence[Series], records: Path) -> Kept:
@@ -42,43 +48,52 @@ def keep(project: str, fresh: Sequence[Series], records: Path) -> Kept:
     """
     file = histories.file_of(project, records)
     before = _before(file)
-    try:
-        history = merged(before, fresh) if fresh or before is None else before
-    except ValueError as error:
-        raise _unreadable(file, error) from error
     # Nothing new leaves the file alone, and with it all that was made of it.
-    if history is not before:
-        histories.keep(project, history, records)
-    return _counted(file, history, _points(before) if before else 0)
+    if not fresh and before is not None:
+        return _counted(file, before, before)
+    history = merged(before or (), fresh)
+    histories.keep(project, history, records)
+    return _counted(file, history, before or ())
 
 
-def _counted(file: Path, history: Columns, before: int) -> Kept:
-    empty = [one for one in history.series if all(figure is None for figure in one.figures)]
-    # What is at place -1 is no reason.
-    missing = (*history.missing, None)
-    reasons = {missing[one.missing[-1]] for one in empty if one.missing}
+def _counted(file: Path, history: Sequence[Series], before: Sequence[Series]) -> Kept:
+    figures = [_figures(one.points) for one in history]
     points = _points(history)
     return Kept(
         file=file,
-        series=len(history.series),
+        series=len(history),
         points=points,
-        figures=points - sum(one.figures.count(None) for one in history.series),
-        added=points - before,
-        empty=len(empty),
-        reasons=tuple(sorted(reason for reason in reasons if reason)),
+        figures=sum(figures),
+        added=points - _points(before),
+        empty=figures.count(0),
+        single=figures.count(1),
+        reasons=_reasons(history),
     )
 
 
-def _points(history: Columns) -> int:
-    return sum(len(one.moments) for one in history.series)
+def _reasons(history: Sequence[Series]) -> tuple[tuple[str, int], ...]:
+    told = Counter(reason for one in history for reason in one.points.missing if reason)
+    kinds: Counter[str] = Counter()
+    for reason, count in told.items():
+        # What is before the colon is the figure.
+        kinds[reason.rpartition(": ")[2]] += count
+    return tuple(kinds.most_common())
 
 
-def _before(file: Path) -> Columns | None:
+def _points(history: Sequence[Series]) -> int:
+    return sum(len(one.points) for one in history)
+
+
+def _figures(points: Points) -> int:
+    return sum(not math.isnan(figure) for figure in points.figures)
+
+
+def _before(file: Path) -> tuple[Series, ...] | None:
     try:
-        return codec.decode_columns(file.read_bytes())
+        return histories.read(file)
     except FileNotFoundError:
         return None
-    except (OSError, codec.UnreadableError) as error:
+    except (OSError, UnreadableError) as error:
         raise _unreadable(file, error) from error
 
 

@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 
-from corebound.exchange.asv_series import dated, in_order, version_of
-from corebound.model.series import Point, Series
-from corebound.store.columns import Column, Columns, Opened, Tables
+from corebound.exchange.asv_series import dated, in_order, ordered, told_in
+from corebound.model.points import Moment, Points
+from corebound.model.series import Series
 
 
-def merged(kept: Columns | None, fresh: Iterable[Series]) -> Columns:
+def merged(kept: Sequence[Series], fresh: Iterable[Series]) -> tuple[Series, ...]:
     """All series of both, by id; of what both have, that which is fresh.
 
     A fresh point takes the place of those of the same moment; where all that is known of
     that is the commit's date, of those of the same commit. So importing the same again
     changes nothing.
-
-    Raises:
-        ValueError: what was kept does not fit together.
     """
-    tables = Tables(kept)
-    opened = Opened(kept) if kept else None
-    by_id = {one.about.id: one for one in kept.series} if kept else {}
+    by_id = {one.id: one for one in kept}
+    # Most series share their moments, as they were kept.
+    moments = {id(one.points.moments): one.points.moments for one in kept}
+    shas = {one.commit.sha for column in moments.values() for one in column if one.commit}
     for one in _each_once(fresh):
         before = by_id.get(one.id)
-        if opened is None or before is None:
-            by_id[one.id] = tables.column(one)
-        elif _only_later(opened, before, one):
-            by_id[one.id] = tables.longer(before, replace(one, points=dated(one.points)))
+        if before is None:
+            by_id[one.id] = one
+        elif _only_later(before.points, one.points, shas):
+            by_id[one.id] = replace(one, points=before.points.followed_by(dated(one.points)))
         else:
-            by_id[one.id] = tables.column(_joined(opened.series(before), one))
-    return tables.file([by_id[id_] for id_ in sorted(by_id)])
+            by_id[one.id] = _joined(before, one)
+    return tuple(by_id[id_] for id_ in sorted(by_id))
 
 
 def _each_once(fresh: Iterable[Series]) -> Iterable[Series]:
@@ -43,26 +41,30 @@ def _each_once(fresh: Iterable[Series]) -> Iterable[Series]:
     return by_id.values()
 
 
-def _only_later(opened: Opened, before: Column, now: Series) -> bool:
-    """Whether all points are new and go behind those there are, which stay as they are."""
-    at, commit, circumstances = opened.last(before)
-    first = now.points[0]
-    if in_order(first) <= (at, commit.sha if commit else ""):
+def _only_later(before: Points, now: Points, shas: Container[str]) -> bool:
+    """Whether all points are new and go behind those there are, which stay as they are.
+
+    Args:
+        before: Those there are.
+        now: The others, in order.
+        shas: All commits that there were points of.
+    """
+    if in_order(now.moments[0]) <= in_order(before.moments[-1]):
         return False
-    if any(point.commit and point.commit.sha in opened.shas for point in now.points):
+    if any(moment.commit and moment.commit.sha in shas for moment in now.moments):
         return False
-    # One that tells its version says of which those before it are that do not.
-    return bool(version_of(circumstances)) or not any(
-        version_of(point.circumstances) for point in now.points
-    )
+    # One that tells of more says what was so for those before it too.
+    known = told_in(before.circumstances[-1]).keys()
+    return all(told_in(each).keys() <= known for each in set(now.circumstances))
 
 
 def _joined(before: Series, now: Series) -> Series:
-    replaced = {_key(point) for point in now.points}
-    points = [point for point in before.points if _key(point) not in replaced]
-    return replace(now, points=dated(sorted([*points, *now.points], key=in_order)))
+    replaced = {_key(moment) for moment in now.points.moments}
+    kept = [at for at, one in enumerate(before.points.moments) if _key(one) not in replaced]
+    both = before.points.taken(kept).followed_by(now.points)
+    return replace(now, points=dated(ordered(both)))
 
 
-def _key(point: Point) -> str:
-    commit = point.commit
-    return commit.sha if commit and commit.committed_at == point.at else point.at
+def _key(moment: Moment) -> str:
+    commit = moment.commit
+    return commit.sha if commit and commit.committed_at == moment.at else moment.at

@@ -18,8 +18,9 @@ from typing import Any
 
 from corebound.exchange.asv_results import document
 from corebound.exchange.reading import Unreadable, clean
+from corebound.model.points import Point, Points
 from corebound.model.run import Commit
-from corebound.model.series import Point, Series
+from corebound.model.series import Series
 from corebound.stats.interval import geometric_mean, geometric_mean_interval
 
 MARGIN = 0.02
@@ -84,7 +85,7 @@ def _series(benchmark: Mapping[str, Any], common: Mapping[str, Any], project: st
         unit=unit,
         margin=MARGIN,
         reproduce=(),
-        points=(_point([run["values"] for run, _ in measured], scale, about),),
+        points=Points.of([_point([run["values"] for run, _ in measured], scale, about)]),
     )
 
 

@@ -4,36 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from corebound.model.run import Commit
+from corebound.model.points import Points
 
 # Of files that keep series.
-SERIES_SCHEMA = 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
-    """What a cell came to once.
-
-    Attributes:
-        at: When, ISO 8601 in UTC: a run's start, or the commit's date where no more is known.
-        run: The run's id; None where another tool measured.
-        commit: The revision that was measured; None where that is not known.
-        figure: The series' figure, above 0; None where there is none.
-        bounds: Where the figure truly lies, by the point's own launches; None where unknown.
-        launches: The figures it was made of, one a launch; empty where they were not kept.
-        missing: Why there is no figure, in words; None where there is one.
-        circumstances: (what, which) of all but the commit that may change a figure,
-            such as ("kernel", "6.1.0"). Where one changes, another segment begins.
-    """
-
-    at: str
-    run: str | None
-    commit: Commit | None
-    figure: float | None
-    bounds: tuple[float, float] | None
-    launches: tuple[float, ...]
-    missing: str | None
-    circumstances: tuple[tuple[str, str], ...]
+SERIES_SCHEMA = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +38,7 @@ class Series:
     unit: str
     margin: float
     reproduce: tuple[str, ...]
-    points: tuple[Point, ...]
+    points: Points
     confidence: float = 0.95
     commit_url: str | None = None
 

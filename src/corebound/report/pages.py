@@ -14,16 +14,19 @@ from corebound.model.calibration import Calibration
 from corebound.model.profile import ImportedProfile
 from corebound.model.series import Series
 from corebound.report.render import Renderer
-from corebound.report.view.addresses import benchmark_file, benchmark_slug, run_file
+from corebound.report.view.addresses import benchmark_file, benchmark_slug, commits_data, run_file
 from corebound.report.view.benchmark import benchmark_page, benchmarks_of, charted
 from corebound.report.view.chronicle import Chronicle, chronicle
 from corebound.report.view.claims import claims_page
+from corebound.report.view.commits_compared import compare_commits
+from corebound.report.view.commits_page import commits_page
 from corebound.report.view.compare_page import compare_page, comparison_links
 from corebound.report.view.comparing import RunComparison, comparisons
 from corebound.report.view.export import (
     cells_csv,
     cells_json,
     changes_csv,
+    commits_csv,
     imported_csv,
     operators_csv,
 )
@@ -40,6 +43,15 @@ from corebound.report.view.triage import triage_page
 from corebound.report.view.zoom import points_script
 from corebound.stats.segment import Memory
 from corebound.store import jsonl
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """Two runs by their ids; where an imported project is named, two of its commits by hash."""
+
+    before: str
+    after: str
+    project: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +72,7 @@ class Inputs:
         memory: Steps that were found before; what is found now is added.
         sources: For each imported project a hash of all that its series are read from.
         stamps: For each run, by its id, what tells whether its records are as they were.
-        compared: Pairs of runs, by their ids, that are to be compared beside the latest.
+        compared: What is to be compared beside the latest runs.
     """
 
     records: Sequence[Record]
@@ -75,7 +87,7 @@ class Inputs:
     memory: Memory | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
     stamps: Mapping[str, str] = field(default_factory=dict)
-    compared: Sequence[tuple[str, str]] = ()
+    compared: Sequence[Pair] = ()
 
 
 Holds = Callable[[str, str], bool]
@@ -98,8 +110,14 @@ def pages(inputs: Inputs, renderer: Renderer, holds: Holds = _nothing) -> Iterat
     """
     studies = inputs.studies
     # First, for what cannot be compared is told before a page is written.
-    compared = comparisons(inputs.records, inputs.compared)
+    asked = [(one.before, one.after) for one in inputs.compared if one.project is None]
+    compared = comparisons(inputs.records, asked)
     known = chronicle(inputs.series, studies, inputs.statuses, memory=inputs.memory)
+    commits = [
+        compare_commits(one.project, one.before, one.after, known)
+        for one in inputs.compared
+        if one.project is not None
+    ]
     yield from _scenarios(studies, inputs, known, renderer)
     yield from _benchmarks(inputs, known, renderer, holds)
     yield from _runs(inputs, renderer, holds)
@@ -110,6 +128,11 @@ def pages(inputs: Inputs, renderer: Renderer, holds: Holds = _nothing) -> Iterat
         if words:
             linked.append((words, name))
     linked += comparison_links(compared)
+    for pair in commits:
+        page = commits_page(pair, known, now=inputs.now)
+        yield commits_data(pair.project, pair.before.sha, pair.after.sha), commits_csv(pair)
+        yield page.address, renderer.page("compare", page)
+        linked.append((page.head.title, page.address))
     linked += host_links(inputs.records)
     yield (
         "index.html",

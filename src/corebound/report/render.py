@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from jinja2 import DictLoader, Environment, StrictUndefined
+from markupsafe import Markup
 
 from corebound.report.charts.dots import dots_svg
 from corebound.report.charts.history import history_svg, spark_line_svg
@@ -31,6 +32,14 @@ _TEMPLATES: dict[Kind, str] = {"feed": "feed.xml"}
 _UNIT = re.compile("(?<=[0-9]) (?=(?:%|ns|µs|ms|s|KiB|MiB|GiB)(?![0-9A-Za-z]))")
 
 
+# Where there is no figure a dash is seen and a word is read out: a dash alone is passed over.
+_NONE = Markup('<span class="nil">none</span>')
+
+
+def _told(value: object) -> object:
+    return _NONE if value == "–" else value
+
+
 def _glued(text: str) -> str:
     return _UNIT.sub("\N{NO-BREAK SPACE}", text)
 
@@ -47,6 +56,7 @@ class Renderer:
             trim_blocks=True,
             lstrip_blocks=True,
             keep_trailing_newline=True,
+            finalize=_told,
         )
         self._environment.filters["glued"] = _glued
         self._environment.globals.update(

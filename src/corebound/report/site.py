@@ -7,11 +7,11 @@ import gzip
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from corebound.errors import InputError
+from corebound.errors import refusals_told
 from corebound.model.calibration import Calibration
 from corebound.model.profile import ImportedProfile
 from corebound.model.series import Series
-from corebound.report.pages import Inputs, pages
+from corebound.report.pages import Inputs, Pair, pages
 from corebound.report.render import Renderer
 from corebound.report.shelf import Shelf
 from corebound.report.view.addresses import raw_file
@@ -35,7 +35,7 @@ def write(
     memory: Memory | None = None,
     sources: Mapping[str, str] | None = None,
     stamps: Mapping[str, str] | None = None,
-    compared: Sequence[tuple[str, str]] = (),
+    compared: Sequence[Pair] = (),
 ) -> Path:
     """Write the site: an overview, a page a scenario, run, host, history, and the assets.
 
@@ -56,18 +56,22 @@ def write(
             of what has not changed the pages are not made again.
         stamps: For each run, by its id, what tells whether its records are as they were:
             if so its page is not made again.
-        compared: Pairs of runs, by their ids, that get a page beside the latest.
+        compared: What gets a page beside the latest runs.
 
     Returns:
         The path of the overview.
 
     Raises:
-        InputError: the site cannot be written there, or runs that are to be compared
-            cannot be.
+        InputError: the site cannot be written there, or runs or commits that are to be
+            compared cannot be.
         ScenarioFaults: a recorded scenario is none this version can read.
     """
     index = out / "index.html"
-    try:
+    with refusals_told(
+        "the site cannot be written",
+        where=out,
+        mend="Choose another folder with --out, or make this one writable.",
+    ):
         studies = latest_studies(records)
         traces = {study.scenario.name: _traces(study, kept) for study in studies}
         for found in traces.values():
@@ -102,12 +106,6 @@ def write(
         shelf.close()
         for asset in sorted(_source("assets").iterdir()):
             _put(out / "assets" / asset.name, asset.read_bytes())
-    except OSError as error:
-        raise InputError(
-            what=f"the site cannot be written: {error.strerror}.",
-            where=str(error.filename or out),
-            mend="Choose another folder with --out, or make this one writable.",
-        ) from error
     return index
 
 
@@ -118,6 +116,7 @@ def files(
     profiles: Sequence[ImportedProfile] = (),
     series: Sequence[Series] = (),
     statuses: Mapping[str, str] | None = None,
+    compared: Sequence[Pair] = (),
 ) -> Iterator[tuple[str, str]]:
     """Every page and data file as (path within the site, text), the overview last."""
     inputs = Inputs(
@@ -127,6 +126,7 @@ def files(
         profiles=profiles,
         series=series,
         statuses=statuses or {},
+        compared=compared,
     )
     yield from pages(inputs, _renderer())
 

@@ -114,7 +114,7 @@ def compare(
     if estimate is None:
         return None
     interval = _interval(estimate)
-    verdict = _verdict(interval, margin)
+    verdict = verdict_of(interval, margin)
     return Comparison(
         speedup_ratio=math.exp(estimate.middle),
         interval=interval,
@@ -206,8 +206,8 @@ def _p_value(estimate: _Estimate) -> float | None:
     return 2 * float(special.stdtr(estimate.freedom, -abs(estimate.middle) / estimate.error))
 
 
-def _verdict(interval: Interval | None, margin: float) -> Verdict:
-    """What an interval says about a ratio; too small a difference is none."""
+def verdict_of(interval: Interval | None, margin: float) -> Verdict:
+    """What the interval of a ratio of speeds says; too small a difference is none."""
     if interval is None:
         return "undecided"
     if 1 / (1 + margin) <= interval.low and interval.high <= 1 + margin:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from corebound.model.points import Point
 from corebound.model.regression import Place
-from corebound.model.series import Point, Series
+from corebound.model.series import Series
 from corebound.stats.change_points import Night, steps_of
 from corebound.stats.course import Course
 from corebound.stats.distributions import normal_quantile
@@ -44,6 +46,11 @@ class Change:
     def is_regression(self) -> bool:
         """Whether it got worse: every figure is one of which less is better."""
         return self.step.direction == "up"
+
+    @property
+    def since(self) -> str:
+        """When it began, by an even bet: the moment of the first point after it."""
+        return self.series.points.moments[self.step.at].at
 
     @property
     def last_good(self) -> Point:
@@ -106,26 +113,16 @@ def _interval(point: Point, confidence: float) -> Interval | None:
 def course_of(series: Series) -> Course:
     """The points as `steps_of` takes them: the same, without an object a point."""
     points = series.points
-    nothing = (math.nan, math.nan)
-    figures = np.array([point.figure for point in points], dtype=np.float64)
-    bounds = np.array([point.bounds or nothing for point in points], dtype=np.float64)
-    low, high = bounds[:, 0], bounds[:, 1]
-    bounded = ~np.isnan(low)
-    sound = (low > 0) & (low <= high) & (high < math.inf)
-    figures[bounded & ~sound] = math.nan
-    reach = np.log(high, where=sound, out=np.zeros_like(high))
-    reach -= np.log(low, where=sound, out=np.zeros_like(low))
-    changed = [
-        index
-        for index in range(1, len(points))
-        if points[index].circumstances is not points[index - 1].circumstances
-        and points[index].circumstances != points[index - 1].circumstances
-    ]
-    return Course(
-        logs=np.log(figures),
-        errors=reach / 2 / normal_quantile((1 + series.confidence) / 2),
-        starts=(0, *changed),
-    )
+    figures = np.array(points.figures)
+    errors = np.zeros_like(figures)
+    if points.lows:
+        low, high = np.array(points.lows), np.array(points.highs)
+        sound = (low > 0) & (low <= high) & (high < math.inf)
+        figures[~np.isnan(low) & ~sound] = math.nan
+        reach = np.log(high, where=sound, out=np.zeros_like(high))
+        reach -= np.log(low, where=sound, out=np.zeros_like(low))
+        errors = reach / 2 / normal_quantile((1 + series.confidence) / 2)
+    return Course(logs=np.log(figures), errors=errors, starts=(0, *points.borders))
 
 
 def changes(suite: Sequence[Series], *, memory: Memory | None = None) -> tuple[Change, ...]:
@@ -192,11 +189,8 @@ def failing(suite: Sequence[Series]) -> tuple[Failing, ...]:
     """
     found = []
     for series in suite:
-        missing = 0
-        for point in reversed(series.points):
-            if point.figure is not None:
-                break
-            missing += 1
+        figures = reversed(series.points.figures)
+        missing = sum(1 for _ in itertools.takewhile(math.isnan, figures))
         if 0 < missing < len(series.points):
             since = series.points[-missing]
             found.append(Failing(series=series, since=since, points=missing))

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import msgspec
 
 from corebound.model.measure import Measure, measured
 from corebound.model.plan import Cell
+from corebound.model.points import Circumstances, Point, Points
 from corebound.model.record import Launch
 from corebound.model.run import Run, ScenarioSource
 from corebound.model.scenario import Scenario
-from corebound.model.series import Point, Series
+from corebound.model.series import Series
+from corebound.stats.calibrated import lock_digest
 from corebound.stats.summary import CellSummary, summarise
 
 _canonical = msgspec.json.Encoder(order="sorted")
@@ -31,19 +33,43 @@ def series_of_run(run: Run, launches: Sequence[Launch]) -> tuple[Series, ...]:
     Raises:
         pydantic.ValidationError: a recorded scenario is none this version can read.
     """
-    scenarios = {
-        source.document["name"]: (source, Scenario.model_validate(source.document))
-        for source in run.scenarios
+    return tuple(_series(run, *one) for one in _cells(run, launches))
+
+
+def circumstances_of_run(run: Run, launches: Sequence[Launch]) -> dict[str, Circumstances]:
+    """What one run was made in, by the id of each cell that `series_of_run` has a series of.
+
+    Its figures, which take long to find, are not looked for.
+
+    Raises:
+        pydantic.ValidationError: a recorded scenario is none this version can read.
+    """
+    return {
+        own[0].cell.id: _circumstances(run, scenario, measured(scenario, run.profile), own[0].cell)
+        for _, scenario, own in _cells(run, launches)
     }
+
+
+def launches_by_cell(launches: Iterable[Launch]) -> dict[str, list[Launch]]:
+    """The launches that were to measure, by their cell's id; not those that could not be made."""
     by_cell: dict[str, list[Launch]] = {}
     for launch in launches:
         if launch.kind == "measure" and launch.status != "skipped":
             by_cell.setdefault(launch.cell.id, []).append(launch)
-    return tuple(
-        _series(run, *scenarios[own[0].cell.scenario], own)
-        for _, own in sorted(by_cell.items())
-        if own[0].cell.scenario in scenarios
-    )
+    return by_cell
+
+
+def _cells(
+    run: Run, launches: Sequence[Launch]
+) -> Iterator[tuple[ScenarioSource, Scenario, list[Launch]]]:
+    """Each cell's launches with its scenario, as recorded and read, by the cell's id."""
+    scenarios = {
+        source.document["name"]: (source, Scenario.model_validate(source.document))
+        for source in run.scenarios
+    }
+    for _, own in sorted(launches_by_cell(launches).items()):
+        if own[0].cell.scenario in scenarios:
+            yield (*scenarios[own[0].cell.scenario], own)
 
 
 def joined(series: Iterable[Series]) -> tuple[Series, ...]:
@@ -56,9 +82,9 @@ def joined(series: Iterable[Series]) -> tuple[Series, ...]:
         by_id.setdefault(one.id, []).append(one)
     result = []
     for _, parts in sorted(by_id.items()):
-        parts.sort(key=lambda part: part.points[-1].at)
+        parts.sort(key=lambda part: part.points.moments[-1].at)
         points = sorted((point for part in parts for point in part.points), key=_moment)
-        result.append(replace(parts[-1], points=tuple(points)))
+        result.append(replace(parts[-1], points=Points.of(points)))
     return tuple(result)
 
 
@@ -82,17 +108,19 @@ def _series(
         unit="ns",
         margin=measure.margin,
         reproduce=_reproduce(run, source, cell),
-        points=(
-            Point(
-                at=run.started_at,
-                run=run.id,
-                commit=run.commit,
-                figure=summary.median_ns,
-                bounds=_bounds(summary),
-                launches=tuple(one.median_ns for one in summary.launches),
-                missing=_missing(summary, launches),
-                circumstances=_circumstances(run, scenario, measure, cell),
-            ),
+        points=Points.of(
+            [
+                Point(
+                    at=run.started_at,
+                    run=run.id,
+                    commit=run.commit,
+                    figure=summary.median_ns,
+                    bounds=_bounds(summary),
+                    launches=tuple(one.median_ns for one in summary.launches),
+                    missing=_missing(summary, launches),
+                    circumstances=_circumstances(run, scenario, measure, cell),
+                )
+            ]
         ),
     )
 
@@ -118,15 +146,12 @@ def _reproduce(run: Run, source: ScenarioSource, cell: Cell) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _circumstances(
-    run: Run, scenario: Scenario, measure: Measure, cell: Cell
-) -> tuple[tuple[str, str], ...]:
+def _circumstances(run: Run, scenario: Scenario, measure: Measure, cell: Cell) -> Circumstances:
     """What a commit of the project under test is not to blame for.
 
     What is measured counts, not how often or how it is called.
     """
     allowed = [cpu.id for cpu in run.host.topology.allowed]
-    lock = run.lock_of(cell.environment)
     substance = (
         scenario.document()["workload"],
         replace(cell, axes=(), where=""),
@@ -135,7 +160,7 @@ def _circumstances(
     return (
         ("kernel", run.host.kernel),
         ("CPUs", _digest((run.host.cpu_model, allowed))),
-        ("environment", _digest((lock.python, lock.packages)) if lock else ""),
+        ("environment", lock_digest(run.environments, cell.environment)),
         ("scenario", _digest(substance)),
     )
 

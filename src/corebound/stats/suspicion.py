@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corebound.model.regression import Answer
-from corebound.stats import special
 from corebound.stats.change_points import (
     THRESHOLD,
     Night,
@@ -22,6 +21,7 @@ from corebound.stats.change_points import (
     segment_starts,
 )
 from corebound.stats.compare import Comparison
+from corebound.stats.distributions import normal_quantile, student_below
 from corebound.stats.step import Direction, Step
 from corebound.stats.step_tests import correlation, shift
 
@@ -68,9 +68,7 @@ def early_step(
         return None
     size = shift(before, latest)
     side = math.copysign(1.0, size)
-    doubt = float(special.ndtri(_LEVEL)) * max(
-        own_error_of(nights[i]) for i in present[-EARLY_NIGHTS:]
-    )
+    doubt = normal_quantile(_LEVEL) * max(own_error_of(nights[i]) for i in present[-EARLY_NIGHTS:])
     if abs(size) < max(math.log1p(threshold) * (1 - 1e-9), doubt):
         return None
     if not all(stands_out(before, float(value), side=side) for value in latest):
@@ -201,7 +199,8 @@ def _chance(before: Array, value: float, *, side: float) -> float:
     off = side * (value - float(before.mean()))
     if spread == 0:
         return 0.0 if off > 0 else 1.0
-    return float(special.stdtr(freedom, -off / spread))
+    below = student_below(freedom, -abs(off) / spread)
+    return below if off > 0 else 1 - below
 
 
 def _logs(nights: Sequence[Night]) -> Array:

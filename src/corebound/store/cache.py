@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from corebound.store import whole
+from corebound.store import hooks, whole
 
 T = TypeVar("T")
 _DIGEST_BYTES = 16
@@ -25,6 +25,18 @@ def digest(*parts: bytes) -> str:
         told.update(len(part).to_bytes(8, "little"))
         told.update(part)
     return told.hexdigest()
+
+
+def file_digest(file: Path) -> str:
+    """A hash of what a file holds, however large it is.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with file.open("rb") as told:
+        return hashlib.file_digest(
+            told, lambda: hashlib.blake2b(digest_size=_DIGEST_BYTES)
+        ).hexdigest()
 
 
 def code(*parts: str | Path) -> str:
@@ -47,14 +59,16 @@ def load(kind: type[T], records: Path, name: str, *, version: str) -> T | None:
         if bytes.fromhex(digest(body)) != head:
             return None
         kept_version, kept = msgspec.msgpack.decode(body, type=tuple[str, msgspec.Raw])
-        return msgspec.msgpack.decode(kept, type=kind) if kept_version == version else None
+        if kept_version != version:
+            return None
+        return msgspec.msgpack.decode(kept, type=kind, dec_hook=hooks.typed)
     except (OSError, msgspec.DecodeError):
         return None
 
 
 def keep(value: Any, records: Path, name: str, *, version: str) -> None:
     """Keep something under a name; where nothing can be written, it is worked out again."""
-    body = msgspec.msgpack.encode((version, value))
+    body = msgspec.msgpack.encode((version, value), enc_hook=hooks.plain)
     file = records / "cache" / name
     with contextlib.suppress(OSError):
         whole.put(file, bytes.fromhex(digest(body)) + body)

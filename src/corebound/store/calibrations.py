@@ -23,7 +23,7 @@ def keep(one: Calibration, records: Path) -> Path:
         InputError: it cannot be written.
     """
     file = documents.file_in(folder_of(records), f"{one.run} {one.scenario}".encode())
-    return documents.keep(codec.encode_document(one), file, what="the calibration")
+    return documents.keep((codec.encode_document(one),), file, what="the calibration")
 
 
 def read_all(records: Path) -> tuple[tuple[Calibration, ...], tuple[Fault, ...]]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
 from corebound.model.record import Launch
 from corebound.model.run import SCHEMA, Run
-from corebound.model.series import SERIES_SCHEMA, Series
-from corebound.store.columns import Columns, packed, unpacked
 
 T = TypeVar("T")
 _Bytes: TypeAlias = bytes | msgspec.Raw
@@ -25,12 +23,6 @@ class _Line(msgspec.Struct, frozen=True):
     record: msgspec.Raw
 
 
-class _Kept1(msgspec.Struct, frozen=True):
-    """Series as they were kept first: every point by itself."""
-
-    series: tuple[Series, ...]
-
-
 class _Version(msgspec.Struct, frozen=True):
     schema: int
 
@@ -40,8 +32,6 @@ _line = msgspec.json.Decoder(_Line)
 _version = msgspec.json.Decoder(_Version)
 _run = msgspec.json.Decoder(Run)
 _launch = msgspec.json.Decoder(Launch)
-_series_1 = msgspec.json.Decoder(_Kept1)
-_series = msgspec.json.Decoder(Columns)
 
 
 def encode(record: Run | Launch) -> bytes:
@@ -56,7 +46,7 @@ def decode_run(line: bytes) -> Run:
     Raises:
         UnreadableError: it is no run, damaged, or of a newer corebound.
     """
-    return _of_schema(_record_of(line, "run"), SCHEMA, lambda raw, _: _run.decode(raw))
+    return _of_schema(_record_of(line, "run"), SCHEMA, _run.decode)
 
 
 def decode_launch(line: bytes) -> Launch:
@@ -76,7 +66,7 @@ def encode_document(document: Any) -> bytes:
     return _encoder.encode(document) + b"\n"
 
 
-def decoder(kind: type[T], newest: int) -> Callable[[bytes], T]:
+def decoder(kind: type[T], newest: int) -> Callable[[Iterable[bytes]], T]:
     """What reads a document with a `schema` back.
 
     Args:
@@ -84,50 +74,19 @@ def decoder(kind: type[T], newest: int) -> Callable[[bytes], T]:
         newest: The newest schema of it that this version knows.
 
     Returns:
-        A function of its bytes, which raises `UnreadableError` if they are no such thing,
+        A function of its lines, which raises `UnreadableError` if they are no such thing,
         damaged, or of a newer corebound.
     """
     typed = msgspec.json.Decoder(kind)
-    return lambda data: _of_schema(data, newest, lambda raw, _: typed.decode(raw))
+    return lambda lines: _of_schema(b"".join(lines), newest, typed.decode)
 
 
-def encode_series(series: Sequence[Series]) -> bytes:
-    """Write series as the whole of their file."""
-    return encode_document(packed(series))
-
-
-def decode_columns(data: bytes) -> Columns:
-    """Read series back as they are kept, without an object a point.
-
-    Raises:
-        UnreadableError: they are none, damaged, or of a newer corebound.
-    """
-
-    def read(raw: _Bytes, schema: int) -> Columns:
-        return packed(_series_1.decode(raw).series) if schema == 1 else _series.decode(raw)
-
-    return _of_schema(data, SERIES_SCHEMA, read)
-
-
-def decode_series(data: bytes) -> tuple[Series, ...]:
-    """Read series back.
-
-    Raises:
-        UnreadableError: they are none, damaged, or of a newer corebound.
-    """
-
-    def read(raw: _Bytes, schema: int) -> tuple[Series, ...]:
-        return _series_1.decode(raw).series if schema == 1 else unpacked(_series.decode(raw))
-
-    return _of_schema(data, SERIES_SCHEMA, read)
-
-
-def _of_schema(data: _Bytes, newest: int, read: Callable[[_Bytes, int], T]) -> T:
-    """What is read of these bytes, given them and their schema, if this version knows that."""
+def _of_schema(data: _Bytes, newest: int, read: Callable[[_Bytes], T]) -> T:
+    """What is read of these bytes, if this version knows their schema."""
     try:
         schema = _version.decode(data).schema
         if schema <= newest:
-            return read(data, schema)
+            return read(data)
     except (msgspec.DecodeError, ValueError) as error:
         raise UnreadableError(str(error)) from None
     raise UnreadableError(

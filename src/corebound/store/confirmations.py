@@ -24,7 +24,7 @@ def keep(confirmation: Confirmation, records: Path) -> Path:
     """
     told_by = f"{confirmation.id} {confirmation.seen}".encode()
     file = documents.file_in(folder_of(records), told_by)
-    return documents.keep(codec.encode_document(confirmation), file, what="what the re-run said")
+    return documents.keep((codec.encode_document(confirmation),), file, what="what the re-run said")
 
 
 def read_all(records: Path) -> tuple[tuple[Confirmation, ...], tuple[Fault, ...]]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
-from corebound.errors import Fault, InputError
+from corebound.errors import Fault, refusals_told
 from corebound.store import codec, whole
 
 T = TypeVar("T")
@@ -18,11 +18,11 @@ def file_in(folder: Path, content: bytes) -> Path:
     return folder / f"{hashlib.sha256(content).hexdigest()[:16]}.json"
 
 
-def keep(data: bytes, file: Path, *, what: str) -> Path:
+def keep(lines: Iterable[bytes], file: Path, *, what: str) -> Path:
     """Keep a document in place of what its file held.
 
     Args:
-        data: The document.
+        lines: The document, which may be one line.
         file: Where it goes; the folder is made if need be.
         what: What it is, for people: `the calibration`.
 
@@ -32,25 +32,27 @@ def keep(data: bytes, file: Path, *, what: str) -> Path:
     Raises:
         InputError: it cannot be written.
     """
-    try:
-        whole.put(file, data)
-    except OSError as error:
-        raise InputError(
-            what=f"{what} cannot be kept: {error.strerror}.",
-            where=str(error.filename or file),
+    with (
+        refusals_told(
+            f"{what} cannot be kept",
+            where=file,
             mend="Choose another folder with --records, or make this one writable.",
-        ) from error
+        ),
+        whole.begun(file) as fresh,
+        fresh.open("wb") as out,
+    ):
+        out.writelines(lines)
     return file
 
 
 def read_all(
-    folder: Path, decode: Callable[[bytes], T], *, what: str, mend: str
+    folder: Path, decode: Callable[[Iterable[bytes]], T], *, what: str, mend: str
 ) -> tuple[list[T], tuple[Fault, ...]]:
     """Every document in a folder, by file, and those that cannot be read.
 
     Args:
         folder: Where they are; there may be none.
-        decode: Reads one, or raises `codec.UnreadableError`.
+        decode: Told its lines, reads one, or raises `codec.UnreadableError`.
         what: What one is, for people: `this calibration`.
         mend: What to do about one that cannot be read.
     """
@@ -58,7 +60,8 @@ def read_all(
     faults: list[Fault] = []
     for file in sorted(folder.glob("*.json")):
         try:
-            found.append(decode(file.read_bytes()))
+            with file.open("rb") as lines:
+                found.append(decode(lines))
         except (OSError, codec.UnreadableError) as error:
             what_of_it = f"{what} cannot be read and was passed over: {error}."
             faults.append(Fault(file=str(file), line=None, what=what_of_it, mend=mend))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from corebound.errors import Fault
 from corebound.model.series import Series
-from corebound.store import cache, codec, documents
-from corebound.store.columns import Columns
+from corebound.store import cache, documents, series_lines
 
 
 def file_of(project: str, records: Path) -> Path:
@@ -21,7 +20,7 @@ def _folder_of(records: Path) -> Path:
     return records / "histories"
 
 
-def keep(project: str, series: Columns, records: Path) -> Path:
+def keep(project: str, series: Sequence[Series], records: Path) -> Path:
     """Keep a project's series in place of those that were kept before.
 
     Returns:
@@ -30,8 +29,9 @@ def keep(project: str, series: Columns, records: Path) -> Path:
     Raises:
         InputError: it cannot be written.
     """
-    file = file_of(project, records)
-    return documents.keep(codec.encode_document(series), file, what="the history")
+    return documents.keep(
+        series_lines.encode(series), file_of(project, records), what="the history"
+    )
 
 
 def sources(projects: Iterable[str], records: Path) -> dict[str, str]:
@@ -39,15 +39,26 @@ def sources(projects: Iterable[str], records: Path) -> dict[str, str]:
     found = {}
     for project in projects:
         with contextlib.suppress(OSError):
-            found[project] = cache.digest(file_of(project, records).read_bytes())
+            found[project] = cache.file_digest(file_of(project, records))
     return found
+
+
+def read(file: Path) -> tuple[Series, ...]:
+    """The series of one project.
+
+    Raises:
+        OSError: the file cannot be read.
+        codec.UnreadableError: it holds none, is damaged, or is of a newer corebound.
+    """
+    with file.open("rb") as lines:
+        return series_lines.decode(lines)
 
 
 def read_all(records: Path) -> tuple[tuple[Series, ...], tuple[Fault, ...]]:
     """Every series that was kept, by id, and the files that hold none."""
     found, faults = documents.read_all(
         _folder_of(records),
-        codec.decode_series,
+        series_lines.decode,
         what="this history",
         mend="Delete it and import the history again.",
     )

@@ -39,8 +39,8 @@ def keep(profile: ImportedProfile, records: Path, *, rename: bool) -> ImportedPr
     file = file_of(profile, records)
     if not rename:
         with contextlib.suppress(OSError, codec.UnreadableError):
-            return _decode(file.read_bytes())
-    documents.keep(codec.encode_document(profile), file, what="the profile")
+            return _decode((file.read_bytes(),))
+    documents.keep((codec.encode_document(profile),), file, what="the profile")
     return profile
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from corebound.report.charts.axis import Axis
+from corebound.report.charts.heard import image, spread_words
 
 _WIDTH, _HEIGHT = 1000, 24
 # Three heights in turn, so that neighbours do not hide one another.
@@ -25,7 +26,8 @@ def dots_svg(figures: Sequence[float], middle: float, axis: Axis, mode: str) -> 
     )
     return (
         f'<svg class="spark" viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none"'
-        f' aria-hidden="true"><path class="level {mode}" d="M{_x(axis, middle)} 0V{_HEIGHT}"/>'
+        f"{image(spread_words(figures, middle))}>"
+        f'<path class="level {mode}" d="M{_x(axis, middle)} 0V{_HEIGHT}"/>'
         f'<path class="spot {mode}" d="{dots}"/></svg>'
     )
 

@@ -7,11 +7,11 @@ import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from html import escape
 
 import numpy as np
 
 from corebound.report.charts.axis import Axis, linear_axis, log_axis
+from corebound.report.charts.heard import course_words, image
 
 _SIZE = 1000
 # A spark's own view box; small whole numbers keep a table of 500 light.
@@ -108,8 +108,8 @@ def history_svg(chart: HistoryChart) -> str:
         *(_track(track, chart.axis) for track in chart.tracks),
     ]
     return (
-        f'<svg viewBox="0 0 {_SIZE} {_SIZE}" preserveAspectRatio="none" role="img"'
-        f' aria-label="{escape(chart.says)}">{"".join(parts)}</svg>'
+        f'<svg viewBox="0 0 {_SIZE} {_SIZE}" preserveAspectRatio="none"{image(chart.says)}>'
+        f"{''.join(parts)}</svg>"
     )
 
 
@@ -153,11 +153,11 @@ def _path(kind: str, drawn: str) -> str:
     return f'<path class="{kind}" d="{drawn}"/>' if drawn else ""
 
 
-def spark_line_svg(figures: Sequence[float | None], mode: str) -> str:
+def spark_line_svg(figures: Sequence[float], mode: str) -> str:
     """Draw a series small enough for a line of a table: its course, and where it is now.
 
     Args:
-        figures: Above 0, in order; None where there is none.
+        figures: Above 0, in order; NaN where there is none.
         mode: Class of the colour.
     """
     columns = _columns(figures)
@@ -181,19 +181,19 @@ def spark_line_svg(figures: Sequence[float | None], mode: str) -> str:
         pen = last = at
     return (
         f'<svg class="spark" viewBox="0 0 {_SPARK_WIDTH} {_SPARK_HEIGHT}"'
-        f' preserveAspectRatio="none" aria-hidden="true">'
+        f' preserveAspectRatio="none"{image(course_words(figures))}>'
         f'<path class="ln {mode}" d="{"".join(path)}"/>'
         f'<path class="run {mode}" d="M{last[0]} {last[1]}h0"/></svg>'
     )
 
 
-def _columns(figures: Sequence[float | None]) -> list[float | None]:
+def _columns(figures: Sequence[float]) -> list[float | None]:
     """At most `SPARK_POINTS`: the median of each of as many equal stretches."""
     count = min(len(figures), SPARK_POINTS)
     columns: list[float | None] = []
     for column in range(count):
         stretch = figures[column * len(figures) // count : (column + 1) * len(figures) // count]
-        seen = [figure for figure in stretch if figure is not None]
+        seen = [figure for figure in stretch if not math.isnan(figure)]
         columns.append(statistics.median_low(seen) if seen else None)
     return columns
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from corebound.report.charts.axis import Axis
+from corebound.report.charts.heard import image, interval_words
 
 _WIDTH = 1000
 _HEIGHT = 40
@@ -42,8 +43,8 @@ def interval_svg(plot: IntervalPlot, axis: Axis) -> str:
     if plot.estimate is not None:
         parts.append(_estimate(plot.estimate, axis, plot.mode))
     return (
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" aria-hidden="true">'
-        f"{''.join(parts)}</svg>"
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none"'
+        f"{image(interval_words(plot.low, plot.high, plot.dots))}>{''.join(parts)}</svg>"
     )
 
 
@@ -56,7 +57,7 @@ def spark_svg(plot: IntervalPlot, axis: Axis) -> str:
         parts.append(_estimate(plot.estimate, axis, plot.mode, y=10))
     return (
         f'<svg class="spark" viewBox="0 0 {_WIDTH} 20" preserveAspectRatio="none"'
-        f' aria-hidden="true">{"".join(parts)}</svg>'
+        f"{image(interval_words(plot.low, plot.high))}>{''.join(parts)}</svg>"
     )
 
 

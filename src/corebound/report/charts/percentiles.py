@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 
 from corebound.report.charts.axis import Axis
+from corebound.report.charts.heard import image
+from corebound.report.charts.square import SIZE, levels, y_of
 
-_SIZE = 1000
 # Where a curve begins, and the least share left over that it shows.
 FIRST, LEAST_LEFT = 0.5, 0.0001
 
@@ -43,24 +43,19 @@ def across(share: float) -> float:
 
 def percentiles_svg(curves: Sequence[Curve], axis: Axis, shares: Sequence[float], says: str) -> str:
     """Draw curves over one vertical axis; `shares` get a line of the grid each."""
-    levels = "".join(f"M0 {_y(axis, tick)}H{_SIZE}" for tick in axis.ticks)
-    columns = "".join(f"M{across(share) * _SIZE:.1f} 0V{_SIZE}" for share in shares)
+    columns = "".join(f"M{across(share) * SIZE:.1f} 0V{SIZE}" for share in shares)
     lines = "".join(
         f'<path class="ln {curve.mode} dash-{curve.dash}" d="M{_line(curve, axis)}"/>'
         for curve in curves
         if len(curve.points) > 1
     )
     return (
-        f'<svg viewBox="0 0 {_SIZE} {_SIZE}" preserveAspectRatio="none" role="img"'
-        f' aria-label="{escape(says)}"><path class="grid" d="{levels}{columns}"/>{lines}</svg>'
+        f'<svg viewBox="0 0 {SIZE} {SIZE}" preserveAspectRatio="none"{image(says)}>'
+        f'<path class="grid" d="{levels(axis)}{columns}"/>{lines}</svg>'
     )
 
 
 def _line(curve: Curve, axis: Axis) -> str:
     return "L".join(
-        f"{across(share) * _SIZE:.1f} {_y(axis, latency)}" for share, latency in curve.points
+        f"{across(share) * SIZE:.1f} {y_of(axis, latency)}" for share, latency in curve.points
     )
-
-
-def _y(axis: Axis, value: float) -> str:
-    return f"{(1 - axis.clipped(value)) * _SIZE:.1f}"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 
 from corebound.report.charts.axis import Axis
-
-_SIZE = 1000
+from corebound.report.charts.heard import image
+from corebound.report.charts.square import SIZE, columns, levels, x_of, y_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,13 +38,11 @@ def scaling_svg(curves: Sequence[GainCurve], across: Axis, up: Axis, says: str) 
         up: Of the speed.
         says: What the drawing shows, for those who do not see it.
     """
-    levels = "".join(f"M0 {_y(up, tick)}H{_SIZE}" for tick in up.ticks)
-    columns = "".join(f"M{_x(across, tick)} 0V{_SIZE}" for tick in across.ticks)
     ideal = _ideal(across, up)
     drawn = "".join(_curve(curve, across, up) for curve in curves)
     return (
-        f'<svg viewBox="0 0 {_SIZE} {_SIZE}" preserveAspectRatio="none" role="img"'
-        f' aria-label="{escape(says)}"><path class="grid" d="{levels}{columns}"/>'
+        f'<svg viewBox="0 0 {SIZE} {SIZE}" preserveAspectRatio="none"{image(says)}>'
+        f'<path class="grid" d="{levels(up)}{columns(across)}"/>'
         f'<path class="rule" d="{ideal}"/>{drawn}</svg>'
     )
 
@@ -56,15 +53,15 @@ def _ideal(across: Axis, up: Axis) -> str:
     most = min(across.high, fewest * up.high)
     steps = 40
     places = [fewest * (most / fewest) ** (step / steps) for step in range(steps + 1)]
-    return "M" + "L".join(f"{_x(across, at)} {_y(up, at / fewest)}" for at in places)
+    return "M" + "L".join(f"{x_of(across, at)} {y_of(up, at / fewest)}" for at in places)
 
 
 def _curve(curve: GainCurve, across: Axis, up: Axis) -> str:
-    at = [(_x(across, one.threads), one) for one in curve.points]
-    line = "L".join(f"{x} {_y(up, one.speed)}" for x, one in at)
-    dots = "".join(f"M{x} {_y(up, one.speed)}h0" for x, one in at)
+    at = [(x_of(across, one.threads), one) for one in curve.points]
+    line = "L".join(f"{x} {y_of(up, one.speed)}" for x, one in at)
+    dots = "".join(f"M{x} {y_of(up, one.speed)}h0" for x, one in at)
     whiskers = "".join(
-        f"M{x} {_y(up, one.low)}V{_y(up, one.high)}"
+        f"M{x} {y_of(up, one.low)}V{y_of(up, one.high)}"
         for x, one in at
         if one.low is not None and one.high is not None
     )
@@ -73,11 +70,3 @@ def _curve(curve: GainCurve, across: Axis, up: Axis) -> str:
         f'{bounds}<path class="ln {curve.mode} dash-{curve.dash}" d="M{line}"/>'
         f'<path class="spot {curve.mode}" d="{dots}"/>'
     )
-
-
-def _x(axis: Axis, value: float) -> str:
-    return f"{axis.clipped(value) * _SIZE:.1f}"
-
-
-def _y(axis: Axis, value: float) -> str:
-    return f"{(1 - axis.clipped(value)) * _SIZE:.1f}"

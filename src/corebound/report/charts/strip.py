@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from corebound.report.charts.heard import image
+
 _SIZE = 1000
 
 
@@ -60,14 +62,14 @@ def strip_svg(strip: Strip) -> str:
             top = row * height + lane * height / lanes
             paths[index].append(f"M{begin} {top:.1f}h{end - begin}v{height / lanes:.1f}H{begin}z")
     drawn = "".join(
-        f'<path class="h{track.colour}" d="{"".join(paths[index])}">'
+        f'<path class="h{track.colour}" aria-hidden="true" d="{"".join(paths[index])}">'
         f"<title>{escape(track.name)}</title></path>"
         for index, track in enumerate(strip.tracks)
         if paths[index]
     )
     return (
-        f'<svg viewBox="0 0 {_SIZE} {_SIZE}" preserveAspectRatio="none" role="img"'
-        f' aria-label="{escape(strip.says)}">{drawn}'
+        f'<svg viewBox="0 0 {_SIZE} {_SIZE}" preserveAspectRatio="none"{image(strip.says)}>'
+        f"{drawn}"
         f"{_rules('core', strip.cores, height)}{_rules('node', strip.nodes, height)}</svg>"
     )
 

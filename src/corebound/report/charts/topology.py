@@ -1,14 +1,30 @@
 """A machine as boxes in boxes: sockets, nodes, caches, cores, CPUs.
 
-Lists within lists that the style sheet draws: so the numbers keep their size on a phone,
-a machine of 512 CPUs wraps, and who does not see it hears the same nesting.
+Lists within lists that the style sheet draws: so the numbers keep their size on a phone, and
+a machine of 512 CPUs wraps. Read out, each CPU would be a list of one within four others, so
+who does not see it hears one image by its name: what there is of each kind, what is used, and
+what cannot be.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 from typing import Literal
+
+from corebound.model.topology import cpu_list
+from corebound.report.charts.heard import image
+
+# What each kind is called, one and many; a group is none.
+_KINDS = (
+    ("package", "socket", "sockets"),
+    ("node", "node", "nodes"),
+    ("cache", "last-level cache", "last-level caches"),
+    ("core", "core", "cores"),
+    ("cpu", "CPU", "CPUs"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,14 +48,39 @@ class Box:
 
 def topology_html(boxes: tuple[Box, ...]) -> str:
     """Draw the outermost boxes and all in them."""
-    return f'<ul class="machine">{"".join(_box(box) for box in boxes)}</ul>'
+    drawn = "".join(_box(box) for box in boxes)
+    return (
+        f"<div{image(machine_words(boxes))}>"
+        f'<ul class="machine" aria-hidden="true">{drawn}</ul></div>'
+    )
+
+
+def machine_words(boxes: tuple[Box, ...]) -> str:
+    """What a machine holds and what of it is used: `1 socket, 2 cores, 2 CPUs; used: CPUs 0-1`."""
+    parts = [part for box in boxes for part in _within(box)]
+    kinds: Counter[str] = Counter(part.kind for part in parts)
+    held = ", ".join(
+        f"{kinds[kind]:,} {one if kinds[kind] == 1 else many}"
+        for kind, one, many in _KINDS
+        if kinds[kind]
+    )
+    cpus: dict[str, list[int]] = {}
+    for part in parts:
+        if part.kind == "cpu":
+            for state in filter(None, (part.off, "used" if part.taken else "")):
+                cpus.setdefault(state, []).append(int(part.name))
+    return "; ".join([held, *(f"{state}: CPUs {cpu_list(own)}" for state, own in cpus.items())])
+
+
+def _within(box: Box) -> Iterator[Box]:
+    yield box
+    for part in box.parts:
+        yield from _within(part)
 
 
 def _box(box: Box) -> str:
-    off = f'<span class="hidden"> {escape(box.off)}</span>' if box.off else ""
-    taken = '<span class="hidden"> used</span>' if box.taken else ""
     kind = f"{box.kind}{' off' if box.off else ''}{' taken' if box.taken else ''}"
     inner = "".join(_box(part) for part in box.parts)
     held = f"<ul>{inner}</ul>" if inner else ""
-    name = f"<span>{escape(box.name)}{off}{taken}</span>" if box.name or off else ""
+    name = f"<span>{escape(box.name)}</span>" if box.name else ""
     return f'<li class="{kind}">{name}{held}</li>'

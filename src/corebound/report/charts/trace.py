@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 
 from corebound.report.charts.axis import Axis
+from corebound.report.charts.heard import image
+from corebound.report.charts.square import SIZE, levels, y_of
 
-_SIZE = 1000
 # More points than this are finer than a screen shows; the extremes of each
 # column keep every peak.
 MOST_POINTS = 1_600
@@ -38,16 +38,15 @@ def trace_svg(trace: Trace) -> str:
     points = envelope(trace.values, most=MOST_POINTS)
     last = max(len(trace.values) - 1, 1)
     line = "L".join(
-        f"{index / last * _SIZE:.1f} {_y(trace.axis, value)}" for index, value in points
+        f"{index / last * SIZE:.1f} {y_of(trace.axis, value)}" for index, value in points
     )
-    grid = "".join(f"M0 {_y(trace.axis, tick)}H{_SIZE}" for tick in trace.axis.ticks)
     # The cut lies between the last iteration dropped and the first one used.
-    edge = min(max(trace.cut - 0.5, 0) / last, 1) * _SIZE if trace.cut else 0
-    wash = f'<path class="wash" d="M0 0H{edge:.1f}V{_SIZE}H0z"/>' if edge else ""
-    rule = f'<path class="rule" d="M{edge:.1f} 0V{_SIZE}"/>' if 0 < edge < _SIZE else ""
+    edge = min(max(trace.cut - 0.5, 0) / last, 1) * SIZE if trace.cut else 0
+    wash = f'<path class="wash" d="M0 0H{edge:.1f}V{SIZE}H0z"/>' if edge else ""
+    rule = f'<path class="rule" d="M{edge:.1f} 0V{SIZE}"/>' if 0 < edge < SIZE else ""
     return (
-        f'<svg viewBox="0 0 {_SIZE} {_SIZE}" preserveAspectRatio="none" role="img"'
-        f' aria-label="{escape(trace.says)}">{wash}<path class="grid" d="{grid}"/>{rule}'
+        f'<svg viewBox="0 0 {SIZE} {SIZE}" preserveAspectRatio="none"{image(trace.says)}>'
+        f'{wash}<path class="grid" d="{levels(trace.axis)}"/>{rule}'
         f'<path class="ln {trace.mode}" d="M{line}"/></svg>'
     )
 
@@ -72,7 +71,3 @@ def envelope(values: Sequence[float], *, most: int) -> tuple[tuple[int, float], 
         greatest = begin + stretch.index(max(stretch))
         kept.extend((index, values[index]) for index in sorted({least, greatest}))
     return tuple(kept)
-
-
-def _y(axis: Axis, value: float) -> str:
-    return f"{(1 - axis.clipped(value)) * _SIZE:.1f}"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 
 from corebound.report.charts.axis import Axis
-
-_SIZE = 1000
+from corebound.report.charts.heard import image
+from corebound.report.charts.square import SIZE, columns, levels, x_of, y_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,17 +38,15 @@ def trade_svg(curves: Sequence[TradeCurve], across: Axis, up: Axis, says: str) -
         up: Of latency.
         says: What the drawing shows, for those who do not see it.
     """
-    levels = "".join(f"M0 {_y(up, tick)}H{_SIZE}" for tick in up.ticks)
-    columns = "".join(f"M{_x(across, tick)} 0V{_SIZE}" for tick in across.ticks)
     drawn = "".join(_curve(curve, across, up) for curve in curves)
     return (
-        f'<svg viewBox="0 0 {_SIZE} {_SIZE}" preserveAspectRatio="none" role="img"'
-        f' aria-label="{escape(says)}"><path class="grid" d="{levels}{columns}"/>{drawn}</svg>'
+        f'<svg viewBox="0 0 {SIZE} {SIZE}" preserveAspectRatio="none"{image(says)}>'
+        f'<path class="grid" d="{levels(up)}{columns(across)}"/>{drawn}</svg>'
     )
 
 
 def _curve(curve: TradeCurve, across: Axis, up: Axis) -> str:
-    places = [(_x(across, spot.per_s), _y(up, spot.latency), spot) for spot in curve.spots]
+    places = [(x_of(across, spot.per_s), y_of(up, spot.latency), spot) for spot in curve.spots]
     crosses = "".join(_cross(x, y, spot, across, up) for x, y, spot in places)
     bounds = f'<path class="whisker {curve.mode}" d="{crosses}"/>' if crosses else ""
     line = "L".join(f"{x} {y}" for x, y, _ in places)
@@ -64,16 +61,8 @@ def _cross(x: str, y: str, spot: Spot, across: Axis, up: Axis) -> str:
     drawn = ""
     if spot.per_s_ends:
         low, high = spot.per_s_ends
-        drawn += f"M{_x(across, low)} {y}H{_x(across, high)}"
+        drawn += f"M{x_of(across, low)} {y}H{x_of(across, high)}"
     if spot.latency_ends:
         low, high = spot.latency_ends
-        drawn += f"M{x} {_y(up, low)}V{_y(up, high)}"
+        drawn += f"M{x} {y_of(up, low)}V{y_of(up, high)}"
     return drawn
-
-
-def _x(axis: Axis, value: float) -> str:
-    return f"{axis.clipped(value) * _SIZE:.1f}"
-
-
-def _y(axis: Axis, value: float) -> str:
-    return f"{(1 - axis.clipped(value)) * _SIZE:.1f}"

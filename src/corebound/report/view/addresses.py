@@ -32,6 +32,16 @@ def comparison_file(run: Run, other: Run) -> str:
     return f"compare/{_slug(run.id)}-{_slug(other.id)}.html"
 
 
+def commits_file(project: str, before: str, after: str) -> str:
+    """The page that compares two commits of an imported project, by their hashes."""
+    return f"compare/{_slug(project, unlike='project')}-{before[:12]}-{after[:12]}.html"
+
+
+def commits_data(project: str, before: str, after: str) -> str:
+    """Every figure of that page, to download."""
+    return f"data/{commits_file(project, before, after).removesuffix('.html')}.csv"
+
+
 def series_place(series: Series) -> str:
     """Where a series is shown, with the place on the page."""
     if series.project is None:

@@ -10,6 +10,7 @@ from corebound.report.view.addresses import anchor_of, benchmark_slug
 from corebound.report.view.chronicle import Chronicle, size_word
 from corebound.report.view.history import HistoryPanel, history_panel
 from corebound.report.view.page import Head, Hero, Piece
+from corebound.report.view.series_names import shared_axes, short_cells
 from corebound.report.view.words import count, day, rich
 
 # Charts of a page, and the points that all of them draw together: a benchmark with
@@ -59,8 +60,7 @@ def benchmark_page(
         now: ISO moment the page is made.
     """
     title = series[0].title
-    shown = charted(series, known)
-    names = {one.id for one in shown}
+    shown, names = charted(series, known), short_cells(_ordered(series, known))
     most = max(_ALL_POINTS // len(shown), _LEAST_POINTS)
     slug = benchmark_slug(project, series[0].scenario)
     return BenchmarkPage(
@@ -77,13 +77,13 @@ def benchmark_page(
             (
                 anchor_of(one),
                 history_panel(
-                    (one,), known, title=_name(one), root="../", most_points=min(most, 500),
+                    (one,), known, title=name, root="../", most_points=min(most, 500),
                     with_nights=len(shown) == 1,
                 ),
             )
-            for one in shown
+            for one, name in zip(shown, names, strict=False)  # beyond those that are shown
         ),
-        unshown=tuple(_name(one) for one in _ordered(series, known) if one.id not in names),
+        unshown=names[len(shown):],
         data=f"../data/history/{slug}.csv.gz",
         zoom=f"../data/history/{slug}.js",
     )  # fmt: skip
@@ -98,11 +98,6 @@ def _ordered(series: Sequence[Series], known: Chronicle) -> tuple[Series, ...]:
     return tuple(sorted(series, key=lambda one: (-len(known.of(one)), one.host, one.cell)))
 
 
-def _name(series: Series) -> str:
-    cell = "" if series.cell in {"", "default"} else f"{series.cell}, "
-    return f"{cell}on {series.host_name}"
-
-
 def _hero(project: str, series: tuple[Series, ...], known: Chronicle) -> Hero:
     found = [change for one in series for change in known.of(one)]
     news = [change for change in found if change.step.status == "new"]
@@ -113,12 +108,16 @@ def _hero(project: str, series: tuple[Series, ...], known: Chronicle) -> Hero:
         word = size_word(largest)
         piece = Piece(word.word, "bad" if largest.is_regression else "good")
         verdict = rich(piece, f" since {largest.first_bad.at[:10]}.")
+    # asv's `pretty_name` stands in its place.
+    own_name = series[0].scenario if series[0].title != series[0].scenario else ""
     hosts = len({one.host for one in series})
     points = max(len(one.points) for one in series)
     return Hero(
         title=series[0].title,
         question="",
-        context=f"of {project}",
+        context=", ".join(
+            part for part in (own_name, f"of {project}", shared_axes(series)) if part
+        ),
         verdict=verdict,
         support=rich(
             f"{count(len(series), 'series', 'series')} on {count(hosts, 'machine')}, "

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from corebound.model.series import Point
+from corebound.model.points import Point
 from corebound.report.view.changes import ChangeRow, change_row, commit_range
 from corebound.report.view.chronicle import Chronicle, sizes_word
+from corebound.report.view.command import series_command
 from corebound.stats.regressions import Change
 
 
@@ -17,7 +18,7 @@ class ChangeGroup:
 
     Attributes:
         head: What all of them say: the range of commits is what all their ranges
-            share, the size is from the least to the largest.
+            share, the size is from the least to the largest, the command measures all.
         cells: How many there are, in words; empty where it is one.
         rows: Each of them, the largest first.
     """
@@ -86,6 +87,7 @@ def change_group(found: Sequence[Change], known: Chronicle, *, root: str) -> Cha
         interval="",
         commits=commit_range(good, bad),
         subject=bad.commit.subject if bad.commit else "",
+        command=series_command([one.series for one in largest_first]),
     )
     return ChangeGroup(head=head, cells=f"{len(rows)} cells", rows=rows)
 

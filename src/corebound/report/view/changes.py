@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from corebound.model.series import Point, Series
+from corebound.model.points import Point
+from corebound.model.series import Series
 from corebound.report.view.addresses import series_place
 from corebound.report.view.chronicle import Chronicle, size_interval, size_word
 from corebound.report.view.page import Label, Tone, VerdictWord
@@ -72,7 +73,7 @@ def change_row(change: Change, known: Chronicle, *, root: str, number: int = 0) 
         title=series.title,
         label=known.label(series),
         where=where,
-        since=day(series.points[change.step.at].at),
+        since=day(change.since),
         commits=commit_range(change.last_good, change.first_bad),
         subject=change.first_bad.commit.subject if change.first_bad.commit else "",
         link=commit_link(series, change.first_bad),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,6 +12,7 @@ from corebound.model.series import Series
 from corebound.report.view.page import Label, VerdictWord
 from corebound.report.view.study import Study
 from corebound.report.view.words import label
+from corebound.stats.change_points import RECENT_NIGHTS
 from corebound.stats.regressions import Change, changes
 from corebound.stats.segment import Memory
 
@@ -27,6 +30,8 @@ class Chronicle:
         unclear: Those that do not, largest first.
         statuses: What somebody decided of a change, by its id: open, accepted or fixed.
         cells: The cells of our own scenarios, by the scenario's name and the cell's key.
+        ended: Ids of the series that have had no point of late, while others of their host
+            or machine have: nothing in them is news.
     """
 
     series: tuple[Series, ...]
@@ -34,10 +39,11 @@ class Chronicle:
     unclear: tuple[Change, ...]
     statuses: Mapping[str, str]
     cells: Mapping[tuple[str, str], Cell]
+    ended: frozenset[str] = frozenset()
 
     @property
     def histories(self) -> tuple[Series, ...]:
-        """The series with two points or more."""
+        """The series that there is something to look at of."""
         return tuple(one for one in self.series if has_grown(one))
 
     @property
@@ -55,7 +61,11 @@ class Chronicle:
     @property
     def news(self) -> tuple[Change, ...]:
         """The clear changes that are new and that nobody has accepted or seen fixed."""
-        return tuple(one for one in self.changes if is_news(one, self.status(one)))
+        return tuple(one for one in self.changes if self.is_news(one))
+
+    def is_news(self, change: Change) -> bool:
+        """Whether the verdict of the night has to name a change."""
+        return change.step.status == "new" and self.status(change) in {"open", "kept"}
 
     def of(self, series: Series) -> tuple[Change, ...]:
         """The clear changes of one series, oldest first."""
@@ -68,6 +78,8 @@ class Chronicle:
             return decided
         if change.step.status == "recovered":
             return "recovered"
+        if change.series.id in self.ended:
+            return "ended"
         return "open" if change.is_regression else "kept"
 
     def label(self, series: Series) -> Label:
@@ -79,7 +91,7 @@ class Chronicle:
         return Label(mode=PLAIN_MODE, name=name, more="")
 
     def grown(self, *, project: str | None, scenario: str) -> tuple[Series, ...]:
-        """The series of one scenario with two points or more, by id."""
+        """The series of one scenario that there is something to look at of, by id."""
         return tuple(
             one
             for one in self.series
@@ -119,21 +131,36 @@ def chronicle(
         cells={
             (study.scenario.name, cell.key): cell for study in studies for cell in study.planned
         },
+        ended=_ended(suite),
     )
+
+
+def _ended(suite: Iterable[Series]) -> frozenset[str]:
+    """Those whose last point lies before the last so many moments of their host or machine."""
+    by_host: dict[tuple[str | None, str], list[Series]] = {}
+    for one in suite:
+        by_host.setdefault((one.project, one.host), []).append(one)
+    found: set[str] = set()
+    for several in by_host.values():
+        # Most series share their moments.
+        columns = {id(one.points.moments): one.points.moments for one in several}.values()
+        moments = sorted({moment.at for column in columns for moment in column[-RECENT_NIGHTS:]})
+        since = moments[-RECENT_NIGHTS:][0]
+        found |= {one.id for one in several if one.points.moments[-1].at < since}
+    return frozenset(found)
 
 
 EMPTY = Chronicle(series=(), clear={}, unclear=(), statuses={}, cells={})
 
 
 def has_grown(series: Series) -> bool:
-    """Whether there is a history to look at: two points with a figure."""
-    figures = (point for point in series.points if point.figure is not None)
-    return next(figures, None) is not None and next(figures, None) is not None
+    """Whether there is a history to look at: two figures.
 
-
-def is_news(change: Change, status: str) -> bool:
-    """Whether the verdict of the night has to name it."""
-    return change.step.status == "new" and status in {"open", "kept"}
+    Of an imported series one is enough, for no other page has it.
+    """
+    least = 2 if series.project is None else 1
+    figures = itertools.filterfalse(math.isnan, series.points.figures)
+    return len(tuple(itertools.islice(figures, least))) == least
 
 
 def size_word(change: Change) -> VerdictWord:

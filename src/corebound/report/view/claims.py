@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -72,6 +73,7 @@ class Judged:
 class ClaimsGroup:
     """The claims of one source, of a scenario each."""
 
+    name: str
     title: str
     address: str
     source: str
@@ -161,8 +163,21 @@ def _row(study: Study, one: Judged) -> ClaimRow:
         interval=bounds(interval.low, interval.high) if interval else "",
         verdict=verdict,
         detail=detail,
-        command=reproduce_command(study, (one.than, one.faster)) if one.faster and one.than else "",
+        command=_command(study, one),
     )
+
+
+def _command(study: Study, one: Judged) -> str:
+    """What measures both sides: here, or on a host that has what the claim needs.
+
+    Where the run's profile leaves them out it is the scenario as a whole, without a profile.
+    """
+    pairs = [(one.faster, one.than)] if one.faster and one.than else []
+    pairs = pairs or [*claim_pairs(one.claim, study.planned)]
+    cells = dict.fromkeys(cell for faster, than in pairs for cell in (than, faster))
+    if not cells:
+        return shlex.join(("corebound", "run", study.source.path))
+    return reproduce_command(study, tuple(cells))
 
 
 def claims_page(studies: Sequence[Study], *, now: str) -> ClaimsPage | None:
@@ -230,6 +245,7 @@ def _source_first(study: Study) -> tuple[bool, str, str]:
 
 def _group(study: Study, found: Sequence[Judged]) -> ClaimsGroup:
     return ClaimsGroup(
+        name=study.scenario.name,
         title=study.scenario.title,
         address=f"scenario/{study.scenario.name}.html#claims",
         source=study.scenario.source or "",

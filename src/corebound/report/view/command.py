@@ -6,7 +6,11 @@ import shlex
 from collections.abc import Sequence
 
 from corebound.model.plan import Cell
+from corebound.model.points import Point
+from corebound.model.profile import ImportedProfile
+from corebound.model.record import Launch
 from corebound.model.run import Run, ScenarioSource
+from corebound.model.series import Series
 from corebound.report.view.study import CellStudy, Study
 
 
@@ -20,9 +24,99 @@ def reproduce_command(study: Study, cells: Sequence[Cell]) -> str:
     return _run(study.run, study.source, cells)
 
 
+def plan_command(study: Study, cell: Cell) -> str:
+    """The command that shows where a cell is placed and how it is started, launching nothing."""
+    words = ["corebound", "plan", study.source.path, "--only", cell.key]
+    if study.run.profile is not None:
+        words += ["--profile", study.run.profile]
+    return shlex.join(words)
+
+
+def import_command(profile: ImportedProfile) -> str:
+    """The command that reads a profile made elsewhere again, in the folder it was exported to.
+
+    Several files may lie in folders of that one, and only together tell it all; what they are
+    is told by the folder's name, which the shell puts in.
+    """
+    file = shlex.quote(profile.files[0]) if len(profile.files) == 1 else '"$PWD"'
+    return f"corebound import profile {file} --name {shlex.quote(profile.name)}"
+
+
 def row_command(study: Study, cell: CellStudy) -> str:
     """The command that measures a cell again, and beside it what its ratio is to."""
     return reproduce_command(study, (cell.baseline, cell.cell) if cell.baseline else (cell.cell,))
+
+
+def launch_command(run: Run, launch: Launch) -> str:
+    """The command that launches a cell again as this launch of it was.
+
+    One that counted is held against what is recorded. One that gave no figure is launched
+    as then, but where it was of a commit that had to be built: then the run is, as it was asked.
+    """
+    if launch.kind == "measure" and launch.status == "ok":
+        return shlex.join(("corebound", "reproduce", run.id, "--cell", launch.cell.id))
+    return cells_command(run, source_of(run, launch.cell), (launch.cell,))
+
+
+def scenario_command(run: Run, source: ScenarioSource, cells: Sequence[Cell]) -> str:
+    """The command that measures again what a run did of a scenario.
+
+    Args:
+        run: The run.
+        source: One of its scenarios.
+        cells: Those of the scenario that were launched, each once.
+    """
+    return cells_command(run, source, cells) if cells and run.only else _run(run, source, ())
+
+
+def cells_command(run: Run, source: ScenarioSource, cells: Sequence[Cell]) -> str:
+    """The command that launches some cells of a run again, and no others.
+
+    Args:
+        run: The run.
+        source: Their scenario.
+        cells: At least one. Where commits were built for them, the command of the whole
+            run stands for it: `run` builds none.
+    """
+    if any(cell.commit is not None for cell in cells):
+        return shlex.join(run.argv)
+    return _run(run, source, cells)
+
+
+def series_command(series: Sequence[Series]) -> str:
+    """The command that measures the cells of one scenario again; empty where none is known.
+
+    Where another tool measured them, it is that tool's, for each of them on a line.
+
+    Args:
+        series: At least one; all of one scenario and host.
+    """
+    if series[0].project is not None:
+        return "\n".join(dict.fromkeys(shlex.join(one.reproduce) for one in series))
+    words = list(series[0].reproduce)
+    for one in series[1:]:
+        if one.cell not in words:
+            words += ["--only", one.cell]
+    return shlex.join(words)
+
+
+def point_command(series: Series, point: Point) -> str:
+    """The command that measures a point again and holds it against what is recorded.
+
+    Where it has no figure the cell is measured; where asv measured it, asv does so at its commit.
+    Empty where another tool measured it.
+    """
+    if series.reproduce[:2] == ("asv", "run") and point.commit is not None:
+        return shlex.join((*series.reproduce, f"{point.commit.sha[:10]}^!"))
+    if point.run is None or point.figure is None:
+        return series_command((series,))
+    cell = f"{series.scenario}[{series.cell}]"
+    return shlex.join(("corebound", "reproduce", point.run, "--cell", cell))
+
+
+def source_of(run: Run, cell: Cell) -> ScenarioSource:
+    """The scenario that a cell of a run is of."""
+    return next(one for one in run.scenarios if one.document["name"] == cell.scenario)
 
 
 def again_command(before: Run, after: Run, cell: Cell) -> str:
@@ -36,7 +130,7 @@ def again_command(before: Run, after: Run, cell: Cell) -> str:
         after: The later one, which has the cell.
         cell: The cell.
     """
-    source = next(one for one in after.scenarios if one.document["name"] == cell.scenario)
+    source = source_of(after, cell)
     one, two = before.commit, after.commit
     if one is None or two is None or one.dirty or two.dirty or one.sha == two.sha:
         return _run(after, source, (cell,))
@@ -51,7 +145,10 @@ def _run(run: Run, source: ScenarioSource, cells: Sequence[Cell]) -> str:
     words = ["corebound", "run", source.path]
     for cell in cells:
         words += ["--only", cell.key]
-    words += ["--seed", str(run.seed)]
-    if run.profile is not None:
-        words += ["--profile", run.profile]
-    return shlex.join(words)
+    return shlex.join([*words, *_way(run)])
+
+
+def _way(run: Run) -> list[str]:
+    """How a run measured."""
+    words = ["--seed", str(run.seed)]
+    return words if run.profile is None else [*words, "--profile", run.profile]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from corebound.model.calibration import Calibration
 from corebound.model.run import Run
@@ -14,7 +15,7 @@ from corebound.report.view.chronicle import EMPTY, Chronicle
 from corebound.report.view.command import again_command
 from corebound.report.view.comparing import CAVEAT, ComparedCell, RunComparison
 from corebound.report.view.history import HistoryPanel, history_panel
-from corebound.report.view.intervals import DECIDES, axis_over, ratio_ticks
+from corebound.report.view.intervals import DECIDES, axis_over, ratio_plot, ratio_ticks
 from corebound.report.view.noise import floors
 from corebound.report.view.page import Head, Hero, Label, Piece, Text, Tick, VerdictWord
 from corebound.report.view.words import (
@@ -31,6 +32,7 @@ from corebound.report.view.words import (
     to_decide,
     verdict_word,
 )
+from corebound.stats.compare import Comparison
 
 # The cells that differ most; the others' histories are on their scenarios' pages.
 _MOST_HISTORIES = 6
@@ -68,12 +70,17 @@ class ComparePage:
 
     Attributes:
         address: Of the page, from the site's top.
-        runs: (what it is, name, address) of both.
+        what: What the two are: runs, or commits.
+        ratio: What the ratios are of, over their column.
+        runs: (what it is, name, address or empty) of both.
         decides: What the numbers under undecided verdicts are; empty without any.
         unlike, alone: Cells that are not compared, and why.
+        data: Address of all figures as CSV; empty where the runs' pages have them.
     """
 
     address: str
+    what: Literal["run", "commit"]
+    ratio: str
     head: Head
     hero: Hero
     command: str
@@ -84,6 +91,7 @@ class ComparePage:
     unlike: tuple[tuple[str, str], ...]
     alone: tuple[tuple[str, str], ...]
     histories: tuple[HistoryPanel, ...] = ()
+    data: str = ""
 
 
 def compare_page(
@@ -108,6 +116,8 @@ def compare_page(
     title = f"{day(found.before.started_at)} against {day(found.after.started_at)}"
     return ComparePage(
         address=comparison_file(found.before, found.after),
+        what="run",
+        ratio="Speed-up",
         head=Head(
             title=f"Corebound: runs {found.before.id} and {found.after.id}",
             description=f"Two runs on {found.after.host.name}, cell by cell.",
@@ -119,7 +129,7 @@ def compare_page(
             title=f"Two runs on {found.after.host.name}",
             question="",
             context=title,
-            verdict=_verdict(findings),
+            verdict=told([one.comparison for one in findings if one.comparison]),
             support=rich(
                 f"{count(len(found.cells), 'cell')} compared, {len(others)} without a clear "
                 f"difference. {CAVEAT}",
@@ -148,7 +158,7 @@ def _histories(
     panels = []
     for cell in findings:
         own = series.get((cell.cell.scenario, cell.cell.key))
-        marks = [(p.at, words[p.run]) for p in own.points if p.run in words] if own else []
+        marks = [(p.at, words[p.run]) for p in own.points.moments if p.run in words] if own else []
         if own is None or len(marks) < len(words):
             continue
         title = f"{cell.title}: {full_name(cell.cell)}"
@@ -156,18 +166,28 @@ def _histories(
     return tuple(panels[:_MOST_HISTORIES])
 
 
-def _verdict(findings: list[ComparedCell]) -> Text:
-    slower = sum(
-        one.comparison is not None and one.comparison.verdict == "slower" for one in findings
-    )
+def told(
+    findings: Sequence[Comparison],
+    *,
+    what: tuple[str, str] = ("cell", "cells"),
+    words: tuple[str, str] = ("slower", "faster"),
+) -> Text:
+    """The verdict of a comparison, of what differs clearly.
+
+    Args:
+        findings: Those that do.
+        what: What each of them is, one and several.
+        words: What those are of which the ratio is below 1, and the others.
+    """
+    slower = sum(one.verdict == "slower" for one in findings)
     faster = len(findings) - slower
     if not findings:
-        return rich("No cell clearly differs.")
+        return rich(f"No {what[0]} clearly differs.")
     parts: list[str | Piece] = []
     if slower:
-        parts += [f"{count(slower, 'cell')} ", Piece("slower", "bad")]
+        parts += [f"{count(slower, *what)} ", Piece(words[0], "bad")]
     if faster:
-        parts += [", " if parts else "", f"{count(faster, 'cell')} ", Piece("faster", "good")]
+        parts += [", " if parts else "", f"{count(faster, *what)} ", Piece(words[1], "good")]
     return rich(*parts, ".")
 
 
@@ -198,14 +218,7 @@ def _row(found: RunComparison, one: ComparedCell) -> CompareRow:
         label=label(one.cell),
         before=time_text(one.before.median_ns),
         after=time_text(one.after.median_ns),
-        plot=IntervalPlot(
-            mode=mode_class(one.cell.binding.mode),
-            estimate=comparison.speedup_ratio if comparison else None,
-            low=interval.low if interval else None,
-            high=interval.high if interval else None,
-            dots=(),
-            margin=one.margin,
-        ),
+        plot=ratio_plot(comparison, mode=mode_class(one.cell.binding.mode), margin=one.margin),
         speedup=speedup(comparison.speedup_ratio) if comparison else "–",
         interval=bounds(interval.low, interval.high) if interval else "",
         verdict=verdict,

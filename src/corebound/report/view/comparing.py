@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from corebound.errors import InputError
 from corebound.model.measure import measured
 from corebound.model.plan import Cell
-from corebound.model.record import Launch
+from corebound.model.points import Circumstances
 from corebound.model.run import Run
 from corebound.model.scenario import Scenario
-from corebound.model.series import Series
 from corebound.report.view.records import Record, by_host
 from corebound.stats.compare import Comparison, compare
 from corebound.stats.multiplicity import benjamini_hochberg
-from corebound.stats.series import series_of_run
+from corebound.stats.series import circumstances_of_run, launches_by_cell
 from corebound.stats.summary import CellSummary, summarise
 
 # So many runs back something comparable is looked for.
@@ -29,23 +29,16 @@ CAVEAT = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedCell:
-    """One cell in both runs.
+class Compared:
+    """Something that was measured twice.
 
     Attributes:
-        cell: The cell, as the later run had it.
-        title: Its scenario's title.
-        before, after: What its launches came to in each.
-        comparison: The later run's speed as a multiple of the earlier one's; None where one
-            of the two has no figure.
+        comparison: The later figure's speed as a multiple of the earlier one's; None where
+            one of the two is none.
         clear: Whether it differs also as one of all that are compared here.
         margin: What counts as equal.
     """
 
-    cell: Cell
-    title: str
-    before: CellSummary
-    after: CellSummary
     comparison: Comparison | None
     clear: bool
     margin: float
@@ -65,6 +58,25 @@ class ComparedCell:
         width = math.log(interval.high / interval.low) / 2
         distance = abs(math.log(self.comparison.speedup_ratio))
         return distance / width if width > 0 else (math.inf if distance else 0.0)
+
+
+C = TypeVar("C", bound=Compared)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedCell(Compared):
+    """One cell in both runs.
+
+    Attributes:
+        cell: The cell, as the later run had it.
+        title: Its scenario's title.
+        before, after: What its launches came to in each.
+    """
+
+    cell: Cell
+    title: str
+    before: CellSummary
+    after: CellSummary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +124,7 @@ def compare_runs(before: Record, after: Record) -> RunComparison:
             where=where,
             mend="Compare two runs of one host.",
         )
-    mine, theirs = _series(before), _series(after)
+    mine, theirs = circumstances_of_run(*before), circumstances_of_run(*after)
     both = [name for name in theirs if name in mine]
     unlike = tuple((name, said) for name in both if (said := differing(mine[name], theirs[name])))
     different = {name for name, _ in unlike}
@@ -149,9 +161,9 @@ def _refusal(where: str, unlike: Sequence[tuple[str, str]]) -> InputError:
     )
 
 
-def differing(one: Series, other: Series) -> str:
-    """What differs between the circumstances of two series' last points; empty if nothing."""
-    mine, theirs = (dict(each.points[-1].circumstances) for each in (one, other))
+def differing(one: Circumstances, other: Circumstances) -> str:
+    """What differs between the circumstances of two points; empty if nothing."""
+    mine, theirs = dict(one), dict(other)
     said = []
     for name in dict.fromkeys((*mine, *theirs)):
         before, after = mine.get(name, ""), theirs.get(name, "")
@@ -163,12 +175,8 @@ def differing(one: Series, other: Series) -> str:
     return f"another {', another '.join(said)}" if said else ""
 
 
-def _series(record: Record) -> dict[str, Series]:
-    return {f"{one.scenario}[{one.cell}]": one for one in series_of_run(*record)}
-
-
 def _compared(before: Record, after: Record, names: Sequence[str]) -> list[ComparedCell]:
-    mine, theirs = _launches(before), _launches(after)
+    mine, theirs = launches_by_cell(before[1]), launches_by_cell(after[1])
     ways = {
         str(source.document["name"]): (
             str(source.document.get("title") or source.document["name"]),
@@ -191,7 +199,7 @@ def _compared(before: Record, after: Record, names: Sequence[str]) -> list[Compa
                     new,
                     old,
                     margin=measure.margin,
-                    adaptive=measure.launches.max > measure.launches.min,
+                    adaptive=measure.launches.follow_spread,
                     # Blocks of two runs share a number, not a moment.
                     unpaired=True,
                 ),
@@ -199,18 +207,15 @@ def _compared(before: Record, after: Record, names: Sequence[str]) -> list[Compa
                 margin=measure.margin,
             )
         )
+    return cleared(found)
+
+
+def cleared(found: Sequence[C]) -> list[C]:
+    """The same, each clear if it stands as one of all these (Benjamini & Hochberg)."""
     clear = benjamini_hochberg(
         [one.comparison.p_value if one.comparison else None for one in found]
     )
     return [replace(one, clear=is_clear) for one, is_clear in zip(found, clear, strict=True)]
-
-
-def _launches(record: Record) -> dict[str, list[Launch]]:
-    by_cell: dict[str, list[Launch]] = {}
-    for launch in record[1]:
-        if launch.kind == "measure" and launch.status != "skipped":
-            by_cell.setdefault(launch.cell.id, []).append(launch)
-    return by_cell
 
 
 def comparisons(

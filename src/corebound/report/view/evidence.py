@@ -45,6 +45,20 @@ def median_of(cell: CellStudy, count: Callable[[Launch], int | None]) -> float |
     return statistics.median(known) if known else None
 
 
+def span_of(cell: CellStudy, count: Callable[[Launch], float | None]) -> tuple[float, float] | None:
+    """The least and the most over the cell's `ok` launches; None with fewer than two, or where
+    all have the same.
+
+    From six launches on these bound the median with 95 %: 1 − 2/2⁶ = 0.969.
+
+    Source: Le Boudec, Performance Evaluation (2010), theorem 2.1.
+    """
+    counted = [count(launch) for launch in cell.launches if launch.status == "ok"]
+    known = [number for number in counted if number is not None]
+    ends = (min(known), max(known)) if len(known) > 1 else (0, 0)
+    return None if ends[0] == ends[1] else ends
+
+
 def host_seen(launch: Launch) -> tuple[Figure, ...]:
     """The host while the launch was timed; what it does not tell is said to be unavailable.
 

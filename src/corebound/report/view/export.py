@@ -13,6 +13,7 @@ from corebound.model.profile import ImportedProfile, OperatorProfile
 from corebound.model.wire import Operator
 from corebound.report.view.chronicle import Chronicle
 from corebound.report.view.command import row_command
+from corebound.report.view.commits_compared import CommitComparison, ComparedSeries
 from corebound.report.view.evidence import median_of, migrations, switches, threads, whole_ns
 from corebound.report.view.findings import findings_data
 from corebound.report.view.operator_notes import OUTSIDE
@@ -193,7 +194,7 @@ def changes_csv(known: Chronicle) -> str:
                 "ratio_high": finite(one.step.interval.high) if one.step.interval else None,
                 "p_value": one.step.p_value,
                 "last_good": one.last_good.at,
-                "at": one.series.points[one.step.at].at,
+                "at": one.since,
                 "first_bad": one.first_bad.at,
                 "last_good_commit": one.last_good.commit.sha if one.last_good.commit else None,
                 "first_bad_commit": one.first_bad.commit.sha if one.first_bad.commit else None,
@@ -203,3 +204,30 @@ def changes_csv(known: Chronicle) -> str:
             for one in known.changes
         ]
     )
+
+
+def commits_csv(found: CommitComparison) -> str:
+    """Every series that two commits were compared by, a line each, by change over noise."""
+    return _csv([_compared(found, one) for one in found.series])
+
+
+def _compared(found: CommitComparison, one: ComparedSeries) -> dict[str, Any]:
+    comparison = one.comparison
+    interval = comparison.interval if comparison else None
+    return {
+        "project": found.project,
+        "host": one.series.host,
+        "benchmark": one.series.scenario,
+        "cell": one.series.cell,
+        "unit": one.series.unit,
+        "before_commit": found.before.sha,
+        "after_commit": found.after.sha,
+        "before": one.before.figure,
+        "after": one.after.figure,
+        "ratio": comparison.speedup_ratio if comparison else None,
+        "ratio_low": interval.low if interval else None,
+        "ratio_high": finite(interval.high) if interval else None,
+        "p_value": comparison.p_value if comparison else None,
+        "verdict": comparison.verdict if comparison else None,
+        "clear": one.clear,
+    }

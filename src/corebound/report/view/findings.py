@@ -55,8 +55,7 @@ def findings(study: Study) -> tuple[Finding, ...]:
             ),
             topology=study.run.host.topology,
             margin=study.measure.margin,
-            # Launching until an interval is narrow makes narrow intervals too frequent.
-            adaptive=study.measure.launches.max > study.measure.launches.min,
+            adaptive=study.measure.launches.follow_spread,
         )
     )
 

@@ -6,16 +6,17 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from corebound.model.series import Point, Series
+from corebound.model.points import Point
+from corebound.model.series import Series
 from corebound.report.charts.axis import Axis, plain_tick
 from corebound.report.charts.history import HistoryChart, Mark, figure_axis
 from corebound.report.view.calendar import date_ticks
 from corebound.report.view.changes import ChangeRow, change_row
-from corebound.report.view.chronicle import Chronicle
+from corebound.report.view.chronicle import Chronicle, size_word
 from corebound.report.view.history_nights import NightRow, nights_note, nights_of
 from corebound.report.view.page import Label, Tick
 from corebound.report.view.series_figure import display_unit
-from corebound.report.view.timeline import Timeline, borders_of, track_of
+from corebound.report.view.timeline import Timeline, track_of
 from corebound.report.view.words import count, day
 from corebound.report.view.zoom import Zoom, zoom_of
 from corebound.stats.regressions import Change
@@ -27,6 +28,8 @@ _MARK_WIDTH = 8.0
 # And a word of that kind.
 _WORD_WIDTH = 22.0
 _DIGEST = re.compile(r"[0-9a-f]{12}")
+# So many changes the name of a chart tells, the latest first.
+_MOST_SAID = 3
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -103,13 +106,13 @@ def history_panel(
         with_nights: Whether the table of nights goes with it.
         compared: (moment of a point, word) of runs that the page compares.
     """
-    figures = [point.figure for one in series for point in one.points if point.figure is not None]
+    figures = [figure for one in series for figure in one.points.measured if figure is not None]
     length, unit = display_unit(series[0], figures)
-    line = Timeline.over([point.at for one in series for point in one.points])
+    line = Timeline.over([moment.at for one in series for moment in one.points.moments])
     axis = figure_axis([figure / length for figure in figures], margin=series[0].margin)
     found = sorted(
         ((change, one) for one in series for change in known.of(one)),
-        key=lambda pair: (pair[1].points[pair[0].step.at].at, pair[1].id),
+        key=lambda pair: (pair[0].since, pair[1].id),
     )
     borders = _borders(series, known)
     marks = [_mark(change, line) for change, _ in found]
@@ -163,9 +166,11 @@ def _caption(series: Sequence[Series], unit: str, most: int) -> str:
     )
     thinned = any(len(one.points) > most for one in series)
     extremes = "; of each stretch the extremes" if thinned else ""
-    bounded = any(point.bounds for one in series for point in one.points)
+    bounded = any(one.points.lows for one in series)
     bars = f"; bars: {series[0].confidence:.0%} intervals".replace("%", " %") if bounded else ""
-    return f"{measured}, lower is better{bars}{extremes}"
+    # asv takes less for better whatever is counted, and tells nobody otherwise.
+    better = "lower is better" if series[0].unit in {"ns", "bytes"} else "less counts as better"
+    return f"{measured}, {better}{bars}{extremes}"
 
 
 def _says(
@@ -176,19 +181,22 @@ def _says(
     unit: str,
 ) -> str:
     points = sum(len(one.points) for one in series)
+    latest = [f"{size_word(change).word} since {day(change.since)}" for change, _ in found[::-1]]
+    more = len(latest) - _MOST_SAID
+    said = [*latest[:_MOST_SAID], *([f"{count(more, 'earlier change')}"] if more > 0 else [])]
     return (
-        f"{title}: {count(points, 'point')} of {count(len(series), 'series', 'series')} between "
-        f"{plain_tick(axis.low)} and {plain_tick(axis.high)} {unit}, "
-        f"{count(len(found), 'change')}. The tables below say the same."
+        f"{title}: {', '.join(said) or 'no change'}. {count(points, 'point')} of "
+        f"{count(len(series), 'series', 'series')}, between "
+        f"{plain_tick(axis.low)} and {plain_tick(axis.high)} {unit}."
     )
 
 
 def _mark(change: Change, line: Timeline) -> Mark:
     """The change lies between the point before the first one by an even bet, and that one."""
-    points, step = change.series.points, change.step
-    before = line.share(points[max(step.at - 1, 0)].at)
+    moments, step = change.series.points.moments, change.step
+    before = line.share(moments[max(step.at - 1, 0)].at)
     return Mark(
-        x=(before + line.share(points[step.at].at)) / 2,
+        x=(before + line.share(moments[step.at].at)) / 2,
         begin=line.share(change.last_good.at),
         end=line.share(change.first_bad.at),
     )
@@ -198,7 +206,7 @@ def _borders(series: Sequence[Series], known: Chronicle) -> list[tuple[str, Bord
     """Each border once, with the cells that it is one of; by time."""
     found: dict[tuple[str, str], list[str]] = {}
     for one in series:
-        for index in borders_of(one):
+        for index in one.points.borders:
             point = one.points[index]
             what = _what_changed(one.points[index - 1], point)
             found.setdefault((point.at, what), []).append(known.label(one).name)
@@ -224,7 +232,7 @@ def _what_changed(before: Point, after: Point) -> str:
         if one == other:
             continue
         hashed = any(_DIGEST.fullmatch(value) for value in (one, other))
-        said.append(f"another {name}" if hashed else f"{name} {one or '–'} → {other or '–'}")
+        said.append(f"another {name}" if hashed else f"{name} {one or 'none'} to {other or 'none'}")
     return ", ".join(said)
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import repeat
 
+from corebound.model.points import Circumstances
 from corebound.model.series import Series
-from corebound.report.view.export import finite, inert
+from corebound.report.view.export import inert
 
-_Circumstances = tuple[tuple[str, str], ...]
 # A nanosecond of ten seconds: what is beyond is nobody's measurement, and half of the bytes.
 _DIGITS = ".10g"
 _COLUMNS = ("host", "cell", "at", "run", "commit", "unit", "figure", "low", "high", "missing")
@@ -21,7 +23,7 @@ def history_csv(series: Sequence[Series]) -> str:
 
     A column a circumstance comes after the others, which have the names they have.
     """
-    distinct = dict.fromkeys(point.circumstances for one in series for point in one.points)
+    distinct = dict.fromkeys(told for one in series for told in one.points.circumstances)
     names = [*dict.fromkeys(name for told in distinct for name, _ in told)]
     behind = {told: _line([dict(told).get(name) for name in names]) for told in distinct}
     header = [*_COLUMNS, *(f"{name} there" if name in _COLUMNS else name for name in names)]
@@ -29,30 +31,35 @@ def history_csv(series: Sequence[Series]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _points(one: Series, behind: dict[_Circumstances, str]) -> Iterator[str]:
+def _points(one: Series, behind: dict[Circumstances, str]) -> Iterator[str]:
     where, unit = _line([one.host, one.cell]), _line([one.unit])
     # A line ends with the circumstances; without any there is no comma before them.
     ends = {told: f",{line}" if line else "" for told, line in behind.items()}
     # Most points share theirs with the one before, which need not be looked up then.
     there, end = None, ""
-    for point in one.points:
-        if point.circumstances is not there:
-            there = point.circumstances
+    points = one.points
+    for (at, run, commit), circumstances, figure, low, high, missing in zip(
+        points.moments,
+        points.circumstances,
+        points.figures,
+        points.lows or repeat(math.nan),
+        points.highs or repeat(math.nan),
+        points.missing or repeat(None),
+        strict=False,  # what repeats has no end
+    ):
+        if circumstances is not there:
+            there = circumstances
             end = ends[there]
-        commit, figure, bounds = point.commit, point.figure, point.bounds
-        moment = _moment(point.at, point.run, commit.sha if commit else None)
+        moment = _moment(at, run, commit.sha if commit else None)
         yield (
-            f"{where},{moment},{unit},{'' if figure is None else f'{figure:{_DIGITS}}'},"
-            f"{',' if bounds is None else _bounds(bounds)},"
-            f"{'' if point.missing is None else _reason(point.missing)}{end}"
+            f"{where},{moment},{unit},{_number(figure)},{_number(low)},{_number(high)},"
+            f"{'' if missing is None else _reason(missing)}{end}"
         )
 
 
-def _bounds(own: tuple[float, float]) -> str:
-    low, high = own
-    if finite(high) is None:
-        return f"{low:{_DIGITS}},"
-    return f"{low:{_DIGITS}},{high:{_DIGITS}}"
+def _number(value: float) -> str:
+    """Nothing of one that is none, or has no end."""
+    return f"{value:{_DIGITS}}" if math.isfinite(value) else ""
 
 
 # All series of a project share their moments and commits.

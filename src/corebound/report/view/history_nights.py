@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from corebound.model.series import Point, Series
+from corebound.model.points import Point
+from corebound.model.series import Series
 from corebound.report.view.changes import commit_link
+from corebound.report.view.command import point_command
 from corebound.report.view.words import count, day
 from corebound.units import significant
 
@@ -16,12 +18,16 @@ _MOST_NIGHTS = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NightRow:
-    """One night: each series' figure with its interval, or why there is none."""
+    """One night: each series' figure with its interval, or why there is none.
+
+    `commands` measure these again; empty where another tool measured them.
+    """
 
     when: str
     commit: str
     link: str
     figures: tuple[tuple[str, str], ...]
+    commands: tuple[str, ...]
 
 
 def nights_of(series: Sequence[Series], length: float) -> tuple[NightRow, ...]:
@@ -42,6 +48,11 @@ def nights_of(series: Sequence[Series], length: float) -> tuple[NightRow, ...]:
                     (commit_link(series[0], one) for one in points.values() if one.commit), ""
                 ),
                 figures=tuple(_figure(points.get(one.id), length) for one in series),
+                commands=tuple(
+                    command
+                    for one in series
+                    if one.id in points and (command := point_command(one, points[one.id]))
+                ),
             )
         )
     return tuple(rows)

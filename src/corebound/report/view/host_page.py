@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -42,6 +43,7 @@ class CheckHistory:
     since: str
     warned: str
     course: tuple[tuple[Tone, str], ...]
+    course_said: str
     why: str
     mend: str
 
@@ -57,7 +59,7 @@ class HostPage:
         noise: What calibrations found; empty without any.
         checks: What the doctor saw; empty where it never looked.
         looked: How many runs it looked at, in words.
-        runs: (when, address, commit, kernel) of its runs, latest first.
+        runs: (when, address, commit, kernel, what made it) of its runs, latest first.
     """
 
     address: str
@@ -69,7 +71,7 @@ class HostPage:
     noise: tuple[Fact, ...]
     checks: tuple[CheckHistory, ...]
     looked: str
-    runs: tuple[tuple[str, str, str, str], ...]
+    runs: tuple[tuple[str, str, str, str, str], ...]
 
 
 def host_pages(
@@ -136,6 +138,7 @@ def _page(runs: Sequence[Run], *, now: str, noise: tuple[Fact, ...]) -> HostPage
                 f"../{run_file(run)}",
                 f"{run.commit.sha[:10]} {run.commit.subject}" if run.commit else "–",
                 run.host.kernel,
+                shlex.join(run.argv),
             )
             for run in runs[: -_MOST_RUNS - 1 : -1]
         ),
@@ -174,6 +177,7 @@ def _check(check: str, looks: Sequence[tuple[Run, HostCheck]]) -> tuple[int, Che
         since=since.started_at[:10],
         warned=f"{warned} of {len(looks)}",
         course=_course([was.state for _, was in looks[-_MOST_SIGNS:]]),
+        course_said=_course_said([was.state for _, was in looks[-_MOST_SIGNS:]]),
         why=latest.why if warns else "",
         mend=latest.mend or "" if warns else "",
     )
@@ -185,6 +189,11 @@ def _course(states: Sequence[State]) -> tuple[tuple[Tone, str], ...]:
         (tone, sign * len(tuple(alike)))
         for (tone, sign), alike in groupby(check_sign(state) for state in states)
     )
+
+
+def _course_said(states: Sequence[State]) -> str:
+    """The same read out: `ok in 2, warning in 1`."""
+    return ", ".join(f"{state} in {len(tuple(alike))}" for state, alike in groupby(states))
 
 
 def host_links(records: Sequence[Record]) -> tuple[tuple[str, str], ...]:

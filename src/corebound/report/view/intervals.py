@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from corebound.model.plan import Cell
 from corebound.report.charts.axis import Axis, ratio_axis, ratio_tick
 from corebound.report.charts.interval import IntervalPlot
+from corebound.report.view.command import reproduce_command, row_command
 from corebound.report.view.page import Label, Tick, VerdictWord
 from corebound.report.view.study import CellStudy, Study
 from corebound.report.view.verdict import baseline_name
@@ -32,7 +34,10 @@ DECIDES = "Under what is undecided: how many launches of each would decide it at
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntervalRow:
-    """One cell against its baseline; the table row is the chart."""
+    """One cell against its baseline; the table row is the chart.
+
+    `command` measures both again.
+    """
 
     label: Label
     plot: IntervalPlot
@@ -43,16 +48,18 @@ class IntervalRow:
     note: str
     best: bool
     baseline: bool
+    command: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unmeasured:
-    """A cell without figures, and why."""
+    """A cell without figures, and why; `command` launches it again."""
 
     label: Label
     status: str
     reason: str
     mend: str
+    command: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +90,7 @@ def interval_table(study: Study) -> IntervalTable | None:
         axis=axis,
         ticks=ratio_ticks(axis),
         rows=tuple(
-            _row(cell, margin=margin, best=winner is not None and cell is winner.cell)
-            for cell in rows
+            _row(study, cell, best=winner is not None and cell is winner.cell) for cell in rows
         ),
         unmeasured=_unmeasured(study),
         absent=_absent(study),
@@ -106,11 +112,16 @@ def axis_over(comparisons: Sequence[Comparison], *, margin: float) -> Axis:
 
 def plot_of(cell: CellStudy, *, margin: float) -> IntervalPlot:
     """What a cell's row draws; the baseline is a dot at 1."""
-    comparison = cell.comparison
+    found = ratio_plot(cell.comparison, mode=mode_class(cell.cell.binding.mode), margin=margin)
+    return found if cell.comparison or cell.baseline else replace(found, estimate=1.0)
+
+
+def ratio_plot(comparison: Comparison | None, *, mode: str, margin: float) -> IntervalPlot:
+    """What a row draws of a comparison, if there is one; `mode` is the class of its colour."""
     interval = comparison.interval if comparison else None
     return IntervalPlot(
-        mode=mode_class(cell.cell.binding.mode),
-        estimate=comparison.speedup_ratio if comparison else (None if cell.baseline else 1.0),
+        mode=mode,
+        estimate=comparison.speedup_ratio if comparison else None,
         low=interval.low if interval else None,
         high=interval.high if interval else None,
         dots=tuple(ratio for _, ratio in comparison.per_block) if comparison else (),
@@ -154,14 +165,14 @@ def _lead(study: Study, axis: Axis) -> str:
     return " ".join(parts)
 
 
-def _row(cell: CellStudy, *, margin: float, best: bool) -> IntervalRow:
+def _row(study: Study, cell: CellStudy, *, best: bool) -> IntervalRow:
     comparison = cell.comparison
     interval = comparison.interval if comparison else None
     reference = cell.baseline is None
     verdict = verdict_word(comparison.verdict) if comparison else NOT_COMPARED
     return IntervalRow(
         label=label(cell.cell),
-        plot=plot_of(cell, margin=margin),
+        plot=plot_of(cell, margin=study.measure.margin),
         speedup=speedup(comparison.speedup_ratio) if comparison else ("1×" if reference else "–"),
         interval=bounds(interval.low, interval.high) if interval else "",
         verdict=REFERENCE if reference else verdict,
@@ -169,6 +180,7 @@ def _row(cell: CellStudy, *, margin: float, best: bool) -> IntervalRow:
         note=twin_note(cell),
         best=best,
         baseline=reference,
+        command=row_command(study, cell),
     )
 
 
@@ -183,7 +195,7 @@ def twin_note(cell: CellStudy) -> str:
 
 def _unmeasured(study: Study) -> tuple[Unmeasured, ...]:
     """The cells without figures; those of one name and one reason together."""
-    groups: dict[tuple[str, str, str, str], list[Label]] = {}
+    groups: dict[tuple[str, str, str, str], list[Cell]] = {}
     for cell in study.cells:
         if cell.is_measured:
             continue
@@ -191,15 +203,17 @@ def _unmeasured(study: Study) -> tuple[Unmeasured, ...]:
         reason = launch.reason or "; ".join(launch.evidence) or "no reason was recorded."
         named = label(cell.cell)
         key = (named.name, launch.status, reason, launch.mend or "")
-        groups.setdefault(key, []).append(named)
+        groups.setdefault(key, []).append(cell.cell)
     return tuple(
         Unmeasured(
             label=replace(labels[0], more="; ".join(one.more for one in labels if one.more)),
             status=status,
             reason=reason,
             mend=mend,
+            command=reproduce_command(study, cells),
         )
-        for (_, status, reason, mend), labels in groups.items()
+        for (_, status, reason, mend), cells in groups.items()
+        for labels in [[label(cell) for cell in cells]]
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from corebound.report.charts.axis import Axis, linear_axis
+from corebound.report.view.command import reproduce_command
 from corebound.report.view.figure import figure_of
 from corebound.report.view.page import Label, Tick
 from corebound.report.view.study import Study
@@ -18,13 +19,17 @@ _LEAST_SPAN = 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DotRow:
-    """One setting: each launch's figure as a multiple of what they come to, and in words."""
+    """One setting: each launch's figure as a multiple of what they come to, and in words.
+
+    `command` launches it again.
+    """
 
     label: Label
     mode: str
     ratios: tuple[float, ...]
     between: str
     launches: str
+    command: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +62,9 @@ def launch_dots(study: Study) -> LaunchDots | None:
                 label=label(cell.cell),
                 mode=mode_class(cell.cell.binding.mode),
                 ratios=tuple(one / middle for one in own),
-                between=" to ".join(ends),
+                between=f"{' to '.join(ends)} {unit}",
                 launches=count(len(own), "launch", "launches"),
+                command=reproduce_command(study, (cell.cell,)),
             )
         )
     axis = _axis([ratio for row in rows for ratio in row.ratios])
@@ -71,7 +77,7 @@ def launch_dots(study: Study) -> LaunchDots | None:
         ticks=tuple(
             Tick(
                 at=round(axis.share(tick) * 100, 1),
-                text=f"{(tick - 1) * 100:+.3g} %" if tick != 1 else "0",
+                text=f"{(tick - 1) * 100:+.3g} %" if tick != 1 else "0 %",
                 minor=index % 2 == 1,
             )
             for index, tick in enumerate(axis.ticks)

@@ -11,6 +11,7 @@ from corebound.model.series import Series
 from corebound.report.view.addresses import run_file, series_place
 from corebound.report.view.change_groups import ChangeGroup, change_group, grouped
 from corebound.report.view.chronicle import Chronicle, sizes_word
+from corebound.report.view.command import cells_command, series_command, source_of
 from corebound.report.view.page import Label, Piece, Text
 from corebound.report.view.records import Record, by_host
 from corebound.report.view.words import count, day, full_name, label, rich, strong
@@ -24,7 +25,8 @@ _MOST_ROWS = 20
 class DoubtRow:
     """Cells of one scenario that may have changed: too few nights, or not clear among so many.
 
-    `label` is of the first of so many `cells`, `says` of all.
+    `label` is of the first of so many `cells`, `says` of all; `command` measures them
+    again, and is empty where they were imported.
     """
 
     title: str
@@ -32,13 +34,14 @@ class DoubtRow:
     label: Label
     cells: int
     says: str
+    command: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedRow:
     """Launches of the latest run that did not count, for one reason.
 
-    `label` is of the first of so many `cells` of one scenario.
+    `label` is of the first of so many `cells` of one scenario; `command` launches them again.
     """
 
     title: str
@@ -47,6 +50,7 @@ class FailedRow:
     cells: int
     status: str
     reason: str
+    command: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +83,7 @@ def night(known: Chronicle, records: Sequence[Record]) -> Night | None:
     rows = [*grouped(_own_first(worse), known), *grouped(_own_first(better), known)]
     hidden = sum(max(len(several) - _MOST_ROWS, 0) for several in (rows, doubts, failed))
     return Night(
-        verdict=_verdict(worse, better),
+        verdict=_verdict(worse, better) if _has_nights(known) else rich("Measured once so far."),
         support=_support(
             latest,
             older=_still_open(known),
@@ -93,6 +97,11 @@ def night(known: Chronicle, records: Sequence[Record]) -> Night | None:
         if hidden
         else "",
     )
+
+
+def _has_nights(known: Chronicle) -> bool:
+    """Whether anything has two points, one of which can be held against the other."""
+    return any(len(one.points) > 1 for one in known.histories)
 
 
 def _own_first(found: Sequence[Change]) -> list[Change]:
@@ -142,9 +151,14 @@ def _support(latest: Sequence[Record], *, older: int, doubts: int, failed: int) 
 
 def _doubts(known: Chronicle) -> list[DoubtRow]:
     """The steps that are not clear, the suspicions, and the series that end; grouped."""
-    unclear = [one for one in known.unclear if one.step.status == "new"]
+    going = [one for one in known.histories if one.id not in known.ended]
+    unclear = [
+        one
+        for one in known.unclear
+        if one.step.status == "new" and one.series.id not in known.ended
+    ]
     found = [change for one in known.clear.values() for change in one]
-    early = suspicions(known.histories, found)
+    early = suspicions(going, found)
     rows = [
         _doubt([one.series for one in group], known, f"{sizes_word(group).word}, {why}")
         for several, why in (
@@ -154,7 +168,7 @@ def _doubts(known: Chronicle) -> list[DoubtRow]:
         for group in _by_scenario(several)
     ]
     ended: dict[tuple[object, ...], list[Series]] = {}
-    for one in failing(known.histories):
+    for one in failing(going):
         series = one.series
         key = (series.project, series.host, series.scenario, one.since.at[:10])
         ended.setdefault(key, []).append(series)
@@ -180,6 +194,7 @@ def _doubt(series: Sequence[Series], known: Chronicle, says: str) -> DoubtRow:
         label=known.label(first),
         cells=len(series),
         says=says,
+        command=series_command(series),
     )
 
 
@@ -199,9 +214,11 @@ def _failed(run: Run, launches: Sequence[Launch]) -> list[FailedRow]:
             title=titles.get(scenario) or scenario,
             address=run_file(run),
             label=label(own[0].cell),
-            cells=len({one.cell.id for one in own}),
+            cells=len(cells),
             status=f"{len(own)} {status}",
             reason=reason,
+            command=cells_command(run, source_of(run, own[0].cell), cells),
         )
         for (scenario, status, reason), own in alike.items()
+        for cells in [tuple({one.cell.id: one.cell for one in own}.values())]
     ]

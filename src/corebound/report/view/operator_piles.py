@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from corebound.model.profile import OperatorProfile
 from corebound.report.view.operator_notes import OUTSIDE, Column, basis_ns
 from corebound.report.view.page import Label
-from corebound.units import duration
+from corebound.units import duration, percent
 
 # More colours than this cannot be told apart in a bar; the rest is grey.
 _MOST_PIECES = 6
@@ -17,9 +17,13 @@ _REST, _OUTSIDE = "h8", "gap"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pile:
-    """One step: what it is of, how long, and (colour, per cent of the room) of each piece."""
+    """One step: what it is of, how long, and (colour, per cent of the room) of each piece.
+
+    `says` is the same in words: how long, and its longest piece.
+    """
 
     label: Label
+    says: str
     whole: str
     pieces: tuple[tuple[str, float], ...]
 
@@ -74,6 +78,11 @@ def _piles(title: str, columns: Sequence[Column], parts: Sequence[Mapping[str, i
         rows.append(
             Pile(
                 label=column.label,
+                says=_says(
+                    column.label,
+                    whole,
+                    dict(zip((*named, "others", OUTSIDE), lengths_ns, strict=True)),
+                ),
                 whole=duration(whole),
                 pieces=tuple(
                     (colour, round(length / room * 100, 2))
@@ -83,6 +92,12 @@ def _piles(title: str, columns: Sequence[Column], parts: Sequence[Mapping[str, i
             )
         )
     return Piles(title=title, key=tuple(key), rows=tuple(rows))
+
+
+def _says(label: Label, whole_ns: int, times: Mapping[str, int]) -> str:
+    name = f"{label.name}, {label.more}" if label.more else label.name
+    longest = max(times, key=lambda one: times[one])
+    return f"{name}: {duration(whole_ns)}, {percent(times[longest] / whole_ns, 0)} of it {longest}"
 
 
 def _longest(parts: Sequence[Mapping[str, int]], wholes_ns: Sequence[int]) -> list[str]:

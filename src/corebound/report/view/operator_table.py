@@ -51,6 +51,7 @@ class OperatorTable:
         phases: The same time by what it is for.
         sums: What a step comes to.
         traces: (name, address) of each column's trace, where it is in the site.
+        commands: What makes every one of its rows again, a line each.
     """
 
     title: str
@@ -64,11 +65,13 @@ class OperatorTable:
     phases: tuple[OperatorRow, ...]
     sums: tuple[OperatorRow, ...]
     traces: tuple[tuple[str, str], ...]
+    commands: tuple[str, ...]
 
 
 def operator_table(
     columns: Sequence[Column],
     *,
+    commands: Sequence[str],
     title: str = "",
     traces: tuple[tuple[str, str], ...] = (),
     measured: bool = True,
@@ -77,6 +80,7 @@ def operator_table(
 
     Args:
         columns: At least one; the others are compared with the first.
+        commands: As those of the table.
         title: As that of the table.
         traces: As those of the table.
         measured: Whether there may be steps that were measured without a profiler.
@@ -126,6 +130,7 @@ def operator_table(
         phases=_phases(profiles, writer),
         sums=_sums(columns, writer, measured=measured),
         traces=traces,
+        commands=tuple(commands),
     )
 
 

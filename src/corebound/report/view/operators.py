@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from corebound.model.plan import Cell
 from corebound.model.profile import OperatorProfile
 from corebound.model.record import Launch
+from corebound.report.view.command import reproduce_command
 from corebound.report.view.groups import apart, title_of, without
 from corebound.report.view.intervals import Unmeasured
 from corebound.report.view.operator_notes import Column, basis_ns, dominant
@@ -71,6 +72,7 @@ def operators(study: Study, *, traces: Mapping[str, str]) -> Operators | None:
             [replace(one, cell=without(one.cell, axes)) for one in group],
             title_of(group[0].cell, axes),
             traces,
+            reproduce_command(study, [one.cell for one in group]),
         )
         for group in groups
     )
@@ -79,7 +81,8 @@ def operators(study: Study, *, traces: Mapping[str, str]) -> Operators | None:
         lead=(
             "Self time an iteration, from a launch of its own under the framework's profiler, so"
             " that profiling touches no other figure. What operators of several threads share is"
-            " divided among them, so that a column adds up to its step."
+            " divided among them, so that a column adds up to its step. It is one launch a cell,"
+            " and so has no interval: what single calls took stands beneath, shortest to longest."
             if tables
             else "Profiles were asked for, and there is none."
         ),
@@ -111,7 +114,9 @@ def _heading(groups: Sequence[Sequence[Profiled]]) -> str:
     return "Where the time goes"
 
 
-def _table(group: Sequence[Profiled], title: str, traces: Mapping[str, str]) -> OperatorTable:
+def _table(
+    group: Sequence[Profiled], title: str, traces: Mapping[str, str], command: str
+) -> OperatorTable:
     columns = [
         Column(
             label=label(one.cell),
@@ -124,6 +129,7 @@ def _table(group: Sequence[Profiled], title: str, traces: Mapping[str, str]) -> 
     found = ((full_name(one.cell), traces.get(one.launch.id)) for one in group)
     return operator_table(
         columns,
+        commands=(command,),
         title=title,
         traces=tuple((name, address) for name, address in found if address is not None),
     )
@@ -139,6 +145,12 @@ def _unprofiled(study: Study) -> tuple[Unmeasured, ...]:
         named = label(launch.cell)
         seen.setdefault(
             (launch.status, reason),
-            Unmeasured(label=named, status=launch.status, reason=reason, mend=launch.mend or ""),
+            Unmeasured(
+                label=named,
+                status=launch.status,
+                reason=reason,
+                mend=launch.mend or "",
+                command=reproduce_command(study, (launch.cell,)),
+            ),
         )
     return tuple(seen.values())

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from corebound.model.profile import ImportedProfile
+from corebound.report.view.command import import_command
 from corebound.report.view.operator_notes import Column, basis_ns
 from corebound.report.view.operator_table import OperatorTable, operator_table
 from corebound.report.view.operators import operators
@@ -21,7 +22,10 @@ _COLOURS = ("m-physical-cores", "m-one-cpu", "m-node", "m-smt-siblings", "m-logi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRow:
-    """Where an imported profile is from; absent figures are a dash."""
+    """Where an imported profile is from; absent figures are a dash.
+
+    `command` reads it again.
+    """
 
     label: Label
     source: str
@@ -30,6 +34,7 @@ class SourceRow:
     step: str
     operators: str
     files: tuple[str, ...]
+    command: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +125,11 @@ def _support(profiles: Sequence[ImportedProfile]) -> Text:
 
 def _lead(profiles: Sequence[ImportedProfile]) -> str:
     """What the figures are, as far as these profiles need it said."""
-    said = ["Self time of each type of operator and its share of the step."]
+    said = [
+        "Self time of each type of operator and its share of the step.",
+        "A profile is of one run, and so has no interval; what single calls took stands beneath.",
+        "A command reads it again in the folder that its profiler wrote.",
+    ]
     if any(one.profile.step_ns is None for one in profiles):
         said.append("Where how long a step took is not told, shares are of all operators together.")
     if any(one.profile.iterations is None for one in profiles):
@@ -136,9 +145,11 @@ def _tables(profiles: Sequence[ImportedProfile]) -> tuple[OperatorTable, ...]:
     parts = [
         columns[start : start + _MOST_COLUMNS] for start in range(0, len(columns), _MOST_COLUMNS)
     ]
+    commands = [import_command(one) for one in profiles]
     return tuple(
         operator_table(
             part,
+            commands=commands[(number - 1) * _MOST_COLUMNS : number * _MOST_COLUMNS],
             title=f"Part {number} of {len(parts)}" if len(parts) > 1 else "",
             measured=False,
         )
@@ -168,4 +179,5 @@ def _source(one: ImportedProfile, place: int) -> SourceRow:
         else duration(basis_ns(profile)),
         operators=duration(together_ns),
         files=one.files,
+        command=import_command(one),
     )

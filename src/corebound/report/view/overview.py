@@ -12,6 +12,7 @@ from corebound.report.view.addresses import run_file
 from corebound.report.view.chronicle import EMPTY, Chronicle
 from corebound.report.view.claims import judged
 from corebound.report.view.command import reproduce_command, row_command
+from corebound.report.view.imported import benchmarks, projects
 from corebound.report.view.intervals import axis_over, plot_of, ratio_ticks
 from corebound.report.view.night import Night, night
 from corebound.report.view.noise import calibration_for
@@ -29,6 +30,7 @@ from corebound.report.view.past import Past, past_of
 from corebound.report.view.records import Record
 from corebound.report.view.study import Duel, Study
 from corebound.report.view.tables import launches_summary
+from corebound.report.view.triage import SeriesGroup
 from corebound.report.view.verdict import verdict_of
 from corebound.report.view.words import (
     NOT_MEASURED,
@@ -77,7 +79,8 @@ class OverviewPage:
     """The site's first page; without rows it says what to run.
 
     `night` is what is new, where there is a history; `pages` are (text, address) of those
-    that are about all scenarios, `projects` of histories that were imported.
+    that are about all scenarios, `projects` of histories that were imported. `imported` are
+    their benchmarks, if they are few enough to be read.
     """
 
     head: Head
@@ -88,6 +91,7 @@ class OverviewPage:
     rows: tuple[OverviewRow, ...]
     pages: tuple[tuple[str, str], ...]
     projects: tuple[str, ...]
+    imported: tuple[SeriesGroup, ...]
 
 
 def overview_page(
@@ -138,7 +142,8 @@ def overview_page(
         night=tonight,
         rows=tuple(_row(study, known, clear) for study in studies),
         pages=tuple(pages),
-        projects=_projects(known),
+        projects=projects(known),
+        imported=benchmarks(known),
     )
 
 
@@ -252,19 +257,6 @@ def _state(study: Study, clear: frozenset[str]) -> VerdictWord:
     return _ALONE if measured else NOT_MEASURED
 
 
-def _projects(known: Chronicle) -> tuple[str, ...]:
-    """What was imported, in words, a project each."""
-    found: dict[str, list[tuple[str, str]]] = {}
-    for one in known.histories:
-        if one.project is not None:
-            found.setdefault(one.project, []).append((one.scenario, one.host))
-    return tuple(
-        f"{project}: {count(len({name for name, _ in all_}), 'benchmark')} on "
-        f"{count(len({host for _, host in all_}), 'machine')}"
-        for project, all_ in sorted(found.items())
-    )
-
-
 def _row(study: Study, known: Chronicle, clear: frozenset[str]) -> OverviewRow:
     duel: Duel | None = study.winner or next(iter(study.ranked), None)
     comparison = duel.comparison if duel else None
@@ -288,5 +280,9 @@ def _row(study: Study, known: Chronicle, clear: frozenset[str]) -> OverviewRow:
         when=day(study.run.started_at),
         run=run_file(study.run),
         command=row_command(study, duel.cell) if duel else reproduce_command(study, ()),
-        past=past_of(study, duel.cell.cell.key if duel else "", known),
+        past=past_of(
+            study,
+            [one.cell.key for one in (duel.cell if duel else None, study.baseline) if one],
+            known,
+        ),
     )

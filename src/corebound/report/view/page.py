@@ -86,6 +86,14 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Bounded:
+    """A figure with its unit, and beneath it where it lies; `ends` is empty where nobody knows."""
+
+    value: str
+    ends: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
     """A number and what it counts; one that is not known says so in a word."""
 

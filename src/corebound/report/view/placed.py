@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from corebound.model.topology import cpu_list
 from corebound.report.charts.topology import Box
+from corebound.report.view.command import plan_command
 from corebound.report.view.page import Label
 from corebound.report.view.study import CellStudy, Study
 from corebound.report.view.topology_boxes import boxes_of
@@ -14,11 +15,15 @@ from corebound.report.view.words import count, label
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """A setting on the machine: `says` are its CPUs in words, of each worker."""
+    """A setting on the machine: `says` are its CPUs in words, of each worker.
+
+    `command` shows where it would be placed, and launches nothing.
+    """
 
     label: Label
     boxes: tuple[Box, ...]
     says: str
+    command: str
 
 
 def placed(study: Study) -> tuple[Placed, ...]:
@@ -41,4 +46,5 @@ def _placed(study: Study, cell: CellStudy) -> Placed | None:
         label=label(cell.cell),
         boxes=boxes_of(study.run.host.topology, taken=cpus),
         says=f"CPUs {slots}{workers}{threads}",
+        command=plan_command(study, cell.cell),
     )

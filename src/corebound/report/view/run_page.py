@@ -11,6 +11,7 @@ from corebound.model.host_check import HostCheck
 from corebound.model.record import Launch
 from corebound.model.run import Run
 from corebound.report.view.addresses import host_file, raw_file, run_file
+from corebound.report.view.command import launch_command, scenario_command
 from corebound.report.view.page import Head, Hero, Piece, Text, Tone
 from corebound.report.view.provenance import Fact, host_facts, lock_fact
 from corebound.report.view.tables import log_tail, status_tone
@@ -19,7 +20,7 @@ from corebound.report.view.words import check_sign, count, day, full_name, rich,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunLaunch:
-    """One launch, whatever became of it."""
+    """One launch, whatever became of it; `command` launches its cell again."""
 
     id: str
     scenario: str
@@ -30,6 +31,7 @@ class RunLaunch:
     whole: str
     notes: tuple[str, ...]
     log: str
+    command: str
     is_lost: bool
 
 
@@ -54,8 +56,8 @@ class RunPage:
         address: Of the page, from the site's top.
         host: Address of its host's page.
         raw: Address of its records, or empty where they are not in the site.
-        command, again: What made it, and what measures a cell of it again.
-        scenarios: (title, address, its launches in words) of each.
+        command: What made it.
+        scenarios: (title, address, its launches in words, what measures it again) of each.
         checks: None where the host was not looked at.
         troubles: Launches that are neither ok nor skipped; `launches` are all.
     """
@@ -66,9 +68,8 @@ class RunPage:
     host: str
     raw: str
     command: str
-    again: str
     facts: tuple[Fact, ...]
-    scenarios: tuple[tuple[str, str, str], ...]
+    scenarios: tuple[tuple[str, str, str, str], ...]
     checks: tuple[CheckRow, ...] | None
     troubles: tuple[RunLaunch, ...]
     launches: tuple[RunLaunch, ...]
@@ -83,7 +84,7 @@ def run_page(run: Run, launches: Sequence[Launch], *, raw: bool = True) -> RunPa
         raw: Whether its records are in the site.
     """
     ordered = sorted(launches, key=lambda one: (one.kind, one.block, one.position, one.id))
-    rows = tuple(_launch(one) for one in ordered)
+    rows = tuple(_launch(run, one) for one in ordered)
     return RunPage(
         address=run_file(run),
         head=Head(
@@ -104,7 +105,6 @@ def run_page(run: Run, launches: Sequence[Launch], *, raw: bool = True) -> RunPa
         host=f"../{host_file(run.host.id)}",
         raw=f"../{raw_file(run)}" if raw else "",
         command=shlex.join(run.argv),
-        again=f"corebound reproduce {run.id} --cell CELL",
         facts=_facts(run),
         scenarios=_scenarios(run, launches),
         checks=None if run.preflight is None else tuple(_check(one) for one in run.preflight),
@@ -159,14 +159,17 @@ def _facts(run: Run) -> tuple[Fact, ...]:
     return tuple(facts)
 
 
-def _scenarios(run: Run, launches: Sequence[Launch]) -> tuple[tuple[str, str, str], ...]:
+def _scenarios(run: Run, launches: Sequence[Launch]) -> tuple[tuple[str, str, str, str], ...]:
     rows = []
+    cells_of = [one.cell for one in launches]
     for source in run.scenarios:
         name = str(source.document.get("name", ""))
         own = Counter(one.status for one in launches if one.cell.scenario == name)
         said = ", ".join(f"{number:,} {status}" for status, number in sorted(own.items()))
         title = str(source.document.get("title") or name)
-        rows.append((title, f"../scenario/{name}.html", said or "no launch"))
+        cells = tuple({one.id: one for one in cells_of if one.scenario == name}.values())
+        command = scenario_command(run, source, cells)
+        rows.append((title, f"../scenario/{name}.html", said or "no launch", command))
     return tuple(rows)
 
 
@@ -183,7 +186,7 @@ def _check(one: HostCheck) -> CheckRow:
     )
 
 
-def _launch(one: Launch) -> RunLaunch:
+def _launch(run: Run, one: Launch) -> RunLaunch:
     notes = [one.reason or "", *one.evidence, one.mend or ""]
     if one.strays:
         notes.append(f"outlived its worker and was ended: {', '.join(one.strays)}")
@@ -197,5 +200,6 @@ def _launch(one: Launch) -> RunLaunch:
         whole=time_text(one.duration_ns) if one.status != "skipped" else "–",
         notes=tuple(note for note in notes if note),
         log=log_tail(one, even_ok=True),
+        command=launch_command(run, one),
         is_lost=one.status not in {"ok", "skipped"},
     )

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from corebound.report.charts.axis import Axis, linear_axis, log_axis, plain_tick, ratio_tick
+from corebound.report.charts.axis import Axis, linear_axis, log_axis, ratio_tick
 from corebound.report.charts.scaling import Gain, GainCurve
+from corebound.report.view.command import reproduce_command
 from corebound.report.view.page import Label, Tick
 from corebound.report.view.study import CellStudy, Study
+from corebound.report.view.ticks import along, levels_of
 from corebound.report.view.words import axis_value, binding_name, bounds, mode_class, speedup
+from corebound.units import percent
 
 # Fewer points are a comparison, which the interval table shows.
 _LEAST_POINTS = 3
@@ -19,13 +23,19 @@ _LINEAR_SPAN = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingRow:
-    """One point in words: the setting, its threads, its gain, and that as a share of the ideal."""
+    """One point in words: the setting, its threads, its gain, and that as a share of the ideal.
+
+    `interval` and `share_interval` are of the two; `command` measures it again beside the
+    fewest threads.
+    """
 
     label: Label
     threads: str
     gain: str
     interval: str
     efficiency: str
+    share_interval: str
+    command: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,28 +84,37 @@ def scaling(study: Study) -> Scaling | None:
             interval=""
             if point.low is None or point.high is None
             else bounds(point.low, point.high),
-            efficiency=f"{point.speed / (point.threads / curve.points[0].threads):.0%}",
+            efficiency=percent(point.speed / _ideal(point, curve), 0),
+            share_interval=""
+            if point.low is None or point.high is None
+            else f"[{percent(point.low / _ideal(point, curve), 0)},"
+            f" {percent(point.high / _ideal(point, curve), 0)}]",
+            command=reproduce_command(study, tuple(dict.fromkeys((group[0][1].cell, cell.cell)))),
         )
-        for label, curve in zip(labels, curves, strict=True)
-        for point in curve.points
+        for label, curve, group in zip(labels, curves, several, strict=True)
+        for point, (_, cell) in zip(curve.points, group, strict=True)
     )
     return Scaling(
         curves=curves,
         key=tuple((label, dash) for dash, label in enumerate(labels)),
         across=across,
         up=up,
-        levels=tuple(
-            Tick(at=round((1 - up.share(tick)) * 100, 1), text=ratio_tick(tick))
-            for tick in up.ticks
-        ),
-        along=tuple(
-            Tick(at=round(across.share(tick) * 100, 1), text=plain_tick(tick))
-            for tick in across.ticks
-        ),
-        says=f"Speed against threads of {len(curves)} settings, and the ideal. "
-        "The table below says the same.",
+        levels=levels_of(up, ratio_tick),
+        along=along(across),
+        says="Speed against threads, beside the ideal. " + "; ".join(_end_of(rows)) + ".",
         rows=rows,
     )
+
+
+def _end_of(rows: Sequence[ScalingRow]) -> Iterator[str]:
+    """Where each setting's curve ends, in words."""
+    for row in {row.label: row for row in rows}.values():
+        name = f"{row.label.name}, {row.label.more}" if row.label.more else row.label.name
+        yield f"{name}: {row.gain} with {row.threads} threads, {row.efficiency} of the ideal"
+
+
+def _ideal(point: Gain, curve: GainCurve) -> float:
+    return point.threads / curve.points[0].threads
 
 
 def _label(cell: CellStudy) -> Label:

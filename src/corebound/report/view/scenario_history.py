@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from corebound.model.series import Series
 from corebound.report.view.chronicle import Chronicle, size_word
+from corebound.report.view.command import series_command
 from corebound.report.view.history import HistoryPanel, history_panel
+from corebound.report.view.page import Bounded, Label
+from corebound.report.view.series_figure import figures_span, latest_of
 from corebound.report.view.study import Study
 from corebound.report.view.words import count, full_name
 from corebound.stats.regressions import Change
@@ -18,13 +22,25 @@ _LEAST_POINTS = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OtherRow:
+    """A folded chart in figures; `command` measures its cell again."""
+
+    label: Label
+    where: str
+    runs: str
+    span: str
+    latest: Bounded
+    command: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioHistory:
     """The section: one chart first, then the rest.
 
     Attributes:
         title, lead: What there is to see.
         panel: The chart of the baseline and the best cell.
-        folded: A chart for each other cell, and for other hosts.
+        folded: A chart for each other cell, and for other hosts; `others` is each in figures.
         data: Address of all points as CSV; `zoom` as a script.
     """
 
@@ -32,6 +48,7 @@ class ScenarioHistory:
     lead: str
     panel: HistoryPanel
     folded: tuple[HistoryPanel, ...]
+    others: tuple[OtherRow, ...]
     data: str
     zoom: str
 
@@ -60,6 +77,17 @@ def scenario_history(study: Study, known: Chronicle) -> ScenarioHistory | None:
                 root="../",
                 most_points=most,
                 with_nights=False,
+            )
+            for one in rest
+        ),
+        others=tuple(
+            OtherRow(
+                label=known.label(one),
+                where="" if one.host == host else f"on {one.host_name}",
+                runs=count(len(one.points), "run"),
+                span=figures_span(one),
+                latest=latest_of(one),
+                command=series_command((one,)),
             )
             for one in rest
         ),
@@ -99,7 +127,7 @@ def _title(series: tuple[Series, ...], known: Chronicle) -> str:
 
 def _since(change: Change) -> str:
     commit = change.first_bad.commit
-    return commit.sha[:10] if commit else change.series.points[change.step.at].at[:10]
+    return commit.sha[:10] if commit else change.since[:10]
 
 
 def _lead(shown: list[Series], known: Chronicle) -> str:
@@ -110,6 +138,6 @@ def _lead(shown: list[Series], known: Chronicle) -> str:
     if any(known.of(one) for one in shown):
         parts.append("Numbered marks are the changes below; shaded, where each can have begun.")
     parts.append("Letters mark another kernel, environment, CPUs or scenario: no commit's doing.")
-    if any(point.figure is None for one in shown for point in one.points):
+    if any(math.isnan(figure) for one in shown for figure in one.points.figures):
         parts.append("A tick at the foot is a run without a figure.")
     return " ".join(parts)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 
 from corebound.model.series import Series
+from corebound.report.view.page import Bounded
 from corebound.units import significant, time_unit
 
 
@@ -27,3 +29,26 @@ def figure_text(series: Series, figure: float) -> str:
     """A series' figure with its unit."""
     length, unit = display_unit(series, [figure])
     return f"{significant(figure / length)} {unit}".strip()
+
+
+def latest_of(series: Series) -> Bounded:
+    """The last figure of a series, with its interval."""
+    last = next((one for one in reversed(series.points) if one.figure is not None), None)
+    if last is None or last.figure is None:
+        return Bounded(value="–")
+    if last.bounds is None:
+        return Bounded(value=figure_text(series, last.figure))
+    length, unit = display_unit(series, [last.figure])
+    # An end that is not known is infinite.
+    low, high = (significant(end / length) if end < 1e300 else "∞" for end in last.bounds)
+    return Bounded(value=figure_text(series, last.figure), ends=f"[{low}, {high}] {unit}".strip())
+
+
+def figures_span(series: Series) -> str:
+    """From the least figure of a series to the most; empty where it has none."""
+    figures = [figure for figure in series.points.figures if not math.isnan(figure)]
+    if not figures:
+        return ""
+    length, unit = display_unit(series, [max(figures)])
+    least, most = (significant(end / length) for end in (min(figures), max(figures)))
+    return f"{least} to {most} {unit}".strip()

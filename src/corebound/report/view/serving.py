@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from corebound.model.record import Launch
 from corebound.model.serving import Served
 from corebound.model.traffic import MlPerf
 from corebound.report.charts.axis import Axis, log_axis, plain_tick
 from corebound.report.charts.percentiles import FIRST, Curve, across
-from corebound.report.view.evidence import median_of, migrations
+from corebound.report.view.command import row_command
+from corebound.report.view.evidence import span_of
 from corebound.report.view.groups import Group, by_baseline
-from corebound.report.view.page import Label, Tick
+from corebound.report.view.page import Bounded, Label, Tick
 from corebound.report.view.serving_workers import WorkersSeen, reasons, share, workers_seen
 from corebound.report.view.study import CellStudy, Study
 from corebound.report.view.trade import Trade, trade
-from corebound.report.view.words import count, full_name, label, mode_class
+from corebound.report.view.words import count, ends, full_name, label, mode_class
 from corebound.stats.latency import percentiles
 from corebound.stats.serving import Estimate, ServedCell, summarise_served
 from corebound.units import duration, percent, significant, time_unit
@@ -27,24 +29,21 @@ _DASHES = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingRow:
-    """One setting's figures, each with its interval beneath."""
+    """One setting's figures, each with what bounds it beneath."""
 
     label: Label
-    per_s: str
-    per_s_interval: str
-    p50: str
-    p50_interval: str
-    p90: str
-    p90_interval: str
-    p99: str
-    p99_interval: str
-    p99_9: str
-    cpu: str
+    per_s: Bounded
+    p50: Bounded
+    p90: Bounded
+    p99: Bounded
+    p99_9: Bounded
+    cpu: Bounded
     errors: str
-    migrations: str
-    overlap: str
-    core_bound: str
-    remote: str
+    migrations: Bounded
+    overlap: Bounded
+    core_bound: Bounded
+    remote: Bounded
+    command: str
     launches: str
 
 
@@ -98,9 +97,11 @@ def serving(study: Study) -> Serving | None:
             " their 95 % interval; the 99.9th percentile is of all requests of all launches."
             " Errors are counted, and enter no latency. Overlap: of the time that a core had a"
             " worker, the share that it had two or more. Core bound: of the slots of its pipeline."
+            " These and migrations are medians over launches. Beneath these and p99.9 stand the"
+            " least and the most of any launch, unless all have the same."
         ),
         notes=(*_notes(known), *((missing,) if missing else ())),
-        rows=tuple(_row(cell, served, seen[cell.cell.key]) for cell, served in known),
+        rows=tuple(_row(study, cell, served, seen[cell.cell.key]) for cell, served in known),
         panels=_panels(known),
         trade=trade(known),
         bound=any(one.core_bound is not None for one in seen.values()),
@@ -108,32 +109,49 @@ def serving(study: Study) -> Serving | None:
     )
 
 
-def _row(cell: CellStudy, served: ServedCell, seen: WorkersSeen) -> ServingRow:
-    moved = median_of(cell, migrations)
+def _row(study: Study, cell: CellStudy, served: ServedCell, seen: WorkersSeen) -> ServingRow:
     return ServingRow(
         label=label(cell.cell),
-        per_s=significant(served.per_s.value),
-        per_s_interval=_ends(served.per_s, significant),
-        p50=duration(served.p50_ns.value),
-        p50_interval=_ends(served.p50_ns, duration),
-        p90=duration(served.p90_ns.value),
-        p90_interval=_ends(served.p90_ns, duration),
-        p99=duration(served.p99_ns.value),
-        p99_interval=_ends(served.p99_ns, duration),
-        p99_9=duration(served.p99_9_ns),
-        cpu=duration(served.cpu_ns.value),
+        per_s=_estimate(served.per_s, significant),
+        p50=_estimate(served.p50_ns, duration),
+        p90=_estimate(served.p90_ns, duration),
+        p99=_estimate(served.p99_ns, duration),
+        p99_9=_within(duration(served.p99_9_ns), span_of(cell, _p99_9_ns), duration),
+        cpu=_estimate(served.cpu_ns, duration),
         errors=f"{served.errors:,} of {served.requests:,}" if served.errors else "none",
-        migrations="–" if moved is None else f"{moved:,.0f}",
-        overlap=share(seen.overlap),
-        core_bound=share(seen.core_bound),
-        remote=share(seen.remote_memory),
+        migrations=_within(
+            "–" if seen.migrations is None else _counted(seen.migrations),
+            seen.spans.get("migrations"),
+            _counted,
+        ),
+        overlap=_within(share(seen.overlap), seen.spans.get("overlap"), share),
+        core_bound=_within(share(seen.core_bound), seen.spans.get("core bound"), share),
+        remote=_within(share(seen.remote_memory), seen.spans.get("remote memory"), share),
         launches=str(served.launches),
+        command=row_command(study, cell),
     )
 
 
-def _ends(estimate: Estimate, write: Callable[[float], str]) -> str:
+def _estimate(estimate: Estimate, write: Callable[[float], str]) -> Bounded:
     interval = estimate.interval
-    return "" if interval is None else f"[{write(interval.low)}, {write(interval.high)}]"
+    known = None if interval is None else (interval.low, interval.high)
+    return _within(write(estimate.value), known, write)
+
+
+def _within(
+    value: str, known: tuple[float, float] | None, write: Callable[[float], str]
+) -> Bounded:
+    return Bounded(value=value, ends="" if known is None else ends(*known, write))
+
+
+def _counted(number: float) -> str:
+    return f"{number:,.0f}"
+
+
+def _p99_9_ns(launch: Launch) -> int | None:
+    """Of one launch; with fewer than 1,000 requests its longest."""
+    found = percentiles(launch.served.answered.latencies) if launch.served else None
+    return None if found is None else found.p99_9_ns
 
 
 def _notes(known: Sequence[tuple[CellStudy, ServedCell]]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from corebound.model.record import Launch, Stay, Worker
 from corebound.model.run import Host
 from corebound.model.telemetry import Counters
 from corebound.model.topology import CpuId
-from corebound.report.view.evidence import migrations
+from corebound.report.view.evidence import migrations, span_of
 from corebound.report.view.page import Figure
 from corebound.report.view.study import CellStudy
 from corebound.report.view.words import count
@@ -36,6 +36,8 @@ class WorkersSeen:
         remote_loads: Loads from another node's memory.
         remote_memory: The share of the workers' memory on a node that they are not on.
         unavailable: What nobody could say, and why.
+        spans: The least and the most of any launch, of what is called so: `migrations`,
+            `overlap`, `core bound`, `remote memory`; without what all have the same.
     """
 
     cpu_use: Mapping[CpuId, float]
@@ -47,6 +49,7 @@ class WorkersSeen:
     remote_loads: float | None
     remote_memory: float | None
     unavailable: Mapping[str, str]
+    spans: Mapping[str, tuple[float, float]]
 
 
 def workers_seen(cell: CellStudy, host: Host) -> WorkersSeen:
@@ -55,20 +58,28 @@ def workers_seen(cell: CellStudy, host: Host) -> WorkersSeen:
     cores = {cpu.id: cpu.core for cpu in host.topology.cpus}
     nodes = {cpu.id: cpu.node for cpu in host.topology.cpus}
     uses = [use for one in good if (use := cpu_use(one))]
+    counts: dict[str, Callable[[Launch], float | None]] = {
+        "overlap": lambda one: overlap(one, cores),
+        "migrations": migrations,
+        "core bound": lambda one: _slot(one.counters, "core_bound"),
+        "remote memory": lambda one: remote_share(one, nodes),
+    }
+    spans = ((name, span_of(cell, count)) for name, count in counts.items())
     each = next((found for one in reversed(good) if (found := _of_workers(one))), ())
     return WorkersSeen(
         cpu_use={
             cpu: statistics.median(use.get(cpu, 0.0) for use in uses)
             for cpu in sorted({cpu for use in uses for cpu in use})
         },
-        overlap=_median(good, lambda one: overlap(one, cores)),
-        migrations=_median(good, migrations),
-        core_bound=_median(good, lambda one: _slot(one.counters, "core_bound")),
+        overlap=_median(good, counts["overlap"]),
+        migrations=_median(good, counts["migrations"]),
+        core_bound=_median(good, counts["core bound"]),
         memory_bound=_median(good, lambda one: _slot(one.counters, "memory_bound")),
         core_bound_workers=each,
         remote_loads=_median(good, _remote_loads),
-        remote_memory=_median(good, lambda one: remote_share(one, nodes)),
+        remote_memory=_median(good, counts["remote memory"]),
         unavailable=_unavailable(good, one_node=len(set(nodes.values())) < 2),
+        spans={name: span for name, span in spans if span is not None},
     )
 
 

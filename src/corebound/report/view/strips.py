@@ -9,6 +9,8 @@ from corebound.model.record import Stay
 from corebound.model.topology import Cpu
 from corebound.report.charts.axis import linear_axis, plain_tick
 from corebound.report.view.page import Tick
+from corebound.report.view.ticks import along
+from corebound.report.view.words import count
 from corebound.units import percent
 
 # Rows below this height cannot carry a label each.
@@ -40,10 +42,7 @@ def node_labels(cpus: Sequence[Cpu]) -> tuple[Tick, ...]:
 def time_labels(end_ms: int) -> tuple[Tick, ...]:
     """Times from the start of the measurement."""
     axis = linear_axis(0.0, end_ms / 1000, most_ticks=4)
-    return tuple(
-        Tick(at=round(axis.share(tick) * 100, 2), text=f"{plain_tick(tick)} s")
-        for tick in axis.ticks
-    )
+    return along(axis, lambda tick: f"{plain_tick(tick)} s")
 
 
 def spent(
@@ -69,3 +68,10 @@ def spent(
             (name, ", ".join(f"CPU {cpu} {percent(ms / whole_ms, 0)}" for cpu, ms in ranked))
         )
     return tuple(rows)
+
+
+def stayed(tracks: Sequence[tuple[str, Sequence[Stay]]], noun: str) -> str:
+    """What a strip shows, in a sentence: `3 of 4 threads stayed on one CPU`."""
+    seen = [where for _, where in spent(tracks) if where]
+    still = sum("," not in where for where in seen)
+    return f"{still} of {count(len(seen), noun)} stayed on one CPU"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from corebound.model.measure import Measure, measured
@@ -70,7 +70,8 @@ class Study:
         scenario: The same, read.
         measure: How its cells were measured, under the run's profile.
         planned: All cells of the scenario, in the order of the file.
-        cells: Those with a launch, in the same order.
+        by_key: Those with a launch by their keys, in the same order.
+        ranked: Those that could be compared, fastest first; equals in the same order.
         profiles: The launches that profiled operators, in the same order; they
             are none of the cells' launches.
     """
@@ -80,24 +81,20 @@ class Study:
     scenario: Scenario
     measure: Measure
     planned: tuple[Cell, ...]
-    cells: tuple[CellStudy, ...]
+    by_key: Mapping[str, CellStudy]
+    ranked: tuple[Duel, ...]
     profiles: tuple[Launch, ...]
+
+    @property
+    def cells(self) -> tuple[CellStudy, ...]:
+        """The cells with a launch, in the order of the file."""
+        return tuple(self.by_key.values())
 
     @property
     def launches(self) -> tuple[Launch, ...]:
         """Every launch that was to measure, in the order they ran."""
         found = (launch for cell in self.cells for launch in cell.launches)
         return tuple(sorted(found, key=lambda launch: (launch.block, launch.position)))
-
-    @property
-    def ranked(self) -> tuple[Duel, ...]:
-        """The cells that could be compared, fastest first; equals in the order of the file."""
-        duels = []
-        for cell in self.cells:
-            baseline = self.find(cell.baseline)
-            if cell.comparison is not None and baseline is not None:
-                duels.append(Duel(cell=cell, baseline=baseline, comparison=cell.comparison))
-        return tuple(sorted(duels, key=lambda duel: -duel.comparison.speedup_ratio))
 
     @property
     def winner(self) -> Duel | None:
@@ -132,7 +129,7 @@ class Study:
 
     def find(self, cell: Cell | None) -> CellStudy | None:
         """What is known of a cell; None where it was never launched."""
-        return next((known for known in self.cells if cell and known.cell.key == cell.key), None)
+        return self.by_key.get(cell.key) if cell else None
 
 
 def latest_studies(records: Sequence[tuple[Run, Sequence[Launch]]]) -> tuple[Study, ...]:
@@ -173,33 +170,31 @@ def study(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> Study
     planned = tuple(expand(scenario, source.path, run.profile))
     measure = measured(scenario, run.profile)
     # The one place where a page tells the two kinds apart: figures are of the first alone.
-    by_key = _by_cell(launch for launch in launches if launch.kind == "measure")
+    launched = _by_cell(launch for launch in launches if launch.kind == "measure")
     profiles = [launch for launch in launches if launch.kind == "profile"]
     order = {cell.key: index for index, cell in enumerate(planned)}
-    keys = sorted(by_key, key=lambda key: order.get(key, len(order)))
+    keys = sorted(launched, key=lambda key: order.get(key, len(order)))
     summaries = {
-        key: summarise(by_key[key][0].cell, tuple(by_key[key]), measure.warmup) for key in keys
+        key: summarise(launched[key][0].cell, tuple(launched[key]), measure.warmup) for key in keys
     }
     named = {one.key: one for one in told_apart([summaries[key].cell for key in keys])}
     summaries = {key: replace(summaries[key], cell=named[key]) for key in keys}
     planned = tuple(named.get(cell.key, cell) for cell in planned)
     seen: dict[object, Cell] = {}
-    cells = []
+    cells: dict[str, CellStudy] = {}
     baselines = baselines_of([named[key] for key in keys], planned, scenario)
     for key, found in zip(keys, baselines, strict=True):
         cell = named[key]
         baseline = None if found is None or found.key == key else found
         against = "" if baseline is None else baseline.key
-        ways = _ways(by_key[key])
-        cells.append(
-            CellStudy(
-                cell=cell,
-                launches=tuple(by_key[key]),
-                summary=summaries[key],
-                baseline=baseline,
-                comparison=_compared(summaries[key], summaries.get(against), measure),
-                twin=seen.get(ways) if ways else None,
-            )
+        ways = _ways(launched[key])
+        cells[key] = CellStudy(
+            cell=cell,
+            launches=tuple(launched[key]),
+            summary=summaries[key],
+            baseline=baseline,
+            comparison=_compared(summaries[key], summaries.get(against), measure),
+            twin=seen.get(ways) if ways else None,
         )
         if ways:
             seen.setdefault(ways, cell)
@@ -209,9 +204,19 @@ def study(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> Study
         scenario=scenario,
         measure=measure,
         planned=planned,
-        cells=tuple(cells),
+        by_key=cells,
+        ranked=_ranked(cells),
         profiles=tuple(sorted(profiles, key=lambda launch: launch.position)),
     )
+
+
+def _ranked(cells: Mapping[str, CellStudy]) -> tuple[Duel, ...]:
+    duels = [
+        Duel(cell=cell, baseline=cells[cell.baseline.key], comparison=cell.comparison)
+        for cell in cells.values()
+        if cell.baseline is not None and cell.comparison is not None
+    ]
+    return tuple(sorted(duels, key=lambda duel: -duel.comparison.speedup_ratio))
 
 
 def _by_cell(launches: Iterable[Launch]) -> dict[str, list[Launch]]:
@@ -243,9 +248,9 @@ def _compared(
 ) -> Comparison | None:
     if baseline is None:
         return None
-    # Launching until the interval is narrow makes narrow intervals too frequent.
-    adaptive = measure.launches.max > measure.launches.min
-    return compare(summary, baseline, margin=measure.margin, adaptive=adaptive)
+    return compare(
+        summary, baseline, margin=measure.margin, adaptive=measure.launches.follow_spread
+    )
 
 
 def _ways(launches: Iterable[Launch]) -> object:

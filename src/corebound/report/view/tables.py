@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from corebound.model.record import Launch
-from corebound.report.view.command import row_command
-from corebound.report.view.evidence import median_of, migrations, switches, threads, whole_ns
+from corebound.report.view.command import launch_command, row_command
+from corebound.report.view.evidence import (
+    median_of,
+    migrations,
+    span_of,
+    switches,
+    threads,
+    whole_ns,
+)
 from corebound.report.view.figure import figure_of
 from corebound.report.view.intervals import twin_note
-from corebound.report.view.page import (
-    Tone,
-    VerdictWord,
-)
+from corebound.report.view.page import Bounded, Tone, VerdictWord
 from corebound.report.view.study import CellStudy, Study
 from corebound.report.view.throughput import throughput
 from corebound.report.view.warmup import steady_words
@@ -21,7 +26,9 @@ from corebound.report.view.words import (
     NOT_MEASURED,
     REFERENCE,
     axis_value,
+    bounds,
     count,
+    ends,
     full_name,
     mode_class,
     speedup,
@@ -49,21 +56,21 @@ class CellRow:
     axes: tuple[str, ...]
     median: str
     interval: str
-    p99: str
-    cpu: str
+    p99: Bounded
+    cpu: Bounded
     spread: str
     launches: str
     others: str
-    whole: str
-    threads: str
-    switches: str
-    migrations: str
-    speedup: str
+    whole: Bounded
+    threads: Bounded
+    switches: Bounded
+    migrations: Bounded
+    speedup: Bounded
     verdict: VerdictWord
     note: str
     baseline: bool
     command: str
-    throughput: str
+    throughput: Bounded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +104,7 @@ class LaunchRow:
     median: str
     steady: str
     log: str
+    command: str
 
 
 def cell_table(study: Study) -> CellTable:
@@ -113,7 +121,7 @@ def cell_table(study: Study) -> CellTable:
         figure=figure_of(study.cells).heading,
         axes=tuple(axis.removeprefix("parameters.").replace("_", " ") for axis in axes),
         unit=unit,
-        throughput=any(row.throughput for row in rows),
+        throughput=any(row.throughput.value for row in rows),
         rows=rows,
     )
 
@@ -124,15 +132,18 @@ def _cells_lead(study: Study) -> str:
     return (
         f"{count(len(study.cells), 'cell')}. {figure.heading}: geometric mean over launches of each"
         f" launch's {figure.says}, with its 95 % interval. p99: the same of its 99th"
-        f" percentile, from 100 {unit}s on, and with an interval from 500 independent ones. CPU"
-        " time: median over launches. Spread: standard deviation over launches."
-        " Whole: all iterations of a launch. That, threads in its processes, context switches and"
-        " migrations: median over launches."
+        f" percentile, from 100 {unit}s on, and with an interval from 500 independent ones."
+        " Spread: standard deviation over launches. CPU time; whole, all iterations of a launch;"
+        " threads in its processes; context switches; migrations: median over launches, and"
+        " beneath it the least and the most of any launch, which bound it with 95 % from six"
+        " launches on. Where all launches have the same, that stands alone."
     )
 
 
 def _cell_row(study: Study, cell: CellStudy, axes: tuple[str, ...], length_ns: float) -> CellRow:
     summary = cell.summary
+    cpu_ns = {one.launch: one.cpu_median_ns for one in summary.launches}
+    ratio = cell.comparison.interval if cell.comparison else None
 
     def number(value_ns: float | None) -> str:
         return "–" if value_ns is None else significant(value_ns / length_ns)
@@ -143,6 +154,14 @@ def _cell_row(study: Study, cell: CellStudy, axes: tuple[str, ...], length_ns: f
         known = interval.high <= length_ns * _MOST_SHOWN
         return f"[{number(interval.low)}, {number(interval.high) if known else '∞'}]"
 
+    def over(
+        of: Callable[[Launch], float | None],
+        middle: float | None,
+        write: Callable[[float | None], str] = _counted,
+    ) -> Bounded:
+        span = span_of(cell, of)
+        return Bounded(value=write(middle), ends="" if span is None else ends(*span, write))
+
     spread = summary.spread_ratio
     others = [(status, n) for status, n in summary.counts if status != "ok" and n]
     return CellRow(
@@ -150,16 +169,19 @@ def _cell_row(study: Study, cell: CellStudy, axes: tuple[str, ...], length_ns: f
         axes=tuple(_bare_value(cell, axis) for axis in axes),
         median=number(summary.median_ns),
         interval=between(summary.interval),
-        p99=f"{number(summary.p99_ns)} {between(summary.p99_interval)}".rstrip(),
-        cpu=number(summary.cpu_median_ns),
+        p99=Bounded(value=number(summary.p99_ns), ends=between(summary.p99_interval)),
+        cpu=over(lambda launch: cpu_ns.get(launch.id), summary.cpu_median_ns, number),
         spread="–" if spread is None else percent(spread),
         launches=f"{summary.count('ok')}",
         others=", ".join(f"{n} {status}" for status, n in others),
-        whole=time_text(median_of(cell, whole_ns)),
-        threads=_counted(median_of(cell, threads)),
-        switches=_counted(median_of(cell, switches)),
-        migrations=_counted(median_of(cell, migrations)),
-        speedup=speedup(cell.comparison.speedup_ratio) if cell.comparison else "",
+        whole=over(whole_ns, median_of(cell, whole_ns), time_text),
+        threads=over(threads, median_of(cell, threads)),
+        switches=over(switches, median_of(cell, switches)),
+        migrations=over(migrations, median_of(cell, migrations)),
+        speedup=Bounded(
+            value=speedup(cell.comparison.speedup_ratio) if cell.comparison else "",
+            ends=bounds(ratio.low, ratio.high) if ratio else "",
+        ),
         verdict=_cell_verdict(cell),
         note=twin_note(cell),
         baseline=cell.baseline is None and cell.is_measured,
@@ -210,6 +232,7 @@ def launch_rows(study: Study) -> tuple[LaunchRow, ...]:
                 median=duration(summary.median_ns) if summary else "–",
                 steady=steady_words(summary) if summary else "",
                 log=log_tail(launch),
+                command=launch_command(study.run, launch),
             )
         )
     return tuple(rows)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import partial
 
 from corebound.model.catalogue import BUILT_IN
 from corebound.model.run import Host, Peak
 from corebound.model.scenario import Scenario
+from corebound.report.view.page import Bounded
 from corebound.report.view.study import CellStudy
-from corebound.report.view.words import count
-from corebound.stats.serving import answered_per_s
+from corebound.report.view.words import count, ends
+from corebound.stats.serving import answered_per_s, summarise_served
 from corebound.units import percent, significant
 
 # What is counted in billions; anything else is counted by the piece.
@@ -32,20 +35,50 @@ class PeakShare:
     bits: int
 
 
-def throughput(cell: CellStudy, scenario: Scenario, host: Host) -> str:
+def throughput(cell: CellStudy, scenario: Scenario, host: Host) -> Bounded:
     """All its workers' work over its median iteration, such as `512 images/s`.
 
     Floating-point operations are shown with their share of its cores' peak, where
     that is known. Empty where nothing was measured, or the workload does not count its work.
+    The interval is that of the median, or of the requests answered.
     """
     share = peak_share(cell, scenario, host)
     of_peak = "" if share is None else f", {_shared(share)}"
-    return ", ".join(
-        f"{significant(rate / 1e9)} GFLOP/s{of_peak}"
-        if unit == _FLOP
-        else f"{significant(rate)} {unit}/s"
-        for unit, rate in _rates(cell).items()
+    rates = _rates(cell)
+    factors_ = _interval_factors(cell)
+    return Bounded(
+        value=", ".join(
+            f"{_written(unit, rate)}{of_peak if unit == _FLOP else ''}"
+            for unit, rate in rates.items()
+        ),
+        ends=", ".join(
+            ends(rate * factors_[0], rate * factors_[1], partial(_written, unit))
+            for unit, rate in rates.items()
+        )
+        if factors_
+        else "",
     )
+
+
+def _written(unit: str, rate: float) -> str:
+    if math.isinf(rate):
+        return "∞"
+    if unit == _FLOP:
+        return f"{significant(rate / 1e9)} GFLOP/s"
+    return f"{significant(rate)} {unit}/s"
+
+
+def _interval_factors(cell: CellStudy) -> tuple[float, float] | None:
+    """How far below and above the rate its interval ends, as factors; None without one."""
+    if (served := summarise_served(cell.launches)) is not None:
+        per_s = served.per_s
+        if per_s.interval is None or not per_s.value:
+            return None
+        return per_s.interval.low / per_s.value, per_s.interval.high / per_s.value
+    median_ns, interval = cell.summary.median_ns, cell.summary.interval
+    if median_ns is None or interval is None or interval.low <= 0:
+        return None
+    return median_ns / interval.high, median_ns / interval.low
 
 
 def _rates(cell: CellStudy) -> dict[str, float]:

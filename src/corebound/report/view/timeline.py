@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import statistics
 from collections.abc import Sequence
@@ -10,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from corebound.model.series import Point, Series
+from corebound.model.points import Points
+from corebound.model.series import Series
 from corebound.report.charts.history import Dot, Level, Track
 from corebound.report.charts.trace import envelope
 from corebound.report.view.calendar import days_of
@@ -63,20 +63,9 @@ class Timeline:
         return self.place(self.places[moment])
 
 
-def borders_of(series: Series) -> tuple[int, ...]:
-    """The points at which something other than the commit changed."""
-    told = [point.circumstances for point in series.points]
-    return tuple(
-        index
-        for index, (before, after) in enumerate(itertools.pairwise(told), start=1)
-        # Most share theirs, which need not be compared then.
-        if after is not before and after != before
-    )
-
-
 def segment_starts(series: Series, found: Sequence[Change]) -> tuple[int, ...]:
     """Where a new level begins: the first point, each border, each change."""
-    return tuple(sorted({0, *borders_of(series), *(change.step.at for change in found)}))
+    return tuple(sorted({0, *series.points.borders, *(change.step.at for change in found)}))
 
 
 def track_of(
@@ -100,18 +89,21 @@ def track_of(
         mode: Class of its colour.
         dash: Style of its levels' line.
     """
-    seen = [(index, point) for index, point in enumerate(series.points) if point.figure is not None]
-    kept = envelope([point.figure or 0.0 for _, point in seen], most=most)
+    points = series.points
+    is_seen = ~np.isnan(points.figures)
+    seen = np.flatnonzero(is_seen).tolist()
+    kept = envelope(np.array(points.figures)[seen].tolist(), most=most)
     gaps = _gaps(series, line)
     runs: list[list[Dot]] = []
     last = -1
     for position, _ in kept:
-        index, point = seen[position]
+        index = seen[position]
         if last < 0 or gaps[index] > gaps[last]:
             runs.append([])
-        runs[-1].append(_dot(point, line, length))
+        runs[-1].append(_dot(points, index, line, length))
         last = index
-    lost = sorted({line.share(point.at) for point in series.points if point.figure is None})
+    moments = points.moments
+    lost = sorted({line.share(moments[at].at) for at in np.flatnonzero(~is_seen).tolist()})
     return Track(
         mode=mode,
         dash=dash,
@@ -121,23 +113,23 @@ def track_of(
     )
 
 
-def _dot(point: Point, line: Timeline, length: float) -> Dot:
-    low, high = point.bounds or (None, None)
+def _dot(points: Points, at: int, line: Timeline, length: float) -> Dot:
+    bounded = bool(points.lows) and not math.isnan(points.lows[at])
     return Dot(
-        x=line.share(point.at),
-        value=(point.figure or 0.0) / length,
-        low=None if low is None else low / length,
-        high=None if high is None else high / length,
+        x=line.share(points.moments[at].at),
+        value=points.figures[at] / length,
+        low=points.lows[at] / length if bounded else None,
+        high=points.highs[at] / length if bounded else None,
     )
 
 
 def _gaps(series: Series, line: Timeline) -> list[int]:
     """For each point how many gaps are before it: nights lost, long pauses, borders."""
     points = series.points
-    paces = np.diff([line.places[point.at] for point in points], prepend=math.nan)
+    paces = np.diff([line.places[moment.at] for moment in points.moments], prepend=math.nan)
     usual = float(np.quantile(paces[1:], 0.75)) if len(points) > 2 else 0.0
-    gap = np.array([point.figure is None for point in points])
-    gap[list(borders_of(series))] = True
+    gap = np.isnan(points.figures)
+    gap[list(series.points.borders)] = True
     if usual > 0:
         gap |= paces > _LONG * usual
     numbers: list[int] = np.cumsum(gap).tolist()
@@ -149,15 +141,16 @@ def _levels(
 ) -> tuple[Level, ...]:
     starts = segment_starts(series, found)
     levels = []
-    for begin, end in zip(starts, (*starts[1:], len(series.points)), strict=True):
-        points = [point for point in series.points[begin:end] if point.figure is not None]
-        if not points:
+    moments, figures = series.points.moments, np.array(series.points.figures)
+    for begin, end in zip(starts, (*starts[1:], figures.size), strict=True):
+        seen = begin + np.flatnonzero(~np.isnan(figures[begin:end]))
+        if not seen.size:
             continue
         levels.append(
             Level(
-                begin=line.share(points[0].at),
-                end=line.share(points[-1].at),
-                value=statistics.median(point.figure or 0.0 for point in points) / length,
+                begin=line.share(moments[seen[0]].at),
+                end=line.share(moments[seen[-1]].at),
+                value=statistics.median(figures[seen].tolist()) / length,
             )
         )
     return tuple(levels)

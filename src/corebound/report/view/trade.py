@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from corebound.report.charts.axis import Axis, linear_axis, log_axis, plain_tick
+from corebound.report.charts.axis import Axis, linear_axis, log_axis
 from corebound.report.charts.trade import Spot, TradeCurve
 from corebound.report.view.page import Tick
 from corebound.report.view.study import CellStudy
+from corebound.report.view.ticks import along, levels_of
 from corebound.report.view.words import count, full_name, mode_class
 from corebound.stats.serving import Estimate, ServedCell
 from corebound.units import duration, significant, time_unit
@@ -76,14 +77,8 @@ def trade(known: Sequence[tuple[CellStudy, ServedCell]]) -> Trade | None:
         across=across,
         up=up,
         says=f"Latency against throughput of {count(len(curves), 'setting')}. {said}.",
-        levels=tuple(
-            Tick(at=round((1 - up.share(tick)) * 100, 2), text=plain_tick(tick))
-            for tick in up.ticks
-        ),
-        along=tuple(
-            Tick(at=round(across.share(tick) * 100, 2), text=plain_tick(tick))
-            for tick in across.ticks
-        ),
+        levels=levels_of(up),
+        along=along(across),
         marks=tuple(_mark(curve, across, up, number) for number, curve in enumerate(curves, 1)),
         key=tuple(
             (number, curve.mode, name)

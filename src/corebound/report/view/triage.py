@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from corebound.model.series import Series
 from corebound.report.view.addresses import series_place
 from corebound.report.view.change_groups import ChangeGroup, change_group, grouped
 from corebound.report.view.chronicle import Chronicle, has_grown, size_word
-from corebound.report.view.page import Head, Hero, Piece, Text, VerdictWord
-from corebound.report.view.series_figure import figure_text
+from corebound.report.view.command import series_command
+from corebound.report.view.page import Bounded, Head, Hero, Piece, Text, VerdictWord
+from corebound.report.view.series_figure import figures_span, latest_of
 from corebound.report.view.words import count, day, rich
 from corebound.stats.regressions import Change
 
 # The largest are what there is time for; all are in the CSV.
 _MOST_CHANGES = 250
-_ORDER = {"open": 0, "accepted": 1, "fixed": 2, "recovered": 3, "kept": 4}
+# More rows than this nobody reads from first to last: what is beyond is folded.
+_MOST_OPEN = 50
+_ORDER = {"open": 0, "accepted": 1, "fixed": 2, "recovered": 3, "kept": 4, "ended": 5}
 
 
 # A list of names that nobody reads to its end is cut.
@@ -39,25 +43,36 @@ class SeriesRow:
 
     Attributes:
         figures: Its points, for the spark.
-        latest: Its last figure; `cells` says how many there are.
+        latest: Its last figure, with its interval; `cells` says how many there are.
+        span: From its least figure to its most; `points` says how many there are.
         change: Its last change, or None; `since` is when.
+        command: What measures it again; empty where it was imported.
+        ended: The day of its last point, where others of its host have later ones; else empty.
     """
 
     title: str
     address: str
+    ended: str
     cells: str
     mode: str
-    figures: tuple[float | None, ...]
-    latest: str
+    figures: Sequence[float]
+    latest: Bounded
+    span: str
+    points: str
     change: VerdictWord | None
     since: str
+    command: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesGroup:
-    """The scenarios of one host, or an imported project's on one machine."""
+    """The scenarios of one host, or an imported project's on one machine; of many, a module's.
+
+    `says` is how many there are, and in how many of them something changed.
+    """
 
     title: str
+    says: str
     rows: tuple[SeriesRow, ...]
 
 
@@ -68,19 +83,22 @@ class HistoryPage:
     Attributes:
         regressions, improvements, unclear: Changes, those together that one event can
             have made; those beyond what a page holds are counted in `hidden`.
+        more: The regressions that come after so many.
         comparisons: (text, address) of pages that compare two runs.
-        groups: Every series.
+        groups: Every series; `folded` where they are too many to be read.
         without: Those that have too few figures for a chart.
     """
 
     head: Head
     hero: Hero
     regressions: tuple[ChangeGroup, ...]
+    more: tuple[ChangeGroup, ...]
     improvements: tuple[ChangeGroup, ...]
     unclear: tuple[ChangeGroup, ...]
     hidden: str
     comparisons: tuple[tuple[str, str], ...]
     groups: tuple[SeriesGroup, ...]
+    folded: bool
     without: tuple[Without, ...]
 
 
@@ -105,6 +123,7 @@ def triage_page(
         tuple(change_group(one, known, root="") for one in grouped(several, known))
         for several in shown
     )
+    groups = series_groups(known.histories, known)
     return HistoryPage(
         head=Head(
             title="Corebound: history",
@@ -121,12 +140,14 @@ def triage_page(
             support=_support(known),
             flags=(),
         ),
-        regressions=regressions,
+        regressions=regressions[:_MOST_OPEN],
+        more=regressions[_MOST_OPEN:],
         improvements=improvements,
         unclear=unclear,
         hidden=f"{count(hidden, 'smaller change')} more in the CSV." if hidden else "",
         comparisons=tuple(comparisons),
-        groups=_groups(known),
+        groups=groups,
+        folded=sum(len(group.rows) for group in groups) > _MOST_OPEN,
         without=_without(known),
     )
 
@@ -136,9 +157,11 @@ def _without(known: Chronicle) -> tuple[Without, ...]:
     found: dict[tuple[str, str], list[str]] = {}
     for one in known.series:
         if not has_grown(one):
-            reason = next((p.missing for p in reversed(one.points) if p.missing), None)
+            reason = next(filter(None, reversed(one.points.missing)), None)
             where = one.project or one.host_name
-            found.setdefault((where, reason or "measured once so far"), []).append(one.title)
+            # Before the colon stands the figure itself.
+            why = reason.rpartition(": ")[2] if reason else "measured once so far"
+            found.setdefault((where, why), []).append(one.title)
     return tuple(
         Without(
             where=where,
@@ -152,7 +175,7 @@ def _without(known: Chronicle) -> tuple[Without, ...]:
 
 def _place(change: Change, known: Chronicle) -> tuple[int, bool, float, str]:
     """What is open first, of that what is new, then by size."""
-    status = _ORDER.get(known.status(change), 5)
+    status = _ORDER.get(known.status(change), len(_ORDER))
     return status, change.step.status != "new", -abs(change.step.ratio - 1), change.id
 
 
@@ -174,18 +197,42 @@ def _support(known: Chronicle) -> Text:
     )
 
 
-def _groups(known: Chronicle) -> tuple[SeriesGroup, ...]:
+def series_groups(series: Iterable[Series], known: Chronicle) -> tuple[SeriesGroup, ...]:
+    """Series by project and machine, or by host; of those with many benchmarks by module.
+
+    Args:
+        series: Those that there is something to look at of.
+        known: What changed in them.
+    """
     groups: dict[tuple[str, str], dict[str, list[Series]]] = {}
-    for one in known.histories:
+    for one in series:
         key = (one.project or "", one.host)
         groups.setdefault(key, {}).setdefault(one.scenario, []).append(one)
     return tuple(
-        SeriesGroup(
-            title=_group_title(project, next(iter(scenarios.values()))[0]),
-            rows=tuple(_row(series, known) for _, series in sorted(scenarios.items())),
-        )
+        group
         for (project, _), scenarios in sorted(groups.items())
+        for group in _modules(project, scenarios, known)
     )
+
+
+def _modules(
+    project: str, scenarios: Mapping[str, Sequence[Series]], known: Chronicle
+) -> Iterator[SeriesGroup]:
+    """One group; of many scenarios one a module, which is what asv's names begin with."""
+    ordered = sorted(scenarios.items())
+    where = _group_title(project, ordered[0][1][0])
+    if len(ordered) <= _MOST_OPEN:
+        yield _group(where, [several for _, several in ordered], known)
+        return
+    for module, members in itertools.groupby(ordered, key=lambda item: item[0].partition(".")[0]):
+        yield _group(f"{where}: {module}", [several for _, several in members], known)
+
+
+def _group(title: str, scenarios: Sequence[Sequence[Series]], known: Chronicle) -> SeriesGroup:
+    rows = tuple(_row(several, known) for several in scenarios)
+    changed = sum(row.change is not None for row in rows)
+    changes = f", {changed} changed" if changed else ""
+    return SeriesGroup(title=title, says=f"{len(rows)}{changes}", rows=rows)
 
 
 def _group_title(project: str, series: Series) -> str:
@@ -195,17 +242,20 @@ def _group_title(project: str, series: Series) -> str:
 def _row(series: Sequence[Series], known: Chronicle) -> SeriesRow:
     last = last_change(series, known)
     chosen = last.series if last else series[0]
-    figures = tuple(point.figure for point in chosen.points)
-    latest = next((figure for figure in reversed(figures) if figure is not None), None)
+    figures = chosen.points.figures
     return SeriesRow(
         title=chosen.title,
         address=series_place(chosen),
+        ended=day(chosen.points.moments[-1].at) if chosen.id in known.ended else "",
         cells=count(len(series), "cell"),
         mode=known.label(chosen).mode,
         figures=figures,
-        latest="–" if latest is None else figure_text(chosen, latest),
+        latest=latest_of(chosen),
+        span=figures_span(chosen),
+        points=count(len(chosen.points), "point"),
         change=size_word(last) if last else None,
-        since=last.series.points[last.step.at].at[:10] if last else "",
+        since=last.since[:10] if last else "",
+        command=series_command((chosen,)),
     )
 
 
@@ -214,6 +264,6 @@ def last_change(series: Iterable[Series], known: Chronicle) -> Change | None:
     found = (change for one in series for change in known.of(one))
     return max(
         found,
-        key=lambda one: (one.series.points[one.step.at].at, abs(one.step.ratio - 1), one.id),
+        key=lambda one: (one.since, abs(one.step.ratio - 1), one.id),
         default=None,
     )

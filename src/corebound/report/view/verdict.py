@@ -15,6 +15,7 @@ from corebound.report.view.words import (
     compared_with,
     count,
     doing,
+    ends,
     full_name,
     rich,
     speedup,
@@ -22,6 +23,7 @@ from corebound.report.view.words import (
     time_text,
 )
 from corebound.stats.compare import Comparison
+from corebound.stats.summary import CellSummary
 from corebound.units import percent
 
 
@@ -196,11 +198,18 @@ def _medians(cell: CellStudy, baseline: CellStudy) -> tuple[str | Piece, ...]:
     one, two = cell.summary, baseline.summary
     return (
         f" {figure_of((cell,)).says.capitalize()} ",
-        strong(time_text(one.median_ns)),
+        *_bounded(one),
         " against ",
-        strong(time_text(two.median_ns)),
+        *_bounded(two),
         f" over {_of_each(len(one.launches), len(two.launches))}.",
     )
+
+
+def _bounded(summary: CellSummary) -> tuple[str | Piece, ...]:
+    """A cell's figure with its interval."""
+    interval = summary.interval
+    within = f" {ends(interval.low, interval.high, time_text)}" if interval else ""
+    return strong(time_text(summary.median_ns)), within
 
 
 def _of_each(one: int, two: int) -> str:

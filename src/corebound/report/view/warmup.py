@@ -9,10 +9,12 @@ from itertools import pairwise
 
 from corebound.model.measure import WarmupIterations, WarmupSeconds
 from corebound.model.record import Launch
-from corebound.report.charts.axis import Axis, linear_axis, plain_tick
+from corebound.report.charts.axis import Axis, linear_axis
 from corebound.report.charts.trace import Trace
+from corebound.report.view.command import reproduce_command
 from corebound.report.view.page import Label, Tick
 from corebound.report.view.study import CellStudy, Study, typical_launch
+from corebound.report.view.ticks import levels_of
 from corebound.report.view.why import shown_cells
 from corebound.report.view.words import count, full_name, label, mode_class
 from corebound.stats.steady_state import steady_state
@@ -29,7 +31,8 @@ _STRETCHES = 10
 class TracePanel:
     """Every iteration of one launch; `stretches` say the same as a table, in its unit.
 
-    A stretch is (iterations, least, median, most), a tenth of the launch.
+    A stretch is (iterations, least, median, most), a tenth of the launch; `command`
+    launches its cell again.
     """
 
     label: Label
@@ -42,6 +45,7 @@ class TracePanel:
     clipped_note: str
     unit: str
     stretches: tuple[tuple[str, str, str, str], ...]
+    command: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +63,7 @@ def warmup(study: Study) -> Warmup | None:
     for cell in shown_cells(study):
         found = typical_launch(cell)
         if found is not None and len(found[0].workers[0].wall_ns) > 1:
-            panels.append(_panel(cell, *found))
+            panels.append(_panel(cell, *found, reproduce_command(study, (cell.cell,))))
     if not panels:
         return None
     return Warmup(title=_title(study), lead=_lead(study), panels=tuple(panels))
@@ -97,7 +101,7 @@ def _lead(study: Study) -> str:
     )
 
 
-def _panel(cell: CellStudy, launch: Launch, summary: LaunchSummary) -> TracePanel:
+def _panel(cell: CellStudy, launch: Launch, summary: LaunchSummary, command: str) -> TracePanel:
     worker = launch.workers[0]
     length_ns, unit = time_unit(summary.median_ns)
     values = tuple(sample / length_ns for sample in worker.wall_ns)
@@ -119,10 +123,7 @@ def _panel(cell: CellStudy, launch: Launch, summary: LaunchSummary) -> TracePane
             axis=axis,
             says=f"Iteration times, {full_name(cell.cell)}, launch {launch.id}: {words}, {figures}",
         ),
-        levels=tuple(
-            Tick(at=round((1 - axis.share(tick)) * 100, 2), text=plain_tick(tick))
-            for tick in axis.ticks
-        ),
+        levels=levels_of(axis),
         iterations=_iterations(len(values)),
         cut_at=round(cut / (len(values) - 1) * 100, 2) if cut else None,
         cut_note=words,
@@ -131,6 +132,7 @@ def _panel(cell: CellStudy, launch: Launch, summary: LaunchSummary) -> TracePane
         ),
         unit=unit,
         stretches=_stretches(values),
+        command=command,
     )
 
 

@@ -10,12 +10,13 @@ from corebound.diagnosis.launches import remote_share, total, wait_share
 from corebound.model.record import Launch, Stay, ThreadEvidence
 from corebound.model.topology import Cpu, CpuId, NodeId
 from corebound.report.charts.strip import Stretch, Strip, ThreadTrack
+from corebound.report.view.command import reproduce_command
 from corebound.report.view.evidence import counted, host_seen, median_of, migrations, moved
 from corebound.report.view.figure import figure_of
 from corebound.report.view.page import Figure, Label, Tick
 from corebound.report.view.serving_workers import figures as serving_figures
 from corebound.report.view.serving_workers import worker_stays, workers_seen
-from corebound.report.view.strips import node_labels, row_labels, spent, time_labels
+from corebound.report.view.strips import node_labels, row_labels, spent, stayed, time_labels
 from corebound.report.view.study import CellStudy, Study, typical_launch
 from corebound.report.view.words import binding_name, full_name, label
 from corebound.units import duration, percent, ratio
@@ -30,7 +31,10 @@ _MOST_SETUPS = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StripPanel:
-    """CPU × time of one launch, with its figures; `spent` says the same as a table."""
+    """CPU × time of one launch, with its figures; `spent` says the same as a table.
+
+    `command` launches its cell again.
+    """
 
     label: Label
     caption: str
@@ -41,6 +45,7 @@ class StripPanel:
     height_px: int
     figures: tuple[Figure, ...]
     spent: tuple[tuple[str, str], ...]
+    command: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +60,8 @@ class Beside:
 class Why:
     """Where the threads ran; `key` pairs a colour's number with its thread.
 
-    `meanwhile` holds what the host and its counters told of the same launches.
+    `meanwhile` holds what the host and its counters told of the same launches, which
+    `command` launches again.
     """
 
     title: str
@@ -63,6 +69,7 @@ class Why:
     key: tuple[tuple[int, str], ...]
     panels: tuple[StripPanel, ...]
     meanwhile: tuple[Beside, ...]
+    command: str
 
 
 def why(study: Study) -> Why | None:
@@ -89,6 +96,7 @@ def why(study: Study) -> Why | None:
         key=tuple(key),
         panels=tuple(_panel(study, cell, launch, rows, nodes) for cell, launch in shown),
         meanwhile=_beside([_meanwhile(launch) for _, launch in shown]),
+        command=reproduce_command(study, [cell.cell for cell, _ in shown]),
     )
 
 
@@ -223,7 +231,7 @@ def _panel(
             cores=tuple(row for row in breaks if cpus[row].core != cpus[row - 1].core),
             nodes=tuple(row for row in breaks if cpus[row].node != cpus[row - 1].node),
             says=f"CPU by time, {full_name(cell.cell)}: "
-            + ", ".join(f"{figure.value} {figure.says}" for figure in figures),
+            + stayed(shown, "thread" if launch.served is None else "worker"),
         ),
         rows=row_labels(cpus),
         nodes=node_labels(cpus),
@@ -231,6 +239,7 @@ def _panel(
         height_px=max(72, min(len(cpus) * 24, 320)),
         figures=figures,
         spent=spent(shown),
+        command=reproduce_command(study, (cell.cell,)),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Literal
 
 from corebound.model.host_check import State
@@ -60,9 +61,9 @@ def to_decide(launches: int | None) -> str:
     """What stands under an undecided verdict; empty where nobody can tell.
 
     >>> to_decide(1200), to_decide(None)
-    ('~1,200 launches each', '')
+    ('about 1,200 launches each', '')
     """
-    return f"~{launches:,} launches each" if launches else ""
+    return f"about {launches:,} launches each" if launches else ""
 
 
 def rich(*parts: str | Piece) -> Text:
@@ -188,6 +189,17 @@ def bounds(low: float, high: float) -> str:
     ('[1.38, 1.46]', '[0.50, ∞]')
     """
     return f"[{_bound(low)}, {_bound(high)}]"
+
+
+def ends(low: float, high: float, write: Callable[[float], str]) -> str:
+    """Both ends of a figure in brackets; a unit that they share is written once.
+
+    >>> ends(1.2e6, 4.56e6, duration), ends(8e5, 1.2e6, duration)
+    ('[1.20, 4.56] ms', '[800 µs, 1.20 ms]')
+    """
+    least, most = write(low), write(high)
+    (number, _, unit), (other, _, same) = least.partition(" "), most.partition(" ")
+    return f"[{number}, {other}] {unit}".rstrip() if unit == same else f"[{least}, {most}]"
 
 
 def speedup(value: float) -> str:

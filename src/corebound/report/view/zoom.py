@@ -10,7 +10,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from corebound.model.series import Point, Series
+from corebound.model.points import Moment, Points
+from corebound.model.series import Series
 from corebound.report.view.addresses import anchor_of
 from corebound.report.view.calendar import days_of
 from corebound.report.view.chronicle import Chronicle
@@ -49,14 +50,13 @@ class Zoom:
     is_ordinal: bool
 
 
-def moments_of(points: Sequence[Point]) -> tuple[list[int], bool]:
+def moments_of(moments: Sequence[Moment]) -> tuple[list[int], bool]:
     """Minutes since 1970 of each point, and whether they are its order, for want of dates.
 
-    >>> from build import a_point
-    >>> moments_of([a_point(day=0), a_point(day=1)])[0][1] - moments_of([a_point(day=0)])[0][0]
-    1440
+    >>> moments_of([Moment("1970-01-02", None, None), Moment("1970-01-03", None, None)])
+    ([1440, 2880], False)
     """
-    days = [days_of(point.at) for point in points]
+    days = [days_of(moment.at) for moment in moments]
     read = [day for day in days if day is not None]
     if len(read) < len(days):
         return list(range(len(days))), True
@@ -67,7 +67,7 @@ def zoom_of(
     series: Sequence[Series], found: Sequence[Change], known: Chronicle, length: float
 ) -> Zoom:
     """What a chart of these series, in which these changes were found, says of itself."""
-    moments = {one.id: moments_of(one.points) for one in series}
+    moments = {one.id: moments_of(one.points.moments) for one in series}
     marks = [moments[change.series.id][0][change.step.at] for change in found]
     return Zoom(
         series=" ".join(anchor_of(one) for one in series),
@@ -90,16 +90,15 @@ def points_script(series: Iterable[Series]) -> str:
     return f"corebound.keep({msgspec.json.encode(kept).decode()});\n"
 
 
-def _columns(points: Sequence[Point]) -> dict[str, object]:
-    moments, _ = moments_of(points)
-    figures = np.array([math.nan if point.figure is None else point.figure for point in points])
-    bounds = [point.bounds for point in points]
+def _columns(points: Points) -> dict[str, object]:
+    moments, _ = moments_of(points.moments)
+    figures = np.array(points.figures)
     unit = _unit_of(figures)
     counts = _counted(figures, unit)
     low = high = np.empty(0)
-    if any(bounds):
-        ends = np.array([pair or (math.nan, math.nan) for pair in bounds])
-        low, high = counts - _counted(ends[:, 0], unit), _counted(ends[:, 1], unit) - counts
+    if points.lows:
+        low = counts - _counted(np.array(points.lows), unit)
+        high = _counted(np.array(points.highs), unit) - counts
     return {
         "t": [after - before for before, after in zip([0, *moments], moments, strict=False)],
         "u": unit,
@@ -107,8 +106,8 @@ def _columns(points: Sequence[Point]) -> dict[str, object]:
         "low": _listed(low),
         "high": _listed(high),
         "c": " ".join(
-            point.commit.sha[:_OF_COMMIT].replace(" ", "") if point.commit else ""
-            for point in points
+            moment.commit.sha[:_OF_COMMIT].replace(" ", "") if moment.commit else ""
+            for moment in points.moments
         ),
     }
 

@@ -1,0 +1,50 @@
+"""What asv's benchmarks.json says of benchmarks, and what their names alone do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+# What asv's own kinds of benchmark are measured in, by the start of their names: for trees
+# without benchmarks.json. Source: asv's documentation, "Benchmark types and attributes".
+_UNITS = (("time", "seconds"), ("mem", "bytes"), ("peakmem", "bytes"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What benchmarks.json says of a benchmark.
+
+    Attributes:
+        title: For the eye.
+        unit: In asv's words, such as `seconds`.
+        params: Names of its parameters.
+    """
+
+    title: str
+    unit: str
+    params: tuple[str, ...]
+
+
+def known(told: Any) -> dict[str, Known]:
+    """What benchmarks.json says; entries that say nothing are passed over."""
+    entries = told.items() if isinstance(told, dict) else ()
+    return {
+        name: Known(
+            title=str(entry.get("pretty_name") or name),
+            unit=str(entry.get("unit") or unit_of(name)),
+            params=tuple(map(str, names)) if isinstance(names, list) else (),
+        )
+        for name, entry in entries
+        if isinstance(entry, dict)
+        for names in (entry.get("param_names"),)
+    }
+
+
+def unit_of(benchmark: str) -> str:
+    """The unit asv gives a benchmark of such a name that names none itself.
+
+    >>> unit_of("suite.Trees.time_insert"), unit_of("suite.track_size")
+    ('seconds', 'unit')
+    """
+    own = benchmark.rsplit(".", 1)[-1].lower()
+    return next((unit for start, unit in _UNITS if own.startswith(start)), "unit")

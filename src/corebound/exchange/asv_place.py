@@ -1,0 +1,176 @@
+"""Where an asv project keeps its configuration and its results, and what it configures."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from corebound.errors import InputError
+from corebound.exchange import asv_results, asv_tree
+from corebound.exchange.reading import Unreadable, clean
+
+CONFIGURATION = "asv.conf.json"
+NAME_ONE = f"Name the folder that {CONFIGURATION} is in, or that of asv's results."
+# Where asv puts results, as its own templates have it over the years.
+_RESULTS = ("results", ".asv/results")
+# What a folder of a project is called, which is no name of the project.
+_NO_NAMES = ("results", ".asv")
+# Hosts whose repositories show a commit behind these paths.
+_FORGES = {"github.com": "commit", "codeberg.org": "commit", "gitlab.com": "-/commit"}
+_REMOTE = re.compile(r"^(?:(?:https?|git|ssh)://)?(?:git@)?([a-z.]+)[/:]([\w./-]+?)(?:\.git)?/?$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where an asv project keeps what.
+
+    Attributes:
+        name: What the project is called.
+        results: The folder of its results.
+        configuration: Its asv.conf.json, where there is one.
+        repo: Its repository, where that is a folder of this host.
+        thresholds: As in `Project`.
+        commit_url: As in `Project`.
+    """
+
+    name: str
+    results: Path
+    configuration: Path | None = None
+    repo: Path | None = None
+    thresholds: Sequence[tuple[re.Pattern[str], float]] = ()
+    commit_url: str | None = None
+
+
+def find(path: Path) -> Place:
+    """Where a project keeps its results, given its folder, its configuration or its results.
+
+    Raises:
+        InputError: its asv.conf.json is none, there is no such folder, or two projects are in it.
+    """
+    file = path if path.is_file() else path / CONFIGURATION
+    if file.is_file():
+        return _configured(file)
+    if not path.is_dir():
+        raise InputError(what="there is no such folder.", where=str(path), mend=NAME_ONE)
+    return _above(path) or _below(path)
+
+
+def _above(path: Path) -> Place | None:
+    """The project that has its results in this very folder."""
+    for folder in path.resolve().parents[:2]:
+        file = folder / CONFIGURATION
+        if file.is_file() and (place := _configured(file)).results.resolve() == path.resolve():
+            return place
+    return None
+
+
+def _below(path: Path) -> Place:
+    """The project whose results or whose configuration are somewhere in this folder."""
+    for results in (path, *(path / name for name in _RESULTS)):
+        if asv_tree.is_results(results):
+            return _unconfigured(results)
+    files = sorted(path.glob(f"*/{CONFIGURATION}"))
+    if len(files) > 1:
+        named = ", ".join(str(file.relative_to(path)) for file in files)
+        raise InputError(
+            what=f"there are several projects in it: {named}.",
+            where=str(path),
+            mend="Name the folder of one of them.",
+        )
+    return _configured(files[0]) if files else _unconfigured(path)
+
+
+def _unconfigured(results: Path) -> Place:
+    whole = results.resolve()
+    if (whole / "machine.json").is_file():
+        whole = whole.parent
+    named = (folder.name for folder in (whole, *whole.parents) if folder.name not in _NO_NAMES)
+    return Place(name=clean(next(named, "")) or "asv", results=results)
+
+
+def _configured(file: Path) -> Place:
+    told = _configuration(file)
+    folder = file.parent
+    repo = told.get("repo")
+    beside = folder / repo if isinstance(repo, str) and "://" not in repo else None
+    return Place(
+        name=clean(str(told.get("project") or folder.resolve().name)),
+        results=_results(folder, told.get("results_dir")),
+        configuration=file,
+        repo=beside if beside is not None and _is_repository(beside) else None,
+        thresholds=_thresholds(told.get("regressions_thresholds"), file),
+        commit_url=_commit_url(told.get("show_commit_url")) or _at_forge(repo),
+    )
+
+
+def _results(folder: Path, told: object) -> Path:
+    """The folder that is configured; where it is not there, one that asv uses by itself."""
+    results = folder / str(told or "results")
+    beside = (folder / name for name in _RESULTS)
+    return results if results.is_dir() else next(filter(asv_tree.is_results, beside), results)
+
+
+def _commit_url(told: object) -> str | None:
+    """An address of the web; anything else is no link that a page may have."""
+    if not isinstance(told, str) or not told.startswith(("https://", "http://")):
+        return None
+    return told if told.isprintable() and " " not in told else None
+
+
+def _at_forge(repo: object) -> str | None:
+    """Where commits are shown, of a repository at a host that is known."""
+    found = _REMOTE.match(repo) if isinstance(repo, str) else None
+    if found is None or found.group(1) not in _FORGES:
+        return None
+    return f"https://{found.group(1)}/{found.group(2)}/{_FORGES[found.group(1)]}/"
+
+
+def _is_repository(folder: Path) -> bool:
+    # A work tree, or a bare one.
+    return (folder / ".git").exists() or (folder / "objects").is_dir()
+
+
+def _configuration(file: Path) -> Mapping[str, Any]:
+    """asv.conf.json, which may have comments; asv reads it as JSON 5 too."""
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise _unreadable(file, error.strerror or str(error)) from error
+    try:
+        told = asv_results.document(data)
+    except Unreadable:
+        # Slow to import, and needed for comments only.
+        json5 = importlib.import_module("json5")
+        try:
+            told = json5.loads(data.decode("utf-8-sig"))
+        except (ValueError, RecursionError) as error:
+            raise _unreadable(file, str(error)) from None
+    if not isinstance(told, dict):
+        raise _unreadable(file, "it holds no object")
+    return told
+
+
+def _unreadable(file: Path, why: str) -> InputError:
+    return InputError(
+        what=f"this configuration of asv cannot be read: {why}.",
+        where=str(file),
+        mend="Mend it, or name the folder of asv's results instead.",
+    )
+
+
+def _thresholds(told: Any, file: Path) -> list[tuple[re.Pattern[str], float]]:
+    found = []
+    try:
+        for pattern, value in (told or {}).items():
+            found.append((re.compile(pattern), float(value)))
+    except (AttributeError, TypeError, ValueError, re.error) as error:
+        raise _unreadable(file, f"its regressions_thresholds: {error}") from None
+    for _, margin in found:
+        if not 0 < margin < math.inf:
+            raise _unreadable(file, f"a threshold of {margin} is not above 0")
+    return found

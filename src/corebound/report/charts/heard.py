@@ -1,0 +1,71 @@
+"""What small drawings say to who does not see them: not how they look, but what they show."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape
+
+from corebound.units import percent, ratio
+
+# From here on a per cent has more digits than a multiple.
+_MULTIPLE = 2.0
+
+
+def image(says: str) -> str:
+    """The attributes that make an element one image by this name, whatever it is made of."""
+    return f' role="img" aria-label="{escape(says)}"'
+
+
+def interval_words(low: float | None, high: float | None, dots: Sequence[float] = ()) -> str:
+    """Where an interval of a ratio lies, and the pairs behind it.
+
+    >>> interval_words(1.4, 1.54, (1.38, 1.56))
+    'interval above 1; 2 pairs, 1.38× to 1.56×'
+    >>> interval_words(0.97, 1.03), interval_words(None, None)
+    ('interval on both sides of 1', 'no interval')
+    """
+    if low is None or high is None:
+        where = "no interval"
+    elif low > 1:
+        where = "interval above 1"
+    elif high < 1:
+        where = "interval below 1"
+    else:
+        where = "interval on both sides of 1"
+    if not dots:
+        return where
+    pairs = "1 pair" if len(dots) == 1 else f"{len(dots):,} pairs"
+    least, most = ratio(min(dots)), ratio(max(dots))
+    return f"{where}; {pairs}, {least}{f' to {most}' if most != least else ''}"
+
+
+def spread_words(figures: Sequence[float], middle: float) -> str:
+    """How far figures above 0 lie about what they come to.
+
+    >>> spread_words((0.97, 1.0, 1.04), 1)
+    '3.0 % below to 4.0 % above what they come to'
+    """
+    least, most = _off(min(figures) / middle), _off(max(figures) / middle)
+    return f"{f'{least} to {most}' if least != most else f'all {least}'} what they come to"
+
+
+def course_words(figures: Sequence[float]) -> str:
+    """What a series came to: how many figures, NaN aside, and the last beside the first.
+
+    >>> course_words((2.0, math.nan, 3.0)), course_words((2.0,))
+    ('2 figures, the last 50.0 % above the first', '1 figure')
+    """
+    seen = [figure for figure in figures if not math.isnan(figure)]
+    if len(seen) == 1:
+        return "1 figure"
+    return f"{len(seen):,} figures, the last {_off(seen[-1] / seen[0])} the first"
+
+
+def _off(share: float) -> str:
+    """Where a figure lies beside another, named next: `6.0 % above`, `2.40×`, `equal to`."""
+    if share >= _MULTIPLE or share <= 1 / _MULTIPLE:
+        return ratio(share) if share >= 1 else f"{percent(share)} of"
+    if percent(abs(share - 1)) == percent(0):
+        return "equal to"
+    return f"{percent(abs(share - 1))} {'above' if share > 1 else 'below'}"

@@ -1,0 +1,183 @@
+"""The page that compares two commits of an imported project."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+
+from corebound.model.points import Point
+from corebound.model.run import Commit
+from corebound.model.series import Series
+from corebound.report.view.addresses import commits_data, commits_file, series_place
+from corebound.report.view.changes import commit_link
+from corebound.report.view.chronicle import Chronicle
+from corebound.report.view.commits_compared import (
+    CAVEAT,
+    CommitComparison,
+    ComparedSeries,
+)
+from corebound.report.view.compare_page import ComparePage, CompareRow, RatioTable, told
+from corebound.report.view.history import HistoryPanel, history_panel
+from corebound.report.view.intervals import axis_over, ratio_plot, ratio_ticks
+from corebound.report.view.page import Head, Hero, Label, VerdictWord
+from corebound.report.view.series_figure import display_unit
+from corebound.report.view.series_names import series_name, short_cells
+from corebound.report.view.words import (
+    NOT_COMPARED,
+    bounds,
+    count,
+    day,
+    rich,
+    speedup,
+    verdict_word,
+)
+from corebound.units import significant
+
+# Those that differ most; the others' histories are on their benchmarks' pages.
+_MOST_HISTORIES = 6
+# A page of thousands of rows that say nothing helps nobody; the command has them all.
+_MOST_UNCLEAR = 250
+_MOST_NAMED = 50
+
+
+def commits_page(found: CommitComparison, known: Chronicle, *, now: str) -> ComparePage:
+    """The page of one comparison.
+
+    Args:
+        found: The comparison.
+        known: The histories, in which both commits are marked.
+        now: ISO moment the page is made.
+    """
+    findings = [one for one in found.series if one.is_finding]
+    others = [one for one in found.series if not one.is_finding]
+    short = [commit.sha[:10] for commit in (found.before, found.after)]
+    left_out = max(len(others) - _MOST_UNCLEAR, 0)
+    return ComparePage(
+        address=commits_file(found.project, found.before.sha, found.after.sha),
+        what="commit",
+        ratio="Before over after",
+        head=Head(
+            title=f"{found.project}: commits {short[0]} and {short[1]}",
+            description=f"Two commits of {found.project}, benchmark by benchmark.",
+            root="../",
+            here="Compare",
+            above=(("Scenarios", "index.html"), ("History", "history.html")),
+            made=f"Imported from {found.project}; page made {day(now)}.",
+        ),
+        hero=Hero(
+            title=f"Two commits of {found.project}",
+            question="",
+            context=f"{short[0]} against {short[1]}",
+            verdict=told(
+                [one.comparison for one in findings if one.comparison],
+                what=("series", "series"),
+                words=("worse", "better"),
+            ),
+            support=rich(
+                f"{count(len(found.series), 'series', 'series')} compared, {len(others)} without "
+                f"a clear difference. {CAVEAT}"
+            ),
+            flags=(),
+        ),
+        command=shlex.join(("corebound", "compare", *short)),
+        runs=(_commit("Before", found, found.before), _commit("After", found, found.after)),
+        findings=_table(found, findings, known),
+        others=_table(found, others[:_MOST_UNCLEAR], known),
+        decides=f"{left_out:,} more are not shown; the CSV below has all." if left_out else "",
+        unlike=_first(found.unlike),
+        alone=_first(found.alone),
+        histories=_histories(findings, known),
+        data=f"../{commits_data(found.project, found.before.sha, found.after.sha)}",
+    )
+
+
+def _first(named: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    more = len(named) - _MOST_NAMED
+    return (*named[:_MOST_NAMED], *([(f"{more:,} more", "")] if more > 0 else []))
+
+
+def _commit(what: str, found: CommitComparison, commit: Commit) -> tuple[str, str, str]:
+    subject = f" {commit.subject}" if commit.subject else ""
+    series = found.series[0]
+    link = commit_link(series.series, series.before if what == "Before" else series.after)
+    return what, f"{commit.sha[:10]}{subject}, {day(commit.committed_at)}", link
+
+
+def _table(
+    found: CommitComparison, series: Sequence[ComparedSeries], known: Chronicle
+) -> RatioTable:
+    shown = [one.comparison for one in series if one.comparison]
+    axis = axis_over(shown, margin=max(one.margin for one in series)) if shown else None
+    return RatioTable(
+        axis=axis,
+        ticks=ratio_ticks(axis) if axis else (),
+        rows=tuple(
+            _row(found, one, replace(known.label(one.series), name=name, more=""))
+            for one, name in zip(series, short_cells([one.series for one in series]), strict=True)
+        ),
+    )
+
+
+def _row(found: CommitComparison, one: ComparedSeries, label: Label) -> CompareRow:
+    comparison = one.comparison
+    interval = comparison.interval if comparison else None
+    length, unit = display_unit(
+        one.series, [figure for figure in (one.before.figure, one.after.figure) if figure] or [1.0]
+    )
+    return CompareRow(
+        title=one.series.title,
+        address=f"../{series_place(one.series)}",
+        label=label,
+        before=_figure(one.before, length, unit),
+        after=_figure(one.after, length, unit),
+        plot=ratio_plot(comparison, mode=label.mode, margin=one.margin),
+        speedup=speedup(comparison.speedup_ratio) if comparison else "–",
+        interval=bounds(interval.low, interval.high) if interval else "",
+        verdict=_verdict(one),
+        needed="",
+        command=_again(found, one.series),
+    )
+
+
+def _figure(point: Point, length: float, unit: str) -> str:
+    if point.figure is None:
+        return point.missing or "–"
+    return f"{significant(point.figure / length)} {unit}".strip()
+
+
+def _verdict(one: ComparedSeries) -> VerdictWord:
+    if one.comparison is None:
+        return NOT_COMPARED
+    verdict = one.comparison.verdict
+    if verdict not in {"faster", "slower"} or not one.clear:
+        return verdict_word("undecided" if verdict in {"faster", "slower"} else verdict)
+    word = verdict_word(verdict)
+    if one.series.unit == "ns":
+        return word
+    return VerdictWord(
+        tone=word.tone, sign=word.sign, word="less" if verdict == "faster" else "more"
+    )
+
+
+def _again(found: CommitComparison, series: Series) -> str:
+    """Where asv measured, what does so again, both in turns; of another tool it is not known."""
+    match series.reproduce:
+        case ("asv", "run", *rest):
+            shas = (found.before.sha[:10], found.after.sha[:10])
+            return shlex.join(("asv", "continuous", *rest, *shas))
+    return ""
+
+
+def _histories(findings: Sequence[ComparedSeries], known: Chronicle) -> tuple[HistoryPanel, ...]:
+    """The history of each series that differs, both commits marked in it; the first few."""
+    return tuple(
+        history_panel(
+            (one.series,),
+            known,
+            title=series_name(one.series),
+            root="../",
+            compared=[(one.before.at, "before"), (one.after.at, "after")],
+        )
+        for one in findings[:_MOST_HISTORIES]
+    )

@@ -1,0 +1,63 @@
+"""Result trees of asv for tests: files, folders of them, and what became of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from corebound.exchange import asv_project
+from corebound.model.points import Points
+from corebound.model.series import Series
+
+SHA = "a" * 40
+TIME = {"time_it": {"unit": "seconds", "param_names": []}}
+# 2021-11-19T22:48:15Z by `date -u -d @1637362095`.
+DATE_MS = 1_637_362_095_000
+COLUMNS = [
+    "result", "params", "version", "started_at", "duration", "stats_ci_99_a", "stats_ci_99_b",
+    "stats_q_25", "stats_q_75", "stats_number", "stats_repeat", "samples", "profile",
+]  # fmt: skip
+
+
+def a_file(results: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """A result file of version 2."""
+    told = {
+        "commit_hash": SHA,
+        "env_name": "virtualenv-py3.11",
+        "date": DATE_MS,
+        "params": {"machine": "box", "cpu": "a CPU", "os": "Linux", "python": "3.11"},
+        "python": "3.11",
+        "requirements": {},
+        "env_vars": {},
+        "result_columns": COLUMNS,
+        "results": results,
+        "durations": {},
+        "version": 2,
+    }
+    return told | changes
+
+
+def a_tree(folder: Path, *files: dict[str, Any], benchmarks: dict[str, Any] | None = None) -> Path:
+    """A project's folder whose results are these files."""
+    machine = folder / "results" / "box"
+    machine.mkdir(parents=True)
+    (folder / "asv.conf.json").write_text(
+        '{\n  // a comment, as asv allows\n  "version": 1, "project": "trees",\n}'
+    )
+    for number, told in enumerate(files):
+        (machine / f"{number:08}-env.json").write_text(json.dumps(told))
+    if benchmarks is not None:
+        (folder / "results" / "benchmarks.json").write_text(json.dumps(benchmarks))
+    return folder
+
+
+def only_points(found: asv_project.Read) -> Points:
+    """Those of the one series there is."""
+    (series,) = found.series
+    return series.points
+
+
+def by_cell(found: asv_project.Read) -> dict[str, Series]:
+    """Series by their parameters."""
+    return {one.cell.removesuffix(",environment=virtualenv-py3.11"): one for one in found.series}

@@ -1,0 +1,189 @@
+"""The commands of a page's rows: each makes its own row again, and no other."""
+
+from __future__ import annotations
+
+import itertools
+import shlex
+from dataclasses import replace
+
+import pytest
+
+from build import a_cell, a_launch, a_point, a_run, a_scenario, a_series
+from corebound.model.plan import Cell
+from corebound.model.record import Launch
+from corebound.model.run import Run
+from corebound.planning.expand import expand, select
+from corebound.report.site import files
+from corebound.report.view.command import (
+    cells_command,
+    import_command,
+    launch_command,
+    plan_command,
+    point_command,
+    scenario_command,
+    series_command,
+)
+from corebound.report.view.evidence import migrations, span_of
+from corebound.report.view.study import latest_studies, study
+from corebound.report.view.words import ends
+from corebound.units import duration
+from html_tree import read
+from report_sample import NOW, a_past, a_sample, sample_imports
+
+SCENARIO = a_scenario(matrix={"binding": ["none", "one-cpu"], "threads": ["default", 2]})
+RUN = replace(a_run(scenarios=(SCENARIO,), run_id="0a1b", seed=7), profile="quick")
+CELLS = expand(SCENARIO, RUN.scenarios[0].path)
+
+
+def words(command: str, option: str) -> list[str]:
+    split = shlex.split(command)
+    return [after for word, after in itertools.pairwise(split) if word == option]
+
+
+def launch_of(cell: Cell, **changed: object) -> Launch:
+    return replace(a_launch(cell=cell), **changed)  # type: ignore[arg-type]  # whatever is asked for
+
+
+def test_a_launch_that_counted_is_held_against_what_is_recorded() -> None:
+    command = launch_command(RUN, launch_of(CELLS[1]))
+
+    assert shlex.split(command) == [
+        *("corebound", "reproduce", "0a1b", "--cell"),
+        "a-scenario[binding=none,threads=2]",
+    ]
+
+
+@pytest.mark.parametrize(
+    "changed", [{"status": "failed"}, {"status": "skipped"}, {"kind": "profile"}]
+)
+def test_a_launch_without_a_figure_is_launched_as_it_was(changed: dict[str, object]) -> None:
+    command = launch_command(RUN, launch_of(CELLS[1], **changed))
+
+    assert words(command, "--only") == ["binding=none,threads=2"]
+    assert words(command, "--seed") == ["7"]
+    assert words(command, "--profile") == ["quick"]
+
+
+def test_what_a_row_asks_for_is_its_cell_and_no_other() -> None:
+    for cell in CELLS:
+        only = words(launch_command(RUN, launch_of(cell, status="failed")), "--only")
+
+        assert [one.key for one in select(CELLS, only)] == [cell.key]
+
+
+def test_cells_of_commits_that_were_built_are_asked_for_as_the_run_was() -> None:
+    built = replace(RUN, argv=("corebound", "compare-commits", "v1", "v 2"))
+    cell = replace(CELLS[0], commit="0123")
+
+    command = cells_command(built, built.scenarios[0], (cell,))
+
+    assert command == "corebound compare-commits v1 'v 2'"
+
+
+@pytest.mark.parametrize(("only", "asked"), [((), 0), (("binding=none",), 2)])
+def test_a_scenario_of_a_run_is_measured_as_far_as_the_run_asked(
+    only: tuple[str, ...], asked: int
+) -> None:
+    run: Run = replace(RUN, only=only)
+
+    command = scenario_command(run, run.scenarios[0], CELLS[:2])
+
+    assert len(words(command, "--only")) == asked
+
+
+def test_the_series_of_a_scenario_are_measured_in_one_run() -> None:
+    own = a_series([1.0], cell="a=1", reproduce=("corebound", "run", "s.yaml", "--only", "a=1"))
+
+    command = series_command((own, replace(own, cell="a=2"), own))
+
+    assert command == "corebound run s.yaml --only a=1 --only a=2"
+
+
+def test_what_another_tool_measured_has_that_tools_command_a_line_each() -> None:
+    one = a_series([1.0], project="p", reproduce=("asv", "run", "--bench", "^a"))
+
+    assert series_command((one, replace(one, reproduce=("asv", "run", "--bench", "^b")))) == (
+        "asv run --bench '^a'\nasv run --bench '^b'"
+    )
+    assert series_command((replace(one, reproduce=()),)) == ""
+
+
+def test_a_point_is_reproduced_from_its_run_and_one_without_a_figure_is_measured() -> None:
+    own = a_series([1.0], scenario="s", cell="a=1", reproduce=("corebound", "run", "s.yaml"))
+
+    assert point_command(own, replace(a_point(2.0), run="r7")) == (
+        "corebound reproduce r7 --cell 's[a=1]'"
+    )
+    assert point_command(own, replace(a_point(None, missing="failed"), run="r7")) == (
+        "corebound run s.yaml"
+    )
+
+
+def test_a_point_that_asv_measured_is_measured_by_asv_at_its_commit() -> None:
+    one = a_series([], project="p", reproduce=("asv", "run", "--bench", "^a"))
+    point = a_point(2.0)
+    assert point.commit is not None
+
+    assert point_command(one, point) == f"asv run --bench '^a' '{point.commit.sha[:10]}^!'"
+
+
+def test_profiles_of_several_files_are_read_from_the_folder_they_were_exported_to() -> None:
+    one, _, several = sample_imports()
+
+    assert import_command(one) == (
+        "corebound import profile night.pt.trace.json.gz --name 'last night'"
+    )
+    # The shell puts the folder in: what the files are is told by its name too.
+    assert import_command(several) == "corebound import profile \"$PWD\" --name 'on the CPU'"
+
+
+def test_where_a_cell_is_placed_is_shown_without_launching_it() -> None:
+    (studied,) = latest_studies([a_sample()])
+
+    assert plan_command(studied, studied.cells[0].cell) == (
+        "corebound plan scenarios/resnet50-inference.yaml --only binding=none,threads=default"
+        " --profile quick"
+    )
+
+
+def test_a_count_is_bounded_by_the_least_and_the_most_of_any_launch_that_counts() -> None:
+    (studied,) = latest_studies([a_sample()])
+    found = [
+        (
+            span_of(cell, migrations),
+            [migrations(one) for one in cell.launches if one.status == "ok"],
+        )
+        for cell in studied.cells
+    ]
+
+    assert any(span is not None for span, _ in found)
+    for span, counted in found:
+        known = [number for number in counted if number is not None]
+        if span is None:
+            # One figure, or none: nothing lies around it.
+            assert len(set(known)) < 2
+        else:
+            assert span == (min(known), max(known))
+
+
+def test_one_launch_has_no_span() -> None:
+    run = a_run(scenarios=(a_scenario(matrix={}),))
+    cell = a_cell(axes=())
+    known = study(run, run.scenarios[0], (a_launch(cell=cell),))
+
+    assert span_of(known.cells[0], lambda _: 3) is None
+
+
+def test_ends_share_their_unit_where_they_have_one() -> None:
+    assert ends(1.2e6, 4.56e6, duration) == "[1.20, 4.56] ms"
+    assert ends(8e5, 1.2e6, duration) == "[800 µs, 1.20 ms]"
+    assert ends(3, 12, str) == "[3, 12]"
+
+
+def test_a_row_of_several_changed_cells_measures_all_of_them() -> None:
+    made = dict(files([a_sample()], now=NOW, series=a_past()))["index.html"]
+    (changed,) = [one for one in read(made).all("section") if one.attributes["id"] == "changed"]
+    own = [one.text for one in changed.all("code") if one.text.startswith("corebound run")]
+
+    # Three cells got slower, three others faster.
+    assert [len(words(command, "--only")) for command in own] == [3, 3]
