@@ -32,7 +32,7 @@ class TracePanel:
     """Every iteration of one launch; `stretches` say the same as a table, in its unit.
 
     A stretch is (iterations, least, median, most), a tenth of the launch; `command`
-    launches its cell again.
+    launches its cell again. `cut_place` is where the note of the cut stands, as a style.
     """
 
     label: Label
@@ -40,7 +40,7 @@ class TracePanel:
     trace: Trace
     levels: tuple[Tick, ...]
     iterations: tuple[Tick, ...]
-    cut_at: float | None
+    cut_place: str
     cut_note: str
     clipped_note: str
     unit: str
@@ -125,7 +125,7 @@ def _panel(cell: CellStudy, launch: Launch, summary: LaunchSummary, command: str
         ),
         levels=levels_of(axis),
         iterations=_iterations(len(values)),
-        cut_at=round(cut / (len(values) - 1) * 100, 2) if cut else None,
+        cut_place=_place(cut / (len(values) - 1) if cut else 0.0),
         cut_note=words,
         clipped_note=(
             f"highest {significant(peak)} {unit}, iteration {at:,}" if peak > axis.high else ""
@@ -149,6 +149,16 @@ def _stretches(values: Sequence[float]) -> tuple[tuple[str, str, str, str], ...]
         )
         for begin, end in pairwise(ends)
     )
+
+
+def _place(share: float) -> str:
+    """Right of the cut, or left of one in the second half, where a phone has no room for words.
+
+    >>> _place(0.25), _place(0.75)
+    ('left:25.0%', 'right:25.0%')
+    """
+    side, away = ("right", 1 - share) if share > 0.5 else ("left", share)
+    return f"{side}:{round(away * 100, 2)}%"
 
 
 def _cut(launch: Launch, summary: LaunchSummary) -> int:
