@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from asv_runner.benchmarks.mark import SkipNotImplemented
+
 from benchmarks import paint, publish, telemetry_cost
 from corebound.store import jsonl
 from corebound.worker.loop import measure
@@ -141,8 +143,7 @@ class FirstPaint:
     def setup(self) -> None:
         """Skip where there is no browser."""
         if why := paint.missing():
-            # What asv takes for `skipped`; any other is a failure to it.
-            raise NotImplementedError(why)
+            raise SkipNotImplemented(why)
 
     def track_median(self) -> float:
         """Median over loads."""

@@ -1,8 +1,9 @@
 """asv's door: every cell of every scenario as an asv benchmark, with no logic of its own.
 
 `corebound plan` says which cells there are and `corebound run` measures one; this only
-hands on. It needs nothing but the standard library, for asv imports it under the Python of
-the project under test. Where corebound is not installed there, the program on PATH is used.
+hands on. It needs nothing but the standard library and what asv brings, for asv imports it under
+the Python of the project under test. Where corebound is not installed there, the program on
+PATH is used.
 
 Set in the environment:
     COREBOUND_SCENARIOS: scenario files or folders, parted by colons, instead of scenarios/.
@@ -26,6 +27,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from asv_runner.benchmarks.mark import SkipNotImplemented
 
 SUITE = Path(__file__).resolve().parents[1]
 # asv ends a benchmark that is silent for so long. We are silent, and have a deadline for
@@ -104,8 +107,7 @@ def fitting(planned: dict[str, dict[str, Any]]) -> Callable[[Any, str], None]:
         unfit = planned[cell]["skipped"]
         if unfit is not None:
             sys.stderr.write(f"skipped: {unfit['what']}\n{unfit['mend']}\n")
-            # Just this is what asv takes for `skipped`; any other is a failure to it.
-            raise NotImplementedError(unfit["what"])
+            raise SkipNotImplemented(unfit["what"])
 
     return setup
 

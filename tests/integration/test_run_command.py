@@ -17,6 +17,7 @@ import pytest
 import yaml
 
 import commands
+import needs
 from corebound.model.record import Launch
 from corebound.store import jsonl
 from suites import napping, put
@@ -130,14 +131,7 @@ def wait_until_measuring(suite: Path) -> None:
     raise AssertionError("the run has not begun to measure")
 
 
-needs_no_smt = pytest.mark.skipif(
-    Path("/sys/devices/system/cpu/smt/active").exists()
-    and Path("/sys/devices/system/cpu/smt/active").read_text().strip() == "1",
-    reason="expects a host without SMT, where smt-siblings is skipped",
-)
-
-
-@needs_no_smt
+@needs.no_smt
 def test_a_run_launches_every_cell_and_says_what_it_found(suite: Path) -> None:
     code, out, _ = run(suite, "nap.yaml", "--json")
 
@@ -151,7 +145,7 @@ def test_a_run_launches_every_cell_and_says_what_it_found(suite: Path) -> None:
     assert wait_until_gone(suite) == []
 
 
-@needs_no_smt
+@needs.no_smt
 @pytest.mark.parametrize("seed", range(4))
 def test_after_kill_9_nothing_is_left_and_a_resumed_run_repeats_nothing(
     suite: Path, seed: int

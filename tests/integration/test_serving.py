@@ -36,10 +36,6 @@ pytestmark = [
     needs.java,
 ]
 
-two_cpus = pytest.mark.skipif(
-    len(os.sched_getaffinity(0)) < 2, reason="two workers cannot have cores of their own"
-)
-
 
 def processes_of_servers() -> list[str]:
     """Servers and their workers among what this test has started."""

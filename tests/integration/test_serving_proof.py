@@ -38,10 +38,6 @@ pytestmark = [
     needs.java,
 ]
 
-two_cpus = pytest.mark.skipif(
-    len(os.sched_getaffinity(0)) < 2, reason="two workers cannot have cores of their own"
-)
-
 
 class Misled:
     """A server whose PATH begins with another folder than it was given."""

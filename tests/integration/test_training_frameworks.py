@@ -98,8 +98,9 @@ def test_what_a_framework_does_not_have_is_refused(
     told = imported.told_by(
         framework,
         f"from corebound.workloads.small_network_{framework} import training\n"
+        "from corebound.worker.workload import WorkloadError\n"
         f"try:\n    training({given})\n"
-        "except Exception as error:\n    print(json.dumps(error.what))\n",
+        "except WorkloadError as error:\n    print(json.dumps(error.what))\n",
         tmp_path,
     )
 
@@ -114,9 +115,10 @@ def test_a_network_that_does_not_learn_or_is_not_whole_is_noticed(
         "from corebound.workloads.small_network_pytorch import training\n"
         f"made = training({SHAPE})\n"
         "outputs = made.step()\n"
+        "from corebound.worker.workload import WorkloadError\n"
         "def complaint(of, *given):\n"
         "    try:\n        of(*given)\n"
-        "    except Exception as error:\n        return error.what\n"
+        "    except WorkloadError as error:\n        return error.what\n"
         "found = [complaint(made.check, outputs), complaint(made.check, outputs[1:])]\n"
         "made.losses[:] = [1.0, 2.0, float('nan')]\n"
         "found += [complaint(made.check, outputs), complaint(made.teardown)]\n"
@@ -156,8 +158,9 @@ def test_a_checkpoint_of_other_weights_is_noticed(tmp_path: Path, imported: Impo
         "made = checkpointing(width=32, layers=2)\n"
         "made.step()\n"
         "made.training.step()\n"
+        "from corebound.worker.workload import WorkloadError\n"
         "try:\n    made.check(None)\n"
-        "except Exception as error:\n    print(json.dumps(error.what))\n"
+        "except WorkloadError as error:\n    print(json.dumps(error.what))\n"
         "made.teardown()\n",
         tmp_path,
     )
@@ -176,8 +179,9 @@ def test_a_wrong_product_of_mindspore_is_noticed(
         "result = made.step().copy()\n"
         "made.check(result)\n"
         "result[1, 1] += 1\n"
+        "from corebound.worker.workload import WorkloadError\n"
         "try:\n    made.check(result)\n"
-        "except Exception as error:\n    print(json.dumps([error.what, str(result.dtype)]))\n",
+        "except WorkloadError as error:\n    print(json.dumps([error.what, str(result.dtype)]))\n",
         tmp_path,
     )
 
@@ -211,8 +215,9 @@ def test_a_data_set_gives_sound_images_and_notices_others(
         f"made = pipeline(batch=4, image=16, batches=3, autotune={autotune})\n"
         "images = made.step()\n"
         "made.check(images)\n"
+        "from corebound.worker.workload import WorkloadError\n"
         "try:\n    made.check(images * 2)\n"
-        "except Exception as error:\n    said = error.what\n"
+        "except WorkloadError as error:\n    said = error.what\n"
         "made.teardown()\n"
         "print(json.dumps([said, made.folder.exists()]))\n",
         tmp_path,

@@ -99,7 +99,8 @@ def test_mkl_is_missed_by_name_where_there_is_none(tmp_path: Path, imported: Imp
     told = imported.said_by(
         "numpy",
         "from corebound.workloads.gemm_blas_numpy import product\n"
-        "try:\n    product(size=4, blas='mkl')\nexcept Exception as error:\n    print(error)",
+        "from corebound.worker.workload import WorkloadError\n"
+        "try:\n    product(size=4, blas='mkl')\nexcept WorkloadError as error:\n    print(error)",
         tmp_path,
     )
 
@@ -364,8 +365,9 @@ def test_a_checkpoint_interval_that_leaves_iterations_unlike_is_refused(
     told = imported.said_by(
         "pytorch",
         "from corebound.workloads.checkpoint_pytorch import epoch\n"
+        "from corebound.worker.workload import WorkloadError\n"
         "try:\n    epoch(model='small', steps=3, every=2)\n"
-        "except Exception as error:\n    print(error, error.mend)",
+        "except WorkloadError as error:\n    print(error, error.mend)",
         tmp_path,
     )
 

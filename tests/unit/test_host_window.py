@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -31,9 +32,9 @@ BEFORE = Look(
 )
 
 
-def half_a_second(**changes: object) -> HostWindow:
+def half_a_second(**changes: Any) -> HostWindow:
     """On two CPUs; whatever is given is what the second look found."""
-    now = replace(BEFORE, at_ns=1500 * MS, **changes)  # type: ignore[arg-type]  # by name
+    now = replace(BEFORE, at_ns=1500 * MS, **changes)
     return window(BEFORE, now, origin_ns=1000 * MS, cpus=2)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from corebound.report.view.words import plain
 from report_sample import NOW, a_sample, sample_imports
 
 
-def a_profile(name: str = "one", **changed: object) -> ImportedProfile:
+def a_profile(name: str = "one", **changed: Any) -> ImportedProfile:
     whole = OperatorProfile(
         iterations=4,
         step_ns=1_000_000,
@@ -31,11 +32,11 @@ def a_profile(name: str = "one", **changed: object) -> ImportedProfile:
         source="PyTorch profiler, Chrome trace",
         device=None,
         files=("a.json",),
-        profile=replace(whole, **changed),  # type: ignore[arg-type]  # whatever a test is about
+        profile=replace(whole, **changed),
     )
 
 
-def a_summed_profile(**changed: object) -> ImportedProfile:
+def a_summed_profile(**changed: Any) -> ImportedProfile:
     operators = tuple(
         replace(one, quiet_ns=None, min_ns=None, max_ns=None)
         for one in a_profile().profile.operators

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -21,8 +22,8 @@ def a_binding(mode: BindingMode, threads: Threads | int | None = None, workers: 
     return replace(cell, framework="pytorch") if mode == "launcher" else cell
 
 
-def cell_with(cell: Cell, **changes: object) -> Cell:
-    return replace(cell, binding=replace(cell.binding, **changes))  # type: ignore[arg-type]  # by name
+def cell_with(cell: Cell, **changes: Any) -> Cell:
+    return replace(cell, binding=replace(cell.binding, **changes))
 
 
 def placed(cell: Cell, host: Topology, tools: frozenset[str] | None = None) -> Placement:

@@ -7,6 +7,7 @@ import random
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -36,7 +37,7 @@ def a_record(
     slower: float = 1.0,
     spread: float = 0.005,
     commit: str = "",
-    **of_the_run: object,
+    **of_the_run: Any,
 ) -> Record:
     """Six launches of each of two cells; `slower` is of the first."""
     noise = random.Random(day)
@@ -49,7 +50,7 @@ def a_record(
         )
         if commit
         else None,
-        **of_the_run,  # type: ignore[arg-type]  # fields of Run
+        **of_the_run,
     )
     launches = tuple(
         a_launch(

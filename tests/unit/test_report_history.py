@@ -9,6 +9,7 @@ import random
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -34,10 +35,10 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 figures = st.floats(min_value=5e-324, max_value=1.7e308, allow_nan=False)
 
 
-def stepped(ratio: float = 1.1, *, nights: int = 60, at: int = 45, **changes: object) -> Series:
+def stepped(ratio: float = 1.1, *, nights: int = 60, at: int = 45, **changes: Any) -> Series:
     noise = random.Random(1)
     course = [1e6 * (ratio if day >= at else 1.0) * noise.gauss(1, 0.005) for day in range(nights)]
-    return replace(a_series(course), **changes)  # type: ignore[arg-type]  # of a_series' own
+    return replace(a_series(course), **changes)
 
 
 def known_of(*series: Series, statuses: dict[str, str] | None = None) -> Chronicle:

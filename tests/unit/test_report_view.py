@@ -7,6 +7,7 @@ import io
 import json
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -40,7 +41,7 @@ def cells_of(scenario: Scenario) -> dict[str, Cell]:
     return {cell.key: cell for cell in expand(scenario, "a-scenario.yaml")}
 
 
-def launches_of(cell: Cell, milliseconds: float, **changes: object) -> list[Launch]:
+def launches_of(cell: Cell, milliseconds: float, **changes: Any) -> list[Launch]:
     """Six launches whose medians lie within 1 % of one another."""
     made = []
     for block in range(BLOCKS):
@@ -55,7 +56,7 @@ def launches_of(cell: Cell, milliseconds: float, **changes: object) -> list[Laun
             workers=(worker,),
             placement=a_placement(cpus=cpus, bound=bound),
         )
-        made.append(replace(launch, **changes))  # type: ignore[arg-type]  # fields by name
+        made.append(replace(launch, **changes))
     return made
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import random
 from dataclasses import replace
+from typing import Any
 
 from build import a_launch, a_machine, a_point, a_run, a_scenario, a_series
 from corebound.model.points import Points
@@ -24,14 +25,14 @@ def weight(text: str) -> int:
     return len(gzip.compress(text.encode()))
 
 
-def noisy(nights: int, seed: int, **changes: object) -> Series:
+def noisy(nights: int, seed: int, **changes: Any) -> Series:
     noise = random.Random(seed)
     course = [1e6 * noise.lognormvariate(0, 0.02) for _ in range(nights)]
     points = Points.of(
         a_point(figure, day=day, bounds=(figure * 0.98, figure * 1.02))
         for day, figure in enumerate(course)
     )
-    return replace(a_series([]), points=points, **changes)  # type: ignore[arg-type]  # a_series' own
+    return replace(a_series([]), points=points, **changes)
 
 
 def test_an_overview_of_500_scenarios_is_under_60_kb() -> None:

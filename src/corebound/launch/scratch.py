@@ -17,11 +17,11 @@ from corebound.errors import HostError
 _PREFIX = "corebound-"
 # unix(7): 108, of which one ends it.
 _ADDRESS_BYTES = 107
-# A launch's own folder takes up to 25 (`/launch-0/work/temporary`), and what is known to make
-# sockets there up to 34 (`/torch-shm-dir-XXXXXX/manager.sock`); the rest is to spare.
+# A launch's own temporary folder takes up to 25 of them, and what is known to make sockets
+# there, torch's manager of shared memory, up to 34; the rest is to spare.
 _BELOW_BYTES = 64
 # Where a short name for the folder goes; POSIX has every host keep it for such files.
-_SHORT = Path("/tmp")  # noqa: S108 - the name is a random one, and never made over another
+_SHORT = Path("/tmp")  # noqa: S108  # the link has a random name, and is never made over another file
 
 
 def make(short: Path = _SHORT) -> Path:

@@ -13,20 +13,20 @@ def plain(value: Any) -> list[Point]:
     """What points are written as.
 
     Raises:
-        NotImplementedError: it is something else, which is how msgspec is told.
+        TypeError: it is something else, as msgspec has it of what it cannot write.
     """
     if isinstance(value, Points):
         return [*value]
-    raise NotImplementedError(type(value).__name__)
+    raise TypeError(f"a {type(value).__name__} is nothing that a file has")
 
 
 def typed(kind: type, value: Any) -> Points:
     """Points again of what was read.
 
     Raises:
-        NotImplementedError: something else is wanted, which is how msgspec is told.
+        TypeError: something else is wanted, as msgspec has it of what it cannot read.
         msgspec.ValidationError: it is no points.
     """
     if kind is Points:
         return Points.of(msgspec.convert(value, list[Point]))
-    raise NotImplementedError(kind.__name__)
+    raise TypeError(f"a {kind.__name__} is nothing that a file has")

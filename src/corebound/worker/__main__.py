@@ -52,6 +52,33 @@ class Reply:
         self._stream.flush()
 
 
+class Edge:
+    """Where the work ends: whatever a workload raises becomes a record, and goes no further.
+
+    Of every class, for a workload that calls sys.exit() or is interrupted has ended its launch
+    as surely as one that raises, and the runner can only tell what it is told here.
+    """
+
+    def __init__(self, reply: Reply) -> None:
+        self._reply = reply
+        self.failed = False
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> bool:
+        if error is None:
+            return False
+        mend = error.mend if isinstance(error, WorkloadError) else None
+        what = str(error) or type(error).__name__
+        if not isinstance(error, WorkloadError):
+            what = f"{type(error).__name__}: {what}"
+            traceback.print_exception(error)
+        self._reply.send(wire.Failure(during=self._reply.during, what=what, mend=mend))
+        self.failed = True
+        return True
+
+
 class Phase:
     """Times one part of the set-up and reports it."""
 
@@ -211,18 +238,10 @@ def main() -> int:
     """Answer one request; 0 if it was carried out, 1 if it failed and the runner knows why."""
     orders = os.fdopen(_pipe(wire.REQUEST_FD, os.O_RDONLY), "rb")
     reply = Reply(os.fdopen(_pipe(wire.REPLY_FD, os.O_WRONLY), "wb"))
-    try:
+    edge = Edge(reply)
+    with edge:
         work(wire.decode_request(orders.readline()), orders, reply)
-    # The worker's edge: whatever a workload raises becomes a record. Of every class, for a
-    # workload that calls sys.exit() or is interrupted has ended its launch as surely as one
-    # that raises, and the runner can only tell what it is told here.
-    except BaseException as error:  # noqa: BLE001
-        mend = error.mend if isinstance(error, WorkloadError) else None
-        what = str(error) or type(error).__name__
-        if not isinstance(error, WorkloadError):
-            what = f"{type(error).__name__}: {what}"
-            traceback.print_exc()
-        reply.send(wire.Failure(during=reply.during, what=what, mend=mend))
+    if edge.failed:
         return 1
     # Stay until the runner has had its last look.
     orders.read()

@@ -46,6 +46,34 @@ class Talk:
         self._answers.flush()
 
 
+class Edge:
+    """Where the generator ends: whatever befell it becomes a record, and goes no further.
+
+    A process of its own has an edge of its own, as the worker has, and here too of every
+    class: an exit or an interrupt ends the launch, and the runner can only tell what it is
+    told here.
+    """
+
+    def __init__(self, talk: Talk) -> None:
+        self._talk = talk
+        self.failed = False
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> bool:
+        if error is None:
+            return False
+        if isinstance(error, CoreboundError):
+            what, mend = f"{error.where}: {error.what}", error.mend
+        else:
+            what, mend = f"{type(error).__name__}: {error}", None
+            traceback.print_exception(error)
+        self._talk.send(wire.Failure(during=self._talk.during, what=what, mend=mend))
+        self.failed = True
+        return True
+
+
 async def generate(order: GeneratorOrder, talk: Talk) -> None:
     """Carry out an order with connections of our own, up to the last message.
 
@@ -163,23 +191,15 @@ def main() -> int:
     for descriptor in (wire.REQUEST_FD, wire.REPLY_FD):
         os.set_inheritable(descriptor, False)
     talk = Talk(os.fdopen(wire.REQUEST_FD, "rb"), os.fdopen(wire.REPLY_FD, "wb"))
-    try:
+    edge = Edge(talk)
+    with edge:
         order = traffic.decode_order(talk.orders.readline())
         if order.traffic.client == "ab":
             with_ab(order, talk)
         else:
             with asyncio.Runner(loop_factory=new_loop) as runner:
                 runner.run(generate(order, talk))
-    # The generator's edge: whatever befell it becomes a record. A process of its own has an
-    # edge of its own, as the worker has, and here too of every class: an exit or an interrupt
-    # ends the launch, and the runner can only tell what it is told here.
-    except BaseException as error:  # noqa: BLE001
-        if isinstance(error, CoreboundError):
-            what, mend = f"{error.where}: {error.what}", error.mend
-        else:
-            what, mend = f"{type(error).__name__}: {error}", None
-            traceback.print_exc()
-        talk.send(wire.Failure(during=talk.during, what=what, mend=mend))
+    if edge.failed:
         return 1
     # Stay until the runner has had its last look.
     talk.orders.read()
