@@ -17,8 +17,8 @@ from corebound.model.topology import CpuId
 
 # A look may cost this share of one CPU at most; the next is put off accordingly. With the
 # switch to it and back, and the host's own looks, all of it has to stay below 0.5 % of a
-# step (benchmarks/telemetry_cost.py).
-MOST_SHARE = 0.003
+# step (benchmarks/telemetry_cost.py), on a busy host too, where a look takes twice as long.
+MOST_SHARE = 0.002
 SHORTEST_S, LONGEST_S = 0.010, 0.250
 # Threads that wander are elsewhere at each look, so a record grows with the looks: beyond
 # some hundred seconds they become as seldom as gives so many, and so many more for each
