@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from build import a_host, a_launch, a_run
+from corebound.cli.app import main
 from corebound.cli.machine import describe
 from corebound.cli.measure import seconds
 from corebound.cli.outcome import Told, exit_code
@@ -69,3 +71,18 @@ def test_the_exit_code_tells_what_came_of_the_launches(
     told = Told(run=a_run(), file=Path("run.jsonl"), launches=launches, ending=ending)
 
     assert exit_code(told) == code
+
+
+@pytest.mark.parametrize("words", [("check",), ("import", "asv"), ("report", "--records")])
+def test_a_path_that_no_file_can_have_is_told_and_no_traceback(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["corebound", *words, "n" * 256])
+
+    with pytest.raises(SystemExit) as ended:
+        main()
+
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.endswith(
+        "no file can have so long a name.\n  Give a shorter path.\n"
+    )

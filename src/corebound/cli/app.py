@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
+import errno
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
@@ -15,7 +16,7 @@ from rich.text import Text
 
 from corebound import __version__
 from corebound.cli.lazily import Group
-from corebound.errors import CoreboundError
+from corebound.errors import CoreboundError, InputError
 
 # Where each command is, by its name, in the order of the help.
 COMMANDS = {
@@ -83,7 +84,22 @@ def main() -> None:
     try:
         app()
     except CoreboundError as error:
-        Console(stderr=True, highlight=False, soft_wrap=True).print(Text(str(error)))
-        sys.exit(error.exit_code)
+        _end(error)
+    except OSError as error:
+        # Whichever argument it was: wherever a path is looked at first, it comes to this.
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        _end(
+            InputError(
+                what="no file can have so long a name.",
+                where=str(error.filename),
+                mend="Give a shorter path.",
+            )
+        )
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _end(error: CoreboundError) -> NoReturn:
+    Console(stderr=True, highlight=False, soft_wrap=True).print(Text(str(error)))
+    sys.exit(error.exit_code)

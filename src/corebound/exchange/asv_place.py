@@ -98,11 +98,16 @@ def _configured(file: Path) -> Place:
     folder = file.parent
     repo = told.get("repo")
     beside = folder / repo if isinstance(repo, str) and "://" not in repo else None
+    try:
+        results = _results(folder, told.get("results_dir"))
+        is_repository = beside is not None and _is_repository(beside)
+    except OSError as error:  # a path that no file could have
+        raise _unreadable(file, f"its results_dir or its repo: {error.strerror}") from error
     return Place(
         name=clean(str(told.get("project") or folder.resolve().name)),
-        results=_results(folder, told.get("results_dir")),
+        results=results,
         configuration=file,
-        repo=beside if beside is not None and _is_repository(beside) else None,
+        repo=beside if is_repository else None,
         thresholds=_thresholds(told.get("regressions_thresholds"), file),
         commit_url=_commit_url(told.get("show_commit_url")) or _at_forge(repo),
     )
