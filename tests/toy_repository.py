@@ -140,7 +140,11 @@ def built_by_asv(folder: Path, name: str, **changes: Any) -> None:
         "branches": ["main"],
         "environment_type": "virtualenv",
         "build_command": [],
-        "install_command": ["in-dir={env_dir} python -m pip install {build_dir}"],
+        # With the setuptools that asv puts there: an environment more, of the build alone, would
+        # be made for each commit.
+        "install_command": [
+            "in-dir={env_dir} python -m pip install --no-build-isolation {build_dir}"
+        ],
         "env_dir": ".asv/env",
         "results_dir": ".asv/results",
         "html_dir": ".asv/html",

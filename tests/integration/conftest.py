@@ -27,9 +27,9 @@ def supervision(scratch: Path) -> Iterator[Supervision]:
         yield supervision
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def imported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imported]:
-    """Frameworks that are imported once for all tests of a file."""
+    """Frameworks that are imported once for all tests."""
     imported = Imported(tmp_path_factory.mktemp("imported"))
     yield imported
     imported.close()

@@ -37,8 +37,11 @@ def setup():
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "project"
+def project(tmp_path: Path) -> Path:
+    return a_project(tmp_path / "project")
+
+
+def a_project(folder: Path) -> Path:
     (folder / "benchmarks").mkdir(parents=True)
     (folder / "scenarios").mkdir()
     (folder / "tmp").mkdir()
@@ -51,17 +54,20 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     git(folder, "init", "--quiet", "--initial-branch", "main")
     git(folder, "add", "--all")
     git(folder, "commit", "--quiet", "--message", "count")
-    # asv's file of machines, and our lock, away from the user's own.
-    monkeypatch.setenv("HOME", str(folder / "tmp"))
-    monkeypatch.setenv("TMPDIR", str(folder / "tmp"))
     return folder
+
+
+def environment(project: Path) -> dict[str, str]:
+    """Ours, with asv's file of machines, and our lock, away from the user's own."""
+    private = str(project / "tmp")
+    return {**os.environ, "NO_COLOR": "1", "HOME": private, "TMPDIR": private}
 
 
 def asv(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         (sys.executable, "-m", "asv", *words),
         cwd=project,
-        env={**os.environ, "NO_COLOR": "1"},
+        env=environment(project),
         capture_output=True,
         text=True,
         timeout=300,
@@ -69,7 +75,8 @@ def asv(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def run(project: Path) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
+def run(project: Path) -> tuple[str, dict[str, Any]]:
+    """Measure the checkout; what was said, and what asv stored."""
     sha = git(project, "rev-parse", "HEAD").strip()
     asv(project, "machine", "--yes", "--machine", "here")
     done = asv(
@@ -78,13 +85,21 @@ def run(project: Path) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]
     )  # fmt: skip
     (file,) = (project / ".asv" / "results" / "here").glob(f"{sha[:8]}*.json")
     result: dict[str, Any] = json.loads(file.read_text())
-    return done, result
+    return done.stdout + done.stderr, result
 
 
-def test_asv_stores_the_launches_of_every_cell_and_skips_what_does_not_fit(project: Path) -> None:
-    done, stored = run(project)
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, dict[str, Any]]:
+    """A project that asv has measured once, with what was said and stored."""
+    project = a_project(tmp_path_factory.mktemp("measured") / "project")
+    return project, *run(project)
 
-    said = done.stdout + done.stderr
+
+def test_asv_stores_the_launches_of_every_cell_and_skips_what_does_not_fit(
+    measured: tuple[Path, str, dict[str, Any]],
+) -> None:
+    project, said, stored = measured
+
     (name,) = stored["results"]
     entry = dict(zip(stored["result_columns"], stored["results"][name], strict=False))
     assert name == "scenarios.CountUp.track_time"
@@ -106,13 +121,15 @@ def test_asv_stores_the_launches_of_every_cell_and_skips_what_does_not_fit(proje
     assert len(list((project / "reports" / "records").glob("*/*.jsonl"))) == 2
 
 
-def test_what_asv_publishes_and_compares_is_of_the_scenarios_own_version(project: Path) -> None:
-    run(project)
+def test_what_asv_publishes_and_compares_is_of_the_scenarios_own_version(
+    measured: tuple[Path, str, dict[str, Any]],
+) -> None:
+    project, _, _ = measured
     benchmarks = json.loads((project / ".asv" / "results" / "benchmarks.json").read_text())
     planned = subprocess.run(
         (sys.executable, "-m", "corebound", "plan", "scenarios", "--json",
          "--project-python", sys.executable),
-        cwd=project, capture_output=True, text=True, check=True,
+        cwd=project, env=environment(project), capture_output=True, text=True, check=True,
     )  # fmt: skip
 
     published = asv(project, "publish")
@@ -132,12 +149,12 @@ def test_what_asv_publishes_and_compares_is_of_the_scenarios_own_version(project
 def test_a_broken_workload_is_a_failure_in_asv_with_its_reason(project: Path) -> None:
     (project / "scenarios" / "counting.py").write_text("def setup():\n    raise ValueError('no')\n")
 
-    done, stored = run(project)
+    said, stored = run(project)
 
     (values,) = stored["results"].values()
     entry = dict(zip(stored["result_columns"], values, strict=False))
     assert entry["result"] is None or not any(isinstance(one, float) for one in entry["result"][:2])
-    assert "no launch was ok" in done.stdout + done.stderr
+    assert "no launch was ok" in said
 
 
 # asv's interval of 99 % rests on order alone from 8 samples on (1 - 2/2**8 = 0.992); of fewer it
@@ -216,7 +233,8 @@ def test_asv_builds_and_measures_commits_tells_the_slower_one_and_shows_it(
         port = free.getsockname()[1]
     # asv's own server, as `asv preview` starts it.
     server = subprocess.Popen(
-        (sys.executable, "-m", "asv", "preview", "--port", str(port)), cwd=project,
+        (sys.executable, "-m", "asv", "preview", "--port", str(port)),
+        cwd=project, env=environment(project),
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:

@@ -18,6 +18,8 @@ from corebound.store import jsonl
 from toy_repository import Toy, git
 
 PLANTED, BROKEN = 19, 15
+# Few to build, that which does not among them.
+GOOD, BAD = 14, 23
 # Interpreters cost too much to start for anything smaller to be sure on a busy machine.
 SLOWER = 2.0
 
@@ -101,8 +103,7 @@ def test_a_commit_that_does_not_build_is_told_and_both_sides_are_recorded(toy: T
 
 
 def test_bisect_names_the_planted_commit_and_goes_on_where_it_was_killed(toy: Toy) -> None:
-    # Commit 14, the first middle of 0 and 29, builds; 15 does not; 19 did it.
-    words = ("bisect", toy.commits[0], toy.commits[-1], "--scenario", "scenarios/toy.yaml")
+    words = ("bisect", toy.commits[GOOD], toy.commits[BAD], "--scenario", "scenarios/toy.yaml")
     before = {stored.file for stored in records(toy)}
     process = start(toy.folder, *words, "--json")
     wait_until_launched(toy, before, process)
@@ -126,7 +127,7 @@ def test_bisect_names_the_planted_commit_and_goes_on_where_it_was_killed(toy: To
 
 
 def test_a_search_is_told_again_from_its_records_without_a_launch(toy: Toy) -> None:
-    words = ("bisect", toy.commits[0], toy.commits[-1], "--scenario", "scenarios/toy.yaml")
+    words = ("bisect", toy.commits[GOOD], toy.commits[BAD], "--scenario", "scenarios/toy.yaml")
     corebound(toy.folder, *words)
     before = records(toy)
 
@@ -138,7 +139,7 @@ def test_a_search_is_told_again_from_its_records_without_a_launch(toy: Toy) -> N
 
 
 def test_a_plain_run_measures_the_commit_that_is_checked_out(toy: Toy) -> None:
-    git(toy.folder, "checkout", "--quiet", toy.commits[0])
+    git(toy.folder, "checkout", "--quiet", toy.commits[GOOD])
     try:
         code, out, err = corebound(toy.folder, "run", "scenarios/toy.yaml", "--json")
     finally:
@@ -148,7 +149,7 @@ def test_a_plain_run_measures_the_commit_that_is_checked_out(toy: Toy) -> None:
     stored = jsonl.read(toy.folder / json.loads(out)["records"])
     (lock,) = stored.run.environments
     assert lock.commit is not None
-    assert (lock.name, lock.commit.sha) == ("project", toy.commits[0])
+    assert (lock.name, lock.commit.sha) == ("project", toy.commits[GOOD])
     # The project itself is what is measured, not one of the circumstances.
     assert not any(package.startswith("toy") for package in lock.packages)
 

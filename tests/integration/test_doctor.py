@@ -17,6 +17,7 @@ from checkup_machine import HEALTHY, THP
 from commands import corebound
 from corebound.host.checkup.tuning import STATE, standing
 from corebound.store import jsonl
+from integration import in_process
 from suites import counting
 from trees import write
 
@@ -26,22 +27,30 @@ SPOILT = {SWAPPINESS: "60\n", LAYOUT: "0\n", "sys/kernel/mm/ksm/run": "1\n"}
 TUNED = {SWAPPINESS: "1\n", LAYOUT: "2\n", "sys/kernel/mm/ksm/run": "0\n"}
 
 
-def doctor(*words: str, code: int = 0, cwd: Path | None = None) -> tuple[str, str]:
+def doctor(*words: str) -> str:
+    """What is said of this machine, by a process of its own: it looks at the others."""
     done = subprocess.run(
         (sys.executable, "-m", "corebound", "doctor", *words),
         capture_output=True,
         text=True,
         check=False,
         timeout=60,
-        cwd=cwd,
     )
     assert "Traceback" not in done.stderr
-    assert done.returncode == code, done.stderr
-    return done.stdout, done.stderr
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def doctor_of(root: Path, *words: str) -> str:
+    """What is said of a folder that stands for another machine."""
+    done = in_process.corebound(root, "doctor", *words, "--root", str(root))
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def as_json(*words: str) -> dict[str, dict[str, str | None]]:
-    checks = json.loads(doctor(*words, "--json")[0])["checks"]
+    checks = json.loads(doctor(*words, "--json"))["checks"]
     return {seen["check"]: seen for seen in checks}
 
 
@@ -92,33 +101,33 @@ def test_a_process_that_keeps_a_cpu_busy_is_named() -> None:
 
 
 def test_tuning_another_machine_and_restoring_it_leaves_it_as_it_was(root: Path) -> None:
-    told, _ = doctor("--tune", "--root", str(root))
+    told = doctor_of(root, "--tune")
 
     assert read(root) == TUNED
     for path, value in (("vm.swappiness", "1"), ("kernel.randomize_va_space", "2")):
         assert f"sysctl -w {path}={value}" in told
     assert told.index("sysctl -w vm.swappiness=1") < told.index(f"/{SWAPPINESS}: 60 → 1")
-    assert f"{len(SPOILT)} of them" in doctor("--root", str(root))[0]
+    assert f"{len(SPOILT)} of them" in doctor_of(root)
 
     (root / SWAPPINESS).write_text("30\n")
-    told, _ = doctor("--restore", "--root", str(root))
+    told = doctor_of(root, "--restore")
 
     assert read(root) == SPOILT
     assert "somebody had set it to 30" in told
     assert not (root / STATE).exists()
-    assert "Nothing to restore" in doctor("--restore", "--root", str(root))[0]
+    assert "Nothing to restore" in doctor_of(root, "--restore")
 
 
 def test_tuning_a_machine_without_warnings_changes_nothing(root: Path) -> None:
-    doctor("--tune", "--root", str(root))
-    doctor("--tune", "--root", str(root))
-    doctor("--restore", "--root", str(root))
+    doctor_of(root, "--tune")
+    doctor_of(root, "--tune")
+    doctor_of(root, "--restore")
 
     assert read(root) == SPOILT
 
 
 def test_json_of_tuning_has_what_was_and_what_is(root: Path) -> None:
-    told = json.loads(doctor("--tune", "--json", "--root", str(root))[0])
+    told = json.loads(doctor_of(root, "--tune", "--json"))
 
     assert {one["path"]: (one["before"], one["after"]) for one in told["settings"]} == {
         path: (SPOILT[path].strip(), TUNED[path].strip()) for path in SPOILT
@@ -161,10 +170,11 @@ def test_without_the_right_to_change_anything_the_commands_are_told(root: Path) 
         assert read(machine) == SPOILT
 
 
-def test_both_at_once_is_refused() -> None:
-    _, said = doctor("--tune", "--restore", code=2)
+def test_both_at_once_is_refused(tmp_path: Path) -> None:
+    done = in_process.corebound(tmp_path, "doctor", "--tune", "--restore")
 
-    assert "contradict" in said
+    assert done.returncode == 2
+    assert "contradict" in done.stderr
 
 
 def test_a_tuning_that_is_killed_is_restored(root: Path) -> None:
@@ -188,7 +198,7 @@ def test_a_tuning_that_is_killed_is_restored(root: Path) -> None:
         half += 0 < sum(map(_tuned, files)) < len(files)
         assert standing(root)
 
-        doctor("--restore", "--root", str(root))
+        doctor_of(root, "--restore")
 
         assert {file.read_text() for file in files} == {"powersave\n"}
         assert read(root) == SPOILT

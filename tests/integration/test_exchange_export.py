@@ -262,7 +262,7 @@ def test_pyperf_files_come_back_as_they_went(
 def test_what_pyperf_itself_measured_is_imported(tmp_path: Path) -> None:
     run(
         tmp_path, sys.executable, "-m", "pyperf", "timeit", "--quiet", "--processes", "3",
-        "--values", "2",
+        "--values", "2", "--loops", "1000",
         "--name", "summing", "-o", "made.json", "sum(range(1000))",
     )  # fmt: skip
     run(tmp_path, "gzip", "--keep", "made.json")

@@ -172,14 +172,17 @@ def test_what_outlives_its_worker_is_named_and_ended(run: Launcher) -> None:
     ("function", "where"), [("never_ends", "loop"), ("never_sets_up", "setup")]
 )
 def test_a_launch_past_its_deadline_is_ended(run: Launcher, function: str, where: str) -> None:
-    began_s = time.monotonic()
+    before, began_s = processes_below(os.getpid()).keys(), time.monotonic()
 
     outcome = run(function, timeout_s=1.0)
 
     assert outcome.status == "timed-out"
     assert f"`{where}`" in str(outcome.reason)
-    assert time.monotonic() - began_s < 10
-    assert len(processes_below(os.getpid())) == 1  # the supervisor
+    # By itself it would have taken 900 s.
+    assert time.monotonic() - began_s < 300
+    assert (
+        processes_below(os.getpid()).keys() == before
+    )  # the supervisor, and what other tests share
 
 
 @pytest.mark.parametrize(
@@ -225,11 +228,13 @@ def test_several_workers_start_together(run: Launcher) -> None:
 
 
 def test_a_command_is_timed_whole(run: Launcher) -> None:
-    outcome = run(None, command=["sleep", "0.02"], iterations=3)
+    outcome = run(None, command=["sleep", "0.1"], iterations=3)
 
     assert outcome.status == "ok", outcome.reason
-    assert all(sample >= 20_000_000 for sample in outcome.workers[0].wall_ns)
-    assert all(sample < 20_000_000 for sample in outcome.workers[0].cpu_ns)
+    (worker,) = outcome.workers
+    assert all(wall_ns >= 100_000_000 for wall_ns in worker.wall_ns)
+    # It sleeps; to start it takes some.
+    assert all(0 < cpu < wall for cpu, wall in zip(worker.cpu_ns, worker.wall_ns, strict=True))
 
 
 @needs.two_cpus

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import os
 import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from corebound.cli.app import main
+from integration import in_process
+from integration.in_process import Done
 from toy_repository import git
 
 PAGES = 40
@@ -38,32 +36,9 @@ def nights(folder: Path) -> set[str]:
     return {file.read_text() for file in folder.rglob("*.html")}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
-    returncode: int
-    stdout: str
-    stderr: str
-
-
 def corebound(folder: Path, *words: str) -> Done:
     """`corebound publish`, in this process: what it does is git's and the kernel's."""
-    out, err = io.StringIO(), io.StringIO()
-    with (
-        contextlib.chdir(folder),
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-        pytest.MonkeyPatch.context() as patch,
-    ):
-        patch.setattr(sys, "argv", ["corebound", "publish", *words])
-        patch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
-        with pytest.raises(SystemExit) as ended:
-            main()
-    code = ended.value.code
-    return Done(
-        returncode=code if isinstance(code, int) else 0,
-        stdout=out.getvalue(),
-        stderr=err.getvalue(),
-    )
+    return in_process.corebound(folder, "publish", *words)
 
 
 @pytest.fixture

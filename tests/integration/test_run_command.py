@@ -114,7 +114,7 @@ def folders_left_of(suite: Path) -> list[Path]:
 
 
 def wait_until_gone(suite: Path) -> list[str]:
-    for _ in range(100):
+    for _ in range(600):
         if not list(left_of(suite)):
             return []
         time.sleep(0.05)
@@ -123,7 +123,7 @@ def wait_until_gone(suite: Path) -> list[str]:
 
 def wait_until_measuring(suite: Path) -> None:
     """Until the record is begun; the first launch follows at once."""
-    for _ in range(400):
+    for _ in range(1200):
         if any(file.stat().st_size for file in suite.glob("reports/records/*/*.jsonl")):
             time.sleep(0.5)
             return
