@@ -7,7 +7,7 @@ import math
 
 import pytest
 from hdrh.histogram import HdrHistogram
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corebound.errors import InputError
@@ -58,6 +58,18 @@ def test_a_curve_rises_to_the_worst_of_all(durations_ns: list[int]) -> None:
     least, most = as_counted(max(durations_ns))
     assert points[-1].share == 1.0
     assert least <= points[-1].latency_ns <= most
+
+
+# The library takes a while for each.
+@settings(max_examples=25)
+@given(durations)
+def test_a_curve_has_the_points_that_the_library_steps_through(durations_ns: list[int]) -> None:
+    encoded = latency.encode(durations_ns)
+
+    steps = HdrHistogram.decode(encoded.encode()).get_percentile_iterator(latency.POINTS_A_HALVING)
+    assert [(point.share, point.latency_ns) for point in latency.curve(encoded)] == [
+        (step.percentile_level_iterated_to / 100, step.value_iterated_to * 1000) for step in steps
+    ]
 
 
 @given(st.lists(st.integers(1_000_000, HOUR_NS), min_size=1))

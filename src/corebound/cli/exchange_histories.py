@@ -15,7 +15,7 @@ from rich.text import Text
 from corebound.cli.documents import indented
 from corebound.cli.options import Json, ProjectName, Records
 from corebound.errors import Fault
-from corebound.exchange import asv_project, imported, kept
+from corebound.exchange import asv_project, kept, read_before
 from corebound.exchange.asv_project import Read
 from corebound.exchange.kept import Kept
 from corebound.exchange.reading import clean
@@ -59,11 +59,11 @@ def asv(
             name=project,
             repo=repo,
             progress=bar.show,
-            known=partial(imported.known, records),
+            known=partial(read_before.known, records),
             machine=machine and clean(machine),
         )
     history = kept.keep(found.project, found.series, records)
-    imported.remember(records, found)
+    read_before.remember(records, found)
     faults = [*found.faults]
     if machine is None:
         faults += _many_machines(folder, found, history)

@@ -20,6 +20,8 @@ from corebound.stats.step import Step
 THRESHOLD = 0.02
 # A step that began longer ago is no news, even to who first looks at the history.
 RECENT_NIGHTS = 30
+# Of the permutation test: chance that is the same each time.
+_SEED = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,22 +55,16 @@ class Night:
         )
 
 
-def find_steps(
-    nights: Sequence[Night],
-    *,
-    threshold: float = THRESHOLD,
-    seed: int = 0,
-) -> tuple[Step, ...]:
+def find_steps(nights: Sequence[Night], *, threshold: float = THRESHOLD) -> tuple[Step, ...]:
     """Find where a history changed its level, up or down, and stayed there a while.
 
     Each segment is looked at by itself. Five detectors vote; docs/statistics.md says
-    how, and how often they are right.
+    how, and how often they are right. The same nights give the same steps.
 
     Args:
         nights: In time order; those that have no figure are passed over.
         threshold: Least change that matters, above 0; 0.02 is a ratio of 1.02
             or of its reciprocal.
-        seed: Of the permutation test. The same nights and seed give the same steps.
 
     Returns:
         In time order.
@@ -82,18 +78,15 @@ def find_steps(
         errors=np.array([own_error_of(night) if night.seen else 0.0 for night in nights]),
         starts=segment_starts(nights),
     )
-    return steps_of(course, threshold=threshold, seed=seed)
+    return steps_of(course, threshold=threshold)
 
 
-def steps_of(
-    course: Course, *, threshold: float = THRESHOLD, seed: int = 0, memory: Memory | None = None
-) -> tuple[Step, ...]:
+def steps_of(course: Course, *, threshold: float, memory: Memory | None = None) -> tuple[Step, ...]:
     """As `find_steps`, of columns.
 
     Args:
         course: The history.
         threshold: As there.
-        seed: As there.
         memory: What was found before; what is found now is added.
 
     Raises:
@@ -107,7 +100,7 @@ def steps_of(
     for start, end in itertools.pairwise((*course.starts, n)):
         present = start + np.flatnonzero(~np.isnan(course.logs[start:end]))
         values, errors = course.logs[present], course.errors[present]
-        segment = Segment(values=values, errors=errors, threshold=threshold, seed=seed)
+        segment = Segment(values=values, errors=errors, threshold=threshold, seed=_SEED)
         found = found_in(segment, remembered).steps
         steps += _with_recoveries([_moved(step, present) for step in found], threshold)
     return tuple(

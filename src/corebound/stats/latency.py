@@ -8,6 +8,7 @@ Source: Tene, HdrHistogram; its encoding, version 2.
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -91,8 +92,7 @@ def percentiles(encoded: str) -> Percentiles | None:
     up_to = np.cumsum(_counts(histogram))
     wanted = [histogram.get_target_count_at_percentile(share * 100) for share in SHARES]
     p50_ns, p90_ns, p99_ns, p99_9_ns, max_ns = (
-        histogram.get_highest_equivalent_value(histogram.get_value_from_index(int(index))) * 1000
-        for index in np.searchsorted(up_to, wanted)
+        _highest_us(histogram, index) * 1000 for index in np.searchsorted(up_to, wanted)
     )
     return Percentiles(
         count=histogram.get_total_count(),
@@ -132,16 +132,30 @@ def curve(encoded: str) -> tuple[Point, ...]:
         InputError: It is no histogram.
     """
     histogram = _decode(encoded)
-    if not histogram.get_total_count():
+    counts = _counts(histogram)
+    counted = np.flatnonzero(counts)
+    if not counted.size:
         return ()
-    steps = histogram.get_percentile_iterator(POINTS_A_HALVING)
+    reached = 100.0 * np.cumsum(counts[counted]) / histogram.get_total_count()
+    levels, places = [0.0], [0]
+    while places[-1] < counted.size - 1:
+        levels.append(_next_level(levels[-1]))
+        places.append(int(np.searchsorted(reached, levels[-1])))
+    # The last class is that of the level before, and of all.
+    ends = zip((*levels, 100.0), (*places, places[-1]), strict=True)
     return tuple(
-        Point(
-            share=step.percentile_level_iterated_to / 100,
-            latency_ns=int(step.value_iterated_to) * 1000,
-        )
-        for step in steps
+        Point(share=level / 100, latency_ns=_highest_us(histogram, counted[place]) * 1000)
+        for level, place in ends
     )
+
+
+def _next_level(level: float) -> float:
+    """The next share of a curve in per cent, in (0, 100).
+
+    Source: HdrHistogram's percentile iterator, which itself reads one class after the other.
+    """
+    halvings = math.log(100 / (100.0 - level)) / math.log(2) + 1
+    return level + 100.0 / (POINTS_A_HALVING * math.pow(2, halvings))
 
 
 def throughput_per_s(ok: int, duration_ns: int) -> float | None:
@@ -156,6 +170,14 @@ def throughput_per_s(ok: int, duration_ns: int) -> float | None:
 def _counts(histogram: HdrHistogram) -> NDArray[np.int64]:
     """How many values each class has, from the lowest."""
     return np.ctypeslib.as_array(histogram.counts).astype(np.int64)
+
+
+def _highest_us(histogram: HdrHistogram, index: np.int64) -> int:
+    """The upper end of a class."""
+    highest_us: int = histogram.get_highest_equivalent_value(
+        histogram.get_value_from_index(int(index))
+    )
+    return highest_us
 
 
 def _text(histogram: HdrHistogram) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from corebound.stats.interval import Interval
+from corebound.stats.interval import CONFIDENCE, Interval
 from corebound.stats.step import Step
 from corebound.stats.step_news import may_have_news
 from corebound.stats.step_search import Cut, search, search_on
@@ -20,7 +20,6 @@ from corebound.stats.step_votes import REACH
 
 Array = NDArray[np.float64]
 
-CONFIDENCE = 0.95
 # A segment is looked at as a whole each time it has so many nights more, and in between only
 # at what is new. docs/adr/0015 says how often that makes a difference.
 _WHOLE_EVERY = 32

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -11,7 +11,6 @@ from corebound.model.record import Launch
 from corebound.model.run import SCHEMA, Run
 
 T = TypeVar("T")
-_Bytes: TypeAlias = bytes | msgspec.Raw
 
 
 class UnreadableError(ValueError):
@@ -46,7 +45,8 @@ def decode_run(line: bytes) -> Run:
     Raises:
         UnreadableError: it is no run, damaged, or of a newer corebound.
     """
-    return _of_schema(_record_of(line, "run"), SCHEMA, _run.decode)
+    record = _record_of(line, "run")
+    return of_schema(record, SCHEMA, lambda _: _run.decode(record))
 
 
 def decode_launch(line: bytes) -> Launch:
@@ -78,16 +78,30 @@ def decoder(kind: type[T], newest: int) -> Callable[[Iterable[bytes]], T]:
         damaged, or of a newer corebound.
     """
     typed = msgspec.json.Decoder(kind)
-    return lambda lines: _of_schema(b"".join(lines), newest, typed.decode)
+
+    def read(lines: Iterable[bytes]) -> T:
+        data = b"".join(lines)
+        return of_schema(data, newest, lambda _: typed.decode(data))
+
+    return read
 
 
-def _of_schema(data: _Bytes, newest: int, read: Callable[[_Bytes], T]) -> T:
-    """What is read of these bytes, if this version knows their schema."""
+def of_schema(head: bytes | msgspec.Raw, newest: int, read: Callable[[int], T]) -> T:
+    """What is read, if this version knows how it was written.
+
+    Args:
+        head: What has the `schema`.
+        newest: The newest that this version knows.
+        read: Told the schema, reads what was written so.
+
+    Raises:
+        UnreadableError: it is of a newer corebound, or no such thing as `read` expects.
+    """
     try:
-        schema = _version.decode(data).schema
+        schema = _version.decode(head).schema
         if schema <= newest:
-            return read(data)
-    except (msgspec.DecodeError, ValueError) as error:
+            return read(schema)
+    except (msgspec.DecodeError, ValueError, IndexError) as error:
         raise UnreadableError(str(error)) from None
     raise UnreadableError(
         f"it was written by a newer corebound (schema {schema}, this one knows {newest})"

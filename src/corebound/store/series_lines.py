@@ -19,7 +19,7 @@ from corebound.model.points import Circumstances, Moment, Points
 from corebound.model.run import Commit
 from corebound.model.series import SERIES_SCHEMA, Series
 from corebound.store import hooks, series_before
-from corebound.store.codec import UnreadableError
+from corebound.store.codec import of_schema
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -58,12 +58,7 @@ class _Line(msgspec.Struct, frozen=True, omit_defaults=True):
     missing: bytes = b""
 
 
-class _Version(msgspec.Struct, frozen=True):
-    schema: int
-
-
 _encoder = msgspec.json.Encoder(enc_hook=hooks.plain)
-_version = msgspec.json.Decoder(_Version)
 _shared = msgspec.json.Decoder(_Shared)
 _line = msgspec.json.Decoder(_Line, dec_hook=hooks.typed)
 
@@ -97,18 +92,14 @@ def decode(lines: Iterable[bytes]) -> tuple[Series, ...]:
         UnreadableError: they are none, damaged, or of a newer corebound.
     """
     rest = iter(lines)
-    try:
-        first = next(rest, b"")
-        schema = _version.decode(first).schema
+    first = next(rest, b"")
+
+    def read(schema: int) -> tuple[Series, ...]:
         if schema < SERIES_SCHEMA:
             return series_before.decode(b"".join((first, *rest)), schema)
-        if schema == SERIES_SCHEMA:
-            return _series(_shared.decode(first), rest)
-    except (msgspec.DecodeError, ValueError, IndexError) as error:
-        raise UnreadableError(str(error)) from None
-    raise UnreadableError(
-        f"it was written by a newer corebound (schema {schema}, this one knows {SERIES_SCHEMA})"
-    )
+        return _series(_shared.decode(first), rest)
+
+    return of_schema(first, SERIES_SCHEMA, read)
 
 
 def _series(shared: _Shared, lines: Iterator[bytes]) -> tuple[Series, ...]:

@@ -1,4 +1,4 @@
-"""Which files of a project were imported already: they are not read again while they stay so."""
+"""Which files of a project were read before: they are not read again while they stay so."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from corebound.store import cache, histories
 def known(records: Path, project: str, settings: str) -> Mapping[str, str]:
     """Hashes of the files whose points the project's history has, by path.
 
-    None where its history is another than it was after them.
+    Empty where its history is another than it was after them.
     """
     history = _history(records, project)
     version = _version(settings, history)
