@@ -6,12 +6,14 @@ Source: pyperf 2, its JSON format 1.0.
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from corebound.exchange.cells import CellOfRun
+from corebound.exchange.pyperf_command import OWN
 from corebound.model.record import Launch
 from corebound.stats.summary import Warmup, summarise_launch
 
@@ -66,10 +68,19 @@ def _benchmark(one: CellOfRun) -> dict[str, Any]:
                 "corebound_scenario": one.cell.scenario,
                 "corebound_cell": one.cell.key,
                 "corebound_scenario_sha256": one.source.sha256,
+                OWN: _again(one),
             }
         ),
         "runs": [_run(launch, one.warmup) for launch in one.launches if launch.id in used],
     }
+
+
+def _again(one: CellOfRun) -> str:
+    """The command that measures a cell again; empty where pyperf's one line would not hold it."""
+    profile = () if one.run.profile is None else ("--profile", one.run.profile)
+    only = ("--only", one.cell.key) if one.cell.axes else ()
+    told = shlex.join(("corebound", "run", one.source.path, *profile, *only))
+    return told if " ".join(told.split()) == told else ""
 
 
 def _run(launch: Launch, warmup: Warmup) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from corebound.exchange.asv_results import document
+from corebound.exchange.pyperf_command import command_of
 from corebound.exchange.reading import Unreadable, clean
 from corebound.model.points import Point, Points
 from corebound.model.run import Commit
@@ -84,7 +85,7 @@ def _series(benchmark: Mapping[str, Any], common: Mapping[str, Any], project: st
         cell=named["cell"] if named else "default",
         unit=unit,
         margin=MARGIN,
-        reproduce=(),
+        reproduce=command_of(about),
         points=Points.of([_point([run["values"] for run, _ in measured], scale, about)]),
     )
 
