@@ -40,6 +40,17 @@ def test_seconds_become_nanoseconds_with_their_interval_and_samples(tmp_path: Pa
     assert series.id == "trees/box/time_it[environment=virtualenv-py3.11]"
 
 
+def test_the_source_of_a_benchmark_is_kept_where_it_is_told(tmp_path: Path) -> None:
+    source = "def time_it():\n\tsort(rows)  # <b>"
+    about = {"time_it": {"unit": "seconds", "code": source}, "mem_it": {"code": ["no text"]}}
+    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []], "mem_it": [[7], []]}), benchmarks=about)
+
+    found = read(tree).series
+
+    assert {one.scenario: one.code for one in found} == {"time_it": source, "mem_it": None}
+    assert series_lines.decode(series_lines.encode(found)) == found
+
+
 def test_other_units_stay_in_words(tmp_path: Path) -> None:
     about = {"mem_it": {"unit": "bytes"}, "track_it": {"unit": "rows per s"}}
     tree = a_tree(

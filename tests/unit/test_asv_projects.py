@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
@@ -406,16 +406,27 @@ ANYTHING = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
     max_leaves=8,
 )
+of_one_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
 
-@given(told=ANYTHING, key=st.sampled_from(["unit", "param_names", "pretty_name", "type", "params"]))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def a_tree_anew(folder: Path, *files: dict[str, Any], benchmarks: dict[str, Any]) -> Path:
+    """A tree in the place of the one that the last example left there."""
+    tree = folder / "tree"
+    shutil.rmtree(tree, ignore_errors=True)
+    return a_tree(tree, *files, benchmarks=benchmarks)
+
+
+@given(
+    told=ANYTHING,
+    key=st.sampled_from(["unit", "param_names", "pretty_name", "type", "params", "code"]),
+)
+@of_one_folder
 def test_whatever_benchmarks_json_says_it_is_taken_or_told(
     tmp_path: Path, told: object, key: str
 ) -> None:
-    tree = tmp_path / "tree"
-    shutil.rmtree(tree, ignore_errors=True)
-    a_tree(tree, a_file({"time_it": [[1.0], [["1"]]]}), benchmarks={"time_it": {key: told}})
+    tree = a_tree_anew(
+        tmp_path, a_file({"time_it": [[1.0], [["1"]]]}), benchmarks={"time_it": {key: told}}
+    )
 
     assert len(read(tree).series) == 1
 
@@ -423,19 +434,19 @@ def test_whatever_benchmarks_json_says_it_is_taken_or_told(
     assert len(read(tree).series) == 1
 
 
+@example(told="r" * 256, key="results_dir")
+@example(told="r" * 256, key="repo")
 @given(
     told=ANYTHING,
     key=st.sampled_from(
         ["project", "repo", "results_dir", "show_commit_url", "regressions_thresholds", "branches"]
     ),
 )
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@of_one_folder
 def test_whatever_a_configuration_says_it_is_taken_or_refused_in_words(
     tmp_path: Path, told: object, key: str
 ) -> None:
-    tree = tmp_path / "tree"
-    shutil.rmtree(tree, ignore_errors=True)
-    a_tree(tree, a_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+    tree = a_tree_anew(tmp_path, a_file({"time_it": [[1.0], []]}), benchmarks=TIME)
     (tree / "asv.conf.json").write_text(json.dumps({key: told}))
 
     with contextlib.suppress(InputError):

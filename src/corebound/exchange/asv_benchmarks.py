@@ -18,11 +18,13 @@ class Known:
         title: For the eye.
         unit: In asv's words, such as `seconds`.
         params: Names of its parameters.
+        code: Its source, where that is told.
     """
 
     title: str
     unit: str
     params: tuple[str, ...]
+    code: str | None = None
 
 
 def known(told: Any) -> dict[str, Known]:
@@ -33,10 +35,11 @@ def known(told: Any) -> dict[str, Known]:
             title=str(entry.get("pretty_name") or name),
             unit=str(entry.get("unit") or unit_of(name)),
             params=tuple(map(str, names)) if isinstance(names, list) else (),
+            code=code if isinstance(code, str) and code.strip() else None,
         )
         for name, entry in entries
         if isinstance(entry, dict)
-        for names in (entry.get("param_names"),)
+        for names, code in ((entry.get("param_names"), entry.get("code")),)
     }
 
 

@@ -175,6 +175,7 @@ def _series(project: Project, host: str, benchmark: str, cell: str, points: Poin
         points=dated(points),
         confidence=_CONFIDENCE,
         commit_url=project.commit_url,
+        code=about.code,
     )
 
 

@@ -27,6 +27,7 @@ class Series:
         points: At least one.
         confidence: How surely the points' bounds hold the figure; asv's do at 0.99.
         commit_url: What a commit's hash is put behind to see it; None where not known.
+        code: The source of what is measured, as another tool keeps it beside its results.
     """
 
     project: str | None
@@ -41,6 +42,7 @@ class Series:
     points: Points
     confidence: float = 0.95
     commit_url: str | None = None
+    code: str | None = None
 
     @property
     def id(self) -> str:
