@@ -534,6 +534,16 @@ def _nights_of(level_ms: float, slower: float, night: int, noise: random.Random)
     return [*named[:-2], replace(named[-2], run="r0"), replace(named[-1], run="r1")]
 
 
+_CODE = """\
+class Read:
+    params = (["fits"], [10, 100])
+
+    def time_read(self, kind, n):
+        assert n < 1000
+        read(f"<{kind}>", n)
+"""
+
+
 def _a_project(noise: random.Random) -> tuple[Series, ...]:
     """Two benchmarks of another tool on two machines; one by its parameters."""
     made = []
@@ -558,6 +568,7 @@ def _a_project(noise: random.Random) -> tuple[Series, ...]:
                         title=benchmark,
                         cell=cell,
                         reproduce=(),
+                        code=_CODE if benchmark == "io.Read.time_read" else None,
                     )
                 )
     return tuple(made)

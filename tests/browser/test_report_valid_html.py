@@ -10,16 +10,6 @@ from pathlib import Path
 import pytest
 
 import needs
-from corebound.report import site
-from report_sample import (
-    COMMITS,
-    NOW,
-    a_past,
-    a_sample,
-    sample_calibrations,
-    sample_imports,
-    sample_records,
-)
 
 NPM, NODE, JAVA = shutil.which("npm"), shutil.which("node"), shutil.which("java")
 pytestmark = [
@@ -41,23 +31,6 @@ RULES = {
 }
 # What vnu says of good pages: it knows no `file:` in a policy, and of styles those of HTML alone.
 NOT_OURS = "Resource violates Content Security Policy.*|CSS: .vector-effect.: Property .*"
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("site")
-    site.write(
-        sample_records(),
-        folder,
-        now=NOW,
-        profiles=sample_imports(),
-        series=a_past(),
-        calibrations=sample_calibrations(),
-        compared=[COMMITS],
-    )
-    site.write([a_sample()], folder / "first", now=NOW)
-    site.write([], folder / "empty", now=NOW)
-    return folder
 
 
 def installed(package: str, file: str) -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from corebound.cli.outcome import Told, as_json
 from corebound.report.view.export import cells_json
-from corebound.report.view.findings import finding_rows
+from corebound.report.view.findings import finding_rows, findings
 from corebound.report.view.page import Piece
 from corebound.report.view.study import Study, study
 from corebound.store import jsonl
@@ -24,7 +24,7 @@ def _study(name: str) -> Study:
 
 
 def test_a_row_has_sign_and_word_settings_as_code_and_its_cells_by_name() -> None:
-    (row,) = finding_rows(_study("several-processes"))
+    (row,) = finding_rows(findings(_study("several-processes")))
 
     assert (row.tone, row.sign, row.meaning) == ("bad", "▼", "costs time")
     assert Piece("threads: 1", "code") in row.what
@@ -34,17 +34,19 @@ def test_a_row_has_sign_and_word_settings_as_code_and_its_cells_by_name() -> Non
 
 
 def test_findings_are_strongest_first() -> None:
-    rows = finding_rows(_study("mindspore-dispatch-threads"))
+    rows = finding_rows(findings(_study("mindspore-dispatch-threads")))
 
     assert [row.tone for row in rows] == ["bad", "warn"]
 
 
 def test_a_scenario_without_findings_has_no_rows() -> None:
-    assert finding_rows(_study("resnet50-inference")) == ()
+    assert finding_rows(findings(_study("resnet50-inference"))) == ()
 
 
 def test_the_export_names_rules_and_cells_for_machines() -> None:
-    (found,) = json.loads(cells_json(_study("numpy-blas")))["findings"]
+    known = _study("numpy-blas")
+
+    (found,) = json.loads(cells_json(known, findings(known)))["findings"]
 
     assert found["rule"] == "slower-blas"
     assert found["cells"] == ["threads=1,dtype=float32,blas=mkl"]

@@ -173,7 +173,7 @@ def test_the_exports_hold_every_operator_and_what_is_left() -> None:
     study = a_study(*profiles())
 
     lines = list(csv.DictReader(io.StringIO(operators_csv(study))))
-    document = json.loads(cells_json(study))
+    document = json.loads(cells_json(study, ()))
 
     assert [(line["binding"], line["operator"]) for line in lines[:3]] == [
         ("none", "conv"),

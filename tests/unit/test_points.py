@@ -79,6 +79,13 @@ def test_a_border_is_where_circumstances_change(told: tuple[Point, ...]) -> None
     )
 
 
+@given(told=SEVERAL)
+def test_measured_are_the_figures_that_there_are(told: tuple[Point, ...]) -> None:
+    figures = tuple(point.figure for point in told if point.figure is not None)
+
+    assert Points.of(told).measured == figures
+
+
 @given(several=st.lists(SEVERAL, max_size=4))
 def test_they_come_back_from_a_file_as_they_were(several: list[tuple[Point, ...]]) -> None:
     series = tuple(

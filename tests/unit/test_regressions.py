@@ -6,6 +6,7 @@ import json
 import math
 import random
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from corebound.model.points import Points
 from corebound.model.regression import Answer, Confirmation, Decision, Place, State
 from corebound.model.series import Series
 from corebound.planning.decisions import HEAD, entry, read_decisions
+from corebound.report.view.chronicle import chronicle
 from corebound.stats.regressions import Change, changes, failing, suspicions
 from corebound.stats.regressions_judged import Judged, judged, states
 from corebound.store import confirmations, histories
@@ -129,7 +131,7 @@ def test_a_fixed_step_that_is_gone_is_quiet() -> None:
     assert not one(first, a_decision("fixed", change=first, at=first.series.points[59].at)).alarm
 
 
-def test_a_fixed_step_that_is_still_there_three_nights_later_alarms() -> None:
+def test_a_fixed_step_that_is_still_there_three_pointslater_alarms() -> None:
     change = a_change()
     points = change.series.points
 
@@ -149,7 +151,7 @@ def test_a_fixed_step_that_comes_back_later_is_another_and_alarms() -> None:
     assert [each.alarm for each in told] == [False, False, True]
 
 
-def test_a_refuted_step_does_not_alarm_until_three_more_nights_show_it() -> None:
+def test_a_refuted_step_does_not_alarm_until_three_more_pointsshow_it() -> None:
     change = a_change()
     points = change.series.points
 
@@ -173,7 +175,7 @@ def a_suspicion() -> Change:
     return change
 
 
-def test_two_nights_that_stand_out_are_suspected_and_alarm_once_both_commits_confirm() -> None:
+def test_two_pointsthat_stand_out_are_suspected_and_alarm_once_both_commits_confirm() -> None:
     change = a_suspicion()
 
     assert change.step.at == 60
@@ -394,7 +396,7 @@ def test_an_id_that_is_none_is_told(here: Path) -> None:
     assert "there is no change `nope`" in str(result.exception)
 
 
-def test_failing_nights_are_told_and_are_no_regression(here: Path) -> None:
+def test_failing_pointsare_told_and_are_no_regression(here: Path) -> None:
     series = a_series([*nights(20), None, None])
     points = (
         *series.points[:-2],
@@ -408,12 +410,52 @@ def test_failing_nights_are_told_and_are_no_regression(here: Path) -> None:
     assert "no figure since 2026-01-21T02:00:00Z, 2 nights: out of memory" in result.stdout
 
 
+def an_ended_suite() -> tuple[Series, ...]:
+    """A regression whose series then ended, one that stands out at its end, and one that goes on.
+
+    A retired environment is like this: its host has runs long after its own last one.
+    """
+    spared = random.Random(2)
+    calm = [100e6 * math.exp(spared.gauss(0, 0.01)) for _ in range(58)]
+    return (
+        a_series(nights(step=50), scenario="retired", title="Retired"),
+        a_series([*calm, 104e6, 104.2e6], scenario="stood-out"),
+        a_series([*calm, None, None], scenario="failed-last"),
+        a_series(nights(120, seed=5), scenario="goes-on"),
+    )
+
+
+def test_nothing_in_a_series_that_has_ended_is_news_as_on_the_site(here: Path) -> None:
+    keep(*an_ended_suite())
+
+    told = json.loads(call("--json").stdout)
+
+    assert told["alarms"] == 0
+    assert told["failing"] == []
+    assert [change["ended"] for change in told["changes"]] == [True]
+    assert "No new regression, in 4 series." in call().stdout
+    assert "ended" in call("--all").stdout
+    assert news_of_the_site() == []
+
+
+def test_a_change_that_is_reopened_is_news_even_where_its_series_has_ended(here: Path) -> None:
+    keep(*an_ended_suite())
+    (change,) = json.loads(call("--json").stdout)["changes"]
+    call("--reopen", change["id"])
+
+    assert json.loads(call("--json").stdout)["alarms"] == 1
+    assert news_of_the_site({change["id"]: "open"}) == [change["id"]]
+
+
+def news_of_the_site(statuses: Mapping[str, str] | None = None) -> list[str]:
+    every, _ = histories.read_all(RECORDS)
+    return [one.id for one in chronicle(every, (), statuses or {}).news]
+
+
 def test_junit_is_well_formed_whatever_foreign_names_hold(here: Path) -> None:
     worse = a_series(nights(step=50), title=FOREIGN, cell=FOREIGN, reproduce=("a", FOREIGN))
-    failed = a_series([1.0, None], scenario=FOREIGN)
-    failed = replace(
-        failed, points=Points.of([failed.points[0], a_point(None, day=1, missing=FOREIGN)])
-    )
+    points = [a_point(1.0, day=58), a_point(None, day=59, missing=FOREIGN)]
+    failed = a_series([1.0], scenario=FOREIGN, points=Points.of(points))
     keep(worse, failed)
 
     result = call("--format", "junit")

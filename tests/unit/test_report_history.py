@@ -85,12 +85,20 @@ def test_no_point_is_drawn_outside_whatever_the_figures(
     course=st.lists(st.one_of(st.just(math.nan), figures), max_size=100),
 )
 def test_a_spark_never_leaves_its_line(course: list[float]) -> None:
-    x = y = 0.0
-    path = re.search(r'd="(M[^"]*)"', spark_line_svg(course, "m-none"))
-    for command, dx, dy in re.findall(r"([Ml])(-?\d+) ?(-?\d+)", path[1] if path else ""):
-        x, y = (float(dx), float(dy)) if command == "M" else (x + float(dx), y + float(dy))
+    x = y = 0
+    path = re.search(r' d="([^"]*)"', spark_line_svg(course, "m-none"))
+    for dx, dy in re.findall(r"(-?\d+) ?(-?\d+)", path[1] if path else ""):
+        # Every step is from the point before, with its letter or without.
+        x, y = x + int(dx), y + int(dy)
         assert 0 <= x <= 96
         assert 0 <= y <= 20
+
+
+def test_a_spark_is_one_path_with_gaps_that_ends_in_a_diamond() -> None:
+    # From 1 to 95 across; 1.0 lies at the lower edge, 2.0 at the upper.
+    assert re.findall(r'd="(.*?)"', spark_line_svg((1.0, 2.0, math.nan, 2.0), "m-none")) == [
+        "m1 18 31-16m63 0m-1 0 1-2 1 2-1 2z"
+    ]
 
 
 @given(values=st.lists(figures, min_size=1))
@@ -359,6 +367,22 @@ def test_every_id_of_a_group_is_on_the_page_for_who_accepts_it() -> None:
     made = dict(site.files([], now=NOW, series=series))["history.html"]
 
     assert all(f'id="change-{one.id}"' in made and f">{one.id}<" in made for one in known.changes)
+
+
+def test_a_change_is_zoomed_at_its_minute_or_where_dates_cannot_be_read_at_its_place() -> None:
+    dated = stepped(at=45)
+    undated = replace(
+        dated,
+        points=Points.of(
+            replace(point, at=f"night {number:02}") for number, point in enumerate(dated.points)
+        ),
+    )
+
+    minutes, places = panel_of(dated).zoom, panel_of(undated).zoom
+
+    # The 45th day after the first of January 2026, which is 20,454 days after 1970, at two.
+    assert (minutes.marks, minutes.is_ordinal) == (str((20_454 + 45) * 1440 + 120), False)
+    assert (places.marks, places.is_ordinal) == ("45", True)
 
 
 def test_the_points_of_a_zoom_are_those_of_the_series() -> None:

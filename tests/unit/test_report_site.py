@@ -47,6 +47,7 @@ def test_a_site_is_an_overview_pages_figures_and_assets(tmp_path: Path) -> None:
         "assets/uplot-1.6.32.css",
         "assets/uplot-1.6.32.js",
         "claims.html",
+        "data/host/bench-01-0123456789ab.json",
         "data/resnet50-inference.csv",
         "data/resnet50-inference.json",
         "data/resnet50-inference.operators.csv",

@@ -78,7 +78,7 @@ def a_study(
 
 
 def a_page(study: Study) -> ScenarioPage:
-    return scenario_page(study, now=NOW, records_file="a-host/r1.jsonl")
+    return scenario_page(study, found=(), now=NOW, records_file="a-host/r1.jsonl")
 
 
 def verdict(study: Study) -> str:
@@ -426,7 +426,7 @@ def test_the_overview_counts_what_was_decided() -> None:
 def test_the_csv_and_the_json_hold_the_same_cells_unrounded() -> None:
     study = latest_studies([a_sample()])[0]
 
-    document = json.loads(cells_json(study))
+    document = json.loads(cells_json(study, ()))
     lines = list(csv.DictReader(io.StringIO(cells_csv(study))))
 
     assert [cell["axes"]["binding"] for cell in document["cells"]] == [

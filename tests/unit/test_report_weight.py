@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gzip
 import random
+import statistics
 from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from build import a_launch, a_machine, a_point, a_run, a_scenario, a_series
 from corebound.model.points import Points
@@ -16,6 +19,7 @@ from corebound.report.site import files
 from corebound.report.view.benchmark import benchmark_page
 from corebound.report.view.chronicle import Chronicle
 from corebound.report.view.history import history_panel
+from html_tree import Element, by_id, read
 from report_sample import NOW, a_past, a_sample
 
 NIGHTS = 40
@@ -35,7 +39,8 @@ def noisy(nights: int, seed: int, **changes: Any) -> Series:
     return replace(a_series([]), points=points, **changes)
 
 
-def test_an_overview_of_500_scenarios_is_under_60_kb() -> None:
+@pytest.fixture(scope="module")
+def suite_of_500() -> str:
     scenarios = tuple(
         a_scenario(name=f"scenario-{number}", title=f"Scenario number {number}")
         for number in range(500)
@@ -50,11 +55,50 @@ def test_an_overview_of_500_scenarios_is_under_60_kb() -> None:
         noisy(NIGHTS, seed, scenario=scenario.name, host=host.id, cell="binding=none")
         for seed, scenario in enumerate(scenarios)
     ]
+    return dict(files([(a_run(scenarios=scenarios), launches)], now=NOW, series=series))[
+        "index.html"
+    ]
 
-    made = dict(files([(a_run(scenarios=scenarios), launches)], now=NOW, series=series))
 
-    assert made["index.html"].count('class="spark"') == 500
-    assert weight(made["index.html"]) < 60_000
+def scenario_rows(overview: str) -> list[Element]:
+    section = by_id(read(overview), "scenarios")
+    assert section is not None
+    return [row for body in section.all("tbody") for row in body.all("tr")]
+
+
+def test_an_overview_of_500_scenarios_is_under_60_kb(suite_of_500: str) -> None:
+    assert suite_of_500.count('class="spark"') == 500
+    assert weight(suite_of_500) < 60_000
+
+
+def test_a_row_of_the_overview_is_few_elements(suite_of_500: str) -> None:
+    counts = [1 + len([*row.all()]) for row in scenario_rows(suite_of_500)]
+
+    # The row and 7 cells; 5 links, 4 small lines, the speed-up, a drawing of one path, and the
+    # command folded: of this there are 500, and the page is to be seen at once.
+    assert statistics.median(counts) <= 1 + 7 + 5 + 4 + 1 + 2 + 3
+    # What changed has two signs and its date.
+    assert max(counts) <= 23 + 3
+
+
+def test_a_row_without_a_history_is_few_elements() -> None:
+    made = dict(files([a_sample()], now=NOW))
+    (row,) = scenario_rows(made["index.html"])
+
+    # The row and 7 cells; 3 links, 5 small lines, the speed-up, a plot of 3 paths, the command
+    # folded, a sign, and what the setting's name has in it: a comma to be heard, its threads.
+    assert 1 + len([*row.all()]) <= 1 + 7 + 3 + 5 + 1 + 4 + 3 + 1 + 2
+
+
+def test_rows_out_of_sight_are_left_for_later_only_where_there_are_many(suite_of_500: str) -> None:
+    few = dict(files([a_sample()], now=NOW, series=a_past()))["index.html"]
+
+    assert [
+        "many" in row.classes
+        for page in (suite_of_500, few)
+        for row in [scenario_rows(page)[0].within("table")]
+        if row is not None
+    ] == [True, False]
 
 
 def test_a_benchmark_of_300_cells_and_1000_nights_is_under_120_kb() -> None:

@@ -173,6 +173,8 @@ def test_a_page_names_the_parameters_that_the_profile_left() -> None:
     )
     run = replace(a_run(scenarios=(scenario,)), profile="quick")
 
-    page = scenario_page(study(run, run.scenarios[0], ()), now=NOW, records_file="r.jsonl")
+    page = scenario_page(
+        study(run, run.scenarios[0], ()), found=(), now=NOW, records_file="r.jsonl"
+    )
 
     assert "concurrency 2" in page.hero.context

@@ -261,7 +261,7 @@ def test_machines_are_told_the_same() -> None:
     known = studied(launch)
     told = Told(run=known.run, file=Path("r.jsonl"), launches=(launch,), ending="complete")
 
-    (exported,) = json.loads(cells_json(known))["cells"]
+    (exported,) = json.loads(cells_json(known, ()))["cells"]
     (printed,) = json.loads(as_json(told))["cells"]
 
     assert exported["serving"] == printed["serving"]

@@ -198,7 +198,7 @@ def _verdict(one: Compared) -> str:
     """A verdict that is not clear as one of all is none."""
     if one.comparison is None:
         return "not compared"
-    if one.comparison.verdict in {"faster", "slower"} and not one.clear:
+    if one.verdict != one.comparison.verdict:
         return "? undecided"
     return verdict_of(one.comparison)
 

@@ -18,7 +18,7 @@ from corebound.errors import HostError, LaunchError
 from corebound.model.calibration import Calibration
 from corebound.model.record import Kind, Launch
 from corebound.model.run import Run
-from corebound.report.view.findings import findings_data
+from corebound.report.view.findings import findings, findings_data
 from corebound.report.view.noise import calibration_for, noise_at, noise_words
 from corebound.report.view.serving_data import serving_data
 from corebound.report.view.study import CellStudy, Study, study
@@ -176,7 +176,7 @@ def as_json(told: Told) -> str:
         "findings": [
             {"scenario": one.scenario.name, **finding}
             for one in every
-            for finding in findings_data(one)
+            for finding in findings_data(findings(one))
         ],
     }
     return indented(document)

@@ -24,7 +24,7 @@ from corebound.cli.regressions_suite import Suite, suite_of
 from corebound.cli.regressions_words import Told
 from corebound.errors import InputError
 from corebound.model.regression import Decision, State
-from corebound.stats.regressions import Change, changes, failing, suspicions
+from corebound.stats.regressions import Change, changes, ended, failing, suspicions
 from corebound.stats.regressions_judged import Judged, judged
 from corebound.store import confirmations
 
@@ -70,11 +70,13 @@ def regressions(
     for fault in suite.faults:
         console.print(Text(f"warning: {fault}"))
     found = changes(suite.series)
-    every = (*found, *suspicions(suite.series, found))
+    over = ended(suite.series)
+    going = tuple(one for one in suite.series if one.id not in over)
+    every = (*found, *suspicions(going, found))
     known, damaged = confirmations.read_all(records)
     for fault in damaged:
         console.print(Text(f"warning: {fault}"))
-    about = judged(every, decisions, known)
+    about = judged(every, decisions, known, ended=over)
     asked = _asked(accept=accept, fixed=fixed, reopen=reopen)
     if asked is not None:
         state, name = asked
@@ -84,10 +86,10 @@ def regressions(
     if confirm:
         _confirm(about, suite, records, console, config)
         known, _ = confirmations.read_all(records)
-        about = judged(every, decisions, known)
+        about = judged(every, decisions, known, ended=over)
     told = Told(
         judged=about,
-        failing=failing(suite.series),
+        failing=failing(going),
         series=suite.series,
         site=site,
         everything=everything,

@@ -51,6 +51,7 @@ def _change(one: Judged, told: Told) -> dict[str, Any]:
         "state": "back" if one.is_back else one.state,
         "because": None if one.decision is None else one.decision.because,
         "step": step.status,
+        "ended": one.has_ended,
         "suspicion": not step.votes,
         "clear": change.clear,
         "ratio": step.ratio,

@@ -67,7 +67,7 @@ class Told:
             for one in self.judged
             if not one.change.is_regression
             and one.change.clear
-            and one.change.step.status == "new"
+            and one.is_new
             and one.state == "open"
         )
 
@@ -154,6 +154,8 @@ def standing(judged: Judged) -> str:
         parts.append(judged.state)
     elif change.step.status != "new":
         parts.append(change.step.status)
+    elif judged.has_ended:
+        parts.append(f"ended: last measured {change.series.points.moments[-1].at[:10]}")
     elif judged.alarm:
         parts.append("new")
     elif not change.step.votes:

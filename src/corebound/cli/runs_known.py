@@ -1,8 +1,8 @@
 """Every run there is, and what it says of each cell; its launches are read only when asked for.
 
 A year of nights is millions of launches, of which tonight's pages show those of a night or
-two. What a run's file says does not change once it has ended, so its points, its first
-line and its faults are kept; a file of another size or moment is read again.
+two. What a run's file says does not change once it has ended, so its points, its profiles, its
+first line and its faults are kept; a file of another size or moment is read again.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from corebound.model.record import Launch
 from corebound.model.run import Run
 from corebound.model.series import Series
 from corebound.planning.load import load_document
+from corebound.stats.profiles import Profiles, profiles_of
 from corebound.stats.series import series_of_run
 from corebound.store import cache, jsonl
 from corebound.store.jsonl import Stored
@@ -36,12 +37,14 @@ class Abstract:
         run: Its first line, without the scenarios that this version cannot read.
         series: One point each.
         faults: What of the file cannot be read.
+        profiles: Its operator profiles.
     """
 
     stamp: str
     run: Run
     series: tuple[Series, ...]
     faults: tuple[Fault, ...]
+    profiles: Profiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +85,13 @@ def _launches(read: Callable[[Path], Stored], file: Path) -> tuple[Launch, ...]:
 
 def _abstract(stored: Stored, stamp: str) -> Abstract:
     run, faults = _without_the_unreadable(stored)
-    return Abstract(stamp=stamp, run=run, series=series_of_run(run, stored.launches), faults=faults)
+    return Abstract(
+        stamp=stamp,
+        run=run,
+        series=series_of_run(run, stored.launches),
+        faults=faults,
+        profiles=profiles_of(stored.launches),
+    )
 
 
 def _without_the_unreadable(one: Stored) -> tuple[Run, tuple[Fault, ...]]:

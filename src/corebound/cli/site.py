@@ -13,7 +13,7 @@ from rich.text import Text
 
 from corebound.cli import regressions_status, serve
 from corebound.cli.commits_meant import meant_commits
-from corebound.cli.options import Records
+from corebound.cli.options import RECORDS, Records
 from corebound.cli.runs_known import known_runs
 from corebound.cli.runs_meant import Kept, meant_pair
 from corebound.cli.site_only import Known, narrowed
@@ -33,7 +33,7 @@ _STEPS = "steps"
 
 def report(
     *,
-    records: Records = Path("reports/records"),
+    records: Records = RECORDS,
     out: Annotated[Path, typer.Option("--out", help="Where the site goes.")] = Path("reports/site"),
     status: regressions_status.Status = regressions_status.STATUS,
     only: Annotated[
@@ -123,6 +123,8 @@ def _made(
         sources=histories.sources({one.project for one in elsewhere if one.project}, records),
         # Of a run's launches some may have been left out.
         stamps={} if only else {one.abstract.run.id: one.abstract.stamp for one in runs},
+        profiled={one.abstract.run.id: one.abstract.profiles for one in runs},
+        asked="" if records == RECORDS else str(records),
         compared=[_pair(asked, [run for run, _ in every], elsewhere, records) for asked in compare],
     )
     cache.keep(memory.asked, records, _STEPS, version=version)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +9,6 @@ from pathlib import Path
 
 from corebound.errors import InputError
 from corebound.exchange.merging import merged
-from corebound.model.points import Points
 from corebound.model.series import Series
 from corebound.store import histories
 from corebound.store.codec import UnreadableError
@@ -57,7 +55,7 @@ def keep(project: str, fresh: Sequence[Series], records: Path) -> Kept:
 
 
 def _counted(file: Path, history: Sequence[Series], before: Sequence[Series]) -> Kept:
-    figures = [_figures(one.points) for one in history]
+    figures = [len(one.points.measured) for one in history]
     points = _points(history)
     return Kept(
         file=file,
@@ -82,10 +80,6 @@ def _reasons(history: Sequence[Series]) -> tuple[tuple[str, int], ...]:
 
 def _points(history: Sequence[Series]) -> int:
     return sum(len(one.points) for one in history)
-
-
-def _figures(points: Points) -> int:
-    return sum(not math.isnan(figure) for figure in points.figures)
 
 
 def _before(file: Path) -> tuple[Series, ...] | None:

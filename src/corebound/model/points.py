@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from array import array
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
@@ -24,6 +25,10 @@ class Moment(NamedTuple):
     at: str
     run: str | None
     commit: Commit | None
+
+
+# What the columns of `Points` say of one.
+_Line: TypeAlias = tuple[Moment, float, Circumstances, float, float, tuple[float, ...], str | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,20 +121,17 @@ class Points(Sequence[Point]):
         )
 
     @property
-    def measured(self) -> tuple[float | None, ...]:
-        """The figures; None where there is none."""
-        return tuple([None if math.isnan(figure) else figure for figure in self.figures])
+    def measured(self) -> tuple[float, ...]:
+        """The figures that there are, in order."""
+        return tuple(itertools.filterfalse(math.isnan, self.figures))
 
     @property
     def borders(self) -> tuple[int, ...]:
         """The points at which something other than the commit changed; the first is none."""
         told = self.circumstances
-        return tuple(
-            at
-            for at, (before, after) in enumerate(itertools.pairwise(told), start=1)
-            # Most share theirs, which need not be compared then.
-            if after is not before and after != before
-        )
+        # Most share theirs, which need not be compared then.
+        others = itertools.compress(range(1, len(told)), map(operator.is_not, told[1:], told))
+        return tuple(at for at in others if told[at] != told[at - 1])
 
     def taken(self, places: Iterable[int]) -> Points:
         """Those at these places, in this order."""
@@ -173,7 +175,7 @@ class Points(Sequence[Point]):
         return len(self.moments)
 
     def __iter__(self) -> Iterator[Point]:
-        for (at, run, commit), figure, circumstances, low, high, launches, missing in zip(
+        lines = zip(
             self.moments,
             self.figures,
             self.circumstances,
@@ -182,17 +184,8 @@ class Points(Sequence[Point]):
             self.launches or repeat(()),
             self.missing or repeat(None),
             strict=False,  # what repeats has no end
-        ):
-            yield Point(
-                at=at,
-                run=run,
-                commit=commit,
-                figure=None if math.isnan(figure) else figure,
-                bounds=None if math.isnan(low) else (low, high),
-                launches=launches,
-                missing=missing,
-                circumstances=circumstances,
-            )
+        )
+        return map(_point, lines)
 
     @overload
     def __getitem__(self, at: int) -> Point: ...
@@ -211,9 +204,16 @@ class Points(Sequence[Point]):
                 launches=self.launches[at],
                 missing=self.missing[at],
             )
-        place = range(len(self))[at]
-        (point,) = self[place : place + 1]
-        return point
+        line = (
+            self.moments[at],
+            self.figures[at],
+            self.circumstances[at],
+            self.lows[at] if self.lows else math.nan,
+            self.highs[at] if self.highs else math.nan,
+            self.launches[at] if self.launches else (),
+            self.missing[at] if self.missing else None,
+        )
+        return _point(line)
 
     def __eq__(self, other: object) -> bool:
         return self._told == other._told if isinstance(other, Points) else NotImplemented
@@ -235,6 +235,20 @@ class Points(Sequence[Point]):
             self.missing,
             *(column.tobytes() for column in figures),
         )
+
+
+def _point(line: _Line) -> Point:
+    (at, run, commit), figure, circumstances, low, high, launches, missing = line
+    return Point(
+        at=at,
+        run=run,
+        commit=commit,
+        figure=None if math.isnan(figure) else figure,
+        bounds=None if math.isnan(low) else (low, high),
+        launches=launches,
+        missing=missing,
+        circumstances=circumstances,
+    )
 
 
 def _behind(one: array[float], n: int, other: array[float], m: int) -> array[float]:

@@ -14,7 +14,13 @@ from corebound.model.calibration import Calibration
 from corebound.model.profile import ImportedProfile
 from corebound.model.series import Series
 from corebound.report.render import Renderer
-from corebound.report.view.addresses import benchmark_file, benchmark_slug, commits_data, run_file
+from corebound.report.view.addresses import (
+    benchmark_file,
+    benchmark_slug,
+    commits_data,
+    comparison_data,
+    run_file,
+)
 from corebound.report.view.benchmark import benchmark_page, benchmarks_of, charted
 from corebound.report.view.chronicle import Chronicle, chronicle
 from corebound.report.view.claims import claims_page
@@ -30,7 +36,9 @@ from corebound.report.view.export import (
     imported_csv,
     operators_csv,
 )
+from corebound.report.view.export_runs import comparison_csv
 from corebound.report.view.feed import feed
+from corebound.report.view.findings import findings
 from corebound.report.view.history_export import history_csv
 from corebound.report.view.host_page import host_links, host_pages
 from corebound.report.view.operators_page import operators_page
@@ -73,6 +81,8 @@ class Inputs:
         sources: For each imported project a hash of all that its series are read from.
         stamps: For each run, by its id, what tells whether its records are as they were.
         compared: What is to be compared beside the latest runs.
+        asked: The folder of records as commands have to name it; empty where that is the
+            usual one.
     """
 
     records: Sequence[Record]
@@ -88,6 +98,7 @@ class Inputs:
     sources: Mapping[str, str] = field(default_factory=dict)
     stamps: Mapping[str, str] = field(default_factory=dict)
     compared: Sequence[Pair] = ()
+    asked: str = ""
 
 
 Holds = Callable[[str, str], bool]
@@ -156,16 +167,18 @@ def _scenarios(
     for study in studies:
         name = study.scenario.name
         traces = inputs.traces.get(name, {})
+        found = findings(study)
         page = scenario_page(
             study,
+            found=found,
             now=inputs.now,
             records_file=jsonl.file_of(study.run, Path()).as_posix(),
             traces={launch: f"../{file}" for launch, file in traces.items()},
             known=known,
             calibrations=inputs.calibrations,
         )
-        yield f"data/{name}.csv", cells_csv(study)
-        yield f"data/{name}.json", cells_json(study)
+        yield f"data/{name}.csv", cells_csv(study, inputs.asked)
+        yield f"data/{name}.json", cells_json(study, found, inputs.asked)
         if operators := operators_csv(study):
             yield f"data/{name}.operators.csv", operators
         if grown := known.grown(project=None, scenario=name):
@@ -205,14 +218,14 @@ def _key(inputs: Inputs, project: str, series: Sequence[Series], known: Chronicl
         for one in series
         for change in known.of(one)
     ]
-    told = "\n".join((source, inputs.now[:10], *found))
+    told = "\n".join((source, inputs.now[:10], inputs.asked, *found))
     return hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
 
 
 def _runs(inputs: Inputs, renderer: Renderer, holds: Holds) -> Iterator[tuple[str, str]]:
     for run, launches in inputs.records:
         stamp = inputs.stamps.get(run.id)
-        if stamp is None or not holds(run_file(run), f"{stamp} {inputs.raw}"):
+        if stamp is None or not holds(run_file(run), f"{stamp} {inputs.raw} {inputs.asked}"):
             page = run_page(run, launches, raw=inputs.raw)
             yield page.address, renderer.page("run", page)
 
@@ -220,11 +233,18 @@ def _runs(inputs: Inputs, renderer: Renderer, holds: Holds) -> Iterator[tuple[st
 def _hosts(
     inputs: Inputs, compared: Sequence[RunComparison], known: Chronicle, renderer: Renderer
 ) -> Iterator[tuple[str, str]]:
-    for host in host_pages(inputs.records, now=inputs.now, calibrations=inputs.calibrations):
+    for host in host_pages(
+        inputs.records, now=inputs.now, calibrations=inputs.calibrations, asked=inputs.asked
+    ):
+        yield host.data.removeprefix("../"), host.told
         yield host.address, renderer.page("host", host)
     for comparison in compared:
         pair = compare_page(
             comparison, now=inputs.now, calibrations=inputs.calibrations, known=known
+        )
+        yield (
+            comparison_data(comparison.before, comparison.after),
+            comparison_csv(comparison, inputs.asked),
         )
         yield pair.address, renderer.page("compare", pair)
 
@@ -245,7 +265,7 @@ def _about_all(
         feed_ = renderer.page("feed", feed(known, now=inputs.now))
         yield "feed.xml", "Feed of changes, Atom", feed_
         if known.changes:
-            yield "data/changes.csv", "", changes_csv(known)
+            yield "data/changes.csv", "", changes_csv(known, inputs.asked)
     if (claims := claims_page(studies, now=inputs.now)) is not None:
         yield "claims.html", "Claims: published, and measured here", renderer.page("claims", claims)
     if (operators := operators_page(studies, inputs.profiles, now=inputs.now)) is not None:

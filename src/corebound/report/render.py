@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Literal
 
 from jinja2 import DictLoader, Environment, StrictUndefined
@@ -18,6 +19,7 @@ from corebound.report.charts.strip import strip_svg
 from corebound.report.charts.topology import topology_html
 from corebound.report.charts.trace import trace_svg
 from corebound.report.charts.trade import trade_svg
+from corebound.report.view.command import kept_at
 
 Kind = Literal[
     "overview", "scenario", "history", "benchmark", "run", "host", "compare", "claims",
@@ -47,8 +49,8 @@ def _glued(text: str) -> str:
 class Renderer:
     """Renders pages with one set of templates, each compiled once."""
 
-    def __init__(self, templates: Mapping[str, str]) -> None:
-        """Take templates by file name."""
+    def __init__(self, templates: Mapping[str, str], *, records: str = "") -> None:
+        """Take templates by file name, and the folder of records as commands have to name it."""
         self._environment = Environment(
             loader=DictLoader(dict(templates)),
             autoescape=True,
@@ -59,6 +61,7 @@ class Renderer:
             finalize=_told,
         )
         self._environment.filters["glued"] = _glued
+        self._environment.filters["here"] = partial(kept_at, records=records)
         self._environment.globals.update(
             dots_svg=dots_svg,
             history_svg=history_svg,

@@ -15,8 +15,10 @@ from corebound.report.pages import Inputs, Pair, pages
 from corebound.report.render import Renderer
 from corebound.report.shelf import Shelf
 from corebound.report.view.addresses import raw_file
+from corebound.report.view.profiles_before import with_profiles_before
 from corebound.report.view.records import Record
 from corebound.report.view.study import Study, latest_studies
+from corebound.stats.profiles import Profiles
 from corebound.stats.segment import Memory
 from corebound.store import jsonl, whole
 from corebound.store.traces import folder_of
@@ -36,6 +38,8 @@ def write(
     sources: Mapping[str, str] | None = None,
     stamps: Mapping[str, str] | None = None,
     compared: Sequence[Pair] = (),
+    asked: str = "",
+    profiled: Mapping[str, Profiles] | None = None,
 ) -> Path:
     """Write the site: an overview, a page a scenario, run, host, history, and the assets.
 
@@ -57,6 +61,9 @@ def write(
         stamps: For each run, by its id, what tells whether its records are as they were:
             if so its page is not made again.
         compared: What gets a page beside the latest runs.
+        asked: The folder of records as commands on pages have to name it; empty where that
+            is the usual one.
+        profiled: The operator profiles of each run, by its id.
 
     Returns:
         The path of the overview.
@@ -72,7 +79,9 @@ def write(
         where=out,
         mend="Choose another folder with --out, or make this one writable.",
     ):
-        studies = latest_studies(records)
+        studies = with_profiles_before(
+            latest_studies(records), (run for run, _ in records), profiled or {}
+        )
         traces = {study.scenario.name: _traces(study, kept) for study in studies}
         for found in traces.values():
             for launch, file in found.items():
@@ -97,9 +106,10 @@ def write(
             sources=sources or {},
             stamps=stamps or {},
             compared=compared,
+            asked=asked,
         )
         shelf = Shelf(out, kept, _source("templates"))
-        for name, text in pages(inputs, _renderer(), shelf.holds):
+        for name, text in pages(inputs, _renderer(asked), shelf.holds):
             data = _packed(text.encode()) if name.endswith(".gz") else text.encode()
             _put(out / name, data)
             shelf.took(name, data)
@@ -117,6 +127,7 @@ def files(
     series: Sequence[Series] = (),
     statuses: Mapping[str, str] | None = None,
     compared: Sequence[Pair] = (),
+    asked: str = "",
 ) -> Iterator[tuple[str, str]]:
     """Every page and data file as (path within the site, text), the overview last."""
     inputs = Inputs(
@@ -127,13 +138,15 @@ def files(
         series=series,
         statuses=statuses or {},
         compared=compared,
+        asked=asked,
     )
-    yield from pages(inputs, _renderer())
+    yield from pages(inputs, _renderer(asked))
 
 
-def _renderer() -> Renderer:
+def _renderer(asked: str) -> Renderer:
     return Renderer(
-        {path.name: path.read_text("utf-8") for path in sorted(_source("templates").iterdir())}
+        {path.name: path.read_text("utf-8") for path in sorted(_source("templates").iterdir())},
+        records=asked,
     )
 
 

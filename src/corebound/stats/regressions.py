@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from corebound.model.points import Point
 from corebound.model.regression import Place
 from corebound.model.series import Series
-from corebound.stats.change_points import Night, steps_of
+from corebound.stats.change_points import RECENT_NIGHTS, Night, steps_of
 from corebound.stats.course import Course
 from corebound.stats.distributions import normal_quantile
 from corebound.stats.interval import Interval
@@ -38,7 +38,7 @@ class Change:
     @property
     def id(self) -> str:
         """Stays itself from night to night: of the series, and the point it was first seen at."""
-        first = self.first_bad
+        first = self.series.points.moments[self.step.first_bad]
         named = f"{self.series.id} {first.commit.sha if first.commit else first.at}"
         return hashlib.sha256(named.encode()).hexdigest()[:10]
 
@@ -91,7 +91,7 @@ class Failing:
 def nights_of(series: Series) -> tuple[Night, ...]:
     """The points as `find_steps` takes them."""
     # Most points share their circumstances.
-    keys = {id(point.circumstances): point.circumstances for point in series.points}
+    keys = {id(each): each for each in series.points.circumstances}
     told = {which: repr(circumstances) for which, circumstances in keys.items()}
     return tuple(
         Night(
@@ -195,6 +195,25 @@ def failing(suite: Sequence[Series]) -> tuple[Failing, ...]:
             since = series.points[-missing]
             found.append(Failing(series=series, since=since, points=missing))
     return tuple(sorted(found, key=lambda one: (-one.points, one.series.id)))
+
+
+def ended(suite: Iterable[Series]) -> frozenset[str]:
+    """The ids of series whose last point lies before the last 30 moments of their host or machine.
+
+    A benchmark or an environment that was retired: nothing in it is news, for no night can
+    add to it.
+    """
+    by_host: dict[tuple[str | None, str], list[Series]] = {}
+    for one in suite:
+        by_host.setdefault((one.project, one.host), []).append(one)
+    found: set[str] = set()
+    for several in by_host.values():
+        # Most series share their moments.
+        columns = {id(one.points.moments): one.points.moments for one in several}.values()
+        moments = sorted({moment.at for column in columns for moment in column[-RECENT_NIGHTS:]})
+        since = moments[-RECENT_NIGHTS:][0]
+        found |= {one.id for one in several if one.points.moments[-1].at < since}
+    return frozenset(found)
 
 
 def _largest_first(change: Change) -> tuple[float, str]:

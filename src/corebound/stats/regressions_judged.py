@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 
 from corebound.model.regression import Confirmation, Decision, Place, State
@@ -24,6 +24,7 @@ class Judged:
         confirmation: The latest re-run that still counts, or None.
         is_back: It was said to be fixed, and is there all the same.
         alarm: Whether it is a new regression that nobody has decided about.
+        has_ended: Its series has had no point of late, and nobody has decided about it.
     """
 
     change: Change
@@ -33,11 +34,17 @@ class Judged:
     confirmation: Confirmation | None
     is_back: bool
     alarm: bool
+    has_ended: bool = False
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it is news by itself, whatever was decided."""
+        return self.change.step.status == "new" and not self.has_ended
 
     @property
     def is_open(self) -> bool:
         """Whether it is a regression that somebody should look at, alarm or not."""
-        undecided = self.state == "open" and self.change.step.status == "new"
+        undecided = self.state == "open" and self.is_new
         return self.change.is_regression and (undecided or self.is_back)
 
 
@@ -45,6 +52,8 @@ def judged(
     found: Iterable[Change],
     decisions: Sequence[Decision],
     confirmations: Sequence[Confirmation],
+    *,
+    ended: Container[str] = (),
 ) -> tuple[Judged, ...]:
     """Put together what is known of each change, in their order.
 
@@ -52,8 +61,12 @@ def judged(
         found: Changes, and suspicions.
         decisions: What people decided, in the order of the file: the last one counts.
         confirmations: What re-runs said.
+        ended: Ids of the series that have had no point of late.
     """
-    return tuple(_judged(change, decisions, confirmations) for change in found)
+    return tuple(
+        _judged(change, decisions, confirmations, in_ended=change.series.id in ended)
+        for change in found
+    )
 
 
 def states(found: Iterable[Change], decisions: Sequence[Decision]) -> dict[str, State]:
@@ -70,13 +83,19 @@ def states(found: Iterable[Change], decisions: Sequence[Decision]) -> dict[str, 
 
 
 def _judged(
-    change: Change, decisions: Sequence[Decision], confirmations: Sequence[Confirmation]
+    change: Change,
+    decisions: Sequence[Decision],
+    confirmations: Sequence[Confirmation],
+    *,
+    in_ended: bool,
 ) -> Judged:
     decision = _decision(change, decisions)
     confirmation = _confirmation(change, confirmations)
     state: State = "open" if decision is None else decision.state
     is_back = decision is not None and _is_back(change, decision)
-    news = is_back or (state == "open" and change.step.status == "new")
+    # Who reopens a change wants to hear of it, also where its series has ended.
+    has_ended = in_ended and decision is None
+    news = is_back or (state == "open" and change.step.status == "new" and not has_ended)
     return Judged(
         change=change,
         id=change.id if decision is None else decision.id,
@@ -91,6 +110,7 @@ def _judged(
             said=None if confirmation is None else confirmation.answer,
             both=confirmation is not None and confirmation.both,
         ),
+        has_ended=has_ended,
     )
 
 

@@ -74,10 +74,10 @@ def figure_ns(served: Served) -> float:
     return answered.duration_ns / answered.ok
 
 
-def answered_per_s(launches: Iterable[Launch]) -> float | None:
+def answered_per_s(launches: Iterable[Launch]) -> Estimate | None:
     """Requests answered a second, as `ServedCell` has them; None where no launch is `ok`."""
     good = _good(launches)
-    return _estimate(good, _per_s).value if good else None
+    return _estimate(good, _per_s) if good else None
 
 
 def summarise_served(launches: Iterable[Launch]) -> ServedCell | None:

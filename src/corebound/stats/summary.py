@@ -19,6 +19,7 @@ from corebound.stats.interval import Interval, geometric_mean, geometric_mean_in
 from corebound.stats.latency import percentiles
 from corebound.stats.samples import LEAST_FOR_P99, independent, p99_ns
 from corebound.stats.serving import figure_ns
+from corebound.stats.spread import variation_interval
 from corebound.stats.steady_state import SteadyState, steady_state, unsettled_start, worst
 
 Warmup = Literal["auto"] | WarmupIterations | WarmupSeconds
@@ -97,6 +98,11 @@ class CellSummary:
     def count(self, status: Status) -> int:
         """How many launches came to this status."""
         return dict(self.counts).get(status, 0)
+
+    @property
+    def spread_interval(self) -> Interval | None:
+        """Where `spread_ratio` lies, 95 %; None with fewer than two `ok` launches."""
+        return variation_interval([launch.median_ns for launch in self.launches])
 
     @property
     def attempts(self) -> int:

@@ -17,6 +17,8 @@ _SIZE = 1000
 # A spark's own view box; small whole numbers keep a table of 500 light.
 _SPARK_WIDTH, _SPARK_HEIGHT = 96, 20
 SPARK_POINTS = 32
+# A small diamond about the last point, of the same path: tables have many sparks.
+_SPARK_END = "m-1 0 1-2 1 2-1 2z"
 # Figures that differ by less than this fill no more than a part of a spark: noise stays flat.
 _SPARK_LEAST_SPAN = 1.08
 # A history that varies by more than this is drawn on a logarithmic axis.
@@ -169,21 +171,21 @@ def spark_line_svg(figures: Sequence[float], mode: str) -> str:
     if spare > 0:
         low, high = low - spare / 2, high + spare / 2
     room = _SPARK_HEIGHT - 4
-    pace = _SPARK_WIDTH / max(len(columns) - 1, 1)
-    path, pen, last = [], None, (0, 0)
+    pace = (_SPARK_WIDTH - 2) / max(len(columns) - 1, 1)
+    # All steps are from the point before: after an `m` a pair is a line, and needs no letter.
+    path, at, step = [], (0, 0), "m"
     for index, figure in enumerate(columns):
         if figure is None:
-            pen = None
+            step = "m"
             continue
         share = (math.log(_held(figure)) - low) / (high - low)
-        at = round(index * pace), 2 + round((1 - share) * room)
-        path.append(f"M{at[0]} {at[1]}" if pen is None else f"l{at[0] - pen[0]} {at[1] - pen[1]}")
-        pen = last = at
+        to = 1 + round(index * pace), 2 + round((1 - share) * room)
+        path.append(f"{step}{to[0] - at[0]}{to[1] - at[1]: }")
+        at, step = to, " "
     return (
         f'<svg class="spark" viewBox="0 0 {_SPARK_WIDTH} {_SPARK_HEIGHT}"'
         f' preserveAspectRatio="none"{image(course_words(figures))}>'
-        f'<path class="ln {mode}" d="{"".join(path)}"/>'
-        f'<path class="run {mode}" d="M{last[0]} {last[1]}h0"/></svg>'
+        f'<path class="ln {mode}" d="{"".join(path)}{_SPARK_END}"/></svg>'
     )
 
 

@@ -32,6 +32,16 @@ def comparison_file(run: Run, other: Run) -> str:
     return f"compare/{_slug(run.id)}-{_slug(other.id)}.html"
 
 
+def comparison_data(run: Run, other: Run) -> str:
+    """Every figure of that page, to download."""
+    return f"data/{comparison_file(run, other).removesuffix('.html')}.csv"
+
+
+def host_data(host: str) -> str:
+    """All that a host's page shows, to download."""
+    return f"data/{host_file(host).removesuffix('.html')}.json"
+
+
 def commits_file(project: str, before: str, after: str) -> str:
     """The page that compares two commits of an imported project, by their hashes."""
     return f"compare/{_slug(project, unlike='project')}-{before[:12]}-{after[:12]}.html"

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from corebound.model.points import Circumstances, Moment
 from corebound.model.series import Series
 from corebound.report.view.addresses import anchor_of, benchmark_slug
 from corebound.report.view.chronicle import Chronicle, size_word
+from corebound.report.view.command import NO_COMMAND
 from corebound.report.view.history import HistoryPanel, history_panel
 from corebound.report.view.page import Head, Hero, Piece
+from corebound.report.view.provenance import Fact
 from corebound.report.view.series_names import shared_axes, short_cells
 from corebound.report.view.words import count, day, rich
 
@@ -28,6 +31,8 @@ class BenchmarkPage:
         panels: (the place on the page, a chart), those that changed first.
         unshown: Names of cells beyond what one page holds.
         data: Address of all points as CSV, packed; `zoom` of those in charts, as a script.
+        machines: Each machine, as its latest results describe it.
+        code: The source of the benchmark, where that is known.
     """
 
     head: Head
@@ -36,6 +41,8 @@ class BenchmarkPage:
     unshown: tuple[str, ...]
     data: str
     zoom: str
+    machines: tuple[Fact, ...]
+    code: str | None
 
 
 def benchmarks_of(known: Chronicle) -> Iterator[tuple[str, str, tuple[Series, ...]]]:
@@ -86,6 +93,8 @@ def benchmark_page(
         unshown=names[len(shown):],
         data=f"../data/history/{slug}.csv.gz",
         zoom=f"../data/history/{slug}.js",
+        machines=tuple(_machines(series)),
+        code=next((one.code for one in series if one.code), None),
     )  # fmt: skip
 
 
@@ -96,6 +105,20 @@ def charted(series: Sequence[Series], known: Chronicle) -> tuple[Series, ...]:
 
 def _ordered(series: Sequence[Series], known: Chronicle) -> tuple[Series, ...]:
     return tuple(sorted(series, key=lambda one: (-len(known.of(one)), one.host, one.cell)))
+
+
+def _machines(series: Sequence[Series]) -> Iterator[Fact]:
+    latest: dict[str, tuple[Moment, Circumstances]] = {}
+    for one in series:
+        last = one.points.moments[-1], one.points.circumstances[-1]
+        latest[one.host_name] = max(latest.get(one.host_name, last), last, key=_when)
+    for name, (_, circumstances) in sorted(latest.items()):
+        told = ", ".join(f"{of} {value}" for of, value in circumstances if value)
+        yield Fact(term=name, value=told or "nothing is told of it")
+
+
+def _when(described: tuple[Moment, Circumstances]) -> str:
+    return described[0].at
 
 
 def _hero(project: str, series: tuple[Series, ...], known: Chronicle) -> Hero:
@@ -121,7 +144,8 @@ def _hero(project: str, series: tuple[Series, ...], known: Chronicle) -> Hero:
         verdict=verdict,
         support=rich(
             f"{count(len(series), 'series', 'series')} on {count(hosts, 'machine')}, "
-            f"up to {count(points, 'point')} each; {count(len(found), 'change')} in all."
+            f"up to {count(points, 'point')} each; {count(len(found), 'change')} in all.",
+            "" if any(one.reproduce for one in series) else f" {NO_COMMAND}",
         ),
         flags=(),
     )

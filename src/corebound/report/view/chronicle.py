@@ -12,8 +12,7 @@ from corebound.model.series import Series
 from corebound.report.view.page import Label, VerdictWord
 from corebound.report.view.study import Study
 from corebound.report.view.words import label
-from corebound.stats.change_points import RECENT_NIGHTS
-from corebound.stats.regressions import Change, changes
+from corebound.stats.regressions import Change, changes, ended
 from corebound.stats.segment import Memory
 
 # What has no binding mode to be coloured by.
@@ -26,7 +25,8 @@ class Chronicle:
 
     Attributes:
         series: By id.
-        clear: The changes that stand as some of all, by their series' id, oldest first.
+        changes: Those that stand as some of all, the latest first, of equals the largest.
+        clear: The same by their series' id, oldest first.
         unclear: Those that do not, largest first.
         statuses: What somebody decided of a change, by its id: open, accepted or fixed.
         cells: The cells of our own scenarios, by the scenario's name and the cell's key.
@@ -39,24 +39,13 @@ class Chronicle:
     unclear: tuple[Change, ...]
     statuses: Mapping[str, str]
     cells: Mapping[tuple[str, str], Cell]
+    changes: tuple[Change, ...] = ()
     ended: frozenset[str] = frozenset()
 
     @property
     def histories(self) -> tuple[Series, ...]:
         """The series that there is something to look at of."""
         return tuple(one for one in self.series if has_grown(one))
-
-    @property
-    def changes(self) -> tuple[Change, ...]:
-        """Every clear change, the latest first, of equals the largest."""
-        found = (change for several in self.clear.values() for change in several)
-        return tuple(
-            sorted(
-                found,
-                key=lambda one: (one.first_bad.at, abs(one.step.ratio - 1), one.id),
-                reverse=True,
-            )
-        )
 
     @property
     def news(self) -> tuple[Change, ...]:
@@ -116,12 +105,13 @@ def chronicle(
     """
     suite = tuple(sorted(series, key=lambda one: one.id))
     found = changes([one for one in suite if has_grown(one)], memory=memory)
+    standing = [change for change in found if change.clear]
     clear: dict[str, list[Change]] = {}
-    for change in found:
-        if change.clear:
-            clear.setdefault(change.series.id, []).append(change)
+    for change in standing:
+        clear.setdefault(change.series.id, []).append(change)
     return Chronicle(
         series=suite,
+        changes=tuple(sorted(standing, key=_place, reverse=True)),
         clear={
             name: tuple(sorted(several, key=lambda one: one.step.at))
             for name, several in clear.items()
@@ -131,23 +121,12 @@ def chronicle(
         cells={
             (study.scenario.name, cell.key): cell for study in studies for cell in study.planned
         },
-        ended=_ended(suite),
+        ended=ended(suite),
     )
 
 
-def _ended(suite: Iterable[Series]) -> frozenset[str]:
-    """Those whose last point lies before the last so many moments of their host or machine."""
-    by_host: dict[tuple[str | None, str], list[Series]] = {}
-    for one in suite:
-        by_host.setdefault((one.project, one.host), []).append(one)
-    found: set[str] = set()
-    for several in by_host.values():
-        # Most series share their moments.
-        columns = {id(one.points.moments): one.points.moments for one in several}.values()
-        moments = sorted({moment.at for column in columns for moment in column[-RECENT_NIGHTS:]})
-        since = moments[-RECENT_NIGHTS:][0]
-        found |= {one.id for one in several if one.points.moments[-1].at < since}
-    return frozenset(found)
+def _place(change: Change) -> tuple[str, float, str]:
+    return change.first_bad.at, abs(change.step.ratio - 1), change.id
 
 
 EMPTY = Chronicle(series=(), clear={}, unclear=(), statuses={}, cells={})

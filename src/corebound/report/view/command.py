@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from corebound.model.plan import Cell
 from corebound.model.points import Point
@@ -12,6 +12,56 @@ from corebound.model.record import Launch
 from corebound.model.run import Run, ScenarioSource
 from corebound.model.series import Series
 from corebound.report.view.study import CellStudy, Study
+
+# Where another tool measured, and its file does not say how.
+NO_COMMAND = "What was imported does not tell which command measured it."
+# The commands that take `--records`.
+READS_RECORDS = frozenset(
+    {
+        *((name,) for name in (
+            "run", "compare", "compare-commits", "bisect", "calibrate", "regressions", "report",
+            "nightly", "reproduce", "export",
+        )),
+        *(("import", name) for name in ("asv", "pyperf", "profile")),
+    }
+)  # fmt: skip
+
+
+def kept_at(command: str, records: str) -> str:
+    """A command, or one a line, as it is typed where the records are in this folder.
+
+    Args:
+        command: As it stands where they are in the usual one.
+        records: The folder as it was given; empty where it is the usual one.
+    """
+    # To part one into words takes long, and of another tool's there are thousands.
+    if not records or "corebound" not in command:
+        return command
+    return "\n".join(
+        f"{line} --records {shlex.quote(records)}" if _asks_for_records(words) else line
+        for line, words in _lines(command)
+    )
+
+
+def _asks_for_records(words: Sequence[str]) -> bool:
+    named = {tuple(words[1:2]), tuple(words[1:3])}
+    return words[:1] == ["corebound"] and bool(named & READS_RECORDS) and "--records" not in words
+
+
+def _lines(command: str) -> Iterator[tuple[str, list[str]]]:
+    """The lines as the shell has them, each with its words: within quotes none ends."""
+    begun: list[str] = []
+    for part in command.split("\n"):
+        begun.append(part)
+        line = "\n".join(begun)
+        try:
+            words = shlex.split(line)
+        except ValueError:  # a quote is open
+            continue
+        yield line, words
+        begun = []
+    if begun:
+        yield "\n".join(begun), []
 
 
 def reproduce_command(study: Study, cells: Sequence[Cell]) -> str:
@@ -108,7 +158,8 @@ def point_command(series: Series, point: Point) -> str:
     """
     if series.reproduce[:2] == ("asv", "run") and point.commit is not None:
         return shlex.join((*series.reproduce, f"{point.commit.sha[:10]}^!"))
-    if point.run is None or point.figure is None:
+    # What was imported is in no run of ours, whatever its file calls its own.
+    if series.project is not None or point.run is None or point.figure is None:
         return series_command((series,))
     cell = f"{series.scenario}[{series.cell}]"
     return shlex.join(("corebound", "reproduce", point.run, "--cell", cell))

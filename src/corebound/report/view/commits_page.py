@@ -12,6 +12,7 @@ from corebound.model.series import Series
 from corebound.report.view.addresses import commits_data, commits_file, series_place
 from corebound.report.view.changes import commit_link
 from corebound.report.view.chronicle import Chronicle
+from corebound.report.view.command import NO_COMMAND
 from corebound.report.view.commits_compared import (
     CAVEAT,
     CommitComparison,
@@ -20,7 +21,7 @@ from corebound.report.view.commits_compared import (
 from corebound.report.view.compare_page import ComparePage, CompareRow, RatioTable, told
 from corebound.report.view.history import HistoryPanel, history_panel
 from corebound.report.view.intervals import axis_over, ratio_plot, ratio_ticks
-from corebound.report.view.page import Head, Hero, Label, VerdictWord
+from corebound.report.view.page import Bounded, Head, Hero, Label, VerdictWord
 from corebound.report.view.series_figure import display_unit
 from corebound.report.view.series_names import series_name, short_cells
 from corebound.report.view.words import (
@@ -52,6 +53,7 @@ def commits_page(found: CommitComparison, known: Chronicle, *, now: str) -> Comp
     findings = [one for one in found.series if one.is_finding]
     others = [one for one in found.series if not one.is_finding]
     short = [commit.sha[:10] for commit in (found.before, found.after)]
+    first = found.series[0]
     left_out = max(len(others) - _MOST_UNCLEAR, 0)
     return ComparePage(
         address=commits_file(found.project, found.before.sha, found.after.sha),
@@ -76,12 +78,16 @@ def commits_page(found: CommitComparison, known: Chronicle, *, now: str) -> Comp
             ),
             support=rich(
                 f"{count(len(found.series), 'series', 'series')} compared, {len(others)} without "
-                f"a clear difference. {CAVEAT}"
+                f"a clear difference. {CAVEAT}",
+                "" if all(_again(found, one.series) for one in found.series) else f" {NO_COMMAND}",
             ),
             flags=(),
         ),
         command=shlex.join(("corebound", "compare", *short)),
-        runs=(_commit("Before", found, found.before), _commit("After", found, found.after)),
+        runs=(
+            _commit("Before", found.before, commit_link(first.series, first.before)),
+            _commit("After", found.after, commit_link(first.series, first.after)),
+        ),
         findings=_table(found, findings, known),
         others=_table(found, others[:_MOST_UNCLEAR], known),
         decides=f"{left_out:,} more are not shown; the CSV below has all." if left_out else "",
@@ -97,10 +103,8 @@ def _first(named: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     return (*named[:_MOST_NAMED], *([(f"{more:,} more", "")] if more > 0 else []))
 
 
-def _commit(what: str, found: CommitComparison, commit: Commit) -> tuple[str, str, str]:
+def _commit(what: str, commit: Commit, link: str) -> tuple[str, str, str]:
     subject = f" {commit.subject}" if commit.subject else ""
-    series = found.series[0]
-    link = commit_link(series.series, series.before if what == "Before" else series.after)
     return what, f"{commit.sha[:10]}{subject}, {day(commit.committed_at)}", link
 
 
@@ -140,33 +144,29 @@ def _row(found: CommitComparison, one: ComparedSeries, label: Label) -> CompareR
     )
 
 
-def _figure(point: Point, length: float, unit: str) -> str:
+def _figure(point: Point, length: float, unit: str) -> Bounded:
     if point.figure is None:
-        return point.missing or "–"
-    return f"{significant(point.figure / length)} {unit}".strip()
+        return Bounded(value=point.missing or "–")
+    return Bounded(value=f"{significant(point.figure / length)} {unit}".strip())
 
 
 def _verdict(one: ComparedSeries) -> VerdictWord:
-    if one.comparison is None:
+    if one.verdict is None:
         return NOT_COMPARED
-    verdict = one.comparison.verdict
-    if verdict not in {"faster", "slower"} or not one.clear:
-        return verdict_word("undecided" if verdict in {"faster", "slower"} else verdict)
-    word = verdict_word(verdict)
-    if one.series.unit == "ns":
+    word = verdict_word(one.verdict)
+    if one.series.unit == "ns" or not one.is_finding:
         return word
-    return VerdictWord(
-        tone=word.tone, sign=word.sign, word="less" if verdict == "faster" else "more"
-    )
+    # What is no time is neither faster nor slower.
+    return replace(word, word="less" if one.verdict == "faster" else "more")
 
 
 def _again(found: CommitComparison, series: Series) -> str:
-    """Where asv measured, what does so again, both in turns; of another tool it is not known."""
+    """What measures both again in turns, where asv did; else what measures either, if known."""
     match series.reproduce:
         case ("asv", "run", *rest):
             shas = (found.before.sha[:10], found.after.sha[:10])
             return shlex.join(("asv", "continuous", *rest, *shas))
-    return ""
+    return shlex.join(series.reproduce)
 
 
 def _histories(findings: Sequence[ComparedSeries], known: Chronicle) -> tuple[HistoryPanel, ...]:

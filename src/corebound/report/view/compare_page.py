@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from corebound.model.calibration import Calibration
 from corebound.model.run import Run
 from corebound.report.charts.axis import Axis
 from corebound.report.charts.interval import IntervalPlot
-from corebound.report.view.addresses import comparison_file, run_file
+from corebound.report.view.addresses import comparison_data, comparison_file, run_file
 from corebound.report.view.chronicle import EMPTY, Chronicle
 from corebound.report.view.command import again_command
 from corebound.report.view.comparing import CAVEAT, ComparedCell, RunComparison
 from corebound.report.view.history import HistoryPanel, history_panel
 from corebound.report.view.intervals import DECIDES, axis_over, ratio_plot, ratio_ticks
 from corebound.report.view.noise import floors
-from corebound.report.view.page import Head, Hero, Label, Piece, Text, Tick, VerdictWord
+from corebound.report.view.page import Bounded, Head, Hero, Label, Piece, Text, Tick, VerdictWord
 from corebound.report.view.words import (
     NOT_COMPARED,
     bounds,
     count,
     day,
+    ends,
     full_name,
     label,
     mode_class,
@@ -33,6 +34,7 @@ from corebound.report.view.words import (
     verdict_word,
 )
 from corebound.stats.compare import Comparison
+from corebound.stats.summary import CellSummary
 
 # The cells that differ most; the others' histories are on their scenarios' pages.
 _MOST_HISTORIES = 6
@@ -40,13 +42,13 @@ _MOST_HISTORIES = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompareRow:
-    """One cell in both runs."""
+    """One cell in both runs; what `before` and `after` say of where they lie may be empty."""
 
     title: str
     address: str
     label: Label
-    before: str
-    after: str
+    before: Bounded
+    after: Bounded
     plot: IntervalPlot
     speedup: str
     interval: str
@@ -75,7 +77,7 @@ class ComparePage:
         runs: (what it is, name, address or empty) of both.
         decides: What the numbers under undecided verdicts are; empty without any.
         unlike, alone: Cells that are not compared, and why.
-        data: Address of all figures as CSV; empty where the runs' pages have them.
+        data: Address of all figures as CSV.
     """
 
     address: str
@@ -90,8 +92,8 @@ class ComparePage:
     decides: str
     unlike: tuple[tuple[str, str], ...]
     alone: tuple[tuple[str, str], ...]
+    data: str
     histories: tuple[HistoryPanel, ...] = ()
-    data: str = ""
 
 
 def compare_page(
@@ -144,6 +146,7 @@ def compare_page(
         decides=DECIDES if any(row.needed for row in unclear.rows) else "",
         unlike=found.unlike,
         alone=found.alone,
+        data=f"../{comparison_data(found.before, found.after)}",
         histories=_histories(found, findings, known),
     )
 
@@ -209,6 +212,7 @@ def _run(what: str, run: Run) -> tuple[str, str, str]:
 def _row(found: RunComparison, one: ComparedCell) -> CompareRow:
     comparison = one.comparison
     interval = comparison.interval if comparison else None
+    before, after = _both(_bounded(one.before), _bounded(one.after))
     verdict = verdict_word(comparison.verdict) if comparison else NOT_COMPARED
     if comparison and not one.clear and comparison.verdict in {"faster", "slower"}:
         verdict = verdict_word("undecided")
@@ -216,14 +220,35 @@ def _row(found: RunComparison, one: ComparedCell) -> CompareRow:
         title=one.title,
         address=f"../scenario/{one.cell.scenario}.html",
         label=label(one.cell),
-        before=time_text(one.before.median_ns),
-        after=time_text(one.after.median_ns),
+        before=before,
+        after=after,
         plot=ratio_plot(comparison, mode=mode_class(one.cell.binding.mode), margin=one.margin),
         speedup=speedup(comparison.speedup_ratio) if comparison else "–",
         interval=bounds(interval.low, interval.high) if interval else "",
         verdict=verdict,
         needed=to_decide(comparison.launches_needed) if comparison else "",
         command=again_command(found.before, found.after, one.cell),
+    )
+
+
+def _both(before: Bounded, after: Bounded) -> tuple[Bounded, Bounded]:
+    """The two, whose intervals stand side by side: a unit that they share is written once."""
+    unit = before.ends.rpartition(" ")[2]
+    if after.ends.endswith(f"] {unit}") and before.ends.endswith(f"] {unit}"):
+        before = replace(before, ends=before.ends.removesuffix(f" {unit}"))
+    return _unbroken(before), _unbroken(after)
+
+
+def _unbroken(figure: Bounded) -> Bounded:
+    """On one line: half an interval is read as another."""
+    return replace(figure, ends=figure.ends.replace(" ", "\N{NO-BREAK SPACE}"))
+
+
+def _bounded(summary: CellSummary) -> Bounded:
+    interval = summary.interval
+    return Bounded(
+        value=time_text(summary.median_ns),
+        ends=ends(interval.low, interval.high, time_text) if interval else "",
     )
 
 

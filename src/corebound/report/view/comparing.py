@@ -14,7 +14,7 @@ from corebound.model.points import Circumstances
 from corebound.model.run import Run
 from corebound.model.scenario import Scenario
 from corebound.report.view.records import Record, by_host
-from corebound.stats.compare import Comparison, compare
+from corebound.stats.compare import Comparison, Verdict, compare
 from corebound.stats.multiplicity import benjamini_hochberg
 from corebound.stats.series import circumstances_of_run, launches_by_cell
 from corebound.stats.summary import CellSummary, summarise
@@ -44,10 +44,17 @@ class Compared:
     margin: float
 
     @property
+    def verdict(self) -> Verdict | None:
+        """What may be said of it as one of all; None where one of the two has no figure."""
+        if self.comparison is None:
+            return None
+        alone = self.comparison.verdict
+        return "undecided" if alone in {"faster", "slower"} and not self.clear else alone
+
+    @property
     def is_finding(self) -> bool:
         """Whether it is clear, and more than the margin may explain."""
-        verdict = self.comparison.verdict if self.comparison else "undecided"
-        return self.clear and verdict in {"faster", "slower"}
+        return self.verdict in {"faster", "slower"}
 
     @property
     def over_noise(self) -> float:

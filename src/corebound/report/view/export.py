@@ -9,11 +9,13 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from corebound.diagnosis.finding import Finding
 from corebound.model.profile import ImportedProfile, OperatorProfile
 from corebound.model.wire import Operator
 from corebound.report.view.chronicle import Chronicle
-from corebound.report.view.command import row_command
+from corebound.report.view.command import kept_at, row_command
 from corebound.report.view.commits_compared import CommitComparison, ComparedSeries
+from corebound.report.view.comparing import Compared
 from corebound.report.view.evidence import median_of, migrations, switches, threads, whole_ns
 from corebound.report.view.findings import findings_data
 from corebound.report.view.operator_notes import OUTSIDE
@@ -22,8 +24,11 @@ from corebound.report.view.serving_data import serving_data
 from corebound.report.view.study import CellStudy, Study
 
 
-def cells_json(study: Study) -> str:
-    """A scenario's cells as JSON; absent figures are null."""
+def cells_json(study: Study, found: Sequence[Finding], records: str = "") -> str:
+    """A scenario's cells and what stands out in them as JSON; absent figures are null.
+
+    `records` as in `kept_at`.
+    """
     run = study.run
     document = {
         "scenario": study.scenario.name,
@@ -37,28 +42,28 @@ def cells_json(study: Study) -> str:
         "cells": [
             {
                 "axes": dict(cell.cell.axes),
-                **_figures(study, cell),
+                **_figures(study, cell, records),
                 "serving": serving_data(cell, run.host),
             }
             for cell in study.cells
         ],
         "profiles": [_profile(one) for one in profiled(study)],
-        "findings": findings_data(study),
+        "findings": findings_data(found),
     }
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def cells_csv(study: Study) -> str:
-    """A scenario's cells as CSV, one line each; absent figures are empty."""
+def cells_csv(study: Study, records: str = "") -> str:
+    """A scenario's cells as CSV, one line each; absent figures are empty. `records` as above."""
     axes = tuple(dict.fromkeys(axis for cell in study.cells for axis, _ in cell.cell.axes))
-    names = (*axes, *(_figures(study, study.cells[0]) if study.cells else ()))
+    names = (*axes, *(_figures(study, study.cells[0], records) if study.cells else ()))
     text = io.StringIO()
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
     for cell in study.cells:
         values = dict(cell.cell.axes)
         axis_values = {axis: values.get(axis, "") for axis in axes}
-        row: dict[str, Any] = {**axis_values, **_figures(study, cell)}
+        row: dict[str, Any] = {**axis_values, **_figures(study, cell, records)}
         writer.writerow({name: inert(value) for name, value in row.items()})
     return text.getvalue()
 
@@ -74,10 +79,11 @@ def operators_csv(study: Study) -> str:
         for one in found
         for figures in _profile(one)["operators"]
     ]
-    return _csv(lines)
+    return lines_csv(lines)
 
 
-def _csv(lines: Sequence[Mapping[str, Any]]) -> str:
+def lines_csv(lines: Sequence[Mapping[str, Any]]) -> str:
+    """Lines as CSV under all names that any of them has."""
     text = io.StringIO()
     # Lines of different hands may differ in their columns; each column stands once.
     names = list(dict.fromkeys(name for line in lines for name in line))
@@ -108,7 +114,7 @@ def imported_csv(profiles: Sequence[ImportedProfile]) -> str:
         for one in profiles
         for figures in _lines(one.profile)
     ]
-    return _csv(lines) if lines else ""
+    return lines_csv(lines) if lines else ""
 
 
 def _lines(profile: OperatorProfile) -> list[dict[str, Any]]:
@@ -142,9 +148,10 @@ def inert(value: Any) -> Any:
     return value
 
 
-def _figures(study: Study, cell: CellStudy) -> dict[str, Any]:
+def _figures(study: Study, cell: CellStudy, records: str) -> dict[str, Any]:
     summary, comparison = cell.summary, cell.comparison
     interval, tail = summary.interval, summary.p99_interval
+    spread = summary.spread_interval
     ratio = comparison.interval if comparison else None
     return {
         "median_ns": summary.median_ns,
@@ -155,6 +162,8 @@ def _figures(study: Study, cell: CellStudy) -> dict[str, Any]:
         "p99_high_ns": finite(tail.high) if tail else None,
         "cpu_median_ns": summary.cpu_median_ns,
         "spread_ratio": summary.spread_ratio,
+        "spread_low_ratio": spread.low if spread else None,
+        "spread_high_ratio": finite(spread.high) if spread else None,
         "launches_ok": summary.count("ok"),
         "launches_invalid": summary.count("invalid"),
         "launches_failed": summary.count("failed") + summary.count("timed-out"),
@@ -169,7 +178,7 @@ def _figures(study: Study, cell: CellStudy) -> dict[str, Any]:
         "speedup_low_ratio": ratio.low if ratio else None,
         "speedup_high_ratio": finite(ratio.high) if ratio else None,
         "verdict": comparison.verdict if comparison else None,
-        "command": row_command(study, cell),
+        "command": kept_at(row_command(study, cell), records),
     }
 
 
@@ -178,9 +187,9 @@ def finite(value: float) -> float | None:
     return value if value < float("inf") else None
 
 
-def changes_csv(known: Chronicle) -> str:
+def changes_csv(known: Chronicle, records: str = "") -> str:
     """Every clear change, at least one, a line each, the latest first."""
-    return _csv(
+    return lines_csv(
         [
             {
                 "id": one.id,
@@ -199,7 +208,7 @@ def changes_csv(known: Chronicle) -> str:
                 "last_good_commit": one.last_good.commit.sha if one.last_good.commit else None,
                 "first_bad_commit": one.first_bad.commit.sha if one.first_bad.commit else None,
                 "subject": one.first_bad.commit.subject if one.first_bad.commit else None,
-                "command": shlex.join(one.series.reproduce),
+                "command": kept_at(shlex.join(one.series.reproduce), records),
             }
             for one in known.changes
         ]
@@ -208,12 +217,10 @@ def changes_csv(known: Chronicle) -> str:
 
 def commits_csv(found: CommitComparison) -> str:
     """Every series that two commits were compared by, a line each, by change over noise."""
-    return _csv([_compared(found, one) for one in found.series])
+    return lines_csv([_compared(found, one) for one in found.series])
 
 
 def _compared(found: CommitComparison, one: ComparedSeries) -> dict[str, Any]:
-    comparison = one.comparison
-    interval = comparison.interval if comparison else None
     return {
         "project": found.project,
         "host": one.series.host,
@@ -224,6 +231,15 @@ def _compared(found: CommitComparison, one: ComparedSeries) -> dict[str, Any]:
         "after_commit": found.after.sha,
         "before": one.before.figure,
         "after": one.after.figure,
+        **said_of(one),
+    }
+
+
+def said_of(one: Compared) -> dict[str, Any]:
+    """What two figures say of one another, by itself; `clear`: as one of all too."""
+    comparison = one.comparison
+    interval = comparison.interval if comparison else None
+    return {
         "ratio": comparison.speedup_ratio if comparison else None,
         "ratio_low": interval.low if interval else None,
         "ratio_high": finite(interval.high) if interval else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -60,19 +61,19 @@ def findings(study: Study) -> tuple[Finding, ...]:
     )
 
 
-def finding_rows(study: Study) -> tuple[FindingRow, ...]:
-    """The same for the page."""
-    return tuple(_row(one) for one in findings(study))
+def finding_rows(found: Sequence[Finding]) -> tuple[FindingRow, ...]:
+    """Findings for the page."""
+    return tuple(_row(one) for one in found)
 
 
-def findings_data(study: Study) -> list[dict[str, Any]]:
-    """The same as plain data; cells by their keys."""
+def findings_data(found: Sequence[Finding]) -> list[dict[str, Any]]:
+    """Findings as plain data; cells by their keys."""
     return [
         {
             **{name: value for name, value in asdict(one).items() if name != "cells"},
             "cells": [cell.key for cell in one.cells],
         }
-        for one in findings(study)
+        for one in found
     ]
 
 

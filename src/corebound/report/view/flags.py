@@ -6,7 +6,7 @@ from corebound.model.plan import Cell
 from corebound.report.view.figure import figure_of
 from corebound.report.view.page import Flag
 from corebound.report.view.study import CellStudy, Study
-from corebound.report.view.words import count, full_name, time_text, times_slower
+from corebound.report.view.words import count, ends, full_name, time_text, times_slower
 from corebound.units import duration
 
 # A setting this much slower than the baseline is a trap that readers must see.
@@ -53,7 +53,9 @@ def _trap(study: Study) -> Flag | None:
 
 def _waiting(cell: CellStudy) -> str:
     summary = cell.summary
-    each = f"{time_text(summary.median_ns)} {figure_of((cell,)).each}"
+    interval = summary.interval
+    where = f" {ends(interval.low, interval.high, time_text)}" if interval else ""
+    each = f"{time_text(summary.median_ns)}{where} {figure_of((cell,)).each}"
     if summary.cpu_median_ns is None:
         return each
     return f"{each}, {duration(summary.cpu_median_ns)} of CPU time"

@@ -16,6 +16,7 @@ from corebound.report.view.chronicle import Chronicle, size_word
 from corebound.report.view.history_nights import NightRow, nights_note, nights_of
 from corebound.report.view.page import Label, Tick
 from corebound.report.view.series_figure import display_unit
+from corebound.report.view.ticks import levels_of
 from corebound.report.view.timeline import Timeline, track_of
 from corebound.report.view.words import count, day
 from corebound.report.view.zoom import Zoom, zoom_of
@@ -106,7 +107,7 @@ def history_panel(
         with_nights: Whether the table of nights goes with it.
         compared: (moment of a point, word) of runs that the page compares.
     """
-    figures = [figure for one in series for figure in one.points.measured if figure is not None]
+    figures = [figure for one in series for figure in one.points.measured]
     length, unit = display_unit(series[0], figures)
     line = Timeline.over([moment.at for one in series for moment in one.points.moments])
     axis = figure_axis([figure / length for figure in figures], margin=series[0].margin)
@@ -141,10 +142,7 @@ def history_panel(
             says=_says(title, series, found, axis, unit),
             compared=tuple(line.share(moment) for moment, _ in compared),
         ),
-        levels=tuple(
-            Tick(at=round((1 - axis.share(tick)) * 100, 1), text=plain_tick(tick))
-            for tick in axis.ticks
-        ),
+        levels=levels_of(axis),
         along=_along(line),
         marks=labels,
         lanes=lanes,
@@ -156,7 +154,7 @@ def history_panel(
         borders=tuple(row for _, row in borders),
         nights=nights_of(series, length) if with_nights else (),
         nights_note=nights_note(series),
-        zoom=zoom_of(series, [change for change, _ in found], known, length),
+        zoom=zoom_of(series, [change for change, _ in found], known, line, length),
     )  # fmt: skip
 
 
@@ -167,7 +165,8 @@ def _caption(series: Sequence[Series], unit: str, most: int) -> str:
     thinned = any(len(one.points) > most for one in series)
     extremes = "; of each stretch the extremes" if thinned else ""
     bounded = any(one.points.lows for one in series)
-    bars = f"; bars: {series[0].confidence:.0%} intervals".replace("%", " %") if bounded else ""
+    share = f"{series[0].confidence:.0%}".replace("%", " %")
+    bars = f"; bars: {share} intervals" if bounded else "; single figures, no interval"
     # asv takes less for better whatever is counted, and tells nobody otherwise.
     better = "lower is better" if series[0].unit in {"ns", "bytes"} else "less counts as better"
     return f"{measured}, {better}{bars}{extremes}"

@@ -33,33 +33,33 @@ def history_csv(series: Sequence[Series]) -> str:
 
 def _points(one: Series, behind: dict[Circumstances, str]) -> Iterator[str]:
     where, unit = _line([one.host, one.cell]), _line([one.unit])
-    # A line ends with the circumstances; without any there is no comma before them.
-    ends = {told: f",{line}" if line else "" for told, line in behind.items()}
-    # Most points share theirs with the one before, which need not be looked up then.
-    there, end = None, ""
     points = one.points
-    for (at, run, commit), circumstances, figure, low, high, missing in zip(
-        points.moments,
-        points.circumstances,
-        points.figures,
-        points.lows or repeat(math.nan),
-        points.highs or repeat(math.nan),
-        points.missing or repeat(None),
+    for moment, figure, low, high, missing, end in zip(
+        [_moment(at, run, commit.sha if commit else None) for at, run, commit in points.moments],
+        _numbers(points.figures),
+        _numbers(points.lows) or repeat(""),
+        _numbers(points.highs) or repeat(""),
+        [_reason(missing) if missing else "" for missing in points.missing] or repeat(""),
+        _ends(points.circumstances, behind),
         strict=False,  # what repeats has no end
     ):
-        if circumstances is not there:
-            there = circumstances
-            end = ends[there]
-        moment = _moment(at, run, commit.sha if commit else None)
-        yield (
-            f"{where},{moment},{unit},{_number(figure)},{_number(low)},{_number(high)},"
-            f"{'' if missing is None else _reason(missing)}{end}"
-        )
+        yield f"{where},{moment},{unit},{figure},{low},{high},{missing}{end}"
 
 
-def _number(value: float) -> str:
+def _numbers(values: Iterable[float]) -> list[str]:
     """Nothing of one that is none, or has no end."""
-    return f"{value:{_DIGITS}}" if math.isfinite(value) else ""
+    return [f"{value:{_DIGITS}}" if math.isfinite(value) else "" for value in values]
+
+
+def _ends(told: Iterable[Circumstances], behind: dict[Circumstances, str]) -> Iterator[str]:
+    """A line ends with the circumstances; without any there is no comma before them."""
+    ends = {each: f",{line}" if line else "" for each, line in behind.items()}
+    # Most points share theirs with the one before, which need not be looked up then.
+    there, end = None, ""
+    for each in told:
+        if each is not there:
+            there, end = each, ends[each]
+        yield end
 
 
 # All series of a project share their moments and commits.

@@ -11,7 +11,8 @@ from corebound.model.calibration import Calibration
 from corebound.model.host_check import HostCheck, State
 from corebound.model.run import Run
 from corebound.report.charts.topology import Box
-from corebound.report.view.addresses import host_file, run_file
+from corebound.report.view.addresses import host_data, host_file, run_file
+from corebound.report.view.export_runs import host_json
 from corebound.report.view.noise import noise_words
 from corebound.report.view.page import Head, Hero, Tone
 from corebound.report.view.provenance import Fact, host_facts, topology_words
@@ -60,6 +61,7 @@ class HostPage:
         checks: What the doctor saw; empty where it never looked.
         looked: How many runs it looked at, in words.
         runs: (when, address, commit, kernel, what made it) of its runs, latest first.
+        data: Address of all this as JSON, from the page; `told` is that JSON.
     """
 
     address: str
@@ -72,10 +74,16 @@ class HostPage:
     checks: tuple[CheckHistory, ...]
     looked: str
     runs: tuple[tuple[str, str, str, str, str], ...]
+    data: str
+    told: str
 
 
 def host_pages(
-    records: Sequence[Record], *, now: str, calibrations: Sequence[Calibration] = ()
+    records: Sequence[Record],
+    *,
+    now: str,
+    calibrations: Sequence[Calibration] = (),
+    asked: str = "",
 ) -> tuple[HostPage, ...]:
     """A page for each host of the records, by id.
 
@@ -83,32 +91,37 @@ def host_pages(
         records: Every run with its launches, in any order.
         now: ISO moment the pages are made.
         calibrations: Of any host.
+        asked: The folder of records, as in `kept_at`.
     """
     return tuple(
-        _page([run for run, _ in own], now=now, noise=_noise(host, calibrations))
+        _page([run for run, _ in own], _latest(host, calibrations), now=now, asked=asked)
         for host, own in by_host(records).items()
     )
 
 
-def _noise(host: str, calibrations: Sequence[Calibration]) -> tuple[Fact, ...]:
+def _latest(host: str, calibrations: Sequence[Calibration]) -> tuple[Calibration, ...]:
     """The latest of each scenario and profile, as long as a verdict may rest on it."""
     latest: dict[tuple[str, str], Calibration] = {}
     for one in sorted(calibrations, key=lambda one: (one.at, one.run)):
         if one.host == host:
             latest[one.scenario, one.profile or "no profile"] = one
-    return tuple(
-        Fact(
-            term=f"{scenario}, {profile}",
-            value=noise_words(one, launches=max(each.launches for each in one.noise)),
-        )
-        for (scenario, profile), one in sorted(latest.items())
+    return tuple(one for _, one in sorted(latest.items(), key=lambda item: item[0]))
+
+
+def _noise(one: Calibration) -> Fact:
+    return Fact(
+        term=f"{one.scenario}, {one.profile or 'no profile'}",
+        value=noise_words(one, launches=max(each.launches for each in one.noise)),
     )
 
 
-def _page(runs: Sequence[Run], *, now: str, noise: tuple[Fact, ...]) -> HostPage:
+def _page(
+    runs: Sequence[Run], calibrations: Sequence[Calibration], *, now: str, asked: str
+) -> HostPage:
     latest = runs[-1]
     host = latest.host
     looked = [run for run in runs if run.preflight is not None]
+    shown = runs[: -_MOST_RUNS - 1 : -1]
     return HostPage(
         address=host_file(host.id),
         head=Head(
@@ -129,7 +142,7 @@ def _page(runs: Sequence[Run], *, now: str, noise: tuple[Fact, ...]) -> HostPage
         facts=host_facts(latest),
         boxes=boxes_of(host.topology),
         nodes=node_rows(host.topology),
-        noise=noise,
+        noise=tuple(map(_noise, calibrations)),
         checks=_checks(looked),
         looked=f"each of {len(looked):,} runs" if len(looked) > 1 else "one run",
         runs=tuple(
@@ -140,8 +153,10 @@ def _page(runs: Sequence[Run], *, now: str, noise: tuple[Fact, ...]) -> HostPage
                 run.host.kernel,
                 shlex.join(run.argv),
             )
-            for run in runs[: -_MOST_RUNS - 1 : -1]
+            for run in shown
         ),
+        data=f"../{host_data(host.id)}",
+        told=host_json(shown, calibrations, asked),
     )
 
 

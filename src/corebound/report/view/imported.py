@@ -12,8 +12,9 @@ _MOST = 50
 
 def benchmarks(known: Chronicle) -> tuple[SeriesGroup, ...]:
     """The benchmarks of all projects; none where they are too many for a first page."""
-    groups = series_groups((one for one in known.histories if one.project is not None), known)
-    return groups if sum(len(group.rows) for group in groups) <= _MOST else ()
+    imported = [one for one in known.histories if one.project is not None]
+    each = {(one.project, one.host, one.scenario) for one in imported}
+    return series_groups(imported, known) if len(each) <= _MOST else ()
 
 
 def projects(known: Chronicle) -> tuple[str, ...]:

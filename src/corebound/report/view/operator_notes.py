@@ -27,6 +27,8 @@ class Column:
         name: In running text.
         kind: Profiles of the same kind call the same operators the same.
         measured_ns: The median of a step that was not profiled, where there is one.
+        measured_ends_ns: Where that lies with 95 %, where it is known.
+        others: Profiles of the same beside this one.
     """
 
     label: Label
@@ -34,6 +36,8 @@ class Column:
     profile: OperatorProfile
     kind: str = ""
     measured_ns: float | None = None
+    measured_ends_ns: tuple[float, float] | None = None
+    others: tuple[OperatorProfile, ...] = ()
 
 
 def basis_ns(profile: OperatorProfile) -> int:

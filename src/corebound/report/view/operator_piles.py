@@ -95,9 +95,9 @@ def _piles(title: str, columns: Sequence[Column], parts: Sequence[Mapping[str, i
 
 
 def _says(label: Label, whole_ns: int, times: Mapping[str, int]) -> str:
-    name = f"{label.name}, {label.more}" if label.more else label.name
     longest = max(times, key=lambda one: times[one])
-    return f"{name}: {duration(whole_ns)}, {percent(times[longest] / whole_ns, 0)} of it {longest}"
+    share = percent(times[longest] / whole_ns, 0)
+    return f"{label.whole}: {duration(whole_ns)}, {share} of it {longest}"
 
 
 def _longest(parts: Sequence[Mapping[str, int]], wholes_ns: Sequence[int]) -> list[str]:

@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from corebound.model.profile import OperatorProfile
 from corebound.report.view.operator_calls import CallRow, call_rows
 from corebound.report.view.operator_notes import OUTSIDE, Column, basis_ns, notes
 from corebound.report.view.operator_piles import Piles, piles
+from corebound.report.view.operator_times import (
+    by_type,
+    operators_ns,
+    outside_ns,
+    phase_ns,
+    quiet_ns,
+    span_ns,
+    step_ns,
+    together_ns,
+)
 from corebound.report.view.page import Label, Text
 from corebound.report.view.words import count
 from corebound.units import percent, significant, time_unit
 
 # More types than this are a list nobody reads; the rest is one line.
 _MOST_TYPES = 12
+# An end this many units away says that two launches can tell next to nothing.
+_MOST_SHOWN = 1e9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorTime:
-    """One figure and its share of the step, either of them perhaps empty."""
+    """One figure, its share of the step, and beneath it where it lies; each perhaps empty."""
 
     time: str
     share: str
+    ends: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +89,7 @@ def operator_table(
     title: str = "",
     traces: tuple[tuple[str, str], ...] = (),
     measured: bool = True,
+    launches: int = 0,
 ) -> OperatorTable:
     """Put profiles side by side.
 
@@ -84,6 +99,8 @@ def operator_table(
         title: As that of the table.
         traces: As those of the table.
         measured: Whether there may be steps that were measured without a profiler.
+        launches: How many launches of ours a column rests on, at most; 0 of what was made
+            elsewhere.
     """
     profiles = [one.profile for one in columns]
     length_ns, unit = time_unit(basis_ns(profiles[0]))
@@ -91,32 +108,31 @@ def operator_table(
     mixed = len({profile.iterations is None for profile in profiles}) > 1
     units_ns = [max(1, basis_ns(profile)) if mixed else 1 for profile in profiles]
     writer = _Writer(columns, length_ns, units_ns)
-    by_type = [{one.type: one for one in profile.operators} for profile in profiles]
-    types = list(dict.fromkeys(type_ for known in by_type for type_ in known))
+    known_by = [by_type(profile) for profile in profiles]
+    types = list(dict.fromkeys(type_ for known in known_by for type_ in known))
 
     def longest(type_: str) -> float:
-        pairs = zip(by_type, units_ns, strict=True)
+        pairs = zip(known_by, units_ns, strict=True)
         return max(known[type_].total_ns / unit_ns for known, unit_ns in pairs if type_ in known)
 
     ranked = sorted(types, key=lambda type_: (-longest(type_), type_))
     shown, rest = ranked[:_MOST_TYPES], ranked[_MOST_TYPES:]
-    outside_ns = [profile.outside_ns for profile in profiles]
-    gaps = ((time_ns or 0) / unit_ns for time_ns, unit_ns in zip(outside_ns, units_ns, strict=True))
+    gaps_ns = [outside_ns(profile) for profile in profiles]
+    gaps = ((time_ns or 0) / unit_ns for time_ns, unit_ns in zip(gaps_ns, units_ns, strict=True))
     scale = max(*map(longest, shown), *gaps, 0.0) or 1.0
     rows = [
         writer.row(
             type_,
-            [known[type_].total_ns if type_ in known else None for known in by_type],
-            calls=[known[type_].calls if type_ in known else None for known in by_type],
+            partial(together_ns, types=(type_,)),
+            calls=[known[type_].calls if type_ in known else None for known in known_by],
             scale=scale,
         )
         for type_ in shown
     ]
     if rest:
-        left = [[known[type_].total_ns for type_ in rest if type_ in known] for known in by_type]
-        sums_ns = [sum(times_ns) if times_ns else None for times_ns in left]
-        rows.append(writer.row(count(len(rest), "other type"), sums_ns, scale=scale))
-    if any(time_ns is not None for time_ns in outside_ns):
+        together = partial(together_ns, types=rest)
+        rows.append(writer.row(count(len(rest), "other type"), together, scale=scale))
+    if any(time_ns is not None for time_ns in gaps_ns):
         rows.append(writer.row(OUTSIDE, outside_ns, scale=scale))
     return OperatorTable(
         title=title,
@@ -128,7 +144,7 @@ def operator_table(
         rows=tuple(rows),
         each=call_rows(columns, shown),
         phases=_phases(profiles, writer),
-        sums=_sums(columns, writer, measured=measured),
+        sums=_sums(columns, writer, measured=measured, launches=launches),
         traces=traces,
         commands=tuple(commands),
     )
@@ -148,6 +164,7 @@ class _Writer:
         self, columns: Sequence[Column], length_ns: float, units_ns: Sequence[int]
     ) -> None:
         """Take the unit of times, and that of bars, which may be each column's own."""
+        self._columns = columns
         self._whole_ns = [basis_ns(one.profile) for one in columns]
         self._modes = [one.label.mode for one in columns]
         self._length_ns = length_ns
@@ -156,12 +173,14 @@ class _Writer:
     def row(
         self,
         name: str,
-        times_ns: Sequence[float | None],
+        of: Callable[[OperatorProfile], float | None],
         *,
         calls: Sequence[float | None] = (),
         scale: float | None = None,
         shares: bool = True,
     ) -> OperatorRow:
+        """A row of what `of` says of each column's profile."""
+        times_ns = [of(one.profile) for one in self._columns]
         bars: tuple[tuple[str, float], ...] = ()
         if scale:
             bars = tuple(
@@ -174,18 +193,35 @@ class _Writer:
             name=name,
             is_type=bool(calls),
             times=tuple(
-                self._time(time_ns, whole_ns if shares else None)
-                for time_ns, whole_ns in zip(times_ns, self._whole_ns, strict=True)
+                self._time(time_ns, whole_ns if shares else None, span_ns(one, of))
+                for one, time_ns, whole_ns in zip(
+                    self._columns, times_ns, self._whole_ns, strict=True
+                )
             ),
             calls=_calls(calls),
             bars=bars,
         )
 
-    def _time(self, time_ns: float | None, whole_ns: int | None) -> OperatorTime:
+    def measured(self, name: str) -> OperatorRow:
+        """A row of the steps that were measured without a profiler, each with its interval."""
+        times = (self._time(one.measured_ns, None, one.measured_ends_ns) for one in self._columns)
+        return OperatorRow(name=name, is_type=False, times=tuple(times))
+
+    def _time(
+        self, time_ns: float | None, whole_ns: int | None, ends_ns: tuple[float, float] | None
+    ) -> OperatorTime:
         if time_ns is None:
             return OperatorTime(time="–", share="")
         share = _share(time_ns / whole_ns) if whole_ns else ""
-        return OperatorTime(time=_number(time_ns / self._length_ns), share=share)
+        return OperatorTime(
+            time=_number(time_ns / self._length_ns), share=share, ends=self._between(ends_ns)
+        )
+
+    def _between(self, ends_ns: tuple[float, float] | None) -> str:
+        if ends_ns is None:
+            return ""
+        low, high = (end_ns / self._length_ns for end_ns in ends_ns)
+        return f"[{_number(low)}, {_number(high) if high <= _MOST_SHOWN else '∞'}]"
 
 
 def _share(value: float) -> str:
@@ -209,29 +245,31 @@ def _count(number: float) -> str:
 
 def _phases(profiles: Sequence[OperatorProfile], writer: _Writer) -> tuple[OperatorRow, ...]:
     names = dict.fromkeys(name for profile in profiles for name in profile.phases)
-    return tuple(
-        writer.row(f"of it {name}", [profile.phases.get(name) for profile in profiles])
-        for name in names
-    )
+    return tuple(writer.row(f"of it {name}", partial(phase_ns, name=name)) for name in names)
 
 
-def _sums(columns: Sequence[Column], writer: _Writer, *, measured: bool) -> tuple[OperatorRow, ...]:
+def _sums(
+    columns: Sequence[Column], writer: _Writer, *, measured: bool, launches: int
+) -> tuple[OperatorRow, ...]:
     """What a column comes to; a line that no column can fill is left out."""
     profiles = [one.profile for one in columns]
     rows: list[OperatorRow] = []
     if any(profile.step_ns is None for profile in profiles):
-        together = [sum(one.total_ns for one in profile.operators) for profile in profiles]
-        rows.append(writer.row("all operators together", together))
-    steps_ns = [profile.step_ns for profile in profiles]
-    if any(step_ns is not None for step_ns in steps_ns):
-        rows.append(writer.row(_whole(profiles), steps_ns))
-    quiet_ns = [_quiet_ns(profile) for profile in profiles]
-    if any(time_ns is not None for time_ns in quiet_ns):
+        rows.append(writer.row("all operators together", operators_ns))
+    if any(profile.step_ns is not None for profile in profiles):
+        rows.append(writer.row(f"{_whole(profiles)}{_rests_on(launches)}", step_ns))
+    if any(quiet_ns(profile) is not None for profile in profiles):
         rows.append(writer.row("its operators, each call at its shortest", quiet_ns, shares=False))
     if measured:
-        medians_ns = [one.measured_ns for one in columns]
-        rows.append(writer.row("median step, measured", medians_ns, shares=False))
+        rows.append(writer.measured("median step, measured"))
     return tuple(rows)
+
+
+def _rests_on(launches: int) -> str:
+    """What a column is of, for the row of its whole."""
+    if not launches:
+        return ""
+    return " in one launch" if launches == 1 else f" in the latest of {launches} launches"
 
 
 def _whole(profiles: Sequence[OperatorProfile]) -> str:
@@ -239,8 +277,3 @@ def _whole(profiles: Sequence[OperatorProfile]) -> str:
     if all(whole):
         return "all that was profiled"
     return "one step, or all that was profiled" if any(whole) else "one step, profiled"
-
-
-def _quiet_ns(profile: OperatorProfile) -> int | None:
-    told = [one.quiet_ns for one in profile.operators if one.quiet_ns is not None]
-    return sum(told) if len(told) == len(profile.operators) else None

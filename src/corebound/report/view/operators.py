@@ -15,6 +15,7 @@ from corebound.report.view.operator_notes import Column, basis_ns, dominant
 from corebound.report.view.operator_table import OperatorTable, operator_table
 from corebound.report.view.study import Study
 from corebound.report.view.words import full_name, label
+from corebound.stats.interval import Interval
 from corebound.units import percent
 
 
@@ -30,12 +31,21 @@ class Operators:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profiled:
-    """A cell's profile: that of its first worker."""
+    """A cell's profile: that of its first worker.
+
+    Attributes:
+        others: Those of its other workers, and of earlier runs that were alike.
+        launches: How many launches they all are of.
+        measured: Where `measured_ns` lies.
+    """
 
     cell: Cell
     launch: Launch
     profile: OperatorProfile
     measured_ns: float | None
+    measured: Interval | None
+    others: tuple[OperatorProfile, ...]
+    launches: int
 
 
 def profiled(study: Study) -> tuple[Profiled, ...]:
@@ -45,12 +55,19 @@ def profiled(study: Study) -> tuple[Profiled, ...]:
         profile = launch.workers[0].profile if launch.workers else None
         if launch.status == "ok" and profile is not None:
             known = study.find(launch.cell)
+            before = [own for cell, own in study.profiles_before if cell == launch.cell.id]
             found.append(
                 Profiled(
                     cell=launch.cell,
                     launch=launch,
                     profile=profile,
                     measured_ns=known.summary.median_ns if known else None,
+                    measured=known.summary.interval if known else None,
+                    others=(
+                        *(one.profile for one in launch.workers[1:] if one.profile is not None),
+                        *(profile for own in before for profile in own),
+                    ),
+                    launches=1 + len(before),
                 )
             )
     return tuple(found)
@@ -81,14 +98,25 @@ def operators(study: Study, *, traces: Mapping[str, str]) -> Operators | None:
         lead=(
             "Self time an iteration, from a launch of its own under the framework's profiler, so"
             " that profiling touches no other figure. What operators of several threads share is"
-            " divided among them, so that a column adds up to its step. It is one launch a cell,"
-            " and so has no interval: what single calls took stands beneath, shortest to longest."
+            " divided among them, so that a column adds up to its step."
+            f" {_rests_on(groups)} What single calls took stands beneath, shortest to longest."
             if tables
             else "Profiles were asked for, and there is none."
         ),
         tables=tables,
         unprofiled=_unprofiled(study),
     )
+
+
+def _rests_on(groups: Sequence[Sequence[Profiled]]) -> str:
+    """What a column is of, and so what stands under its figures."""
+    if any(one.others for group in groups for one in group):
+        return (
+            "Figures are of the latest launch alone; in brackets the least and the most of all"
+            " profiles of the cell under the same circumstances, which bound their median with"
+            " 95 % from six on."
+        )
+    return "It is one launch a cell, and so has no interval."
 
 
 def _groups(study: Study) -> list[list[Profiled]]:
@@ -123,6 +151,8 @@ def _table(
             name=full_name(one.cell),
             profile=one.profile,
             measured_ns=one.measured_ns,
+            measured_ends_ns=(one.measured.low, one.measured.high) if one.measured else None,
+            others=one.others,
         )
         for one in group
     ]
@@ -130,6 +160,7 @@ def _table(
     return operator_table(
         columns,
         commands=(command,),
+        launches=max(one.launches for one in group),
         title=title,
         traces=tuple((name, address) for name, address in found if address is not None),
     )

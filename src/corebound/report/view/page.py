@@ -55,6 +55,11 @@ class Label:
     name: str
     more: str
 
+    @property
+    def whole(self) -> str:
+        """The same in running text: `physical cores, 2 threads`."""
+        return f"{self.name}, {self.more}" if self.more else self.name
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictWord:

@@ -109,8 +109,8 @@ def scaling(study: Study) -> Scaling | None:
 def _end_of(rows: Sequence[ScalingRow]) -> Iterator[str]:
     """Where each setting's curve ends, in words."""
     for row in {row.label: row for row in rows}.values():
-        name = f"{row.label.name}, {row.label.more}" if row.label.more else row.label.name
-        yield f"{name}: {row.gain} with {row.threads} threads, {row.efficiency} of the ideal"
+        reached = f"{row.gain} with {row.threads} threads, {row.efficiency} of the ideal"
+        yield f"{row.label.whole}: {reached}"
 
 
 def _ideal(point: Gain, curve: GainCurve) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from corebound.diagnosis.finding import Finding
 from corebound.model.calibration import Calibration
 from corebound.report.view.addresses import host_file, run_file
 from corebound.report.view.chronicle import EMPTY, Chronicle
@@ -63,6 +64,7 @@ class ScenarioPage:
 def scenario_page(
     study: Study,
     *,
+    found: Sequence[Finding],
     now: str,
     records_file: str,
     traces: Mapping[str, str] | None = None,
@@ -73,6 +75,7 @@ def scenario_page(
 
     Args:
         study: The scenario in the run to show.
+        found: What stands out in it.
         now: ISO moment the page is made.
         records_file: Where the run is kept, as a path from the records' folder.
         traces: For launches whose trace is in the site, its address from the page.
@@ -96,7 +99,7 @@ def scenario_page(
         host=host_file(study.run.host.id),
         hero=top,
         intervals=interval_table(study),
-        findings=finding_rows(study),
+        findings=finding_rows(found),
         serving=serving(study),
         why=why(study),
         history=scenario_history(study, known),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Sequence
 
@@ -36,19 +35,20 @@ def latest_of(series: Series) -> Bounded:
     last = next((one for one in reversed(series.points) if one.figure is not None), None)
     if last is None or last.figure is None:
         return Bounded(value="–")
+    value = figure_text(series, last.figure)
     if last.bounds is None:
-        return Bounded(value=figure_text(series, last.figure))
+        return Bounded(value=value)
     length, unit = display_unit(series, [last.figure])
     # An end that is not known is infinite.
     low, high = (significant(end / length) if end < 1e300 else "∞" for end in last.bounds)
-    return Bounded(value=figure_text(series, last.figure), ends=f"[{low}, {high}] {unit}".strip())
+    return Bounded(value=value, ends=f"[{low}, {high}] {unit}".strip())
 
 
 def figures_span(series: Series) -> str:
     """From the least figure of a series to the most; empty where it has none."""
-    figures = [figure for figure in series.points.figures if not math.isnan(figure)]
+    figures = series.points.measured
     if not figures:
         return ""
-    length, unit = display_unit(series, [max(figures)])
-    least, most = (significant(end / length) for end in (min(figures), max(figures)))
-    return f"{least} to {most} {unit}".strip()
+    low, high = min(figures), max(figures)
+    length, unit = display_unit(series, [high])
+    return f"{significant(low / length)} to {significant(high / length)} {unit}".strip()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from corebound.model.record import Launch
 from corebound.model.serving import Served
 from corebound.model.traffic import MlPerf
-from corebound.report.charts.axis import Axis, log_axis, plain_tick
+from corebound.report.charts.axis import Axis, log_axis
 from corebound.report.charts.percentiles import FIRST, Curve, across
 from corebound.report.view.command import row_command
 from corebound.report.view.evidence import span_of
@@ -16,6 +16,7 @@ from corebound.report.view.groups import Group, by_baseline
 from corebound.report.view.page import Bounded, Label, Tick
 from corebound.report.view.serving_workers import WorkersSeen, reasons, share, workers_seen
 from corebound.report.view.study import CellStudy, Study
+from corebound.report.view.ticks import levels_of
 from corebound.report.view.trade import Trade, trade
 from corebound.report.view.words import count, ends, full_name, label, mode_class
 from corebound.stats.latency import percentiles
@@ -237,10 +238,7 @@ def _panel(grouped: Group, served_of: Mapping[str, ServedCell]) -> CurvePanel:
         axis=axis,
         shares=tuple(share for share, _ in SHARES),
         says=f"Latency by percentile. {says}.",
-        levels=tuple(
-            Tick(at=round((1 - axis.share(tick)) * 100, 2), text=plain_tick(tick))
-            for tick in axis.ticks
-        ),
+        levels=levels_of(axis),
         along=tuple(Tick(at=round(across(share) * 100, 2), text=text) for share, text in SHARES),
         key=tuple(
             (full_name(cell), curve.mode, curve.dash)

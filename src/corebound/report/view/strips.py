@@ -70,8 +70,13 @@ def spent(
     return tuple(rows)
 
 
-def stayed(tracks: Sequence[tuple[str, Sequence[Stay]]], noun: str) -> str:
-    """What a strip shows, in a sentence: `3 of 4 threads stayed on one CPU`."""
-    seen = [where for _, where in spent(tracks) if where]
+def stayed(rows: Sequence[tuple[str, str]], noun: str) -> str:
+    """What a strip shows, in a sentence: `3 of 4 threads stayed on one CPU`.
+
+    Args:
+        rows: What was `spent` in it.
+        noun: What one of them is.
+    """
+    seen = [where for _, where in rows if where]
     still = sum("," not in where for where in seen)
     return f"{still} of {count(len(seen), noun)} stayed on one CPU"

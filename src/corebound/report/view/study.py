@@ -14,6 +14,7 @@ from corebound.planning.expand import baselines_of, expand, told_apart
 from corebound.planning.load import load_document
 from corebound.stats.compare import Comparison, compare
 from corebound.stats.multiplicity import holm
+from corebound.stats.profiles import Profiles
 from corebound.stats.summary import CellSummary, LaunchSummary, summarise
 
 
@@ -74,6 +75,7 @@ class Study:
         ranked: Those that could be compared, fastest first; equals in the same order.
         profiles: The launches that profiled operators, in the same order; they
             are none of the cells' launches.
+        profiles_before: Those of the same cells in earlier runs that were alike, the latest first.
     """
 
     run: Run
@@ -84,6 +86,7 @@ class Study:
     by_key: Mapping[str, CellStudy]
     ranked: tuple[Duel, ...]
     profiles: tuple[Launch, ...]
+    profiles_before: Profiles = ()
 
     @property
     def cells(self) -> tuple[CellStudy, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -58,7 +59,7 @@ class CellRow:
     interval: str
     p99: Bounded
     cpu: Bounded
-    spread: str
+    spread: Bounded
     launches: str
     others: str
     whole: Bounded
@@ -133,7 +134,8 @@ def _cells_lead(study: Study) -> str:
         f"{count(len(study.cells), 'cell')}. {figure.heading}: geometric mean over launches of each"
         f" launch's {figure.says}, with its 95 % interval. p99: the same of its 99th"
         f" percentile, from 100 {unit}s on, and with an interval from 500 independent ones."
-        " Spread: standard deviation over launches. CPU time; whole, all iterations of a launch;"
+        " Spread: standard deviation over launches as a share of their mean, with the 95 %"
+        " interval that normal ones would have. CPU time; whole, all iterations of a launch;"
         " threads in its processes; context switches; migrations: median over launches, and"
         " beneath it the least and the most of any launch, which bound it with 95 % from six"
         " launches on. Where all launches have the same, that stands alone."
@@ -162,7 +164,6 @@ def _cell_row(study: Study, cell: CellStudy, axes: tuple[str, ...], length_ns: f
         span = span_of(cell, of)
         return Bounded(value=write(middle), ends="" if span is None else ends(*span, write))
 
-    spread = summary.spread_ratio
     others = [(status, n) for status, n in summary.counts if status != "ok" and n]
     return CellRow(
         mode=mode_class(cell.cell.binding.mode),
@@ -171,7 +172,7 @@ def _cell_row(study: Study, cell: CellStudy, axes: tuple[str, ...], length_ns: f
         interval=between(summary.interval),
         p99=Bounded(value=number(summary.p99_ns), ends=between(summary.p99_interval)),
         cpu=over(lambda launch: cpu_ns.get(launch.id), summary.cpu_median_ns, number),
-        spread="–" if spread is None else percent(spread),
+        spread=_spread(cell),
         launches=f"{summary.count('ok')}",
         others=", ".join(f"{n} {status}" for status, n in others),
         whole=over(whole_ns, median_of(cell, whole_ns), time_text),
@@ -187,6 +188,19 @@ def _cell_row(study: Study, cell: CellStudy, axes: tuple[str, ...], length_ns: f
         baseline=cell.baseline is None and cell.is_measured,
         command=row_command(study, cell),
         throughput=throughput(cell, study.scenario, study.run.host),
+    )
+
+
+def _spread(cell: CellStudy) -> Bounded:
+    """Standard deviation over launches, as a share of their mean."""
+    ratio, interval = cell.summary.spread_ratio, cell.summary.spread_interval
+
+    def share(value: float) -> str:
+        return percent(value) if math.isfinite(value) else "∞"
+
+    return Bounded(
+        value="–" if ratio is None else percent(ratio),
+        ends=ends(interval.low, interval.high, share) if interval else "",
     )
 
 

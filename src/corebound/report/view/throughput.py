@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from corebound.model.catalogue import BUILT_IN
@@ -12,7 +12,7 @@ from corebound.model.scenario import Scenario
 from corebound.report.view.page import Bounded
 from corebound.report.view.study import CellStudy
 from corebound.report.view.words import count, ends
-from corebound.stats.serving import answered_per_s, summarise_served
+from corebound.stats.serving import Estimate, answered_per_s
 from corebound.units import percent, significant
 
 # What is counted in billions; anything else is counted by the piece.
@@ -45,18 +45,16 @@ def throughput(cell: CellStudy, scenario: Scenario, host: Host) -> Bounded:
     share = peak_share(cell, scenario, host)
     of_peak = "" if share is None else f", {_shared(share)}"
     rates = _rates(cell)
-    factors_ = _interval_factors(cell)
     return Bounded(
         value=", ".join(
-            f"{_written(unit, rate)}{of_peak if unit == _FLOP else ''}"
+            f"{_written(unit, rate.value)}{of_peak if unit == _FLOP else ''}"
             for unit, rate in rates.items()
         ),
         ends=", ".join(
-            ends(rate * factors_[0], rate * factors_[1], partial(_written, unit))
+            ends(rate.interval.low, rate.interval.high, partial(_written, unit))
             for unit, rate in rates.items()
-        )
-        if factors_
-        else "",
+            if rate.interval is not None
+        ),
     )
 
 
@@ -68,28 +66,22 @@ def _written(unit: str, rate: float) -> str:
     return f"{significant(rate)} {unit}/s"
 
 
-def _interval_factors(cell: CellStudy) -> tuple[float, float] | None:
-    """How far below and above the rate its interval ends, as factors; None without one."""
-    if (served := summarise_served(cell.launches)) is not None:
-        per_s = served.per_s
-        if per_s.interval is None or not per_s.value:
-            return None
-        return per_s.interval.low / per_s.value, per_s.interval.high / per_s.value
-    median_ns, interval = cell.summary.median_ns, cell.summary.interval
-    if median_ns is None or interval is None or interval.low <= 0:
-        return None
-    return median_ns / interval.high, median_ns / interval.low
-
-
-def _rates(cell: CellStudy) -> dict[str, float]:
+def _rates(cell: CellStudy) -> dict[str, Estimate]:
     """What is done in a second, by unit."""
-    median_ns = cell.summary.median_ns
     if (per_s := answered_per_s(cell.launches)) is not None:
         return {"requests": per_s}
+    median_ns, interval = cell.summary.median_ns, cell.summary.interval
     work = next((launch.workers[0].work for launch in cell.launches if launch.status == "ok"), {})
     if median_ns is None:
         return {}
-    return {unit: each * cell.cell.workers / median_ns * 1e9 for unit, each in work.items()}
+    rates = {unit: each * cell.cell.workers / median_ns * 1e9 for unit, each in work.items()}
+    if interval is None or interval.low <= 0:
+        return {unit: Estimate(value=rate, interval=None) for unit, rate in rates.items()}
+    least, most = median_ns / interval.high, median_ns / interval.low
+    return {
+        unit: Estimate(value=rate, interval=replace(interval, low=rate * least, high=rate * most))
+        for unit, rate in rates.items()
+    }
 
 
 def _shared(share: PeakShare) -> str:
@@ -113,7 +105,7 @@ def peak_share(cell: CellStudy, scenario: Scenario, host: Host) -> PeakShare | N
     most = peak.flop_per_s(cores=cores, bits=bits)
     if not most:
         return None
-    return PeakShare(ratio=rate / most, cores=cores, bits=bits)
+    return PeakShare(ratio=rate.value / most, cores=cores, bits=bits)
 
 
 def factors(peak: Peak, *, cores: int, bits: int) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from corebound.model.points import Points
 from corebound.model.series import Series
@@ -15,6 +16,8 @@ from corebound.report.charts.history import Dot, Level, Track
 from corebound.report.charts.trace import envelope
 from corebound.report.view.calendar import days_of
 from corebound.stats.regressions import Change
+
+FloatArray = npt.NDArray[np.float64]
 
 # Points stay off the chart's edges by this share of its width.
 _EDGE = 0.015
@@ -90,20 +93,19 @@ def track_of(
         dash: Style of its levels' line.
     """
     points = series.points
+    numbers = np.array([line.places[moment.at] for moment in points.moments])
     is_seen = ~np.isnan(points.figures)
     seen = np.flatnonzero(is_seen).tolist()
-    kept = envelope(np.array(points.figures)[seen].tolist(), most=most)
-    gaps = _gaps(series, line)
+    kept = [seen[at] for at, _ in envelope(points.measured, most=most)]
+    gaps = _gaps(points, numbers)
     runs: list[list[Dot]] = []
     last = -1
-    for position, _ in kept:
-        index = seen[position]
+    for index, dot in zip(kept, _dots(points, kept, line, length), strict=True):
         if last < 0 or gaps[index] > gaps[last]:
             runs.append([])
-        runs[-1].append(_dot(points, index, line, length))
+        runs[-1].append(dot)
         last = index
-    moments = points.moments
-    lost = sorted({line.share(moments[at].at) for at in np.flatnonzero(~is_seen).tolist()})
+    lost = sorted({line.place(number) for number in numbers[~is_seen].tolist()})
     return Track(
         mode=mode,
         dash=dash,
@@ -113,27 +115,37 @@ def track_of(
     )
 
 
-def _dot(points: Points, at: int, line: Timeline, length: float) -> Dot:
-    bounded = bool(points.lows) and not math.isnan(points.lows[at])
-    return Dot(
-        x=line.share(points.moments[at].at),
-        value=points.figures[at] / length,
-        low=points.lows[at] / length if bounded else None,
-        high=points.highs[at] / length if bounded else None,
+def _dots(points: Points, kept: Sequence[int], line: Timeline, length: float) -> list[Dot]:
+    figures, lows, highs = (
+        (np.array(column)[kept] / length).tolist() if column else [math.nan] * len(kept)
+        for column in (points.figures, points.lows, points.highs)
     )
+    return [
+        Dot(
+            x=line.share(points.moments[at].at),
+            value=figure,
+            low=None if math.isnan(low) else low,
+            high=None if math.isnan(low) else high,
+        )
+        for at, figure, low, high in zip(kept, figures, lows, highs, strict=True)
+    ]
 
 
-def _gaps(series: Series, line: Timeline) -> list[int]:
-    """For each point how many gaps are before it: nights lost, long pauses, borders."""
-    points = series.points
-    paces = np.diff([line.places[moment.at] for moment in points.moments], prepend=math.nan)
+def _gaps(points: Points, numbers: FloatArray) -> list[int]:
+    """For each point how many gaps are before it: nights lost, long pauses, borders.
+
+    Args:
+        points: The points.
+        numbers: Where on the line each is.
+    """
+    paces = np.diff(numbers, prepend=math.nan)
     usual = float(np.quantile(paces[1:], 0.75)) if len(points) > 2 else 0.0
     gap = np.isnan(points.figures)
-    gap[list(series.points.borders)] = True
+    gap[list(points.borders)] = True
     if usual > 0:
         gap |= paces > _LONG * usual
-    numbers: list[int] = np.cumsum(gap).tolist()
-    return numbers
+    before: list[int] = np.cumsum(gap).tolist()
+    return before
 
 
 def _levels(

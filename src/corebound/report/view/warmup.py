@@ -96,8 +96,8 @@ def _lead(study: Study) -> str:
     else:
         rule = "The cut is found afterwards, for each launch by itself."
     return (
-        "Every iteration of the launch nearest to the cell's median. The shaded part enters no"
-        f" statistic. {rule}"
+        "Every iteration of one launch, that nearest to the cell's median, with the least and the"
+        f" most of each stretch beneath. The shaded part enters no statistic. {rule}"
     )
 
 

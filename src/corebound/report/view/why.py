@@ -167,7 +167,7 @@ def _lead(who: str) -> str:
     return (
         f"Which CPU each {who} was seen on while it used CPU time, in the launch nearest to the"
         f" cell's median. A steady stripe is a {who} that stayed put; {who}s that share a CPU"
-        " share its row."
+        " share its row. Every figure is of that one launch, and so has no interval."
     )
 
 
@@ -215,6 +215,7 @@ def _panel(
         )
         for index, (name, stays) in enumerate(shown)
     )
+    where = spent(shown)
     breaks = range(1, len(cpus))
     spin = spin_share(cell.summary, [other.summary for other in study.cells])
     seen = moved(launch, study.run.host.topology)
@@ -231,14 +232,14 @@ def _panel(
             cores=tuple(row for row in breaks if cpus[row].core != cpus[row - 1].core),
             nodes=tuple(row for row in breaks if cpus[row].node != cpus[row - 1].node),
             says=f"CPU by time, {full_name(cell.cell)}: "
-            + stayed(shown, "thread" if launch.served is None else "worker"),
+            + stayed(where, "thread" if launch.served is None else "worker"),
         ),
         rows=row_labels(cpus),
         nodes=node_labels(cpus),
         times=time_labels(end_ms),
         height_px=max(72, min(len(cpus) * 24, 320)),
         figures=figures,
-        spent=spent(shown),
+        spent=where,
         command=reproduce_command(study, (cell.cell,)),
     )
 

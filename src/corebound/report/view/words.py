@@ -127,8 +127,7 @@ def label(cell: Cell) -> Label:
 
 def full_name(cell: Cell) -> str:
     """A cell's name in running text: `physical cores, 2 threads`."""
-    named = label(cell)
-    return f"{named.name}, {named.more}" if named.more else named.name
+    return label(cell).whole
 
 
 def doing(cell: Cell, other: Cell) -> str:

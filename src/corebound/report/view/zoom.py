@@ -10,11 +10,12 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from corebound.model.points import Moment, Points
+from corebound.model.points import Points
 from corebound.model.series import Series
 from corebound.report.view.addresses import anchor_of
 from corebound.report.view.calendar import days_of
 from corebound.report.view.chronicle import Chronicle
+from corebound.report.view.timeline import Timeline
 from corebound.stats.regressions import Change
 
 _MINUTES_A_DAY = 24 * 60
@@ -50,31 +51,32 @@ class Zoom:
     is_ordinal: bool
 
 
-def moments_of(moments: Sequence[Moment]) -> tuple[list[int], bool]:
-    """Minutes since 1970 of each point, and whether they are its order, for want of dates.
-
-    >>> moments_of([Moment("1970-01-02", None, None), Moment("1970-01-03", None, None)])
-    ([1440, 2880], False)
-    """
-    days = [days_of(moment.at) for moment in moments]
-    read = [day for day in days if day is not None]
-    if len(read) < len(days):
-        return list(range(len(days))), True
-    return [round(day * _MINUTES_A_DAY) for day in read], False
-
-
 def zoom_of(
-    series: Sequence[Series], found: Sequence[Change], known: Chronicle, length: float
+    series: Sequence[Series],
+    found: Sequence[Change],
+    known: Chronicle,
+    line: Timeline,
+    length: float,
 ) -> Zoom:
-    """What a chart of these series, in which these changes were found, says of itself."""
-    moments = {one.id: moments_of(one.points.moments) for one in series}
-    marks = [moments[change.series.id][0][change.step.at] for change in found]
+    """What a chart of these series, in which these changes were found, says of itself.
+
+    Args:
+        series: Those it has.
+        found: Their changes.
+        known: What the series are called.
+        line: Where their moments are.
+        length: What figures are divided by.
+    """
+    marks = [
+        change.step.at if line.is_ordinal else round(line.places[change.since] * _MINUTES_A_DAY)
+        for change in found
+    ]
     return Zoom(
         series=" ".join(anchor_of(one) for one in series),
         modes=" ".join(known.label(one).mode for one in series),
         length=length,
         marks=" ".join(map(str, marks)),
-        is_ordinal=any(ordinal for _, ordinal in moments.values()),
+        is_ordinal=line.is_ordinal,
     )
 
 
@@ -91,7 +93,6 @@ def points_script(series: Iterable[Series]) -> str:
 
 
 def _columns(points: Points) -> dict[str, object]:
-    moments, _ = moments_of(points.moments)
     figures = np.array(points.figures)
     unit = _unit_of(figures)
     counts = _counted(figures, unit)
@@ -100,7 +101,7 @@ def _columns(points: Points) -> dict[str, object]:
         low = counts - _counted(np.array(points.lows), unit)
         high = _counted(np.array(points.highs), unit) - counts
     return {
-        "t": [after - before for before, after in zip([0, *moments], moments, strict=False)],
+        "t": np.diff(_moments_of(points), prepend=0).tolist(),
         "u": unit,
         "y": _listed(counts),
         "low": _listed(low),
@@ -110,6 +111,14 @@ def _columns(points: Points) -> dict[str, object]:
             for moment in points.moments
         ),
     }
+
+
+def _moments_of(points: Points) -> npt.NDArray[np.int64]:
+    """Minutes since 1970 of each point; their order, where one cannot be read."""
+    days = np.array([days_of(moment.at) for moment in points.moments], dtype=np.float64)
+    if np.isnan(days).any():
+        return np.arange(days.size)
+    return np.rint(days * _MINUTES_A_DAY).astype(np.int64)
 
 
 def _unit_of(figures: FloatArray) -> float:

@@ -1,0 +1,92 @@
+"""The figures of pages about runs for machines: two runs compared, and a host over its runs."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from corebound.model.calibration import Calibration
+from corebound.model.run import Run
+from corebound.report.view.command import again_command, kept_at
+from corebound.report.view.comparing import ComparedCell, RunComparison
+from corebound.report.view.export import finite, lines_csv, said_of
+from corebound.stats.summary import CellSummary
+
+
+def comparison_csv(found: RunComparison, records: str = "") -> str:
+    """Every cell that two runs were compared by, a line each, by change over noise.
+
+    Args:
+        found: The comparison.
+        records: As in `kept_at`.
+    """
+    return lines_csv([_compared(found, one, records) for one in found.cells])
+
+
+def _compared(found: RunComparison, one: ComparedCell, records: str) -> dict[str, Any]:
+    comparison = one.comparison
+    return {
+        "host": found.after.host.id,
+        "scenario": one.cell.scenario,
+        "cell": one.cell.key,
+        "before_run": found.before.id,
+        "after_run": found.after.id,
+        **_side("before", one.before),
+        **_side("after", one.after),
+        **said_of(one),
+        "launches_needed": comparison.launches_needed if comparison else None,
+        "command": kept_at(again_command(found.before, found.after, one.cell), records),
+    }
+
+
+def _side(name: str, summary: CellSummary) -> dict[str, Any]:
+    interval = summary.interval
+    return {
+        f"{name}_ns": summary.median_ns,
+        f"{name}_low_ns": interval.low if interval else None,
+        f"{name}_high_ns": finite(interval.high) if interval else None,
+        f"{name}_launches": len(summary.launches),
+    }
+
+
+def host_json(runs: Sequence[Run], calibrations: Sequence[Calibration], records: str = "") -> str:
+    """A host as its latest run saw it, its noise, and what the doctor saw in each run.
+
+    Args:
+        runs: Of the host, latest first, at least one.
+        calibrations: Of the host.
+        records: As in `kept_at`.
+    """
+    document = {
+        "host": asdict(runs[0].host),
+        "noise": [asdict(one) for one in calibrations],
+        "runs": [_run(run, records) for run in runs],
+    }
+    return json.dumps(_known(document), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _run(run: Run, records: str) -> dict[str, Any]:
+    checks = run.preflight
+    return {
+        "id": run.id,
+        "started_at": run.started_at,
+        "commit": run.commit.sha if run.commit else None,
+        "kernel": run.host.kernel,
+        "command": kept_at(shlex.join(run.argv), records),
+        "checks": None
+        if checks is None
+        else [{"check": one.check, "state": one.state, "value": one.value} for one in checks],
+    }
+
+
+def _known(value: Any) -> Any:
+    """The same as JSON has it, which knows no infinity: what is not known is absent."""
+    if isinstance(value, dict):
+        return {str(name): _known(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_known(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

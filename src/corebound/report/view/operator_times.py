@@ -1,0 +1,61 @@
+"""What one profile says of a time, and between what several of the same lie."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from corebound.model.profile import OperatorProfile
+from corebound.model.wire import Operator
+from corebound.report.view.operator_notes import Column
+
+
+def by_type(profile: OperatorProfile) -> dict[str, Operator]:
+    """Its operators by their types."""
+    return {one.type: one for one in profile.operators}
+
+
+def together_ns(profile: OperatorProfile, *, types: Sequence[str]) -> float | None:
+    """What operators of these types take; None where it has none of them."""
+    known = by_type(profile)
+    times_ns = [known[type_].total_ns for type_ in types if type_ in known]
+    return sum(times_ns) if times_ns else None
+
+
+def outside_ns(profile: OperatorProfile) -> float | None:
+    """An iteration's time in no operator, where that is told."""
+    return profile.outside_ns
+
+
+def step_ns(profile: OperatorProfile) -> float | None:
+    """An iteration, where that is told."""
+    return profile.step_ns
+
+
+def phase_ns(profile: OperatorProfile, *, name: str) -> float | None:
+    """An iteration's time for this phase, where that is told."""
+    return profile.phases.get(name)
+
+
+def operators_ns(profile: OperatorProfile) -> float:
+    """All operators of an iteration."""
+    return sum(one.total_ns for one in profile.operators)
+
+
+def quiet_ns(profile: OperatorProfile) -> int | None:
+    """The same where each call is at its shortest, where that is told of all."""
+    told = [one.quiet_ns for one in profile.operators if one.quiet_ns is not None]
+    return sum(told) if len(told) == len(profile.operators) else None
+
+
+def span_ns(
+    column: Column, of: Callable[[OperatorProfile], float | None]
+) -> tuple[float, float] | None:
+    """The least and the most over all profiles of a column; None where they are one, or the same.
+
+    What one of them has not called took it no time.
+    """
+    if of(column.profile) is None:
+        return None
+    times_ns = [of(one) or 0.0 for one in (column.profile, *column.others)]
+    ends_ns = min(times_ns), max(times_ns)
+    return None if ends_ns[0] == ends_ns[1] else ends_ns

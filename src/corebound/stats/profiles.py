@@ -1,0 +1,22 @@
+"""The operator profiles of a run, for they are few and small beside its samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from corebound.model.profile import OperatorProfile
+from corebound.model.record import Launch
+
+# For each launch that profiled: its cell's id, and the profile of each of its workers.
+Profiles = tuple[tuple[str, tuple[OperatorProfile, ...]], ...]
+
+
+def profiles_of(launches: Iterable[Launch]) -> Profiles:
+    """Those of a run's `ok` launches, in their order."""
+    return tuple(
+        (launch.cell.id, found)
+        for launch in launches
+        if launch.kind == "profile" and launch.status == "ok"
+        for found in [tuple(one.profile for one in launch.workers if one.profile is not None)]
+        if found
+    )

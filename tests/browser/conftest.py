@@ -1,0 +1,94 @@
+"""One site for all tests of pages, one Chromium for a file of them, one tab for a page's."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from browser.pages import DESK, PAGES, Tabs
+from corebound.report import site
+from report_sample import (
+    COMMITS,
+    NOW,
+    a_past,
+    a_sample,
+    sample_calibrations,
+    sample_imports,
+    sample_records,
+)
+
+ARGUMENTS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three sites in a folder: of a first run, of nothing yet, and of all there can be."""
+    folder = tmp_path_factory.mktemp("site")
+    site.write([a_sample()], folder, now=NOW)
+    site.write([], folder / "empty", now=NOW)
+    site.write(
+        sample_records(),
+        folder / "past",
+        now=NOW,
+        profiles=sample_imports(),
+        series=a_past(),
+        calibrations=sample_calibrations(),
+        compared=[COMMITS],
+    )
+    return folder
+
+
+# Of a file, for a test may start a browser of its own, and no two can be driven at a time.
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=list(ARGUMENTS)
+        )
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module", params=PAGES)
+def name(request: pytest.FixtureRequest) -> str:
+    """Every page in turn; all tests of a file about one come together."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def tabs(chromium: Browser, made: Path, name: str) -> Iterator[Tabs]:
+    tabs = Tabs(chromium, made / name)
+    yield tabs
+    tabs.close()
+
+
+@pytest.fixture
+def width() -> int:
+    """In pixels; a test that is about several has it as a parameter."""
+    return DESK
+
+
+@pytest.fixture
+def seen(tabs: Tabs, width: int) -> Page:
+    """A page as it was loaded, which is looked at and left as it is."""
+    return tabs[width].as_loaded()
+
+
+@pytest.fixture
+def touched(tabs: Tabs, width: int) -> Iterator[Page]:
+    """A page as it was loaded, with which a test may do as it likes."""
+    tab = tabs[width]
+    yield tab.as_loaded()
+    tab.is_changed = True

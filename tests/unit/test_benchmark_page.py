@@ -1,0 +1,45 @@
+"""The page of an imported benchmark: what was measured, and on what."""
+
+from __future__ import annotations
+
+from build import a_point, a_series
+from corebound.model.points import Points
+from corebound.report.view.benchmark import BenchmarkPage, benchmark_page
+from corebound.report.view.chronicle import chronicle
+from corebound.report.view.provenance import Fact
+from report_sample import NOW
+
+
+def a_page(*described: tuple[str, int, tuple[tuple[str, str], ...]]) -> BenchmarkPage:
+    """A page of series: each its machine, its last day, and how the machine was that day."""
+    series = tuple(
+        a_series(
+            [],
+            project="p",
+            host=host,
+            host_name=host,
+            cell=f"n={number}",
+            points=Points.of(
+                (a_point(day=0), a_point(day=last, circumstances=circumstances)),
+            ),
+        )
+        for number, (host, last, circumstances) in enumerate(described)
+    )
+    return benchmark_page("p", series, chronicle(series, (), {}), now=NOW)
+
+
+def test_each_machine_is_told_as_the_latest_of_all_results_describe_it() -> None:
+    page = a_page(
+        ("box", 2, (("cpu", "old"),)),
+        ("box", 5, (("cpu", "Xeon"), ("ram", "7GB"), ("version", ""))),
+        ("arm", 1, ()),
+    )
+
+    assert page.machines == (
+        Fact(term="arm", value="nothing is told of it"),
+        Fact(term="box", value="cpu Xeon, ram 7GB"),
+    )
+
+
+def test_without_a_source_the_page_has_none() -> None:
+    assert a_page(("box", 1, ())).code is None
