@@ -8,11 +8,18 @@ import sys
 from pathlib import Path
 
 
+def typed(*words: str) -> tuple[str, ...]:
+    """The command line of corebound, which Ctrl-C ends.
+
+    Where the tests themselves were started in the background, SIGINT is ignored.
+    """
+    return "env", "--default-signal=INT", sys.executable, "-m", "corebound", *words
+
+
 def start(folder: Path, *words: str, **environment: str) -> subprocess.Popen[str]:
     """Start corebound in a folder; the environment is ours and what is given."""
     return subprocess.Popen(
-        # Where the tests themselves were started in the background, SIGINT is ignored.
-        ("env", "--default-signal=INT", sys.executable, "-m", "corebound", *words),
+        typed(*words),
         cwd=folder,
         # Its own /tmp, so that a run in progress on this host neither refuses nor hides ours.
         env={**os.environ, "TMPDIR": str(private(folder)), **environment},

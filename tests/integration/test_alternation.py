@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+import commands
 from build import a_scenario
 from corebound.launch.outcome import Outcome
 from corebound.launch.perf import Offer
@@ -219,9 +220,9 @@ measure: {iterations: 2000, launches: {min: 3, max: 3}, relaunch_disturbed: 0}
 def a_run(folder: Path) -> subprocess.Popen[bytes]:
     (folder / "steps_by_turns.py").write_text(STEPS)
     (folder / "turns.yaml").write_text(SCENARIO)
-    words = (sys.executable, "-m", "corebound", "run", "turns.yaml", "--unlocked")
+    words = ("run", "turns.yaml", "--unlocked")
     quiet = subprocess.DEVNULL
-    return subprocess.Popen(words, cwd=folder, stdout=quiet, stderr=quiet)
+    return subprocess.Popen(commands.typed(*words), cwd=folder, stdout=quiet, stderr=quiet)
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

@@ -6,10 +6,10 @@ import http.client
 import re
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
+import commands
 from corebound.cli.serve import state_of
 
 _LONGEST_S = 60
@@ -29,12 +29,11 @@ def test_a_site_is_served_made_anew_and_ended(tmp_path: Path) -> None:
     records = tmp_path / "records"
     records.mkdir()
     out = tmp_path / "site"
-    command = [sys.executable, "-m", "corebound", "report", "--records", str(records)]
-    options = ["--out", str(out), "--serve", "--port", "0"]
+    command = commands.typed("report", "--records", str(records), "--out", str(out))
     log = tmp_path / "log"
     with (
         log.open("w") as told,
-        subprocess.Popen([*command, *options], stdout=told, stderr=told) as process,
+        subprocess.Popen((*command, "--serve", "--port", "0"), stdout=told, stderr=told) as process,
     ):
         try:
             port = int(_said(log, r"http://127\.0\.0\.1:(\d+)/"))
@@ -44,7 +43,11 @@ def test_a_site_is_served_made_anew_and_ended(tmp_path: Path) -> None:
             _said(log, r"(made anew)")
         finally:
             process.send_signal(signal.SIGINT)
-            code = process.wait(timeout=_LONGEST_S)
+            try:
+                code = process.wait(timeout=_LONGEST_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
 
     assert (status, refused, code) == (200, 403, 0)
     assert "No records yet" in page
