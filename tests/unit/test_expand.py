@@ -14,6 +14,7 @@ from corebound.errors import InputError
 from corebound.model.measure import measured
 from corebound.model.plan import Binding, Cell, Threads
 from corebound.model.scenario import Scenario
+from corebound.model.topology import CpuId
 from corebound.planning.cell_values import matching, value_of
 from corebound.planning.expand import (
     baseline_of,
@@ -151,7 +152,7 @@ def test_every_setting_reaches_the_cell() -> None:
 
     assert cell.binding == Binding(
         mode="cpus",
-        cpus=(0, 1, 4),  # type: ignore[arg-type]  # plain numbers stand for CpuIds here
+        cpus=(CpuId(0), CpuId(1), CpuId(4)),
         smt=False,
         avoid_cpu0=True,
         core_kind="performance",

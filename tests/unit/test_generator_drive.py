@@ -31,6 +31,17 @@ class MadeUpTime(selectors.SelectSelector):
         return super().select(0)
 
 
+class MadeUpLoop(asyncio.SelectorEventLoop):
+    """A loop that goes by such time."""
+
+    def __init__(self, made_up: MadeUpTime) -> None:
+        super().__init__(made_up)
+        self._made_up = made_up
+
+    def time(self) -> float:
+        return self._made_up.now_s
+
+
 class Server:
     """Answers each request as told by its number, so much later; None: never."""
 
@@ -75,11 +86,9 @@ class ServedLine:
 
 def drive(server: Server, *, connections: int = 64, **of_traffic: Any) -> tuple[Samples, int]:
     selector = MadeUpTime()
-    loop = asyncio.SelectorEventLoop(selector)
-    loop.time = lambda: selector.now_s  # type: ignore[method-assign]  # there is no other way in
     server.clock_ns = lambda: round(selector.now_s * 1e9)
     order = an_order(traffic=a_traffic(**of_traffic), connections=connections)
-    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+    with asyncio.Runner(loop_factory=lambda: MadeUpLoop(selector)) as runner:
 
         async def all_of_it() -> tuple[Samples, int]:
             ours = Drive(order, lambda: ServedLine(server), server.clock_ns)

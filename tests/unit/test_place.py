@@ -8,7 +8,16 @@ from typing import Any
 import pytest
 
 from build import a_cell, a_host
-from corebound.model.plan import Binding, BindingMode, Cell, Placement, Slot, Threads, Unfit
+from corebound.model.plan import (
+    Binding,
+    BindingMode,
+    Cell,
+    Placement,
+    Slot,
+    ThreadRule,
+    Threads,
+    Unfit,
+)
 from corebound.model.topology import CpuId, Topology, cpu_list
 from corebound.planning.place import place
 from corebound.topology.parse import topology
@@ -303,8 +312,8 @@ def test_a_host_that_allows_us_nothing_is_told_so() -> None:
     ("rule", "threads"),
     [("default", None), ("per-core", 4), ("per-cpu", 8), ("host-cores", 8)],
 )
-def test_rules_resolve_to_threads(rule: str, threads: int | None) -> None:
-    cell = a_cell(binding=Binding(mode="node"), threads=Threads(rule=rule))  # type: ignore[arg-type]  # from the list above
+def test_rules_resolve_to_threads(rule: ThreadRule, threads: int | None) -> None:
+    cell = a_cell(binding=Binding(mode="node"), threads=Threads(rule=rule))
 
     assert placed(cell, DUAL).threads == threads
 

@@ -20,8 +20,10 @@ _ADDRESS_BYTES = 107
 # A launch's own temporary folder takes up to 25 of them, and what is known to make sockets
 # there, torch's manager of shared memory, up to 34; the rest is to spare.
 _BELOW_BYTES = 64
-# Where a short name for the folder goes; POSIX has every host keep it for such files.
-_SHORT = Path("/tmp")  # noqa: S108  # the link has a random name, and is never made over another file
+# Where a short name for the folder goes; POSIX has every host keep it for such files. What S108
+# warns of, that others lay a file there first, fails: nobody guesses the name, and `symlink`
+# never replaces a file.
+_SHORT = Path("/tmp")  # noqa: S108
 
 
 def make(short: Path = _SHORT) -> Path:
