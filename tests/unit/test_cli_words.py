@@ -84,5 +84,5 @@ def test_a_path_that_no_file_can_have_is_told_and_no_traceback(
 
     assert ended.value.code == 2
     assert capsys.readouterr().err.endswith(
-        "no file can have so long a name.\n  Give a shorter path.\n"
+        "File name too long.\n  Check this path, and that you may use it.\n"
     )

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import errno
 import sys
 from typing import Annotated, NoReturn
 
@@ -86,14 +85,15 @@ def main() -> None:
     except CoreboundError as error:
         _end(error)
     except OSError as error:
-        # Whichever argument it was: wherever a path is looked at first, it comes to this.
-        if error.errno != errno.ENAMETOOLONG:
+        # Whichever argument it was: a path that is refused where it is first looked at, such as
+        # one too long for any file, comes to this.
+        if error.filename is None:
             raise
         _end(
             InputError(
-                what="no file can have so long a name.",
+                what=f"{error.strerror}.",
                 where=str(error.filename),
-                mend="Give a shorter path.",
+                mend="Check this path, and that you may use it.",
             )
         )
     except KeyboardInterrupt:
