@@ -20,7 +20,9 @@ from corebound.model.series import Series
 from corebound.report.view.chronicle import Chronicle, chronicle
 from corebound.report.view.commits_compared import compare_commits
 from corebound.report.view.commits_page import commits_page
+from corebound.report.view.export import commits_csv
 from corebound.report.view.series_names import short_names
+from corebound.report.view.words import plain
 from corebound.store import histories
 
 NIGHTS = 80
@@ -106,6 +108,21 @@ def test_the_page_says_what_differs_how_to_measure_it_again_and_marks_both() -> 
     }
     assert all(len(panel.chart.compared) == 2 for panel in page.histories)
     assert page.command == f"corebound compare {EARLY[:10]} {LATE[:10]}"
+
+
+def test_a_figure_stands_with_the_interval_that_its_own_samples_gave_it() -> None:
+    series = a_history(confidence=0.99)
+    bounded = [replace(point, bounds=(1.2e6, 1.4e6)) for point in series.points]
+    series = replace(series, points=Points.of(bounded))
+    found = compare_commits("trees", EARLY, LATE, known(series))
+
+    page = commits_page(found, known(series), now="2026-12-01T00:00:00Z")
+
+    (row,) = page.others.rows
+    assert (row.before.ends, row.after.ends) == ("[1.20,\xa01.40]", "[1.20,\xa01.40]\xa0ms")
+    assert "the 99 % interval of its own samples" in plain(page.hero.support)
+    (line,) = csv.DictReader(commits_csv(found).splitlines())
+    assert (line["before_low"], line["after_high"]) == ("1200000.0", "1400000.0")
 
 
 def test_a_page_of_a_thousand_series_shows_some_and_says_how_many_more() -> None:

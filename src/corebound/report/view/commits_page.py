@@ -18,7 +18,13 @@ from corebound.report.view.commits_compared import (
     CommitComparison,
     ComparedSeries,
 )
-from corebound.report.view.compare_page import ComparePage, CompareRow, RatioTable, told
+from corebound.report.view.compare_page import (
+    ComparePage,
+    CompareRow,
+    RatioTable,
+    side_by_side,
+    told,
+)
 from corebound.report.view.history import HistoryPanel, history_panel
 from corebound.report.view.intervals import axis_over, ratio_plot, ratio_ticks
 from corebound.report.view.page import Bounded, Head, Hero, Label, VerdictWord
@@ -29,6 +35,7 @@ from corebound.report.view.words import (
     bounds,
     count,
     day,
+    ends,
     rich,
     speedup,
     verdict_word,
@@ -79,6 +86,7 @@ def commits_page(found: CommitComparison, known: Chronicle, *, now: str) -> Comp
             support=rich(
                 f"{count(len(found.series), 'series', 'series')} compared, {len(others)} without "
                 f"a clear difference. {CAVEAT}",
+                _of_samples(found.series),
                 "" if all(_again(found, one.series) for one in found.series) else f" {NO_COMMAND}",
             ),
             flags=(),
@@ -129,12 +137,15 @@ def _row(found: CommitComparison, one: ComparedSeries, label: Label) -> CompareR
     length, unit = display_unit(
         one.series, [figure for figure in (one.before.figure, one.after.figure) if figure] or [1.0]
     )
+    before, after = side_by_side(
+        _figure(one.before, length, unit), _figure(one.after, length, unit)
+    )
     return CompareRow(
         title=one.series.title,
         address=f"../{series_place(one.series)}",
         label=label,
-        before=_figure(one.before, length, unit),
-        after=_figure(one.after, length, unit),
+        before=before,
+        after=after,
         plot=ratio_plot(comparison, mode=label.mode, margin=one.margin),
         speedup=speedup(comparison.speedup_ratio) if comparison else "–",
         interval=bounds(interval.low, interval.high) if interval else "",
@@ -147,7 +158,19 @@ def _row(found: CommitComparison, one: ComparedSeries, label: Label) -> CompareR
 def _figure(point: Point, length: float, unit: str) -> Bounded:
     if point.figure is None:
         return Bounded(value=point.missing or "–")
-    return Bounded(value=f"{significant(point.figure / length)} {unit}".strip())
+
+    def text(figure: float) -> str:
+        return f"{significant(figure / length)} {unit}".strip()
+
+    return Bounded(value=text(point.figure), ends=ends(*point.bounds, text) if point.bounds else "")
+
+
+def _of_samples(series: Sequence[ComparedSeries]) -> str:
+    """What stands under figures, where anything does."""
+    if not any(one.before.bounds or one.after.bounds for one in series):
+        return ""
+    share = f"{series[0].series.confidence:.0%}".replace("%", " %")
+    return f" Under a figure stands the {share} interval of its own samples."
 
 
 def _verdict(one: ComparedSeries) -> VerdictWord:

@@ -212,7 +212,7 @@ def _run(what: str, run: Run) -> tuple[str, str, str]:
 def _row(found: RunComparison, one: ComparedCell) -> CompareRow:
     comparison = one.comparison
     interval = comparison.interval if comparison else None
-    before, after = _both(_bounded(one.before), _bounded(one.after))
+    before, after = side_by_side(_bounded(one.before), _bounded(one.after))
     verdict = verdict_word(comparison.verdict) if comparison else NOT_COMPARED
     if comparison and not one.clear and comparison.verdict in {"faster", "slower"}:
         verdict = verdict_word("undecided")
@@ -231,8 +231,8 @@ def _row(found: RunComparison, one: ComparedCell) -> CompareRow:
     )
 
 
-def _both(before: Bounded, after: Bounded) -> tuple[Bounded, Bounded]:
-    """The two, whose intervals stand side by side: a unit that they share is written once."""
+def side_by_side(before: Bounded, after: Bounded) -> tuple[Bounded, Bounded]:
+    """Two figures whose intervals stand side by side: a unit that they share is written once."""
     unit = before.ends.rpartition(" ")[2]
     if after.ends.endswith(f"] {unit}") and before.ends.endswith(f"] {unit}"):
         before = replace(before, ends=before.ends.removesuffix(f" {unit}"))

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from corebound.diagnosis.finding import Finding
+from corebound.model.points import Point
 from corebound.model.profile import ImportedProfile, OperatorProfile
 from corebound.model.wire import Operator
 from corebound.report.view.chronicle import Chronicle
@@ -229,10 +230,15 @@ def _compared(found: CommitComparison, one: ComparedSeries) -> dict[str, Any]:
         "unit": one.series.unit,
         "before_commit": found.before.sha,
         "after_commit": found.after.sha,
-        "before": one.before.figure,
-        "after": one.after.figure,
+        **_point("before", one.before),
+        **_point("after", one.after),
         **said_of(one),
     }
+
+
+def _point(name: str, point: Point) -> dict[str, Any]:
+    low, high = point.bounds or (None, None)
+    return {name: point.figure, f"{name}_low": low, f"{name}_high": high}
 
 
 def said_of(one: Compared) -> dict[str, Any]:
