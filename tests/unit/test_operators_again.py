@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import csv
+import io
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +19,10 @@ from corebound.cli.app import app
 from corebound.model.record import Launch
 from corebound.model.run import Commit, Run
 from corebound.planning.expand import expand
+from corebound.report.view.export import cells_json, operators_csv
 from corebound.report.view.operators import Operators, operators
 from corebound.report.view.profiles_before import with_profiles_before
-from corebound.report.view.study import latest_studies
+from corebound.report.view.study import Study, latest_studies
 from corebound.stats.profiles import profiles_of
 from corebound.store import jsonl
 
@@ -39,13 +43,17 @@ def a_night(name: str, conv_ns: int, day: int = 1, **changed: Any) -> tuple[Run,
     ]
 
 
-def section(records: Sequence[tuple[Run, Sequence[Launch]]]) -> Operators:
+def latest(records: Sequence[tuple[Run, Sequence[Launch]]]) -> Study:
     (study,) = with_profiles_before(
         latest_studies(records),
         [run for run, _ in records],
         {run.id: profiles_of(launches) for run, launches in records},
     )
-    made = operators(study, traces={})
+    return study
+
+
+def section(records: Sequence[tuple[Run, Sequence[Launch]]]) -> Operators:
+    made = operators(latest(records), traces={})
     assert made is not None
     return made
 
@@ -83,6 +91,20 @@ def test_profiles_of_earlier_runs_that_are_alike_stand_beneath_as_least_and_most
     assert rows["outside operators"] == ("100", "")
     assert rows["one step, profiled in the latest of 3 launches"] == ("700", "[600, 750]")
     assert "the least and the most" in made.lead
+
+
+def test_the_files_tell_the_least_and_the_most_too() -> None:
+    study = latest([a_night("r1", 500_000), a_night("r2", 650_000, 2), a_night("r3", 600_000, 3)])
+
+    conv, outside = csv.DictReader(io.StringIO(operators_csv(study)))
+    (profile,) = json.loads(cells_json(study, ()))["profiles"]
+
+    ends = ("total_ns", "total_low_ns", "total_high_ns")
+    assert [conv[name] for name in ends] == ["600000", "500000", "650000"]
+    # Where all say the same there are no ends.
+    assert [outside[name] for name in ends] == ["100000", "", ""]
+    assert [profile["operators"][0][name] for name in ends] == [600_000, 500_000, 650_000]
+    assert profile["others_like_it"] == 2
 
 
 @pytest.mark.parametrize(

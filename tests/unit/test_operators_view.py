@@ -166,7 +166,7 @@ def test_a_profile_in_which_nothing_ran_is_all_outside() -> None:
     assert [(row.name, row.times[0].share) for row in table.rows] == [
         ("outside operators", "100 %")
     ]
-    assert "none,outside operators,,1000000,1.0,,,," in operators_csv(study)
+    assert "none,outside operators,,1000000,,,1.0,,,," in operators_csv(study)
 
 
 def test_the_exports_hold_every_operator_and_what_is_left() -> None:

@@ -65,6 +65,15 @@ def test_every_command_on_every_page_finds_the_records_where_they_are(
     assert {("run",), ("reproduce",), ("compare",), ("import", "profile")} <= seen
 
 
+def test_a_site_of_nothing_says_what_to_run_for_that_folder() -> None:
+    (page,) = (text for name, text in site.files([], now=NOW, asked="r") if name == "index.html")
+
+    assert commands_of(page) == [
+        "corebound run scenarios --profile quick --records r",
+        "corebound report --records r",
+    ]
+
+
 def test_the_commands_in_the_data_do_too(elsewhere: dict[str, str]) -> None:
     for name in ("data/resnet50-inference.csv", "data/resnet50-inference.json", "data/changes.csv"):
         told = re.findall(r"corebound (?:run|reproduce) .*", elsewhere[name])

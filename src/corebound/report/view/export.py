@@ -6,7 +6,8 @@ import csv
 import io
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from corebound.diagnosis.finding import Finding
@@ -20,6 +21,7 @@ from corebound.report.view.comparing import Compared
 from corebound.report.view.evidence import median_of, migrations, switches, threads, whole_ns
 from corebound.report.view.findings import findings_data
 from corebound.report.view.operator_notes import OUTSIDE
+from corebound.report.view.operator_times import outside_ns, span_ns, together_ns
 from corebound.report.view.operators import Profiled, profiled
 from corebound.report.view.serving_data import serving_data
 from corebound.report.view.study import CellStudy, Study
@@ -70,7 +72,11 @@ def cells_csv(study: Study, records: str = "") -> str:
 
 
 def operators_csv(study: Study) -> str:
-    """The operators of every profiled cell as CSV, one line a type; empty without any."""
+    """The operators of every profiled cell as CSV, one line a type; empty without any.
+
+    As on the page a time is of the latest launch, its ends the least and the most of all
+    profiles like it.
+    """
     found = profiled(study)
     if not found:
         return ""
@@ -104,7 +110,8 @@ def _profile(one: Profiled) -> dict[str, Any]:
         "iterations": profile.iterations,
         "step_ns": profile.step_ns,
         "phases_ns": profile.phases,
-        "operators": _lines(profile),
+        "others_like_it": len(one.others),
+        "operators": _lines(profile, one.others),
     }
 
 
@@ -118,22 +125,36 @@ def imported_csv(profiles: Sequence[ImportedProfile]) -> str:
     return lines_csv(lines) if lines else ""
 
 
-def _lines(profile: OperatorProfile) -> list[dict[str, Any]]:
+def _lines(
+    profile: OperatorProfile, others: Sequence[OperatorProfile] = ()
+) -> list[dict[str, Any]]:
     """A line a type, then what is outside of operators where that is known."""
-    lines = [_operator(profile, each.type, each.total_ns, each) for each in profile.operators]
+    alike = (profile, *others)
+    lines = [
+        _operator(profile, each.type, partial(together_ns, types=(each.type,)), each, alike)
+        for each in profile.operators
+    ]
     if profile.outside_ns is not None:
-        lines.append(_operator(profile, OUTSIDE, profile.outside_ns, None))
+        lines.append(_operator(profile, OUTSIDE, outside_ns, None, alike))
     return lines
 
 
 def _operator(
-    profile: OperatorProfile, name: str, total_ns: int, one: Operator | None
+    profile: OperatorProfile,
+    name: str,
+    of: Callable[[OperatorProfile], float | None],
+    one: Operator | None,
+    alike: Sequence[OperatorProfile],
 ) -> dict[str, Any]:
     """A line of a profile; what is outside operators is called by nobody."""
+    # What has a line took time, if none worth telling.
+    total_ns, ends_ns = of(profile) or 0, span_ns(alike, of)
     return {
         "operator": name,
         "calls": one.calls if one else None,
         "total_ns": total_ns,
+        "total_low_ns": ends_ns[0] if ends_ns else None,
+        "total_high_ns": ends_ns[1] if ends_ns else None,
         "share_ratio": total_ns / profile.step_ns if profile.step_ns else None,
         "quiet_ns": one.quiet_ns if one else None,
         "call_mean_ns": one.mean_ns if one else None,

@@ -193,7 +193,9 @@ class _Writer:
             name=name,
             is_type=bool(calls),
             times=tuple(
-                self._time(time_ns, whole_ns if shares else None, span_ns(one, of))
+                self._time(
+                    time_ns, whole_ns if shares else None, span_ns((one.profile, *one.others), of)
+                )
                 for one, time_ns, whole_ns in zip(
                     self._columns, times_ns, self._whole_ns, strict=True
                 )

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 from corebound.model.profile import OperatorProfile
 from corebound.model.wire import Operator
-from corebound.report.view.operator_notes import Column
 
 
 def by_type(profile: OperatorProfile) -> dict[str, Operator]:
@@ -47,14 +46,14 @@ def quiet_ns(profile: OperatorProfile) -> int | None:
 
 
 def span_ns(
-    column: Column, of: Callable[[OperatorProfile], float | None]
+    profiles: Sequence[OperatorProfile], of: Callable[[OperatorProfile], float | None]
 ) -> tuple[float, float] | None:
-    """The least and the most over all profiles of a column; None where they are one, or the same.
+    """The least and the most over a profile and others like it; None where all say the same.
 
-    What one of them has not called took it no time.
+    What one of the others has not called took it no time; of what the first has not there is none.
     """
-    if of(column.profile) is None:
+    if of(profiles[0]) is None:
         return None
-    times_ns = [of(one) or 0.0 for one in (column.profile, *column.others)]
+    times_ns = [of(one) or 0.0 for one in profiles]
     ends_ns = min(times_ns), max(times_ns)
     return None if ends_ns[0] == ends_ns[1] else ends_ns
