@@ -16,6 +16,7 @@ from corebound.model.run import Run
 from corebound.planning.expand import expand, select
 from corebound.report.site import files
 from corebound.report.view.command import (
+    CommandLine,
     cells_command,
     import_command,
     launch_command,
@@ -36,8 +37,8 @@ RUN = replace(a_run(scenarios=(SCENARIO,), run_id="0a1b", seed=7), profile="quic
 CELLS = expand(SCENARIO, RUN.scenarios[0].path)
 
 
-def words(command: str, option: str) -> list[str]:
-    split = shlex.split(command)
+def words(command: CommandLine, option: str) -> list[str]:
+    split = shlex.split(command.line)
     return [after for word, after in itertools.pairwise(split) if word == option]
 
 
@@ -48,7 +49,7 @@ def launch_of(cell: Cell, **changed: Any) -> Launch:
 def test_a_launch_that_counted_is_held_against_what_is_recorded() -> None:
     command = launch_command(RUN, launch_of(CELLS[1]))
 
-    assert shlex.split(command) == [
+    assert shlex.split(command.line) == [
         *("corebound", "reproduce", "0a1b", "--cell"),
         "a-scenario[binding=none,threads=2]",
     ]
@@ -78,7 +79,7 @@ def test_cells_of_commits_that_were_built_are_asked_for_as_the_run_was() -> None
 
     command = cells_command(built, built.scenarios[0], (cell,))
 
-    assert command == "corebound compare-commits v1 'v 2'"
+    assert command == CommandLine("corebound compare-commits v1 'v 2'")
 
 
 @pytest.mark.parametrize(("only", "asked"), [((), 0), (("binding=none",), 2)])
@@ -97,25 +98,27 @@ def test_the_series_of_a_scenario_are_measured_in_one_run() -> None:
 
     command = series_command((own, replace(own, cell="a=2"), own))
 
-    assert command == "corebound run s.yaml --only a=1 --only a=2"
+    assert command == CommandLine("corebound run s.yaml --only a=1 --only a=2")
 
 
 def test_what_another_tool_measured_has_that_tools_command_a_line_each() -> None:
     one = a_series([1.0], project="p", reproduce=("asv", "run", "--bench", "^a"))
 
-    assert series_command((one, replace(one, reproduce=("asv", "run", "--bench", "^b")))) == (
-        "asv run --bench '^a'\nasv run --bench '^b'"
+    two = replace(one, reproduce=("asv", "run", "--bench", "^b"))
+
+    assert series_command((one, two)) == CommandLine(
+        "asv run --bench '^a'\nasv run --bench '^b'", reads_records=False
     )
-    assert series_command((replace(one, reproduce=()),)) == ""
+    assert series_command((replace(one, reproduce=()),)) is None
 
 
 def test_a_point_is_reproduced_from_its_run_and_one_without_a_figure_is_measured() -> None:
     own = a_series([1.0], scenario="s", cell="a=1", reproduce=("corebound", "run", "s.yaml"))
 
-    assert point_command(own, replace(a_point(2.0), run="r7")) == (
+    assert point_command(own, replace(a_point(2.0), run="r7")) == CommandLine(
         "corebound reproduce r7 --cell 's[a=1]'"
     )
-    assert point_command(own, replace(a_point(None, missing="failed"), run="r7")) == (
+    assert point_command(own, replace(a_point(None, missing="failed"), run="r7")) == CommandLine(
         "corebound run s.yaml"
     )
 
@@ -125,25 +128,28 @@ def test_a_point_that_asv_measured_is_measured_by_asv_at_its_commit() -> None:
     point = a_point(2.0)
     assert point.commit is not None
 
-    assert point_command(one, point) == f"asv run --bench '^a' '{point.commit.sha[:10]}^!'"
+    assert point_command(one, point) == CommandLine(
+        f"asv run --bench '^a' '{point.commit.sha[:10]}^!'", reads_records=False
+    )
 
 
 def test_profiles_of_several_files_are_read_from_the_folder_they_were_exported_to() -> None:
     one, _, several = sample_imports()
 
-    assert import_command(one) == (
+    assert import_command(one) == CommandLine(
         "corebound import profile night.pt.trace.json.gz --name 'last night'"
     )
     # The shell puts the folder in: what the files are is told by its name too.
-    assert import_command(several) == "corebound import profile \"$PWD\" --name 'on the CPU'"
+    assert import_command(several).line == "corebound import profile \"$PWD\" --name 'on the CPU'"
 
 
 def test_where_a_cell_is_placed_is_shown_without_launching_it() -> None:
     (studied,) = latest_studies([a_sample()])
 
-    assert plan_command(studied, studied.cells[0].cell) == (
+    assert plan_command(studied, studied.cells[0].cell) == CommandLine(
         "corebound plan scenarios/resnet50-inference.yaml --only binding=none,threads=default"
-        " --profile quick"
+        " --profile quick",
+        reads_records=False,
     )
 
 
@@ -187,4 +193,4 @@ def test_a_row_of_several_changed_cells_measures_all_of_them() -> None:
     own = [one.text for one in changed.all("code") if one.text.startswith("corebound run")]
 
     # Three cells got slower, three others faster.
-    assert [len(words(command, "--only")) for command in own] == [3, 3]
+    assert [line.count("--only") for line in own] == [3, 3]

@@ -104,10 +104,10 @@ def test_the_page_says_what_differs_how_to_measure_it_again_and_marks_both() -> 
     assert [piece.text for piece in page.hero.verdict] == ["2 series ", "worse", "."]
     assert {row.verdict.word for row in page.findings.rows} == {"slower", "more"}
     assert rf"asv continuous --bench '^io\.read\b' {EARLY[:10]} {LATE[:10]}" in {
-        row.command for row in page.findings.rows
+        row.command.line for row in page.findings.rows if row.command
     }
     assert all(len(panel.chart.compared) == 2 for panel in page.histories)
-    assert page.command == f"corebound compare {EARLY[:10]} {LATE[:10]}"
+    assert page.command.line == f"corebound compare {EARLY[:10]} {LATE[:10]}"
 
 
 def test_a_figure_stands_with_the_interval_that_its_own_samples_gave_it() -> None:

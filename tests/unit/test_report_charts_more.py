@@ -47,7 +47,7 @@ def test_a_setting_that_halves_its_time_with_twice_the_threads_is_ideal() -> Non
         ("4", "50 %"),
     ]
     # The one with the fewest threads is measured beside each.
-    assert [row.command.count("--only") for row in found.rows] == [1, 2, 2]
+    assert [row.command.line.count("--only") for row in found.rows] == [1, 2, 2]
     assert all(row.share_interval.endswith(" %]") for row in found.rows)
     assert [point.speed for point in found.curves[0].points] == pytest.approx([1.0, 2.0, 2.0])
 

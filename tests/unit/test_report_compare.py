@@ -18,6 +18,7 @@ from corebound.errors import InputError
 from corebound.model.record import Launch
 from corebound.model.run import Commit, Run
 from corebound.planning.expand import expand
+from corebound.report.view.command import CommandLine
 from corebound.report.view.compare_page import compare_page
 from corebound.report.view.comparing import CAVEAT, compare_runs, latest_comparisons
 from corebound.stats import summary
@@ -123,7 +124,7 @@ def test_a_cell_that_is_not_decided_says_how_many_launches_would_decide_it() -> 
 def test_a_row_has_the_command_that_measures_its_cell_again() -> None:
     page = compare_page(compare_runs(a_record(1), a_record(2, slower=1.1)), now=NOW)
 
-    assert page.findings.rows[0].command == (
+    assert page.findings.rows[0].command == CommandLine(
         f"corebound run scenarios/matmul.yaml --only {CELLS[0].key} --seed 1"
     )
 
@@ -133,7 +134,7 @@ def test_a_row_of_two_commits_has_the_command_that_measures_them_in_turns() -> N
 
     page = compare_page(compare_runs(one, two), now=NOW)
 
-    assert page.findings.rows[0].command == (
+    assert page.findings.rows[0].command == CommandLine(
         "corebound compare-commits aaaaaaaaaa bbbbbbbbbb scenarios/matmul.yaml"
         f" --only {CELLS[0].key}"
     )
@@ -146,7 +147,9 @@ def test_a_commit_with_changes_of_its_own_cannot_be_built_again() -> None:
 
     page = compare_page(compare_runs(a_record(1, commit="a"), dirty), now=NOW)
 
-    assert page.findings.rows[0].command.startswith("corebound run ")
+    (again, *_) = (row.command for row in page.findings.rows)
+    assert again is not None
+    assert again.line.startswith("corebound run ")
 
 
 def test_the_other_way_round_is_the_reciprocal() -> None:

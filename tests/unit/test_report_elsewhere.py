@@ -7,6 +7,7 @@ import html
 import re
 import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from build import a_run
 from corebound.cli.app import app
 from corebound.report import site
-from corebound.report.view.command import READS_RECORDS, kept_at
+from corebound.report.view.command import CommandLine, asked_command
 from corebound.store import jsonl
 from report_sample import COMMITS, NOW, a_past, a_serving_sample, sample_imports, sample_records
 
@@ -51,16 +53,16 @@ def test_every_command_on_every_page_finds_the_records_where_they_are(
     asked = {(f"run/{run.id}.html", shlex.join(run.argv)) for run, _ in sample_records()}
     pages = {name: commands_of(text) for name, text in elsewhere.items() if name.endswith("html")}
 
-    lost = {
+    takes = {path for path, command in _leaves(typer.main.get_command(app)) if _takes(command)}
+    wrong = {
         f"{name}: {line}"
         for name, lines in pages.items()
         for line in lines
         if (name, line) not in asked
-        and _command(line) in READS_RECORDS
-        and f"--records {shlex.quote(ELSEWHERE)}" not in line
+        and (_command(line) in takes) != (f"--records {shlex.quote(ELSEWHERE)}" in line)
     }
 
-    assert lost == set()
+    assert wrong == set()
     seen = {_command(line) for lines in pages.values() for line in lines}
     assert {("run",), ("reproduce",), ("compare",), ("import", "profile")} <= seen
 
@@ -75,11 +77,12 @@ def test_a_site_of_nothing_says_what_to_run_for_that_folder() -> None:
 
 
 def test_the_commands_in_the_data_do_too(elsewhere: dict[str, str]) -> None:
-    for name in ("data/resnet50-inference.csv", "data/resnet50-inference.json", "data/changes.csv"):
+    scenario = "data/resnet50-inference"
+    for name in (f"{scenario}.csv", f"{scenario}.json", "data/changes.csv", "feed.xml"):
         told = re.findall(r"corebound (?:run|reproduce) .*", elsewhere[name])
 
         assert told
-        assert all("--records 'else where/" in line for line in told)
+        assert all("--records 'else where/" in html.unescape(line) for line in told)
 
 
 def _leaves(group: Any, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -101,30 +104,18 @@ def _command(line: str) -> tuple[str, ...]:
     return tuple(words[:2] if words[0] in {"import", "export"} else words[:1])
 
 
-def test_where_the_records_are_is_added_once_and_to_those_that_read_them() -> None:
-    assert kept_at("corebound run a.yaml --seed 1", "my recs") == (
-        "corebound run a.yaml --seed 1 --records 'my recs'"
+def test_where_the_records_are_is_told_to_what_reads_them() -> None:
+    assert CommandLine("corebound run a.yaml").at("my recs") == (
+        "corebound run a.yaml --records 'my recs'"
     )
-    assert kept_at("corebound run a.yaml --records r", "x") == "corebound run a.yaml --records r"
-    assert kept_at("corebound topology", "x") == "corebound topology"
-    assert kept_at("asv run --bench '^a'", "x") == "asv run --bench '^a'"
-    assert kept_at("corebound reproduce a\ncorebound plan b", "x") == (
-        "corebound reproduce a --records x\ncorebound plan b"
-    )
-    # What the shell puts in stays for the shell, and a line's end in quotes is none.
-    assert kept_at('corebound import profile "$PWD" --name a', "x") == (
-        'corebound import profile "$PWD" --name a --records x'
-    )
-    assert kept_at("corebound run a --only 'b\nc'", "x") == (
-        "corebound run a --only 'b\nc' --records x"
-    )
-    assert kept_at("corebound run a", "") == "corebound run a"
+    assert CommandLine("corebound run a.yaml").at("") == "corebound run a.yaml"
+    assert CommandLine("corebound topology", reads_records=False).at("x") == "corebound topology"
 
 
-def test_what_takes_the_folder_is_known() -> None:
-    takes = {path for path, command in _leaves(typer.main.get_command(app)) if _takes(command)}
+def test_what_was_asked_for_with_a_folder_of_records_keeps_it() -> None:
+    run = replace(a_run(), argv=("corebound", "run", "a", "--records", "r"))
 
-    assert takes == READS_RECORDS
+    assert asked_command(run).at("x") == "corebound run a --records r"
 
 
 def test_a_site_of_another_folder_shows_it_and_one_of_the_usual_folder_does_not(

@@ -26,6 +26,7 @@ from corebound.model.record import Launch, Status
 from corebound.model.run import Run
 from corebound.model.scenario import Scenario
 from corebound.planning.expand import expand
+from corebound.report.view.command import CommandLine
 from corebound.report.view.export import cells_csv, cells_json
 from corebound.report.view.overview import overview_page
 from corebound.report.view.run_page import run_page
@@ -290,7 +291,7 @@ def test_the_page_of_a_run_has_the_end_of_every_launchs_log(status: Status, kept
 def test_each_row_has_the_command_that_measures_it_and_its_baseline_again() -> None:
     page = a_page(latest_studies([a_sample()])[0])
 
-    assert page.cells.rows[1].command == (
+    assert page.cells.rows[1].command == CommandLine(
         "corebound run scenarios/resnet50-inference.yaml --only binding=none,threads=default"
         " --only binding=none,threads=2 --seed 20260314 --profile quick"
     )
@@ -299,7 +300,7 @@ def test_each_row_has_the_command_that_measures_it_and_its_baseline_again() -> N
 def test_the_row_of_the_baseline_measures_it_alone() -> None:
     page = a_page(latest_studies([a_sample()])[0])
 
-    assert page.cells.rows[0].command == (
+    assert page.cells.rows[0].command == CommandLine(
         "corebound run scenarios/resnet50-inference.yaml"
         " --only binding=none,threads=default --seed 20260314 --profile quick"
     )
@@ -308,12 +309,12 @@ def test_the_row_of_the_baseline_measures_it_alone() -> None:
 def test_a_claim_has_the_command_that_measures_both_cells_it_speaks_of() -> None:
     needs_smt, claim = a_page(latest_studies([a_sample()])[0]).claims
 
-    assert claim.command == (
+    assert claim.command == CommandLine(
         "corebound run scenarios/resnet50-inference.yaml --only binding=none,threads=2"
         " --only binding=node,threads=2 --seed 20260314 --profile quick"
     )
     # It says what a host with SMT would have to run.
-    assert needs_smt.command == (
+    assert needs_smt.command == CommandLine(
         "corebound run scenarios/resnet50-inference.yaml --only binding=smt-siblings,threads=2"
         " --only binding=physical-cores,threads=2 --seed 20260314 --profile quick"
     )
@@ -322,7 +323,7 @@ def test_a_claim_has_the_command_that_measures_both_cells_it_speaks_of() -> None
 def test_the_overview_has_the_command_of_what_each_row_shows() -> None:
     page = overview_page(latest_studies([a_sample()]), now=NOW)
 
-    assert page.rows[0].command.count("--only") == 2
+    assert page.rows[0].command.line.count("--only") == 2
 
 
 def test_an_undecided_row_says_how_many_launches_would_decide_it() -> None:
@@ -339,7 +340,7 @@ def test_a_hostile_path_is_quoted_in_the_command() -> None:
     study = a_study()
     hostile = replace(study, source=replace(study.source, path="a; rm -rf b.yaml"))
 
-    assert "'a; rm -rf b.yaml'" in a_page(hostile).provenance.command
+    assert "'a; rm -rf b.yaml'" in a_page(hostile).provenance.command.line
 
 
 def test_a_thread_off_its_slot_fails_the_binding_check() -> None:

@@ -122,8 +122,8 @@ def test_each_set_up_says_where_its_figures_lie_and_how_it_is_measured_again() -
     for one in (base.per_s, base.cpu, base.p50, base.p99):
         low, high = (float(end) for end in one.ends.partition("]")[0].strip("[").split(", "))
         assert low <= float(one.value.split(" ")[0]) <= high
-    assert base.command.count("--only") == 1
-    assert other.command.count("--only") == 2
+    assert base.command.line.count("--only") == 1
+    assert other.command.line.count("--only") == 2
 
 
 def test_the_page_shows_each_set_up_with_its_percentiles() -> None:

@@ -262,7 +262,7 @@ def _about_all(
         page = triage_page(known, now=inputs.now, comparisons=links)
         words = "History: every change, and every series"
         yield "history.html", words, renderer.page("history", page)
-        feed_ = renderer.page("feed", feed(known, now=inputs.now))
+        feed_ = renderer.page("feed", feed(known, now=inputs.now, records=inputs.asked))
         yield "feed.xml", "Feed of changes, Atom", feed_
         if known.changes:
             yield "data/changes.csv", "", changes_csv(known, inputs.asked)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Literal
 
@@ -19,7 +19,7 @@ from corebound.report.charts.strip import strip_svg
 from corebound.report.charts.topology import topology_html
 from corebound.report.charts.trace import trace_svg
 from corebound.report.charts.trade import trade_svg
-from corebound.report.view.command import kept_at
+from corebound.report.view.command import CommandLine
 
 Kind = Literal[
     "overview", "scenario", "history", "benchmark", "run", "host", "compare", "claims",
@@ -46,6 +46,12 @@ def _glued(text: str) -> str:
     return _UNIT.sub("\N{NO-BREAK SPACE}", text)
 
 
+def _typed(commands: CommandLine | Sequence[CommandLine], *, records: str) -> str:
+    """Commands as they are typed where the records are in this folder, each on its line."""
+    several = (commands,) if isinstance(commands, CommandLine) else commands
+    return "\n".join(one.at(records) for one in several)
+
+
 class Renderer:
     """Renders pages with one set of templates, each compiled once."""
 
@@ -61,7 +67,7 @@ class Renderer:
             finalize=_told,
         )
         self._environment.filters["glued"] = _glued
-        self._environment.filters["here"] = partial(kept_at, records=records)
+        self._environment.filters["here"] = partial(_typed, records=records)
         self._environment.globals.update(
             dots_svg=dots_svg,
             history_svg=history_svg,

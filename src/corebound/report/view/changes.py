@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 
 from corebound.model.points import Point
 from corebound.model.series import Series
 from corebound.report.view.addresses import series_place
 from corebound.report.view.chronicle import Chronicle, size_interval, size_word
+from corebound.report.view.command import CommandLine, series_command
 from corebound.report.view.page import Label, Tone, VerdictWord
 from corebound.report.view.words import day
 from corebound.stats.regressions import Change
@@ -32,7 +32,7 @@ class ChangeRow:
         commits: The range of commits it came in; empty where none is known.
         subject: Of the first commit that is surely after it.
         link: Where that commit can be seen; empty where that is not known.
-        command: What measures it again; empty where there is none.
+        command: What measures it again; None where that is not known.
         address: Where its series is shown, from the page.
     """
 
@@ -48,7 +48,7 @@ class ChangeRow:
     commits: str
     subject: str
     link: str
-    command: str
+    command: CommandLine | None
     address: str
 
 
@@ -77,7 +77,7 @@ def change_row(change: Change, known: Chronicle, *, root: str, number: int = 0) 
         commits=commit_range(change.last_good, change.first_bad),
         subject=change.first_bad.commit.subject if change.first_bad.commit else "",
         link=commit_link(series, change.first_bad),
-        command=shlex.join(series.reproduce),
+        command=series_command((series,)),
         address=f"{root}{series_place(series)}",
     )
 

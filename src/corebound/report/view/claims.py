@@ -13,7 +13,7 @@ from corebound.model.scenario import Claim
 from corebound.planning.expand import claim_pairs
 from corebound.report.charts.axis import Axis
 from corebound.report.charts.interval import IntervalPlot
-from corebound.report.view.command import reproduce_command
+from corebound.report.view.command import CommandLine, reproduce_command
 from corebound.report.view.groups import apart, title_of
 from corebound.report.view.intervals import axis_over, ratio_ticks
 from corebound.report.view.page import Head, Hero, Piece, Text, Tick, VerdictWord
@@ -43,7 +43,7 @@ class ClaimRow:
     interval: str
     verdict: VerdictWord
     detail: str
-    command: str
+    command: CommandLine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +167,7 @@ def _row(study: Study, one: Judged) -> ClaimRow:
     )
 
 
-def _command(study: Study, one: Judged) -> str:
+def _command(study: Study, one: Judged) -> CommandLine:
     """What measures both sides: here, or on a host that has what the claim needs.
 
     Where the run's profile leaves them out it is the scenario as a whole, without a profile.
@@ -176,7 +176,7 @@ def _command(study: Study, one: Judged) -> str:
     pairs = pairs or [*claim_pairs(one.claim, study.planned)]
     cells = dict.fromkeys(cell for faster, than in pairs for cell in (than, faster))
     if not cells:
-        return shlex.join(("corebound", "run", study.source.path))
+        return CommandLine(shlex.join(("corebound", "run", study.source.path)))
     return reproduce_command(study, tuple(cells))
 
 

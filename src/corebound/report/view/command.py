@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from corebound.model.plan import Cell
 from corebound.model.points import Point
@@ -15,56 +16,35 @@ from corebound.report.view.study import CellStudy, Study
 
 # Where another tool measured, and its file does not say how.
 NO_COMMAND = "What was imported does not tell which command measured it."
-# The commands that take `--records`.
-READS_RECORDS = frozenset(
-    {
-        *((name,) for name in (
-            "run", "compare", "compare-commits", "bisect", "calibrate", "regressions", "report",
-            "nightly", "reproduce", "export",
-        )),
-        *(("import", name) for name in ("asv", "pyperf", "profile")),
-    }
-)  # fmt: skip
 
 
-def kept_at(command: str, records: str) -> str:
-    """A command, or one a line, as it is typed where the records are in this folder.
+@dataclass(frozen=True, slots=True)
+class CommandLine:
+    """A command as it is typed in a shell.
 
-    Args:
-        command: As it stands where they are in the usual one.
-        records: The folder as it was given; empty where it is the usual one.
+    Attributes:
+        line: Where the records are in the usual folder; of other tools perhaps several lines.
+        reads_records: Whether it takes `--records` beyond what it has.
     """
-    # To part one into words takes long, and of another tool's there are thousands.
-    if not records or "corebound" not in command:
-        return command
-    return "\n".join(
-        f"{line} --records {shlex.quote(records)}" if _asks_for_records(words) else line
-        for line, words in _lines(command)
-    )
+
+    line: str
+    reads_records: bool = True
+
+    def at(self, records: str) -> str:
+        """As it is typed where the records are in this folder; empty for the usual one."""
+        if not records or not self.reads_records:
+            return self.line
+        return f"{self.line} --records {shlex.quote(records)}"
 
 
-def _asks_for_records(words: Sequence[str]) -> bool:
-    named = {tuple(words[1:2]), tuple(words[1:3])}
-    return words[:1] == ["corebound"] and bool(named & READS_RECORDS) and "--records" not in words
+# What a first page tells to run, in order.
+FIRST = (CommandLine("corebound run scenarios --profile quick"), CommandLine("corebound report"))
+CALIBRATE = CommandLine("corebound calibrate FILE")
+TOPOLOGY = CommandLine("corebound topology", reads_records=False)
+DOCTOR = CommandLine("corebound doctor", reads_records=False)
 
 
-def _lines(command: str) -> Iterator[tuple[str, list[str]]]:
-    """The lines as the shell has them, each with its words: within quotes none ends."""
-    begun: list[str] = []
-    for part in command.split("\n"):
-        begun.append(part)
-        line = "\n".join(begun)
-        try:
-            words = shlex.split(line)
-        except ValueError:  # a quote is open
-            continue
-        yield line, words
-        begun = []
-    if begun:
-        yield "\n".join(begun), []
-
-
-def reproduce_command(study: Study, cells: Sequence[Cell]) -> str:
+def reproduce_command(study: Study, cells: Sequence[Cell]) -> CommandLine:
     """The command that measures these cells again, with the run's seed and profile.
 
     Args:
@@ -74,41 +54,46 @@ def reproduce_command(study: Study, cells: Sequence[Cell]) -> str:
     return _run(study.run, study.source, cells)
 
 
-def plan_command(study: Study, cell: Cell) -> str:
+def plan_command(study: Study, cell: Cell) -> CommandLine:
     """The command that shows where a cell is placed and how it is started, launching nothing."""
     words = ["corebound", "plan", study.source.path, "--only", cell.key]
     if study.run.profile is not None:
         words += ["--profile", study.run.profile]
-    return shlex.join(words)
+    return CommandLine(shlex.join(words), reads_records=False)
 
 
-def import_command(profile: ImportedProfile) -> str:
+def import_command(profile: ImportedProfile) -> CommandLine:
     """The command that reads a profile made elsewhere again, in the folder it was exported to.
 
     Several files may lie in folders of that one, and only together tell it all; what they are
     is told by the folder's name, which the shell puts in.
     """
     file = shlex.quote(profile.files[0]) if len(profile.files) == 1 else '"$PWD"'
-    return f"corebound import profile {file} --name {shlex.quote(profile.name)}"
+    return CommandLine(f"corebound import profile {file} --name {shlex.quote(profile.name)}")
 
 
-def row_command(study: Study, cell: CellStudy) -> str:
+def asked_command(run: Run) -> CommandLine:
+    """The command that a run was asked for by."""
+    return CommandLine(shlex.join(run.argv), reads_records="--records" not in run.argv)
+
+
+def row_command(study: Study, cell: CellStudy) -> CommandLine:
     """The command that measures a cell again, and beside it what its ratio is to."""
     return reproduce_command(study, (cell.baseline, cell.cell) if cell.baseline else (cell.cell,))
 
 
-def launch_command(run: Run, launch: Launch) -> str:
+def launch_command(run: Run, launch: Launch) -> CommandLine:
     """The command that launches a cell again as this launch of it was.
 
     One that counted is held against what is recorded. One that gave no figure is launched
     as then, but where it was of a commit that had to be built: then the run is, as it was asked.
     """
     if launch.kind == "measure" and launch.status == "ok":
-        return shlex.join(("corebound", "reproduce", run.id, "--cell", launch.cell.id))
+        return CommandLine(shlex.join(("corebound", "reproduce", run.id, "--cell", launch.cell.id)))
     return cells_command(run, source_of(run, launch.cell), (launch.cell,))
 
 
-def scenario_command(run: Run, source: ScenarioSource, cells: Sequence[Cell]) -> str:
+def scenario_command(run: Run, source: ScenarioSource, cells: Sequence[Cell]) -> CommandLine:
     """The command that measures again what a run did of a scenario.
 
     Args:
@@ -119,7 +104,7 @@ def scenario_command(run: Run, source: ScenarioSource, cells: Sequence[Cell]) ->
     return cells_command(run, source, cells) if cells and run.only else _run(run, source, ())
 
 
-def cells_command(run: Run, source: ScenarioSource, cells: Sequence[Cell]) -> str:
+def cells_command(run: Run, source: ScenarioSource, cells: Sequence[Cell]) -> CommandLine:
     """The command that launches some cells of a run again, and no others.
 
     Args:
@@ -129,12 +114,12 @@ def cells_command(run: Run, source: ScenarioSource, cells: Sequence[Cell]) -> st
             run stands for it: `run` builds none.
     """
     if any(cell.commit is not None for cell in cells):
-        return shlex.join(run.argv)
+        return asked_command(run)
     return _run(run, source, cells)
 
 
-def series_command(series: Sequence[Series]) -> str:
-    """The command that measures the cells of one scenario again; empty where none is known.
+def series_command(series: Sequence[Series]) -> CommandLine | None:
+    """The command that measures the cells of one scenario again; None where none is known.
 
     Where another tool measured them, it is that tool's, for each of them on a line.
 
@@ -142,27 +127,29 @@ def series_command(series: Sequence[Series]) -> str:
         series: At least one; all of one scenario and host.
     """
     if series[0].project is not None:
-        return "\n".join(dict.fromkeys(shlex.join(one.reproduce) for one in series))
+        lines = dict.fromkeys(shlex.join(one.reproduce) for one in series if one.reproduce)
+        return CommandLine("\n".join(lines), reads_records=False) if lines else None
     words = list(series[0].reproduce)
     for one in series[1:]:
         if one.cell not in words:
             words += ["--only", one.cell]
-    return shlex.join(words)
+    return CommandLine(shlex.join(words)) if words else None
 
 
-def point_command(series: Series, point: Point) -> str:
+def point_command(series: Series, point: Point) -> CommandLine | None:
     """The command that measures a point again and holds it against what is recorded.
 
     Where it has no figure the cell is measured; where asv measured it, asv does so at its commit.
-    Empty where another tool measured it.
+    None where another tool measured it.
     """
     if series.reproduce[:2] == ("asv", "run") and point.commit is not None:
-        return shlex.join((*series.reproduce, f"{point.commit.sha[:10]}^!"))
+        line = shlex.join((*series.reproduce, f"{point.commit.sha[:10]}^!"))
+        return CommandLine(line, reads_records=False)
     # What was imported is in no run of ours, whatever its file calls its own.
     if series.project is not None or point.run is None or point.figure is None:
         return series_command((series,))
     cell = f"{series.scenario}[{series.cell}]"
-    return shlex.join(("corebound", "reproduce", point.run, "--cell", cell))
+    return CommandLine(shlex.join(("corebound", "reproduce", point.run, "--cell", cell)))
 
 
 def source_of(run: Run, cell: Cell) -> ScenarioSource:
@@ -170,7 +157,7 @@ def source_of(run: Run, cell: Cell) -> ScenarioSource:
     return next(one for one in run.scenarios if one.document["name"] == cell.scenario)
 
 
-def again_command(before: Run, after: Run, cell: Cell) -> str:
+def again_command(before: Run, after: Run, cell: Cell) -> CommandLine:
     """The command that asks again what two runs of a cell were compared for.
 
     Two commits in turns, where each run was of a clean one of its own: that alone leaves
@@ -189,14 +176,14 @@ def again_command(before: Run, after: Run, cell: Cell) -> str:
     words += ["--only", cell.key]
     if after.profile is not None:
         words += ["--profile", after.profile]
-    return shlex.join(words)
+    return CommandLine(shlex.join(words))
 
 
-def _run(run: Run, source: ScenarioSource, cells: Sequence[Cell]) -> str:
+def _run(run: Run, source: ScenarioSource, cells: Sequence[Cell]) -> CommandLine:
     words = ["corebound", "run", source.path]
     for cell in cells:
         words += ["--only", cell.key]
-    return shlex.join([*words, *_way(run)])
+    return CommandLine(shlex.join([*words, *_way(run)]))
 
 
 def _way(run: Run) -> list[str]:

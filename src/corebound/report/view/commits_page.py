@@ -12,7 +12,7 @@ from corebound.model.series import Series
 from corebound.report.view.addresses import commits_data, commits_file, series_place
 from corebound.report.view.changes import commit_link
 from corebound.report.view.chronicle import Chronicle
-from corebound.report.view.command import NO_COMMAND
+from corebound.report.view.command import NO_COMMAND, CommandLine, series_command
 from corebound.report.view.commits_compared import (
     CAVEAT,
     CommitComparison,
@@ -91,7 +91,7 @@ def commits_page(found: CommitComparison, known: Chronicle, *, now: str) -> Comp
             ),
             flags=(),
         ),
-        command=shlex.join(("corebound", "compare", *short)),
+        command=CommandLine(shlex.join(("corebound", "compare", *short))),
         runs=(
             _commit("Before", found.before, commit_link(first.series, first.before)),
             _commit("After", found.after, commit_link(first.series, first.after)),
@@ -183,13 +183,13 @@ def _verdict(one: ComparedSeries) -> VerdictWord:
     return replace(word, word="less" if one.verdict == "faster" else "more")
 
 
-def _again(found: CommitComparison, series: Series) -> str:
+def _again(found: CommitComparison, series: Series) -> CommandLine | None:
     """What measures both again in turns, where asv did; else what measures either, if known."""
     match series.reproduce:
         case ("asv", "run", *rest):
             shas = (found.before.sha[:10], found.after.sha[:10])
-            return shlex.join(("asv", "continuous", *rest, *shas))
-    return shlex.join(series.reproduce)
+            return CommandLine(shlex.join(("asv", "continuous", *rest, *shas)), reads_records=False)
+    return series_command((series,))
 
 
 def _histories(findings: Sequence[ComparedSeries], known: Chronicle) -> tuple[HistoryPanel, ...]:

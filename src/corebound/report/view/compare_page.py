@@ -12,7 +12,7 @@ from corebound.report.charts.axis import Axis
 from corebound.report.charts.interval import IntervalPlot
 from corebound.report.view.addresses import comparison_data, comparison_file, run_file
 from corebound.report.view.chronicle import EMPTY, Chronicle
-from corebound.report.view.command import again_command
+from corebound.report.view.command import CommandLine, again_command
 from corebound.report.view.comparing import CAVEAT, ComparedCell, RunComparison
 from corebound.report.view.history import HistoryPanel, history_panel
 from corebound.report.view.intervals import DECIDES, axis_over, ratio_plot, ratio_ticks
@@ -54,7 +54,7 @@ class CompareRow:
     interval: str
     verdict: VerdictWord
     needed: str
-    command: str
+    command: CommandLine | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ class ComparePage:
     ratio: str
     head: Head
     hero: Hero
-    command: str
+    command: CommandLine
     runs: tuple[tuple[str, str, str], ...]
     findings: RatioTable
     others: RatioTable
@@ -139,7 +139,7 @@ def compare_page(
             ),
             flags=(),
         ),
-        command=f"corebound compare {found.before.id} {found.after.id}",
+        command=CommandLine(f"corebound compare {found.before.id} {found.after.id}"),
         runs=(_run("Before", found.before), _run("After", found.after)),
         findings=_table(found, findings),
         others=unclear,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -15,7 +14,7 @@ from corebound.model.points import Point
 from corebound.model.profile import ImportedProfile, OperatorProfile
 from corebound.model.wire import Operator
 from corebound.report.view.chronicle import Chronicle
-from corebound.report.view.command import kept_at, row_command
+from corebound.report.view.command import row_command, series_command
 from corebound.report.view.commits_compared import CommitComparison, ComparedSeries
 from corebound.report.view.comparing import Compared
 from corebound.report.view.evidence import median_of, migrations, switches, threads, whole_ns
@@ -30,7 +29,7 @@ from corebound.report.view.study import CellStudy, Study
 def cells_json(study: Study, found: Sequence[Finding], records: str = "") -> str:
     """A scenario's cells and what stands out in them as JSON; absent figures are null.
 
-    `records` as in `kept_at`.
+    `records` as in `CommandLine.at`.
     """
     run = study.run
     document = {
@@ -200,7 +199,7 @@ def _figures(study: Study, cell: CellStudy, records: str) -> dict[str, Any]:
         "speedup_low_ratio": ratio.low if ratio else None,
         "speedup_high_ratio": finite(ratio.high) if ratio else None,
         "verdict": comparison.verdict if comparison else None,
-        "command": kept_at(row_command(study, cell), records),
+        "command": row_command(study, cell).at(records),
     }
 
 
@@ -230,7 +229,7 @@ def changes_csv(known: Chronicle, records: str = "") -> str:
                 "last_good_commit": one.last_good.commit.sha if one.last_good.commit else None,
                 "first_bad_commit": one.first_bad.commit.sha if one.first_bad.commit else None,
                 "subject": one.first_bad.commit.subject if one.first_bad.commit else None,
-                "command": kept_at(shlex.join(one.series.reproduce), records),
+                "command": again.at(records) if (again := series_command((one.series,))) else None,
             }
             for one in known.changes
         ]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from corebound.model.calibration import Calibration
 from corebound.model.run import Run
-from corebound.report.view.command import again_command, kept_at
+from corebound.report.view.command import again_command, asked_command
 from corebound.report.view.comparing import ComparedCell, RunComparison
 from corebound.report.view.export import finite, lines_csv, said_of
 from corebound.stats.summary import CellSummary
@@ -22,7 +21,7 @@ def comparison_csv(found: RunComparison, records: str = "") -> str:
 
     Args:
         found: The comparison.
-        records: As in `kept_at`.
+        records: As in `CommandLine.at`.
     """
     return lines_csv([_compared(found, one, records) for one in found.cells])
 
@@ -39,7 +38,7 @@ def _compared(found: RunComparison, one: ComparedCell, records: str) -> dict[str
         **_side("after", one.after),
         **said_of(one),
         "launches_needed": comparison.launches_needed if comparison else None,
-        "command": kept_at(again_command(found.before, found.after, one.cell), records),
+        "command": again_command(found.before, found.after, one.cell).at(records),
     }
 
 
@@ -59,7 +58,7 @@ def host_json(runs: Sequence[Run], calibrations: Sequence[Calibration], records:
     Args:
         runs: Of the host, latest first, at least one.
         calibrations: Of the host.
-        records: As in `kept_at`.
+        records: As in `CommandLine.at`.
     """
     document = {
         "host": asdict(runs[0].host),
@@ -76,7 +75,7 @@ def _run(run: Run, records: str) -> dict[str, Any]:
         "started_at": run.started_at,
         "commit": run.commit.sha if run.commit else None,
         "kernel": run.host.kernel,
-        "command": kept_at(shlex.join(run.argv), records),
+        "command": asked_command(run).at(records),
         "checks": None
         if checks is None
         else [{"check": one.check, "state": one.state, "value": one.value} for one in checks],

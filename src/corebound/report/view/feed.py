@@ -37,17 +37,20 @@ class Feed:
     entries: tuple[Entry, ...]
 
 
-def feed(known: Chronicle, *, now: str) -> Feed:
-    """The feed of all clear changes; without any it is empty and of now."""
+def feed(known: Chronicle, *, now: str, records: str = "") -> Feed:
+    """The feed of all clear changes; without any it is empty and of now.
+
+    `records` as in `CommandLine.at`.
+    """
     entries = tuple(
-        _entry(change_row(change, known, root=""), change.first_bad.at)
+        _entry(change_row(change, known, root=""), change.first_bad.at, records)
         for change in known.changes[:_MOST_ENTRIES]
     )
     updated = max((entry.updated for entry in entries), default=rfc3339(now))
     return Feed(id=_urn("changes"), updated=updated, entries=entries)
 
 
-def _entry(row: ChangeRow, moment: str) -> Entry:
+def _entry(row: ChangeRow, moment: str, records: str) -> Entry:
     setting = f"{row.label.name} {row.label.more}".strip()
     said = [f"{row.size.word} {row.interval}".strip(), f"on {row.where}", row.status.word]
     if row.commits:
@@ -55,7 +58,7 @@ def _entry(row: ChangeRow, moment: str) -> Entry:
     if row.subject:
         said.append(row.subject)
     if row.command:
-        said.append(f"again: {row.command}")
+        said.append(f"again: {row.command.at(records)}")
     return Entry(
         id=_urn(row.id),
         title=_clean(f"{row.size.sign} {row.size.word}: {row.title}, {setting}"),

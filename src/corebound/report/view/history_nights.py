@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from corebound.model.points import Point
 from corebound.model.series import Series
 from corebound.report.view.changes import commit_link
-from corebound.report.view.command import point_command
+from corebound.report.view.command import CommandLine, point_command
 from corebound.report.view.words import count, day
 from corebound.units import significant
 
@@ -27,7 +27,7 @@ class NightRow:
     commit: str
     link: str
     figures: tuple[tuple[str, str], ...]
-    commands: tuple[str, ...]
+    commands: tuple[CommandLine, ...]
 
 
 def nights_of(series: Sequence[Series], length: float) -> tuple[NightRow, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -12,6 +11,7 @@ from corebound.model.host_check import HostCheck, State
 from corebound.model.run import Run
 from corebound.report.charts.topology import Box
 from corebound.report.view.addresses import host_data, host_file, run_file
+from corebound.report.view.command import CALIBRATE, DOCTOR, TOPOLOGY, CommandLine, asked_command
 from corebound.report.view.export_runs import host_json
 from corebound.report.view.noise import noise_words
 from corebound.report.view.page import Head, Hero, Tone
@@ -62,6 +62,8 @@ class HostPage:
         looked: How many runs it looked at, in words.
         runs: (when, address, commit, kernel, what made it) of its runs, latest first.
         data: Address of all this as JSON, from the page; `told` is that JSON.
+        topology, doctor, calibrate: What shows the machine again, what looks at it again, and
+            what measures its noise.
     """
 
     address: str
@@ -73,9 +75,12 @@ class HostPage:
     noise: tuple[Fact, ...]
     checks: tuple[CheckHistory, ...]
     looked: str
-    runs: tuple[tuple[str, str, str, str, str], ...]
+    runs: tuple[tuple[str, str, str, str, CommandLine], ...]
     data: str
     told: str
+    topology: CommandLine = TOPOLOGY
+    doctor: CommandLine = DOCTOR
+    calibrate: CommandLine = CALIBRATE
 
 
 def host_pages(
@@ -91,7 +96,7 @@ def host_pages(
         records: Every run with its launches, in any order.
         now: ISO moment the pages are made.
         calibrations: Of any host.
-        asked: The folder of records, as in `kept_at`.
+        asked: The folder of records, as in `CommandLine.at`.
     """
     return tuple(
         _page([run for run, _ in own], _latest(host, calibrations), now=now, asked=asked)
@@ -151,7 +156,7 @@ def _page(
                 f"../{run_file(run)}",
                 f"{run.commit.sha[:10]} {run.commit.subject}" if run.commit else "–",
                 run.host.kernel,
-                shlex.join(run.argv),
+                asked_command(run),
             )
             for run in shown
         ),

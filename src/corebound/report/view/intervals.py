@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from corebound.model.plan import Cell
 from corebound.report.charts.axis import Axis, ratio_axis, ratio_tick
 from corebound.report.charts.interval import IntervalPlot
-from corebound.report.view.command import reproduce_command, row_command
+from corebound.report.view.command import CommandLine, reproduce_command, row_command
 from corebound.report.view.page import Label, Tick, VerdictWord
 from corebound.report.view.study import CellStudy, Study
 from corebound.report.view.verdict import baseline_name
@@ -48,7 +48,7 @@ class IntervalRow:
     note: str
     best: bool
     baseline: bool
-    command: str
+    command: CommandLine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class Unmeasured:
     status: str
     reason: str
     mend: str
-    command: str
+    command: CommandLine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

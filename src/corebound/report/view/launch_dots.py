@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from corebound.report.charts.axis import Axis, linear_axis
-from corebound.report.view.command import reproduce_command
+from corebound.report.view.command import CommandLine, reproduce_command
 from corebound.report.view.figure import figure_of
 from corebound.report.view.page import Label, Tick
 from corebound.report.view.study import Study
@@ -29,7 +29,7 @@ class DotRow:
     ratios: tuple[float, ...]
     between: str
     launches: str
-    command: str
+    command: CommandLine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

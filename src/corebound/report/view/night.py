@@ -11,7 +11,7 @@ from corebound.model.series import Series
 from corebound.report.view.addresses import run_file, series_place
 from corebound.report.view.change_groups import ChangeGroup, change_group, grouped
 from corebound.report.view.chronicle import Chronicle, sizes_word
-from corebound.report.view.command import cells_command, series_command, source_of
+from corebound.report.view.command import CommandLine, cells_command, series_command, source_of
 from corebound.report.view.page import Label, Piece, Text
 from corebound.report.view.records import Record, by_host
 from corebound.report.view.words import count, day, full_name, label, rich, strong
@@ -34,7 +34,7 @@ class DoubtRow:
     label: Label
     cells: int
     says: str
-    command: str
+    command: CommandLine | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class FailedRow:
     cells: int
     status: str
     reason: str
-    command: str
+    command: CommandLine | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from corebound.model.profile import OperatorProfile
+from corebound.report.view.command import CommandLine
 from corebound.report.view.operator_calls import CallRow, call_rows
 from corebound.report.view.operator_notes import OUTSIDE, Column, basis_ns, notes
 from corebound.report.view.operator_piles import Piles, piles
@@ -79,13 +80,13 @@ class OperatorTable:
     phases: tuple[OperatorRow, ...]
     sums: tuple[OperatorRow, ...]
     traces: tuple[tuple[str, str], ...]
-    commands: tuple[str, ...]
+    commands: tuple[CommandLine, ...]
 
 
 def operator_table(
     columns: Sequence[Column],
     *,
-    commands: Sequence[str],
+    commands: Sequence[CommandLine],
     title: str = "",
     traces: tuple[tuple[str, str], ...] = (),
     measured: bool = True,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from corebound.model.plan import Cell
 from corebound.model.profile import OperatorProfile
 from corebound.model.record import Launch
-from corebound.report.view.command import reproduce_command
+from corebound.report.view.command import CommandLine, reproduce_command
 from corebound.report.view.groups import apart, title_of, without
 from corebound.report.view.intervals import Unmeasured
 from corebound.report.view.operator_notes import Column, basis_ns, dominant
@@ -143,7 +143,7 @@ def _heading(groups: Sequence[Sequence[Profiled]]) -> str:
 
 
 def _table(
-    group: Sequence[Profiled], title: str, traces: Mapping[str, str], command: str
+    group: Sequence[Profiled], title: str, traces: Mapping[str, str], command: CommandLine
 ) -> OperatorTable:
     columns = [
         Column(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from corebound.model.profile import ImportedProfile
-from corebound.report.view.command import import_command
+from corebound.report.view.command import CommandLine, import_command
 from corebound.report.view.operator_notes import Column, basis_ns
 from corebound.report.view.operator_table import OperatorTable, operator_table
 from corebound.report.view.operators import operators
@@ -34,7 +34,7 @@ class SourceRow:
     step: str
     operators: str
     files: tuple[str, ...]
-    command: str
+    command: CommandLine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from corebound.report.charts.interval import IntervalPlot
 from corebound.report.view.addresses import run_file
 from corebound.report.view.chronicle import EMPTY, Chronicle
 from corebound.report.view.claims import judged
-from corebound.report.view.command import reproduce_command, row_command
+from corebound.report.view.command import FIRST, CommandLine, reproduce_command, row_command
 from corebound.report.view.imported import benchmarks, projects
 from corebound.report.view.intervals import axis_over, plot_of, ratio_ticks
 from corebound.report.view.night import Night, night
@@ -70,7 +70,7 @@ class OverviewRow:
     host: str
     when: str
     run: str
-    command: str
+    command: CommandLine
     past: Past | None
 
 
@@ -80,7 +80,7 @@ class OverviewPage:
 
     `night` is what is new, where there is a history; `pages` are (text, address) of those
     that are about all scenarios, `projects` of histories that were imported. `imported` are
-    their benchmarks, if they are few enough to be read.
+    their benchmarks, if they are few enough to be read. `first` is what to run.
     """
 
     head: Head
@@ -92,6 +92,7 @@ class OverviewPage:
     pages: tuple[tuple[str, str], ...]
     projects: tuple[str, ...]
     imported: tuple[SeriesGroup, ...]
+    first: tuple[CommandLine, ...] = FIRST
 
 
 def overview_page(

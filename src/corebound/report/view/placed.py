@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from corebound.model.topology import cpu_list
 from corebound.report.charts.topology import Box
-from corebound.report.view.command import plan_command
+from corebound.report.view.command import CommandLine, plan_command
 from corebound.report.view.page import Label
 from corebound.report.view.study import CellStudy, Study
 from corebound.report.view.topology_boxes import boxes_of
@@ -23,7 +23,7 @@ class Placed:
     label: Label
     boxes: tuple[Box, ...]
     says: str
-    command: str
+    command: CommandLine
 
 
 def placed(study: Study) -> tuple[Placed, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from corebound.model.run import EnvironmentLock, Host, Peak, Run
 from corebound.model.topology import Topology, cpu_list
-from corebound.report.view.command import reproduce_command
+from corebound.report.view.command import CommandLine, reproduce_command
 from corebound.report.view.fairness import Check, checks
 from corebound.report.view.study import Study
 from corebound.report.view.throughput import factors
@@ -29,7 +29,7 @@ class Fact:
 class Provenance:
     """How to get this result again, and what it was got on."""
 
-    command: str
+    command: CommandLine
     comment: str
     facts: tuple[Fact, ...]
     checks: tuple[Check, ...]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +10,12 @@ from corebound.model.host_check import HostCheck
 from corebound.model.record import Launch
 from corebound.model.run import Run
 from corebound.report.view.addresses import host_file, raw_file, run_file
-from corebound.report.view.command import launch_command, scenario_command
+from corebound.report.view.command import (
+    CommandLine,
+    asked_command,
+    launch_command,
+    scenario_command,
+)
 from corebound.report.view.page import Head, Hero, Piece, Text, Tone
 from corebound.report.view.provenance import Fact, host_facts, lock_fact
 from corebound.report.view.tables import log_tail, status_tone
@@ -31,7 +35,7 @@ class RunLaunch:
     whole: str
     notes: tuple[str, ...]
     log: str
-    command: str
+    command: CommandLine
     is_lost: bool
 
 
@@ -67,9 +71,9 @@ class RunPage:
     hero: Hero
     host: str
     raw: str
-    command: str
+    command: CommandLine
     facts: tuple[Fact, ...]
-    scenarios: tuple[tuple[str, str, str, str], ...]
+    scenarios: tuple[tuple[str, str, str, CommandLine], ...]
     checks: tuple[CheckRow, ...] | None
     troubles: tuple[RunLaunch, ...]
     launches: tuple[RunLaunch, ...]
@@ -104,7 +108,7 @@ def run_page(run: Run, launches: Sequence[Launch], *, raw: bool = True) -> RunPa
         ),
         host=f"../{host_file(run.host.id)}",
         raw=f"../{raw_file(run)}" if raw else "",
-        command=shlex.join(run.argv),
+        command=asked_command(run),
         facts=_facts(run),
         scenarios=_scenarios(run, launches),
         checks=None if run.preflight is None else tuple(_check(one) for one in run.preflight),
@@ -159,7 +163,9 @@ def _facts(run: Run) -> tuple[Fact, ...]:
     return tuple(facts)
 
 
-def _scenarios(run: Run, launches: Sequence[Launch]) -> tuple[tuple[str, str, str, str], ...]:
+def _scenarios(
+    run: Run, launches: Sequence[Launch]
+) -> tuple[tuple[str, str, str, CommandLine], ...]:
     rows = []
     cells_of = [one.cell for one in launches]
     for source in run.scenarios:

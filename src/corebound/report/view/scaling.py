@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from corebound.report.charts.axis import Axis, linear_axis, log_axis, ratio_tick
 from corebound.report.charts.scaling import Gain, GainCurve
-from corebound.report.view.command import reproduce_command
+from corebound.report.view.command import CommandLine, reproduce_command
 from corebound.report.view.page import Label, Tick
 from corebound.report.view.study import CellStudy, Study
 from corebound.report.view.ticks import along, levels_of
@@ -35,7 +35,7 @@ class ScalingRow:
     interval: str
     efficiency: str
     share_interval: str
-    command: str
+    command: CommandLine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from corebound.model.series import Series
 from corebound.report.view.chronicle import Chronicle, size_word
-from corebound.report.view.command import series_command
+from corebound.report.view.command import CommandLine, series_command
 from corebound.report.view.history import HistoryPanel, history_panel
 from corebound.report.view.page import Bounded, Label
 from corebound.report.view.series_figure import figures_span, latest_of
@@ -23,14 +23,14 @@ _LEAST_POINTS = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherRow:
-    """A folded chart in figures; `command` measures its cell again."""
+    """A folded chart in figures; `command` measures its cell again, where that is known."""
 
     label: Label
     where: str
     runs: str
     span: str
     latest: Bounded
-    command: str
+    command: CommandLine | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

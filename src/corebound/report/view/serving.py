@@ -10,7 +10,7 @@ from corebound.model.serving import Served
 from corebound.model.traffic import MlPerf
 from corebound.report.charts.axis import Axis, log_axis
 from corebound.report.charts.percentiles import FIRST, Curve, across
-from corebound.report.view.command import row_command
+from corebound.report.view.command import CommandLine, row_command
 from corebound.report.view.evidence import span_of
 from corebound.report.view.groups import Group, by_baseline
 from corebound.report.view.page import Bounded, Label, Tick
@@ -44,7 +44,7 @@ class ServingRow:
     overlap: Bounded
     core_bound: Bounded
     remote: Bounded
-    command: str
+    command: CommandLine
     launches: str
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from corebound.model.record import Launch
-from corebound.report.view.command import launch_command, row_command
+from corebound.report.view.command import CommandLine, launch_command, row_command
 from corebound.report.view.evidence import (
     median_of,
     migrations,
@@ -70,7 +70,7 @@ class CellRow:
     verdict: VerdictWord
     note: str
     baseline: bool
-    command: str
+    command: CommandLine
     throughput: Bounded
 
 
@@ -105,7 +105,7 @@ class LaunchRow:
     median: str
     steady: str
     log: str
-    command: str
+    command: CommandLine
 
 
 def cell_table(study: Study) -> CellTable:

@@ -10,7 +10,7 @@ from corebound.model.series import Series
 from corebound.report.view.addresses import series_place
 from corebound.report.view.change_groups import ChangeGroup, change_group, grouped
 from corebound.report.view.chronicle import Chronicle, has_grown, size_word
-from corebound.report.view.command import series_command
+from corebound.report.view.command import CommandLine, series_command
 from corebound.report.view.page import Bounded, Head, Hero, Piece, Text, VerdictWord
 from corebound.report.view.series_figure import figures_span, latest_of
 from corebound.report.view.words import count, day, rich
@@ -46,7 +46,7 @@ class SeriesRow:
         latest: Its last figure, with its interval; `cells` says how many there are.
         span: From its least figure to its most; `points` says how many there are.
         change: Its last change, or None; `since` is when.
-        command: What measures it again; empty where it was imported.
+        command: What measures it again; None where that is not known.
         ended: The day of its last point, where others of its host have later ones; else empty.
     """
 
@@ -61,7 +61,7 @@ class SeriesRow:
     points: str
     change: VerdictWord | None
     since: str
-    command: str
+    command: CommandLine | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from corebound.model.measure import WarmupIterations, WarmupSeconds
 from corebound.model.record import Launch
 from corebound.report.charts.axis import Axis, linear_axis
 from corebound.report.charts.trace import Trace
-from corebound.report.view.command import reproduce_command
+from corebound.report.view.command import CommandLine, reproduce_command
 from corebound.report.view.page import Label, Tick
 from corebound.report.view.study import CellStudy, Study, typical_launch
 from corebound.report.view.ticks import levels_of
@@ -45,7 +45,7 @@ class TracePanel:
     clipped_note: str
     unit: str
     stretches: tuple[tuple[str, str, str, str], ...]
-    command: str
+    command: CommandLine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +101,9 @@ def _lead(study: Study) -> str:
     )
 
 
-def _panel(cell: CellStudy, launch: Launch, summary: LaunchSummary, command: str) -> TracePanel:
+def _panel(
+    cell: CellStudy, launch: Launch, summary: LaunchSummary, command: CommandLine
+) -> TracePanel:
     worker = launch.workers[0]
     length_ns, unit = time_unit(summary.median_ns)
     values = tuple(sample / length_ns for sample in worker.wall_ns)

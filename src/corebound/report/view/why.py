@@ -10,7 +10,7 @@ from corebound.diagnosis.launches import remote_share, total, wait_share
 from corebound.model.record import Launch, Stay, ThreadEvidence
 from corebound.model.topology import Cpu, CpuId, NodeId
 from corebound.report.charts.strip import Stretch, Strip, ThreadTrack
-from corebound.report.view.command import reproduce_command
+from corebound.report.view.command import CommandLine, reproduce_command
 from corebound.report.view.evidence import counted, host_seen, median_of, migrations, moved
 from corebound.report.view.figure import figure_of
 from corebound.report.view.page import Figure, Label, Tick
@@ -45,7 +45,7 @@ class StripPanel:
     height_px: int
     figures: tuple[Figure, ...]
     spent: tuple[tuple[str, str], ...]
-    command: str
+    command: CommandLine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class Why:
     key: tuple[tuple[int, str], ...]
     panels: tuple[StripPanel, ...]
     meanwhile: tuple[Beside, ...]
-    command: str
+    command: CommandLine
 
 
 def why(study: Study) -> Why | None:
