@@ -10,15 +10,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corebound.stats.compare import Comparison
-from corebound.stats.course import Course
+from corebound.stats.course import Course, segments_of
 from corebound.stats.points_compared import LEAST_NIGHTS, compare_points
 
 LOGS = st.lists(st.floats(-1, 1), min_size=30, max_size=60)
 
 
-def a_course(logs: list[float], *, starts: tuple[int, ...] = (0,), error: float = 0.0) -> Course:
+def a_course(logs: list[float], *, kernels: str = "", error: float = 0.0) -> Course:
+    """A night a figure, in one kernel, or each in that of its letter."""
     values = np.array(logs, dtype=np.float64)
-    return Course(logs=values, errors=np.full(values.size, error), starts=starts)
+    told = kernels or "a" * len(logs)
+    borders = [at for at in range(1, len(told)) if told[at] != told[at - 1]]
+    return Course(
+        logs=values,
+        errors=np.full(values.size, error),
+        segments=segments_of(told, borders),
+    )
 
 
 def noise(nights: int, *, seed: int = 1, kind: str = "normal") -> list[float]:

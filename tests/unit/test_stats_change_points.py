@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from corebound.stats.change_points import Night, find_steps, segment_starts
+from corebound.stats.change_points import Night, find_steps
 from corebound.stats.interval import Interval
 from corebound.stats.step import Step
 
@@ -117,7 +118,34 @@ def test_another_host_or_kernel_begins_a_segment_and_is_no_step() -> None:
     nights = [*a_history((50, 40.0), key="6.1"), *a_history((50, 60.0), key="6.12", seed=2)]
 
     assert find_steps(nights) == ()
-    assert segment_starts(nights) == (0, 50)
+
+
+@pytest.mark.parametrize("kernels", ["ab", "aaaaaabbbbbb", "abc", "aaab"])
+def test_circumstances_that_come_and_go_hide_no_step_and_are_none(kernels: str) -> None:
+    """A machine in a cloud has now one processor, now another."""
+    still, stepped = a_history((60, 40.0)), a_history((48, 40.0), (12, 48.0))
+    slower = {kernel: 1 + 0.2 * place for place, kernel in enumerate(sorted(set(kernels)))}
+
+    def mixed(nights: list[Night]) -> list[Night]:
+        keys = [kernels[at % len(kernels)] for at in range(60)]
+        return [
+            Night(figure=(night.figure or 0) * slower[key], key=key)
+            for night, key in zip(nights, keys, strict=True)
+        ]
+
+    assert find_steps(mixed(still)) == ()
+    (step,) = find_steps(mixed(stepped))
+    assert step.last_good < 48 <= step.first_bad
+    assert step.last_good < step.at <= step.first_bad
+    assert step.ratio == pytest.approx(1.2, abs=0.03)
+
+
+def test_steps_of_two_kinds_of_nights_that_are_apart_are_two() -> None:
+    first = a_history((20, 40.0), (30, 44.0), key="a")
+    second = a_history((35, 60.0), (15, 66.0), key="b", seed=2)
+    by_turns = [night for pair in zip(first, second, strict=True) for night in pair]
+
+    assert [step.at for step in find_steps(by_turns)] == [40, 71]
 
 
 def test_a_step_after_a_change_of_host_is_still_found() -> None:
@@ -136,21 +164,38 @@ def test_nights_without_a_figure_are_passed_over_and_widen_where_the_step_may_be
     assert (step.last_good, step.at, step.first_bad) == (47, 51, 51)
 
 
-def test_nights_that_are_uncertain_by_themselves_make_no_step() -> None:
-    sure = a_history((30, 40.0), (3, 42.0), noise=0.002)
-    assert [step.at for step in find_steps(sure)] == [30]
-
-    unsure = [
+def told(nights: list[Night], reach: Callable[[int], float]) -> list[Night]:
+    """Nights that say themselves how far off they may be, as a factor."""
+    return [
         Night(
             figure=night.figure,
             key=night.key,
-            interval=Interval(low=night.figure / 1.3, high=night.figure * 1.3, confidence=0.95),
+            interval=Interval(
+                low=night.figure / reach(at), high=night.figure * reach(at), confidence=0.95
+            ),
         )
-        for night in sure
+        for at, night in enumerate(nights)
         if night.figure is not None
     ]
 
-    assert find_steps(unsure) == ()
+
+def test_nights_that_are_uncertain_by_themselves_make_no_step() -> None:
+    nights = a_history((30, 40.0), (3, 42.0), noise=0.002)
+
+    assert [step.at for step in find_steps(nights)] == [30]
+    assert [step.at for step in find_steps(told(nights, lambda _: 1.004))] == [30]
+    assert find_steps(told(nights, lambda at: 1.3 if at >= 30 else 1.004)) == ()
+
+
+def test_what_all_nights_say_of_themselves_counts_as_far_as_they_differ() -> None:
+    """asv's interval of two samples is as wide as if nothing was known."""
+    nights = a_history((48, 40.0), (12, 44.0), noise=0.02)
+
+    (step,) = find_steps(told(nights, lambda _: 1.38))
+
+    assert step.at == 48
+    assert step.interval is not None
+    assert step.interval.low > 1.05
 
 
 def test_a_night_whose_interval_says_nothing_is_passed_over() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from corebound.stats.course import Course
+from corebound.stats.course import Course, segments_of
 from corebound.stats.distributions import normal_quantile
 from corebound.stats.interval import Interval
 from corebound.stats.segment import Memory, Segment, found_in
@@ -31,8 +30,8 @@ class Night:
     Attributes:
         figure: A time, or anything positive that varies by factors; None or NaN
             where the night has none.
-        key: Host, kernel and environment in one. Where it changes, another
-            segment begins, and what differs from then on is no commit's doing.
+        key: Host, kernel and environment in one. Nights of another are of another
+            segment, and what differs between the two is no commit's doing.
         interval: Where the figure truly lies, by the night's own launches; None
             where that is not known.
     """
@@ -58,7 +57,8 @@ class Night:
 def find_steps(nights: Sequence[Night], *, threshold: float = THRESHOLD) -> tuple[Step, ...]:
     """Find where a history changed its level, up or down, and stayed there a while.
 
-    Each segment is looked at by itself. Five detectors vote; docs/statistics.md says
+    Each segment is looked at by itself, also where nights of others lie between its own.
+    Where several show one step the clearest tells it. Five detectors vote; docs/statistics.md says
     how, and how often they are right. The same nights give the same steps.
 
     Args:
@@ -73,10 +73,12 @@ def find_steps(nights: Sequence[Night], *, threshold: float = THRESHOLD) -> tupl
         ValueError: `threshold` is not above 0.
     """
     seen = [night.figure if night.seen and night.figure is not None else np.nan for night in nights]
+    keys = [night.key for night in nights]
+    borders = [at for at in range(1, len(keys)) if keys[at] != keys[at - 1]]
     course = Course(
         logs=np.log(np.array(seen, dtype=np.float64)),
         errors=np.array([own_error_of(night) if night.seen else 0.0 for night in nights]),
-        starts=segment_starts(nights),
+        segments=segments_of(keys, borders),
     )
     return steps_of(course, threshold=threshold)
 
@@ -96,30 +98,51 @@ def steps_of(course: Course, *, threshold: float, memory: Memory | None = None) 
         raise ValueError("a threshold is above 0")
     remembered = memory or Memory()
     n = course.logs.size
-    steps: list[Step] = []
-    for start, end in itertools.pairwise((*course.starts, n)):
-        present = start + np.flatnonzero(~np.isnan(course.logs[start:end]))
+    by_segment: list[list[Step]] = []
+    for nights in course.segments:
+        present = nights[~np.isnan(course.logs[nights])]
         values, errors = course.logs[present], course.errors[present]
         segment = Segment(values=values, errors=errors, threshold=threshold, seed=_SEED)
         found = found_in(segment, remembered).steps
-        steps += _with_recoveries([_moved(step, present) for step in found], threshold)
+        by_segment.append(_with_recoveries([_moved(step, present) for step in found], threshold))
     return tuple(
         replace(step, status="old") if step.status == "new" and _long_ago(step, n) else step
-        for step in steps
+        for step in told_once(by_segment)
     )
 
 
-def segment_starts(nights: Sequence[Night]) -> tuple[int, ...]:
-    """Name the first night of every segment; of no nights, none.
+def told_once(by_segment: Sequence[Sequence[Step]]) -> list[Step]:
+    """The steps of several segments in time order, each that more than one shows once.
 
-    >>> segment_starts([Night(figure=1.0, key=key) for key in "aabba"])
-    (0, 2, 4)
+    It is told as the segment has it in which chance is the least likely, between the last
+    night before it and the first after it of all of them.
     """
-    return tuple(
-        index
-        for index, night in enumerate(nights)
-        if index == 0 or night.key != nights[index - 1].key
+    told: list[tuple[int, Step]] = []
+    every = ((which, step) for which, steps in enumerate(by_segment) for step in steps)
+    for which, step in sorted(every, key=lambda one: (one[1].p_value, one[1].at)):
+        same = (
+            at for at, (other, one) in enumerate(told) if other != which and _are_one(one, step)
+        )
+        at = next(same, None)
+        if at is None:
+            told.append((which, step))
+        else:
+            told[at] = (told[at][0], _narrowed(told[at][1], step))
+    return sorted((step for _, step in told), key=lambda step: step.at)
+
+
+def _are_one(one: Step, other: Step) -> bool:
+    """Whether two segments may show the same."""
+    return one.direction == other.direction and (
+        max(one.last_good, other.last_good) < min(one.first_bad, other.first_bad)
     )
+
+
+def _narrowed(step: Step, other: Step) -> Step:
+    last_good = max(step.last_good, other.last_good)
+    first_bad = min(step.first_bad, other.first_bad)
+    at = min(max(step.at, last_good + 1), first_bad)
+    return replace(step, last_good=last_good, first_bad=first_bad, at=at)
 
 
 def _moved(step: Step, nights: NDArray[np.int64]) -> Step:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Places = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,9 +20,36 @@ class Course:
     Attributes:
         logs: n logarithms of figures in time order; NaN where a night tells nothing.
         errors: Their standard errors by the nights' own launches; 0 where not known.
-        starts: The first night of every segment.
+        segments: Of each circumstances the indices of the nights in them, in time order. They
+            are of one level but for what commits change, also where others lie between.
     """
 
     logs: Array
     errors: Array
-    starts: tuple[int, ...]
+    segments: tuple[Places, ...]
+
+    @property
+    def latest(self) -> Places:
+        """The segment that goes on: of the last night; of no nights, none."""
+        last = self.logs.size - 1
+        return next((one for one in self.segments if one[-1] == last), np.empty(0, dtype=np.int64))
+
+
+def segments_of(circumstances: Sequence[Hashable], borders: Sequence[int]) -> tuple[Places, ...]:
+    """The segments of nights whose circumstances these are, by their first nights.
+
+    Circumstances may come back: a machine in a cloud has now one processor, now another, and
+    commits that are measured later stand among those that were measured long ago.
+
+    Args:
+        circumstances: One a night.
+        borders: The nights before which they change.
+
+    >>> [places.tolist() for places in segments_of("aabba", (2, 4))]
+    [[0, 1, 4], [2, 3]]
+    """
+    found: dict[Hashable, list[Places]] = {}
+    edges = (0, *borders, len(circumstances)) if circumstances else ()
+    for start, end in itertools.pairwise(edges):
+        found.setdefault(circumstances[start], []).append(np.arange(start, end))
+    return tuple(np.concatenate(pieces) for pieces in found.values())

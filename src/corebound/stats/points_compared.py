@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corebound.stats.compare import Comparison, verdict_of
-from corebound.stats.course import Course
+from corebound.stats.course import Course, Places
 from corebound.stats.distributions import normal_quantile
 from corebound.stats.interval import CONFIDENCE, Interval
 
@@ -39,7 +38,7 @@ def compare_points(
         course: The history.
         before: Index of the one.
         after: Index of the other.
-        changed: Where its steps are, as first indices; borders are in the course.
+        changed: Where its steps are, as first indices; segments are in the course.
         margin: How far either way still counts as equal, above 0, as in `compare`.
 
     Returns:
@@ -57,7 +56,7 @@ def compare_points(
     middle = float(course.logs[before] - course.logs[after])
     if math.isnan(middle):
         return None
-    residuals = _residuals(course, (*course.starts, *changed), around=(before, after))
+    residuals = _residuals(course, changed, around=(before, after))
     interval, p_value = None, None
     if residuals.size >= LEAST_NIGHTS:
         apart = _differences(residuals)
@@ -81,12 +80,11 @@ def compare_points(
     )
 
 
-def _residuals(course: Course, edges: Sequence[int], *, around: tuple[int, int]) -> Array:
+def _residuals(course: Course, changed: Sequence[int], *, around: tuple[int, int]) -> Array:
     """How far nights lie from the middle of their level: those that are next to these two."""
     found: list[Array] = []
     places: list[NDArray[np.int64]] = []
-    for start, end in itertools.pairwise((*sorted({0, *edges}), course.logs.size)):
-        nights = start + np.flatnonzero(~np.isnan(course.logs[start:end]))
+    for nights in _levels(course, sorted(changed)):
         if nights.size >= _LEAST_OF_A_LEVEL:
             level = course.logs[nights]
             # Their own middle is nearer to few nights than the level itself is.
@@ -99,6 +97,13 @@ def _residuals(course: Course, edges: Sequence[int], *, around: tuple[int, int])
     away = np.minimum(*(np.abs(nights - place) for place in around))
     near = np.argsort(away, kind="stable")[:_MOST_NIGHTS]
     return np.concatenate(found)[near]
+
+
+def _levels(course: Course, changed: Sequence[int]) -> Iterator[Places]:
+    """The nights of each level, without those that have no figure."""
+    for segment in course.segments:
+        seen = segment[~np.isnan(course.logs[segment])]
+        yield from np.split(seen, np.searchsorted(seen, changed))
 
 
 def _differences(residuals: Array) -> Array:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,13 +15,18 @@ from corebound.model.points import Point
 from corebound.model.regression import Place
 from corebound.model.series import Series
 from corebound.stats.change_points import RECENT_NIGHTS, Night, steps_of
-from corebound.stats.course import Course
+from corebound.stats.course import Course, segments_of
 from corebound.stats.distributions import normal_quantile
 from corebound.stats.interval import Interval
 from corebound.stats.multiplicity import benjamini_hochberg
 from corebound.stats.segment import Memory
 from corebound.stats.step import Step
 from corebound.stats.suspicion import EARLY_NIGHTS, early_step, few_as_far
+
+# Times its longest pause: a machine that is quiet for longer is not expected back.
+_QUIET = 2
+# Letters of a moment that are its day.
+_OF_DAY = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +128,8 @@ def course_of(series: Series) -> Course:
         reach = np.log(high, where=sound, out=np.zeros_like(high))
         reach -= np.log(low, where=sound, out=np.zeros_like(low))
         errors = reach / 2 / normal_quantile((1 + series.confidence) / 2)
-    return Course(logs=np.log(figures), errors=errors, starts=(0, *points.borders))
+    segments = segments_of(points.circumstances, points.borders)
+    return Course(logs=np.log(figures), errors=errors, segments=segments)
 
 
 def changes(suite: Sequence[Series], *, memory: Memory | None = None) -> tuple[Change, ...]:
@@ -172,8 +179,8 @@ def suspicions(suite: Sequence[Series], found: Sequence[Change]) -> tuple[Change
 def _may_stand_out(series: Series, steps: Sequence[Step]) -> bool:
     """Whether there can be an `early_step`: cheap to see, and hardly ever so."""
     course = course_of(series)
-    start = max((course.starts[-1], *(step.at for step in steps)))
-    logs = course.logs[start:]
+    start = max((step.at for step in steps), default=0)
+    logs = course.logs[course.latest[course.latest >= start]]
     logs = logs[~np.isnan(logs)]
     before, latest = logs[:-EARLY_NIGHTS], logs[-EARLY_NIGHTS:]
     return before.size > 0 and (
@@ -198,22 +205,43 @@ def failing(suite: Sequence[Series]) -> tuple[Failing, ...]:
 
 
 def ended(suite: Iterable[Series]) -> frozenset[str]:
-    """The ids of series whose last point lies before the last 30 moments of their host or machine.
+    """The ids of series that no night will add to, so that nothing in them is news.
 
-    A benchmark or an environment that was retired: nothing in it is news, for no night can
-    add to it.
+    Their benchmark or environment was retired: the last point lies before the last 30 moments
+    of its host or machine. Or that was: others of the project have 30 moments since its last,
+    and it has been quiet for twice as long as ever before.
     """
     by_host: dict[tuple[str | None, str], list[Series]] = {}
     for one in suite:
         by_host.setdefault((one.project, one.host), []).append(one)
+    moments = {host: _moments(several) for host, several in by_host.items()}
     found: set[str] = set()
-    for several in by_host.values():
-        # Most series share their moments.
-        columns = {id(one.points.moments): one.points.moments for one in several}.values()
-        moments = sorted({moment.at for column in columns for moment in column[-RECENT_NIGHTS:]})
-        since = moments[-RECENT_NIGHTS:][0]
-        found |= {one.id for one in several if one.points.moments[-1].at < since}
+    for (project, host), several in by_host.items():
+        own = moments[project, host]
+        others = [each for (of, name), each in moments.items() if of == project and name != host]
+        since = own[-RECENT_NIGHTS:][0]
+        gone = _is_gone(own, {at for each in others for at in each[bisect_right(each, own[-1]) :]})
+        found |= {one.id for one in several if gone or one.points.moments[-1].at < since}
     return frozenset(found)
+
+
+def _moments(several: Iterable[Series]) -> list[str]:
+    """When a host or machine measured, in order."""
+    # Most series share their moments.
+    columns = {id(one.points.moments): one.points.moments for one in several}.values()
+    return sorted({moment.at for column in columns for moment in column})
+
+
+def _is_gone(own: Sequence[str], later: Collection[str]) -> bool:
+    """Whether a machine is no longer used, by its own moments and those of others since."""
+    if len(later) < RECENT_NIGHTS:
+        return False
+    try:
+        days = np.array([at[:_OF_DAY] for at in (*own, max(later))], dtype="datetime64[D]")
+    except ValueError:  # what another tool takes for a moment may be none
+        return False
+    *before, quiet = np.diff(days).astype(int).tolist()
+    return bool(quiet > _QUIET * max(before, default=0))
 
 
 def _largest_first(change: Change) -> tuple[float, str]:

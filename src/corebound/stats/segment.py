@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from corebound.stats.interval import CONFIDENCE, Interval
 from corebound.stats.step import Step
 from corebound.stats.step_news import may_have_news
-from corebound.stats.step_search import Cut, search, search_on
-from corebound.stats.step_tests import mean_error, shift, shift_bounds
+from corebound.stats.step_search import Cut, rough_spread, search, search_on
+from corebound.stats.step_tests import mean_error, median, shift, shift_bounds
 from corebound.stats.step_votes import REACH
 
 Array = NDArray[np.float64]
@@ -25,6 +25,10 @@ Array = NDArray[np.float64]
 _WHOLE_EVERY = 32
 # A shorter one always is: its nights hardly tell their noise yet, and it takes no time.
 _WHOLE_UP_TO = 320
+# Times what is seen from night to night: what nights may say of themselves.
+_BELIEVED = 2.0
+# Of fewer nights that say anything it is not known what most say.
+_TELLING = 8
 # Before what is new, so many nights are looked at again: votes look half as far.
 _AGAIN = REACH
 
@@ -35,7 +39,7 @@ class Segment:
 
     Attributes:
         values: n logarithms in time order.
-        errors: Their standard errors as far as is known, else 0.
+        errors: Their standard errors as the nights tell them, where they do, else 0.
         threshold: Least change that matters, as a ratio less 1.
         seed: Of the permutations.
     """
@@ -52,6 +56,11 @@ class Segment:
         told.update(self.values.tobytes())
         told.update(self.errors.tobytes())
         return told.hexdigest()
+
+    @property
+    def believed(self) -> Array:
+        """The errors as far as the values bear them out."""
+        return believable(self.errors, self.values)
 
     @property
     def before(self) -> Segment | None:
@@ -82,6 +91,25 @@ class Found:
     steps: tuple[Step, ...]
     places: tuple[int, ...]
     rho: float
+
+
+def believable(errors: Array, values: Array) -> Array:
+    """What nights say of their own errors, as far as they bear it out together.
+
+    A night that is off by chance differs from the next by as much. So what most nights say
+    of themselves is no more than what is seen from one to the next, or twice that, for few
+    may differ less by chance; if it is, all say too much, in that proportion. asv's intervals
+    of two samples, which most slow benchmarks have, say ten times too much. A night that is
+    less sure than most stays so, and of fewer than 8 that say anything all are believed.
+
+    Args:
+        errors: Standard errors of n nights of one segment; 0 where not known.
+        values: Their logarithms, in time order.
+    """
+    told = errors[errors > 0]
+    if told.size < _TELLING:
+        return errors
+    return errors * min(1.0, _BELIEVED * rough_spread(values) / median(told))
 
 
 class Memory:
@@ -125,7 +153,7 @@ def found_in(segment: Segment, memory: Memory) -> Found:
 def _whole(segment: Segment) -> Found:
     cuts = search(
         segment.values,
-        segment.errors,
+        segment.believed,
         threshold=math.log1p(segment.threshold),
         seed=segment.seed,
     )
@@ -152,7 +180,7 @@ def _grown(segment: Segment, before: Segment, known: Found) -> Found:
         return known
     cuts = search_on(
         segment.values,
-        segment.errors,
+        segment.believed,
         threshold=math.log1p(segment.threshold),
         seed=segment.seed,
         before=[(place, step.at) for place, step in zip(known.places, known.steps, strict=True)],
@@ -208,11 +236,12 @@ def _ratio(
     """The level after over the level before, and where it lies."""
     pieces = [slice(*ends) for ends in itertools.pairwise(around)]
     left, right = (segment.values[piece] for piece in pieces)
+    errors = segment.believed
     bounds = shift_bounds(
         left,
         right,
         rho=rho,
-        own_error=math.hypot(*(mean_error(segment.errors[piece]) for piece in pieces)),
+        own_error=math.hypot(*(mean_error(errors[piece]) for piece in pieces)),
         confidence=CONFIDENCE,
     )
     interval = bounds and Interval(

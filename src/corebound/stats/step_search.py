@@ -58,7 +58,7 @@ def search(values: Array, own_errors: Array, *, threshold: float, seed: int) -> 
     if values.size < 2 * LEAST_NIGHTS + 1:
         return ()
     jury = Jury(values, own_errors, threshold=threshold, seed=seed)
-    rough = _rough_spread(values)
+    rough = rough_spread(values)
     cuts = _proposed(values, max(_PLAIN_PENALTY * rough, threshold))
     cuts = _placed(jury, _without_the_unelected(jury, cuts, 0), 0)
     likely = _proposed(values, max(SEGMENT_PENALTY * rough, threshold))
@@ -99,7 +99,7 @@ def search_on(
     )
     # What lies before is needed to see a step where the looking begins.
     begin = max(since - REACH, 0)
-    near = _proposed(values[begin:], max(SEGMENT_PENALTY * _rough_spread(values), threshold))
+    near = _proposed(values[begin:], max(SEGMENT_PENALTY * rough_spread(values), threshold))
     likely = tuple(begin + cut for cut in near if begin + cut >= since)
     cuts = _placed(jury, tuple(likeliest for likeliest, _ in before), len(stay))
     return _told(jury, _with_more(jury, cuts, likely, settled), settled)
@@ -123,7 +123,7 @@ class _Settled:
 _NOTHING = _Settled(cuts=(), middles=(), since=0)
 
 
-def _rough_spread(values: Array) -> float:
+def rough_spread(values: Array) -> float:
     """Standard deviation: seen from night to night, a step is one difference among many."""
     return float(np.median(np.abs(np.diff(values)))) * NORMAL / math.sqrt(2)
 

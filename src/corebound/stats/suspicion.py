@@ -18,10 +18,10 @@ from corebound.stats.change_points import (
     THRESHOLD,
     Night,
     own_error_of,
-    segment_starts,
 )
 from corebound.stats.compare import Comparison
 from corebound.stats.distributions import normal_quantile, student_below
+from corebound.stats.segment import believable
 from corebound.stats.step import Direction, Step
 from corebound.stats.step_tests import correlation, shift
 
@@ -60,15 +60,18 @@ def early_step(
     """
     if not nights:
         return None
-    start = max((segment_starts(nights)[-1], *(step.at for step in steps)))
-    present = [i for i in range(start, len(nights)) if nights[i].seen]
+    start = max((step.at for step in steps), default=0)
+    present = [
+        i for i in range(start, len(nights)) if nights[i].seen and nights[i].key == nights[-1].key
+    ]
     values = _logs([nights[i] for i in present])
     before, latest = values[:-EARLY_NIGHTS], values[-EARLY_NIGHTS:]
     if before.size < _LEAST_BEFORE or any(step.at >= present[-EARLY_NIGHTS] for step in steps):
         return None
     size = shift(before, latest)
     side = math.copysign(1.0, size)
-    doubt = normal_quantile(_LEVEL) * max(own_error_of(nights[i]) for i in present[-EARLY_NIGHTS:])
+    errors = believable(np.array([own_error_of(nights[i]) for i in present]), values)
+    doubt = normal_quantile(_LEVEL) * float(errors[-EARLY_NIGHTS:].max())
     if abs(size) < max(math.log1p(threshold) * (1 - 1e-9), doubt):
         return None
     if not all(stands_out(before, float(value), side=side) for value in latest):
