@@ -120,6 +120,30 @@ def test_another_host_or_kernel_begins_a_segment_and_is_no_step() -> None:
     assert find_steps(nights) == ()
 
 
+def test_a_step_that_is_a_little_less_than_what_matters_is_not_undone_by_itself() -> None:
+    """Of the nights next to it, it matters; of all before and after, hardly."""
+    (step,) = find_steps(a_history((150, 40.3), (100, 40.0), (40, 40.85), noise=0.002))
+
+    assert step.ratio < 1.02
+    assert step.status == "old"
+    assert step.before == pytest.approx(40.2e6, rel=0.002)
+
+
+def test_a_step_without_any_overlap_is_sure_also_where_nights_go_with_their_neighbours() -> None:
+    rng = np.random.default_rng(7)
+    logs: Array = np.zeros(400)
+    for night in range(1, 400):
+        logs[night] = 0.7 * logs[night - 1] + 0.003 * rng.standard_normal()
+    logs[253:] += 0.25
+    logs[281:] += math.log(1.13)
+    logs[298:] -= 0.1
+
+    _, step, _ = find_steps([Night(figure=math.exp(log)) for log in logs])
+
+    assert step.at == 281
+    assert step.p_value < 0.01
+
+
 @pytest.mark.parametrize("kernels", ["ab", "aaaaaabbbbbb", "abc", "aaab"])
 def test_circumstances_that_come_and_go_hide_no_step_and_are_none(kernels: str) -> None:
     """A machine in a cloud has now one processor, now another."""

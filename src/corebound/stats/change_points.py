@@ -167,7 +167,9 @@ def _with_recoveries(steps: Sequence[Step], threshold: float) -> list[Step]:
     """Mark the steps of one segment after which the level came back to what it was."""
     return [
         replace(step, status="recovered")
-        if any(_undone(steps[index : later + 1], threshold) for later in range(index, len(steps)))
+        if any(
+            _undone(steps[index : later + 1], threshold) for later in range(index + 1, len(steps))
+        )
         else step
         for index, step in enumerate(steps)
     ]

@@ -15,7 +15,7 @@ from corebound.stats.interval import CONFIDENCE, Interval
 from corebound.stats.step import Step
 from corebound.stats.step_news import may_have_news
 from corebound.stats.step_search import Cut, rough_spread, search, search_on
-from corebound.stats.step_tests import mean_error, median, shift, shift_bounds
+from corebound.stats.step_tests import inflation, mean_error, median, shift, shift_bounds
 from corebound.stats.step_votes import REACH
 
 Array = NDArray[np.float64]
@@ -210,24 +210,41 @@ def _around(edges: Sequence[int]) -> Iterator[tuple[int, int, int]]:
 
 def _step(segment: Segment, cut: Cut, around: tuple[int, int, int]) -> Step:
     ratio, interval = _ratio(segment, around, cut.rho)
+    begin, end, _ = around
     return Step(
         at=cut.at,
         last_good=cut.earliest - 1,
         first_bad=cut.latest,
         direction="up" if ratio > 1 else "down",
+        before=math.exp(median(segment.values[begin:end])),
         ratio=ratio,
         interval=interval,
         votes=cut.election.votes,
-        # Bonferroni over the places where the segment might have been cut.
-        p_value=min(1.0, cut.election.p_value * segment.values.size),
+        p_value=min(1.0, cut.election.p_value * _places(segment.values.size, cut.rho)),
         status="new",
     )
+
+
+def _places(n: int, rho: float) -> float:
+    """Bonferroni's number: of the places where a segment of n nights might have been cut.
+
+    Where nights go with their neighbours, so do the places, and there are as many apart from
+    one another as there are independent nights.
+    """
+    return n / inflation(n, rho)
 
 
 def _levelled(segment: Segment, step: Step, around: tuple[int, int, int], rho: float) -> Step:
     """A step that was found before, with the levels of now."""
     ratio, interval = _ratio(segment, around, rho)
-    return replace(step, direction="up" if ratio > 1 else "down", ratio=ratio, interval=interval)
+    begin, end, _ = around
+    return replace(
+        step,
+        direction="up" if ratio > 1 else "down",
+        before=math.exp(median(segment.values[begin:end])),
+        ratio=ratio,
+        interval=interval,
+    )
 
 
 def _ratio(

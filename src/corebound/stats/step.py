@@ -22,6 +22,7 @@ class Step:
         first_bad: Index of the first that is surely after it: what changed it
             came after `last_good` and no later than `first_bad`.
         direction: Whether figures went up or down.
+        before: Level before, in the unit of the figures.
         ratio: Level after over level before.
         interval: Of the ratio, 95 %; None where the nights are too few.
         votes: What each detector says.
@@ -35,6 +36,7 @@ class Step:
     last_good: int
     first_bad: int
     direction: Direction
+    before: float
     ratio: float
     interval: Interval | None
     votes: tuple[Vote, ...]

@@ -72,7 +72,7 @@ class Jury:
         self._p_values: dict[tuple[Cuts, int], float] = {}
 
     def p_value(self, cuts: Cuts, at: int) -> float:
-        """That of `poll`, which is much more work."""
+        """By the likelihood alone, for `poll` is much more work."""
         known = self._p_values.get((cuts, at))
         if known is None:
             known = self._p_values[cuts, at] = self._p_value(cuts, at)

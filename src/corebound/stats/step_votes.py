@@ -168,7 +168,10 @@ class Election:
     Attributes:
         votes: Of every detector that was asked; the costliest is asked only
             where its vote decides.
-        p_value: Of the likelihood ratio, for this place.
+        p_value: For this place, of the likelihood ratio or of the t test, whichever is less;
+            twice that, for two were asked. Where nights go with their neighbours the likelihood
+            of few is never sure, even if none of them overlap; where nights are of two kinds
+            means hardly tell.
         elected: Whether enough of them say yes; None where the costliest decides.
         plain: Whether the likelihood is so sure that means and ranks need only agree.
     """
@@ -183,7 +186,7 @@ _REFUSED = Election(votes=(), p_value=1.0, elected=False)
 
 
 def p_value_of(sides: Sides, rho: float) -> float:
-    """The p-value of `poll` for a shift that is large and no spikes."""
+    """The p-value of the likelihood ratio, for a shift that is large and no spikes."""
     return _p_value(sides.likelihood / inflation(sides.nights, rho))
 
 
@@ -216,7 +219,7 @@ def poll(stretch: Stretch) -> Election:
     open_ = gain >= _LEAST_GAIN and yes == _QUORUM - 1
     return Election(
         votes=votes,
-        p_value=_p_value(gain),
+        p_value=min(1.0, 2 * min(_p_value(gain), t_level)),
         elected=None if open_ else gain >= _LEAST_GAIN and yes >= _QUORUM,
         plain=plain,
     )

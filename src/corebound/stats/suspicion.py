@@ -23,7 +23,7 @@ from corebound.stats.compare import Comparison
 from corebound.stats.distributions import normal_quantile, student_below
 from corebound.stats.segment import believable
 from corebound.stats.step import Direction, Step
-from corebound.stats.step_tests import correlation, shift
+from corebound.stats.step_tests import correlation, median, shift
 
 Array = NDArray[np.float64]
 
@@ -82,6 +82,7 @@ def early_step(
         last_good=present[-EARLY_NIGHTS - 1],
         first_bad=present[-EARLY_NIGHTS],
         direction="up" if size > 0 else "down",
+        before=math.exp(median(before)),
         ratio=math.exp(size),
         interval=None,
         votes=(),
