@@ -6,6 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from typer.testing import CliRunner, Result
+
+from corebound.cli.app import app
 from corebound.exchange import asv_project
 from corebound.model.points import Points
 from corebound.model.series import Series
@@ -61,3 +64,18 @@ def only_points(found: asv_project.Read) -> Points:
 def by_cell(found: asv_project.Read) -> dict[str, Series]:
     """Series by their parameters."""
     return {one.cell.removesuffix(",environment=virtualenv-py3.11"): one for one in found.series}
+
+
+def read(folder: Path, repo: Path | None = None, machine: str | None = None) -> asv_project.Read:
+    """All that is measured there."""
+    return asv_project.read(
+        folder, name=None, repo=repo, progress=lambda _done, _of: None, machine=machine
+    )
+
+
+def imported(folder: Path, *options: str) -> Result:
+    """What the command says of an import; its records are kept in the folder, or by an option."""
+    records = str(folder / "records")
+    result = CliRunner().invoke(app, ["import", "asv", str(folder), "--records", records, *options])
+    assert result.exit_code == 0, result.output
+    return result

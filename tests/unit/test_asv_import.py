@@ -72,7 +72,7 @@ def test_without_benchmarks_json_a_name_tells_the_unit(tmp_path: Path) -> None:
     ("value", "why"),
     [
         (None, "it failed"),
-        (math.nan, "it was skipped"),
+        (math.nan, "it was skipped or came to NaN"),
         (math.inf, "an infinite figure is none"),
         (10**400, "an infinite figure is none"),
         (0, "0 seconds: only a figure above 0 can be compared"),
@@ -133,6 +133,11 @@ def test_a_benchmark_that_failed_as_a_whole_failed_in_every_cell(tmp_path: Path)
         (["'1'", "1"], ["param1='1'", "param1=1"]),
         (["f", "f"], ["param1=f (0)", "param1=f (1)"]),
         (["<class 'int'>"], ["param1=int"]),
+        # An array as NumPy printed it once, and one as it does; two of one file stay apart.
+        (["[ 0.   0.5 -1. ] eV"], ["param1=[0. 0.5 -1.] eV"]),
+        (["[0. 0.5 -1.] eV"], ["param1=[0. 0.5 -1.] eV"]),
+        (["[ 1.]", "[1.]"], ["param1=[ 1.]", "param1=[1.]"]),
+        (["1  2"], ["param1=1  2"]),
     ],
 )
 def test_parameters_keep_apart_what_differs(
@@ -158,6 +163,7 @@ def test_version_1_is_read_with_bare_figures_and_objects(tmp_path: Path) -> None
     results = {
         "time_bare": 0.5,
         "time_failed": None,
+        "time_none": {"result": None, "params": [["1", "2", "3"]]},
         "time_one": {"result": [1.0], "stats": [stats], "params": [], "samples": [[1.0, 1.0]]},
         "time_many": {"result": [1.0, None], "params": [["1", "2"]], "stats": [stats, None]},
     }
@@ -173,6 +179,8 @@ def test_version_1_is_read_with_bare_figures_and_objects(tmp_path: Path) -> None
     where = "environment=py2.7-numpy1.8-six"
     assert found["time_bare", where].figure == 0.5e9
     assert found["time_failed", where].missing == "it failed"
+    none = [one.missing for (name, _), one in found.items() if name == "time_none"]
+    assert none == ["it failed"] * 3
     assert found["time_one", where].bounds == (0.9e9, 1.1e9)
     assert found["time_one", where].launches == (1e9, 1e9)
     assert found["time_many", f"param1=1,{where}"].figure == 1e9

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import typer
 from rich.console import Console
@@ -24,8 +24,20 @@ from corebound.exchange.reading import clean
 _MOST_REASONS = 4
 # Warnings of one kind; a folder of other tools' files has thousands.
 _MOST_ALIKE = 3
+_SERIES = "series have", "series has"
 # Projects have a few machines; more of them are those of a service.
 _MANY_MACHINES = 5
+
+
+class Count(NamedTuple):
+    """How many there are of what is read: its words for many, and for one."""
+
+    number: int
+    many: str
+    one: str
+
+    def __str__(self) -> str:
+        return f"{self.number:,} {self.one if self.number == 1 else self.many}"
 
 
 def asv(
@@ -62,23 +74,28 @@ def asv(
             known=partial(read_before.known, records),
             machine=machine and clean(machine),
         )
-    history = kept.keep(found.project, found.series, records)
+    history = kept.keep(found.project, found.series, records, names=found.names)
     read_before.remember(records, found)
     faults = [*found.faults]
     if machine is None:
         faults += _many_machines(folder, found, history)
     tell(found.project, _counts(found), history, faults, as_json=as_json)
+    if found.is_guessed and not as_json:
+        typer.echo(f"named {found.project} after its folder; --project NAME gives it another name")
 
 
-def _counts(found: Read) -> list[tuple[str, int]]:
-    """What was read, in words, and how many; what is not so of any is not named."""
-    counts = [("result files", found.files)]
+def _counts(found: Read) -> list[Count]:
+    """What was read; what is not so of any is not named."""
+    counts = [Count(found.files, "result files", "result file")]
     if found.unknown is not None:
-        counts.append(("commits the repository does not have", found.unknown))
+        lacked = "the repository does not have"
+        counts.append(Count(found.unknown, f"commits {lacked}", f"commit {lacked}"))
     if found.gone:
-        counts.append(("benchmarks that exist no longer", found.gone))
+        words = "benchmarks that exist no longer", "benchmark that exists no longer"
+        counts.append(Count(found.gone, *words))
     if found.twice:
-        counts.append(("files of a commit that another has too", found.twice))
+        other = "of a commit that another has too"
+        counts.append(Count(found.twice, f"files {other}", f"file {other}"))
     return counts
 
 
@@ -97,7 +114,7 @@ def _many_machines(folder: Path, found: Read, history: Kept) -> Iterator[Fault]:
 
 def tell(
     project: str,
-    counts: Sequence[tuple[str, int]],
+    counts: Sequence[Count],
     history: Kept,
     faults: Sequence[Fault],
     *,
@@ -107,7 +124,7 @@ def tell(
 
     Args:
         project: Its name.
-        counts: What was read, in words, and how many.
+        counts: What was read.
         history: As it was kept.
         faults: What could not be read; for people, on stderr.
         as_json: For a script.
@@ -115,7 +132,7 @@ def tell(
     document: dict[str, Any] = {
         "project": project,
         "file": str(history.file),
-        **{name.replace(" ", "_"): number for name, number in counts},
+        **{count.many.replace(" ", "_"): count.number for count in counts},
         "series": history.series,
         "points": history.points,
         "figures": history.figures,
@@ -132,12 +149,12 @@ def tell(
     for warning in _warnings(faults):
         warnings.print(Text(f"warning: {warning}"))
     console = Console(highlight=False, soft_wrap=True)
-    said = ", ".join(f"{number:,} {name}" for name, number in counts)
+    said = ", ".join(map(str, counts))
     console.print(Text(f"{project}: {said}"))
     console.print(
         Text(
-            f"{history.series:,} series of {history.points:,} points, "
-            f"{history.figures:,} of them with a figure; {history.added:,} are new"
+            f"{history.series:,} series of {Count(history.points, 'points', 'point')}, "
+            f"{history.figures:,} of them with a figure; {Count(history.added, 'are', 'is')} new"
         )
     )
     for line in _left_out(history):
@@ -153,15 +170,12 @@ def _left_out(history: Kept) -> Iterator[str]:
         )
         rest = sum(count for _, count in history.reasons[_MOST_REASONS:])
         others = f", other reasons ({rest:,})" if rest else ""
-        yield f"{history.points - history.figures:,} points have no figure: {why}{others}"
+        lost = Count(history.points - history.figures, "points have", "point has")
+        yield f"{lost} no figure: {why}{others}"
     if history.empty:
-        yield f"{_series(history.empty)} no figure at all"
+        yield f"{Count(history.empty, *_SERIES)} no figure at all"
     if history.single:
-        yield f"{_series(history.single)} one figure, and a history begins with two"
-
-
-def _series(count: int) -> str:
-    return f"{count:,} series {'has' if count == 1 else 'have'}"
+        yield f"{Count(history.single, *_SERIES)} one figure, and a history begins with two"
 
 
 def _warnings(faults: Sequence[Fault]) -> Iterator[str]:
@@ -173,7 +187,8 @@ def _warnings(faults: Sequence[Fault]) -> Iterator[str]:
     for alike in kinds.values():
         yield from map(str, alike[:_MOST_ALIKE])
         if len(alike) > _MOST_ALIKE:
-            yield f"{len(alike) - _MOST_ALIKE:,} more files like the last; --json names them all"
+            more = Count(len(alike) - _MOST_ALIKE, "more files", "more file")
+            yield f"{more} like the last; --json names them all"
 
 
 class Bar:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from corebound.cli.exchange_histories import Bar, tell
+from corebound.cli.exchange_histories import Bar, Count, tell
 from corebound.cli.options import Json, ProjectName, Records
 from corebound.exchange import kept, pyperf_files
 
@@ -28,7 +28,7 @@ def pyperf(
         found = pyperf_files.read_all(files, project=name, progress=bar.show)
     tell(
         name,
-        (("files", found.files),),
+        (Count(found.files, "files", "file"),),
         kept.keep(name, found.series, records),
         found.faults,
         as_json=as_json,

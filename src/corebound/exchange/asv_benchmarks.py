@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 # What asv's own kinds of benchmark are measured in, by the start of their names: for trees
 # without benchmarks.json. Source: asv's documentation, "Benchmark types and attributes".
 _UNITS = (("time", "seconds"), ("mem", "bytes"), ("peakmem", "bytes"))
+# A longer one is a sentence, in which anything may stand.
+_LONGEST_UNIT = 100
+# A word for a time, and what is done in one: `particles / second`, `rows per s`, `it s⁻¹`.
+_TIME = r"(?:[nmuµ]s|s|secs?|seconds?|mins?|minutes?|h|hrs?|hours?)"
+_RATE = re.compile(rf"(.*?\S)(?:\s*/\s*|\s+per\s+){_TIME}|(.*?\S)\s+s⁻¹", re.IGNORECASE)
+# `FLOPS` are a rate, `FLOPs` are not; how much faster something is has no time in it.
+_OF_THEMSELVES = re.compile(r"[kMGTPE]?FLOPS|[Ss]peed-?up")
+# A time in a time is a share.
+_TIMES = re.compile(_TIME, re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +51,21 @@ def known(told: Any) -> dict[str, Known]:
         if isinstance(entry, dict)
         for names, code in ((entry.get("param_names"), entry.get("code")),)
     }
+
+
+def more_is_better(unit: str) -> bool:
+    """Whether a unit, in words, is a rate: so much in a time.
+
+    >>> more_is_better("particles / second"), more_is_better("seconds"), more_is_better("ms per op")
+    (True, False, False)
+    """
+    unit = unit.strip()
+    if len(unit) > _LONGEST_UNIT:
+        return False
+    if _OF_THEMSELVES.fullmatch(unit):
+        return True
+    found = _RATE.fullmatch(unit)
+    return found is not None and not _TIMES.fullmatch(found.group(1) or found.group(2))
 
 
 def unit_of(benchmark: str) -> str:

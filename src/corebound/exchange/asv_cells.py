@@ -14,6 +14,8 @@ from corebound.exchange.reading import clean
 _QUOTED = re.compile(r"""^u?'(.+)'$|^<class '(.+)'>$""")
 # NumPy 2 writes `np.float64(0.1)` where NumPy 1 wrote `0.1`.
 _SCALAR = re.compile(r"^(?:np|numpy)\.(?:bool|str|bytes|u?int|float|complex)_?\d*\((.+)\)$")
+# NumPy 1.14 writes `[0. 1.]` where those before wrote `[ 0.  1.]`.
+_PADDED = re.compile(r"(?<=\[) +| +(?=\])|(?<=[\d.]) +(?= [-\d.])")
 # Where an object lay in memory, which is elsewhere in every process.
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
@@ -53,6 +55,7 @@ def _bare(value: str) -> str:
     value = _ADDRESS.sub("", value) if value.startswith("<") else value
     scalar = _SCALAR.match(value)
     value = scalar.group(1) if scalar else value
+    value = _PADDED.sub("", value) if "[" in value else value
     found = _QUOTED.match(value)
     return (found.group(1) or found.group(2)) if found else value
 

@@ -6,7 +6,8 @@ import importlib
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ class Place:
         repo: Its repository, where that is a folder of this host.
         thresholds: As in `Project`.
         commit_url: As in `Project`.
+        is_guessed: Its name is that of a folder only.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Place:
     repo: Path | None = None
     thresholds: Sequence[tuple[re.Pattern[str], float]] = ()
     commit_url: str | None = None
+    is_guessed: bool = False
 
 
 def find(path: Path) -> Place:
@@ -61,19 +64,39 @@ def find(path: Path) -> Place:
 
 
 def _above(path: Path) -> Place | None:
-    """The project that has its results in this very folder."""
-    for folder in path.resolve().parents[:2]:
+    """The project that has its results, or those of one of its machines, in this very folder."""
+    whole = path.resolve()
+    for folder in whole.parents[:3]:
         file = folder / CONFIGURATION
-        if file.is_file() and (place := _configured(file)).results.resolve() == path.resolve():
+        if not file.is_file():
+            continue
+        place = _configured(file)
+        if place.results.resolve() == whole:
             return place
+        if place.results.resolve() == whole.parent:
+            return replace(place, results=path)
+    results = whole.parent if asv_tree.is_of_a_machine(path) else whole
+    # Who names the results can read them whatever lies beside them.
+    with suppress(InputError):
+        if asv_tree.is_results(results) and (found := _beside(results.parent, results)):
+            return replace(found, results=path)
     return None
+
+
+def _beside(folder: Path, results: Path) -> Place | None:
+    """The one project with these results that is configured one folder down from here."""
+    places = map(_configured, sorted(folder.glob(f"*/{CONFIGURATION}")))
+    found = [place for place in places if place.results.resolve() == results.resolve()]
+    return found[0] if len(found) == 1 else None
 
 
 def _below(path: Path) -> Place:
     """The project whose results or whose configuration are somewhere in this folder."""
-    for results in (path, *(path / name for name in _RESULTS)):
-        if asv_tree.is_results(results):
-            return _unconfigured(results)
+    found = filter(asv_tree.is_results, (path, *(path / name for name in _RESULTS)))
+    # A machine's folder may be a stray; where it says what benchmarks there are, asv keeps more.
+    results = sorted(found, key=lambda one: not asv_tree.has_benchmarks(one))
+    if results:
+        return _beside(path, results[0]) or _unconfigured(results[0])
     files = sorted(path.glob(f"*/{CONFIGURATION}"))
     if len(files) > 1:
         named = ", ".join(str(file.relative_to(path)) for file in files)
@@ -87,10 +110,10 @@ def _below(path: Path) -> Place:
 
 def _unconfigured(results: Path) -> Place:
     whole = results.resolve()
-    if (whole / "machine.json").is_file():
+    if asv_tree.is_of_a_machine(results):
         whole = whole.parent
     named = (folder.name for folder in (whole, *whole.parents) if folder.name not in _NO_NAMES)
-    return Place(name=clean(next(named, "")) or "asv", results=results)
+    return Place(name=clean(next(named, "")) or "asv", results=results, is_guessed=True)
 
 
 def _configured(file: Path) -> Place:
@@ -109,25 +132,39 @@ def _configured(file: Path) -> Place:
         configuration=file,
         repo=beside if is_repository else None,
         thresholds=_thresholds(told.get("regressions_thresholds"), file),
-        commit_url=_commit_url(told.get("show_commit_url")) or _at_forge(repo),
+        commit_url=_commit_url(told.get("show_commit_url")) or at_forge(repo),
     )
 
 
 def _results(folder: Path, told: object) -> Path:
     """The folder that is configured; where it is not there, one that asv uses by itself."""
     results = folder / str(told or "results")
-    beside = (folder / name for name in _RESULTS)
-    return results if results.is_dir() else next(filter(asv_tree.is_results, beside), results)
+    if results.is_dir():
+        return results
+    tops = (folder, folder.resolve().parent) if _is_only_a_folder(folder) else (folder,)
+    known = (top / name for top in tops for name in _RESULTS)
+    return next(filter(asv_tree.is_results, known), results)
+
+
+def _is_only_a_folder(folder: Path) -> bool:
+    """Whether what is beside it is of the same project, as far as one can see."""
+    top = folder.resolve().parent
+    if (folder / ".git").exists() or (top / CONFIGURATION).is_file():
+        return False
+    return all(file.parent.samefile(folder) for file in top.glob(f"*/{CONFIGURATION}"))
 
 
 def _commit_url(told: object) -> str | None:
-    """An address of the web; anything else is no link that a page may have."""
+    """An address of the web; anything else is no link that a page may have.
+
+    One with a `$` is a template that nobody has filled in.
+    """
     if not isinstance(told, str) or not told.startswith(("https://", "http://")):
         return None
-    return told if told.isprintable() and " " not in told else None
+    return told if told.isprintable() and not {" ", "$"} & {*told} else None
 
 
-def _at_forge(repo: object) -> str | None:
+def at_forge(repo: object) -> str | None:
     """Where commits are shown, of a repository at a host that is known."""
     found = _REMOTE.match(repo) if isinstance(repo, str) else None
     if found is None or found.group(1) not in _FORGES:

@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from corebound.errors import Fault, InputError
-from corebound.exchange import asv_place, asv_series, asv_tree
-from corebound.exchange.asv_place import Place
+from corebound.exchange import asv_environments, asv_place, asv_series, asv_tree
+from corebound.exchange.asv_environments import FirstNames, Source
+from corebound.exchange.asv_place import CONFIGURATION, Place
 from corebound.exchange.asv_results import ResultFile
 from corebound.exchange.asv_series import Project
-from corebound.exchange.asv_tree import Progress
-from corebound.exchange.commits import described
+from corebound.exchange.asv_tree import Progress, Unread
+from corebound.exchange.commits import described, origin
+from corebound.exchange.merging import each_once
 from corebound.exchange.reading import Unreadable
 from corebound.model.run import Commit
 from corebound.model.series import Series
@@ -23,11 +25,11 @@ MARGIN = 0.02
 _NO_DATE = "it does not tell its commit's date."
 _DATED_BY = "Name the project's repository with --repo."
 
-# Told a project and a hash of its settings: hashes of the files that were read with these.
-Before = Callable[[str, str], Mapping[str, str]]
+# Told a project and a hash of its settings: what is known of files that were read with these.
+Before = Callable[[str, str], Mapping[str, Source]]
 
 
-def _nothing_known(_project: str, _settings: str) -> Mapping[str, str]:
+def _nothing_known(_project: str, _settings: str) -> Mapping[str, Source]:
     return {}
 
 
@@ -37,6 +39,7 @@ class Read:
 
     Attributes:
         project: Its name.
+        is_guessed: The name is that of a folder only.
         series: By id.
         files: How many result files were read.
         unknown: How many commits the repository does not have; None without one.
@@ -44,10 +47,12 @@ class Read:
         twice: How many files are of a commit, machine and environment of which others were read.
         faults: What could not be read and was passed over.
         settings: A hash of what else a point follows from, besides its file.
-        sources: A hash of each file that need not be read again as long as it stays so.
+        sources: What is known of each file that need not be read again as long as it stays so.
+        names: Of environments that got another name, as the series have it already.
     """
 
     project: str
+    is_guessed: bool
     series: tuple[Series, ...]
     files: int
     unknown: int | None
@@ -55,7 +60,8 @@ class Read:
     twice: int
     faults: tuple[Fault, ...]
     settings: str
-    sources: Mapping[str, str]
+    sources: Mapping[str, Source]
+    names: FirstNames
 
 
 def read(
@@ -95,41 +101,86 @@ def read(
         commits=commits or {},
         thresholds=place.thresholds,
         margin=MARGIN,
-        commit_url=place.commit_url,
+        commit_url=place.commit_url or (None if commits is None else _shown_at(where)),
     )
-    sources = dict(unread.unchanged)
-    hashes: list[str] = []
-    gone: set[str] = set()
-    places: set[tuple[str, ...]] = set()
-
-    def dated() -> Iterator[ResultFile]:
-        for source, digest, file in asv_tree.read_each(unread, progress, faults):
-            if file.date_ms is None and file.commit not in project.commits:
-                faults.append(asv_tree.fault_of(source, Unreadable(_NO_DATE, _DATED_BY)))
-                continue
-            hashes.append(file.commit)
-            gone.update(one.benchmark for one in file.outcomes)
-            # A commit that the repository lacks today it may have tomorrow.
-            if (where is None or file.commit in project.commits) and not file.damaged:
-                sources[asv_tree.name_of(source)] = digest
-            named = replace(file, machine=machine) if machine else file
-            places.add((named.machine or "", named.environment, named.commit))
-            yield named
-
-    series = asv_series.series_of(project, dated())
-    if not hashes and not unread.unchanged:
+    files = _Files(project, unread, machine=machine, needs_commits=where is not None)
+    found = asv_series.series_of(project, files.dated(progress, faults))
+    names = asv_environments.first_names(files.told)
+    if not files.told:
         raise _nothing(place.results, faults)
+    renamed = each_once(asv_environments.under_first_names(found, names))
     return Read(
         project=project.name,
-        series=series,
-        files=len(hashes) + len(unread.unchanged),
-        unknown=None if commits is None else len(set(hashes) - commits.keys()),
-        gone=len(gone - project.benchmarks.keys()) if project.benchmarks else 0,
-        twice=len(hashes) - len(places),
+        is_guessed=name is None and place.is_guessed,
+        series=tuple(sorted(renamed, key=lambda one: one.id)),
+        files=len(files.told),
+        unknown=None if commits is None else len({*files.hashes} - commits.keys()),
+        gone=len(files.benchmarks - project.benchmarks.keys()) if project.benchmarks else 0,
+        twice=files.twice,
         faults=(*about, *faults),
         settings=settings,
-        sources=sources,
+        sources=files.sources,
+        names=names,
     )
+
+
+class _Files:
+    """A project's files as they are read, one after another, and what is to be told of them.
+
+    Attributes:
+        told: What is known of each that can be read, whether it was read now or before.
+        sources: That of those that need not be read again, by path.
+        hashes: The commits of those that were read now.
+        benchmarks: Those they have.
+    """
+
+    def __init__(
+        self, project: Project, unread: Unread, *, machine: str | None, needs_commits: bool
+    ) -> None:
+        """Begin with those that were read before.
+
+        Args:
+            project: Whose they are.
+            unread: Which there are.
+            machine: What to call all machines, if anything.
+            needs_commits: A commit that the repository lacks today it may have tomorrow.
+        """
+        self._project = project
+        self._unread = unread
+        self._machine = machine
+        self._needs_commits = needs_commits
+        self._places: set[tuple[str, str, str]] = set()
+        self.sources = dict(unread.unchanged)
+        self.told = [*self.sources.values()]
+        self.hashes: list[str] = []
+        self.benchmarks: set[str] = set()
+
+    @property
+    def twice(self) -> int:
+        """How many of those that were read now are of what another is of too."""
+        return len(self.hashes) - len(self._places)
+
+    def dated(self, progress: Progress, faults: list[Fault]) -> Iterator[ResultFile]:
+        """Those of a commit whose date is known."""
+        commits = self._project.commits
+        for source, digest, file in asv_tree.read_each(self._unread, progress, faults):
+            if file.date_ms is None and file.commit not in commits:
+                faults.append(asv_tree.fault_of(source, Unreadable(_NO_DATE, _DATED_BY)))
+                continue
+            named = replace(file, machine=self._machine) if self._machine else file
+            told = asv_environments.source_of(named, digest)
+            self.told.append(told)
+            self.hashes.append(file.commit)
+            self.benchmarks.update(one.benchmark for one in file.outcomes)
+            if not file.damaged and not (self._needs_commits and file.commit not in commits):
+                self.sources[asv_tree.name_of(source)] = told
+            self._places.add((named.machine or "", named.environment, named.commit))
+            yield named
+
+
+def _shown_at(repo: Path | None) -> str | None:
+    """Where commits of a clone are shown: at the forge that it came from."""
+    return None if repo is None else asv_place.at_forge(origin(repo))
 
 
 def _commits(
@@ -156,11 +207,24 @@ def _settings(place: Place, repo: Path | None, machine: str | None) -> str:
 
 
 def _nothing(results: Path, faults: Sequence[Fault]) -> InputError:
+    if asv_tree.is_published(results):
+        return InputError(
+            what="these are pages of `asv publish`, and there are no results among them.",
+            where=str(results),
+            mend=f"Name the folder that they were made of: results_dir of {CONFIGURATION}.",
+        )
     if faults:
         return InputError(
             what=f"none of its result files can be read. {faults[0].what}",
             where=faults[0].file,
             mend=faults[0].mend,
+        )
+    if configurations := asv_tree.configurations(results):
+        named = ", ".join(asv_tree.name_of(file) for file in configurations)
+        return InputError(
+            what=f"there are no result files of asv, but a configuration: {named}.",
+            where=str(results),
+            mend="Name that file." if len(configurations) == 1 else "Name one of those files.",
         )
     return InputError(
         what="there are no result files of asv.",

@@ -6,6 +6,7 @@ cut; version 1 has an object, or a bare figure, for each benchmark.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from corebound.exchange.asv_machine import facet
 from corebound.exchange.reading import Unreadable
 
 # A benchmark of more parameter combinations is a damaged file.
@@ -34,12 +36,6 @@ _PLACEHOLDERS = (
 _DAMAGES = (AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError)
 # No hash of git or Mercurial, nor a name of a revision, is so long.
 _LONGEST_COMMIT = 100
-# Least size of memory in bytes; smaller ones are in KiB, as older asv told it on Linux, where
-# they are not what somebody typed.
-_LEAST_BYTES = 1 << 31
-_LEAST_KIB = 1 << 16
-_GIB = 1 << 30
-
 _COMMIT = re.compile(rb'"commit_hash"\s*:\s*"([0-9a-zA-Z]+)"')
 
 _decoder = msgspec.json.Decoder()
@@ -95,6 +91,8 @@ class ResultFile:
         environment: asv's name of it, such as `virtualenv-py3.9-numpy1.20`.
         facets: What else is known of the machine, such as ("cpu", "Xeon"), by name.
         outcomes: By benchmark.
+        contents: A hash of what asv tells environments apart by: Python, what it has to have,
+            variables; None where the file does not tell.
         damaged: Benchmarks that cannot be read, each with why.
     """
 
@@ -104,6 +102,7 @@ class ResultFile:
     environment: str
     facets: tuple[tuple[str, str], ...]
     outcomes: tuple[Outcome, ...]
+    contents: str | None
     damaged: tuple[str, ...] = ()
 
 
@@ -171,10 +170,13 @@ def _file(told: Mapping[str, Any], row_of: Callable[[str, Any], _Row]) -> Result
         environment=str(told.get("env_name") or _environment(told, requirements)),
         facets=tuple(
             sorted(
-                (name, _facet(name, value)) for name, value in params.items() if name not in apart
+                (name, facet(name, _text(value)))
+                for name, value in params.items()
+                if name not in apart
             )
         ),
         outcomes=outcomes,
+        contents=_contents(told),
         damaged=damaged,
     )
 
@@ -190,21 +192,6 @@ def _outcomes(
         except _DAMAGES as error:
             damaged.append(f"{name}: {error!r}")
     return tuple(found), tuple(damaged)
-
-
-def _facet(name: str, value: object) -> str:
-    """What a machine has; its memory in one unit, for asv has changed its own."""
-    text = _text(value)
-    if name != "ram":
-        return text
-    try:
-        told = float(text)
-    except ValueError:
-        return text
-    if not _LEAST_KIB <= told < math.inf:
-        return text
-    size_gib = told / _GIB if told >= _LEAST_BYTES else told / (_GIB >> 10)
-    return f"{size_gib:.1f} GiB".replace(".0 ", " ")
 
 
 def _text(value: object) -> str:
@@ -223,6 +210,15 @@ def _environment(told: Mapping[str, Any], requirements: Mapping[str, Any]) -> st
     words = [f"py{told.get('python', '')}"]
     words += [f"{name}{_text(wanted)}" for name, wanted in sorted(requirements.items())]
     return "-".join(words)
+
+
+def _contents(told: Mapping[str, Any]) -> str | None:
+    python, requirements = told.get("python"), told.get("requirements")
+    if not isinstance(python, str) or not python or not isinstance(requirements, dict):
+        return None
+    # Older files know of no variables, for there were none.
+    whole = json.dumps([python, requirements, told.get("env_vars") or {}], sort_keys=True)
+    return hashlib.sha256(whole.encode()).hexdigest()[:16]
 
 
 def _row_of_2(told: Mapping[str, Any]) -> Callable[[str, Any], _Row]:
@@ -244,8 +240,10 @@ def _row_of_1(told: Mapping[str, Any]) -> Callable[[str, Any], _Row]:
     def row_of(name: str, value: Any) -> _Row:
         row = value if isinstance(value, dict) else {"result": value}
         bounds = [(one or {}).get("ci_99") or (None, None) for one in _listed(row.get("stats"))]
+        result = row.get("result")
         return _Row(
-            result=_listed(row.get("result")),
+            # Without a list, all of it failed.
+            result=None if result is None else _listed(result),
             params=row.get("params"),
             version=versions.get(name),
             stats_ci_99_a=[low for low, _ in bounds],

@@ -15,10 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from corebound.exchange.asv_benchmarks import Known, unit_of
+from corebound.exchange.asv_benchmarks import Known, more_is_better, unit_of
 from corebound.exchange.asv_cells import cells_of, label
+from corebound.exchange.asv_environments import host_of
 from corebound.exchange.asv_results import Outcome, ResultFile
 from corebound.exchange.reading import clean
+from corebound.model.missing import incomparable
 from corebound.model.points import Circumstances, Moment, Points
 from corebound.model.run import Commit
 from corebound.model.series import Series
@@ -118,7 +120,7 @@ def series_of(project: Project, files: Iterable[ResultFile]) -> tuple[Series, ..
     # Files name the same combinations of the same benchmarks over and over.
     places: dict[object, tuple[Known, list[_Gathered]]] = {}
     for file in files:
-        host = label(file.machine or "unnamed")
+        host = host_of(file)
         commit = project.commits.get(file.commit) or Commit(
             sha=file.commit, subject="", committed_at=moment(file.date_ms or 0), dirty=False
         )
@@ -176,6 +178,7 @@ def _series(project: Project, host: str, benchmark: str, cell: str, points: Poin
         confidence=_CONFIDENCE,
         commit_url=project.commit_url,
         code=about.code,
+        more_is_better=more_is_better(about.unit),
     )
 
 
@@ -240,7 +243,8 @@ def _figure(value: object, unit: str, scale: float) -> tuple[float, str | None]:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return math.nan, f"{clean(str(value))[:40]!r} is no number"
     if isinstance(value, float) and math.isnan(value):
-        return math.nan, "it was skipped"
+        # asv writes it for what was skipped, and for a `track_…` that returns it.
+        return math.nan, "it was skipped or came to NaN"
     try:
         figure = float(value) * scale
     except OverflowError:
@@ -249,7 +253,7 @@ def _figure(value: object, unit: str, scale: float) -> tuple[float, str | None]:
         return figure, None
     if math.isinf(figure):
         return math.nan, "an infinite figure is none"
-    return math.nan, f"{value:g} {unit}: only a figure above 0 can be compared"
+    return math.nan, incomparable(f"{value:g} {unit}")
 
 
 def _bounds(own: tuple[float, float], scale: float) -> tuple[float, float] | None:

@@ -9,12 +9,19 @@ from pathlib import Path
 from corebound.errors import Fault
 from corebound.exchange import asv_benchmarks, asv_results
 from corebound.exchange.asv_benchmarks import Known
+from corebound.exchange.asv_environments import Source
 from corebound.exchange.asv_results import ResultFile
 from corebound.exchange.reading import Unreadable, clean
 from corebound.store import cache
 
 BENCHMARKS = "benchmarks.json"
 _ABOUT = ("machine.json", BENCHMARKS)
+# What `asv publish` writes beside a folder of graphs.
+_INDEX = "index.json"
+_PUBLISHED = (_INDEX, "info.json", "regressions.json")
+_CONFIGURES = ".conf.json"
+# How every document that corebound keeps begins; its records may be below the results.
+_OUR_OWN = b'{"schema":'
 _GUESSED = "there is none, so units are those of benchmarks' names, and parameters have no names."
 _GUESSED_MEND = "Copy it from where asv ran, if it is still there."
 
@@ -27,33 +34,64 @@ class Unread:
 
     Attributes:
         files: Those to be read.
-        unchanged: Hashes of those that are as they were before, by path.
+        unchanged: What is known of those that are as they were before, by path.
         commits: What may be the commits of those to be read.
     """
 
     files: tuple[Path, ...]
-    unchanged: Mapping[str, str]
+    unchanged: Mapping[str, Source]
     commits: frozenset[str]
 
 
-def unread(results: Path, before: Mapping[str, str], faults: list[Fault]) -> Unread:
+def unread(results: Path, before: Mapping[str, Source], faults: list[Fault]) -> Unread:
     """Look for result files; those that are as they were before are hashed only."""
     files: list[Path] = []
-    unchanged: dict[str, str] = {}
+    unchanged: dict[str, Source] = {}
     commits: set[str] = set()
-    for source in sorted(file for file in results.rglob("*.json") if file.name not in _ABOUT):
+    for source in _result_files(results):
         try:
             data = source.read_bytes()
         except OSError as error:
             faults.append(fault_of(source, _not_read(error)))
             continue
+        if data.startswith(_OUR_OWN):
+            continue
         known = before.get(name_of(source))
-        if known is not None and known == cache.digest(data):
+        if known is not None and known.digest == cache.digest(data):
             unchanged[name_of(source)] = known
         else:
             files.append(source)
             commits.update(asv_results.hashes_in(data))
     return Unread(files=tuple(files), unchanged=unchanged, commits=frozenset(commits))
+
+
+def _result_files(results: Path) -> Iterator[Path]:
+    """What may be one, in order; what asv published or what configures it is none."""
+    found = (file for file in results.rglob("*.json") if not file.name.endswith(_CONFIGURES))
+    files = sorted(file for file in found if file.name not in _ABOUT)
+    sites = {file.parent for file in files if file.name == _INDEX and _has_graphs(file.parent)}
+    for file in files:
+        page = file.name in _PUBLISHED and file.parent in sites
+        if not page and not any(file.is_relative_to(site / "graphs") for site in sites):
+            yield file
+
+
+def is_published(folder: Path) -> bool:
+    """Whether it is what `asv publish` made, or a folder of that."""
+    whole = folder.resolve()
+    inside = (top.parent for top in (whole, *whole.parents) if top.name == "graphs")
+    return any((top / _INDEX).is_file() and _has_graphs(top) for top in (whole, *inside))
+
+
+def configurations(folder: Path) -> tuple[Path, ...]:
+    """What may be asv's configuration there, whatever it is called, in order."""
+    return tuple(sorted(folder.glob(f"*{_CONFIGURES}")))
+
+
+def _has_graphs(folder: Path) -> bool:
+    # A machine may be called so too.
+    graphs = folder / "graphs"
+    return graphs.is_dir() and not (graphs / "machine.json").is_file()
 
 
 def read_each(
@@ -80,7 +118,12 @@ def read_each(
 
 def is_results(folder: Path) -> bool:
     """Whether asv keeps its results there."""
-    return (folder / BENCHMARKS).is_file() or any(folder.glob("*/machine.json"))
+    return has_benchmarks(folder) or any(folder.glob("*/machine.json"))
+
+
+def has_benchmarks(folder: Path) -> bool:
+    """Whether a file there says what benchmarks there are."""
+    return (folder / BENCHMARKS).is_file()
 
 
 def name_of(file: Path) -> str:
@@ -90,8 +133,15 @@ def name_of(file: Path) -> str:
 
 def about_of(results: Path) -> Path:
     """The file that says what benchmarks there are; that of all machines, given one's folder."""
-    one = (results / "machine.json").is_file() and not (results / BENCHMARKS).is_file()
-    return (results.resolve().parent if one else results) / BENCHMARKS
+    return (results.resolve().parent if is_of_a_machine(results) else results) / BENCHMARKS
+
+
+def is_of_a_machine(folder: Path) -> bool:
+    """Whether asv keeps there what one machine measured."""
+    if is_results(folder):
+        return False
+    beside = (folder / "machine.json").is_file()
+    return beside or (folder.resolve().parent / BENCHMARKS).is_file()
 
 
 def benchmarks_of(results: Path, faults: list[Fault]) -> dict[str, Known]:

@@ -54,6 +54,14 @@ def described(repo: Path, hashes: Iterable[str]) -> dict[str, Commit]:
     return found
 
 
+def origin(repo: Path) -> str | None:
+    """Where a repository was cloned from; None where it does not tell."""
+    done = subprocess.run(
+        ("git", "-C", str(repo), "remote", "get-url", "origin"), capture_output=True, check=False
+    )
+    return done.stdout.decode(errors="replace").strip() or None
+
+
 def _commit(sha: str, content: bytes) -> Commit:
     """A commit object: headers, an empty line, the message.
 

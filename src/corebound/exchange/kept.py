@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from corebound.errors import InputError
+from corebound.exchange.asv_environments import FirstNames, under_first_names
 from corebound.exchange.merging import merged
 from corebound.model.series import Series
 from corebound.store import histories
@@ -38,8 +39,16 @@ class Kept:
     reasons: tuple[tuple[str, int], ...]
 
 
-def keep(project: str, fresh: Sequence[Series], records: Path) -> Kept:
+def keep(
+    project: str, fresh: Sequence[Series], records: Path, *, names: FirstNames | None = None
+) -> Kept:
     """Add series to a project's history; what it has already is not doubled.
+
+    Args:
+        project: Its name.
+        fresh: What was read now.
+        records: Where histories are kept.
+        names: Of environments that got another name, as `fresh` has it already.
 
     Raises:
         InputError: what was kept before cannot be read, or nothing can be written.
@@ -49,7 +58,7 @@ def keep(project: str, fresh: Sequence[Series], records: Path) -> Kept:
     # Nothing new leaves the file alone, and with it all that was made of it.
     if not fresh and before is not None:
         return _counted(file, before, before)
-    history = merged(before or (), fresh)
+    history = merged([*under_first_names(before or (), names or {})], fresh)
     histories.keep(project, history, records)
     return _counted(file, history, before or ())
 

@@ -17,11 +17,12 @@ def merged(kept: Sequence[Series], fresh: Iterable[Series]) -> tuple[Series, ...
     that is the commit's date, of those of the same commit. So importing the same again
     changes nothing.
     """
+    kept = [*each_once(kept)]
     by_id = {one.id: one for one in kept}
     # Most series share their moments, as they were kept.
     moments = {id(one.points.moments): one.points.moments for one in kept}
     shas = {one.commit.sha for column in moments.values() for one in column if one.commit}
-    for one in _each_once(fresh):
+    for one in each_once(fresh):
         before = by_id.get(one.id)
         if before is None:
             by_id[one.id] = one
@@ -32,10 +33,10 @@ def merged(kept: Sequence[Series], fresh: Iterable[Series]) -> tuple[Series, ...
     return tuple(by_id[id_] for id_ in sorted(by_id))
 
 
-def _each_once(fresh: Iterable[Series]) -> Iterable[Series]:
+def each_once(several: Iterable[Series]) -> Iterable[Series]:
     """Series of several files; what more than one of them tells of is one series."""
     by_id: dict[str, Series] = {}
-    for one in fresh:
+    for one in several:
         before = by_id.get(one.id)
         by_id[one.id] = one if before is None else _joined(before, one)
     return by_id.values()

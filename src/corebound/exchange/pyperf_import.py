@@ -19,6 +19,7 @@ from typing import Any
 from corebound.exchange.asv_results import document
 from corebound.exchange.pyperf_command import command_of
 from corebound.exchange.reading import Unreadable, clean
+from corebound.model.missing import INCOMPARABLE
 from corebound.model.points import Point, Points
 from corebound.model.run import Commit
 from corebound.model.series import Series
@@ -110,7 +111,7 @@ def _point(runs: Sequence[Sequence[float]], scale: float, about: Mapping[str, An
 
 
 def _missing(launches: Sequence[float]) -> str:
-    return "only a figure above 0 can be compared" if launches else "no run has a value"
+    return INCOMPARABLE if launches else "no run has a value"
 
 
 def _at(about: Mapping[str, Any]) -> str:

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from corebound.exchange.asv_environments import Source
 from corebound.exchange.asv_project import Read
 from corebound.store import cache, histories
 
 
-def known(records: Path, project: str, settings: str) -> Mapping[str, str]:
-    """Hashes of the files whose points the project's history has, by path.
+def known(records: Path, project: str, settings: str) -> Mapping[str, Source]:
+    """What is known of the files whose points the project's history has, by path.
 
     Empty where its history is another than it was after them.
     """
     history = _history(records, project)
     version = _version(settings, history)
-    found = cache.load(dict[str, str], records, _name(project), version=version)
+    found = cache.load(dict[str, Source], records, _name(project), version=version)
     return found or {} if history else {}
 
 

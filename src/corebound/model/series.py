@@ -28,6 +28,7 @@ class Series:
         confidence: How surely the points' bounds hold the figure; asv's do at 0.99.
         commit_url: What a commit's hash is put behind to see it; None where not known.
         code: The source of what is measured, as another tool keeps it beside its results.
+        more_is_better: Whether it is a rate, of which more is better; of all else less is.
     """
 
     project: str | None
@@ -43,6 +44,7 @@ class Series:
     confidence: float = 0.95
     commit_url: str | None = None
     code: str | None = None
+    more_is_better: bool = False
 
     @property
     def id(self) -> str:

@@ -11,20 +11,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from corebound.model.points import Point
+from corebound.model.missing import is_failure
+from corebound.model.points import Point, Points
 from corebound.model.regression import Place
 from corebound.model.series import Series
 from corebound.stats.change_points import RECENT_NIGHTS, Night, steps_of
-from corebound.stats.course import Course, segments_of
+from corebound.stats.course import Array, Course, segments_of
 from corebound.stats.distributions import normal_quantile
 from corebound.stats.interval import Interval
 from corebound.stats.multiplicity import benjamini_hochberg
 from corebound.stats.segment import Memory
 from corebound.stats.step import Step
+from corebound.stats.step_jury import NORMAL
 from corebound.stats.suspicion import EARLY_NIGHTS, early_step, few_as_far
 
 # Times its longest pause: a machine that is quiet for longer is not expected back.
 _QUIET = 2
+# Fewer points hardly tell how far they differ.
+_OF_A_LEVEL = 5
 # Letters of a moment that are its day.
 _OF_DAY = 10
 
@@ -50,7 +54,12 @@ class Change:
 
     @property
     def is_regression(self) -> bool:
-        """Whether it got worse: every figure is one of which less is better."""
+        """Whether it got worse: figures went up, or down where more is better."""
+        return self.is_up != self.series.more_is_better
+
+    @property
+    def is_up(self) -> bool:
+        """Whether figures went up, for better or worse."""
         return self.step.direction == "up"
 
     @property
@@ -81,11 +90,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failing:
-    """A series that has had figures and ends without.
+    """A series that was measured and ends in points that were not.
 
     Attributes:
         series: The series.
-        since: Its first point without a figure, after the last that has one.
+        since: Its first point without a figure, after the last that was measured.
         points: How many points have had none since.
     """
 
@@ -176,12 +185,31 @@ def suspicions(suite: Sequence[Series], found: Sequence[Change]) -> tuple[Change
     return tuple(sorted(made, key=_largest_first))
 
 
-def _may_stand_out(series: Series, steps: Sequence[Step]) -> bool:
-    """Whether there can be an `early_step`: cheap to see, and hardly ever so."""
-    course = course_of(series)
+def level_spread(series: Series, steps: Sequence[Step]) -> float | None:
+    """How far points of the latest level differ, as a logarithm; None of fewer than 5.
+
+    A standard deviation by the median distance from the median, so that spikes are not in it.
+
+    Args:
+        series: The series.
+        steps: Its steps.
+    """
+    logs = _latest_level(course_of(series), steps)
+    if logs.size < _OF_A_LEVEL:
+        return None
+    return float(np.median(np.abs(logs - np.median(logs)))) * NORMAL
+
+
+def _latest_level(course: Course, steps: Sequence[Step]) -> Array:
+    """The logarithms of the figures since the last step, in the segment that goes on."""
     start = max((step.at for step in steps), default=0)
     logs = course.logs[course.latest[course.latest >= start]]
-    logs = logs[~np.isnan(logs)]
+    return logs[~np.isnan(logs)]
+
+
+def _may_stand_out(series: Series, steps: Sequence[Step]) -> bool:
+    """Whether there can be an `early_step`: cheap to see, and hardly ever so."""
+    logs = _latest_level(course_of(series), steps)
     before, latest = logs[:-EARLY_NIGHTS], logs[-EARLY_NIGHTS:]
     return before.size > 0 and (
         few_as_far(before, float(latest.min()), side=1.0)
@@ -190,18 +218,25 @@ def _may_stand_out(series: Series, steps: Sequence[Step]) -> bool:
 
 
 def failing(suite: Sequence[Series]) -> tuple[Failing, ...]:
-    """The series that end in points without a figure, longest first.
+    """The series that end in points that were not measured, longest first.
 
-    One that never had a figure is new, or was never sound: its run said so.
+    One that never was is new, or was never sound: its run said so. One that came to 0 or
+    below has no figure to be compared, and has not failed.
     """
     found = []
     for series in suite:
-        figures = reversed(series.points.figures)
-        missing = sum(1 for _ in itertools.takewhile(math.isnan, figures))
+        missing = _failures_at_the_end(series.points)
         if 0 < missing < len(series.points):
             since = series.points[-missing]
             found.append(Failing(series=series, since=since, points=missing))
     return tuple(sorted(found, key=lambda one: (-one.points, one.series.id)))
+
+
+def _failures_at_the_end(points: Points) -> int:
+    reasons = reversed(points.missing or [None] * len(points))
+    ends = zip(reversed(points.figures), reasons, strict=True)
+    failed = (math.isnan(figure) and is_failure(why) for figure, why in ends)
+    return sum(itertools.takewhile(bool, failed))
 
 
 def ended(suite: Iterable[Series]) -> frozenset[str]:

@@ -1,0 +1,161 @@
+"""Names of environments: another name for what asv takes for the same is the same series."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asv_trees import TIME, a_file, a_tree, imported, read
+from corebound.model.series import Series
+from corebound.store import histories
+
+DAY_MS = 86_400_000
+
+
+def nights(*names: str, **changes: Any) -> list[dict[str, Any]]:
+    """A night in each of these environments, oldest first."""
+    return [
+        a_file(
+            {"time_it": [[float(number + 1)], []]},
+            env_name=name,
+            commit_hash=f"{number:040x}",
+            date=1_600_000_000_000 + number * DAY_MS,
+        )
+        | changes
+        for number, name in enumerate(names)
+    ]
+
+
+def cells(series: tuple[Series, ...]) -> dict[str, int]:
+    """How many points each has."""
+    return {one.cell: len(one.points) for one in series}
+
+
+def test_an_environment_that_only_got_another_name_goes_on(tmp_path: Path) -> None:
+    # As a CI's Python that is `…/python` first and `…/python2` later.
+    found = read(a_tree(tmp_path, *nights("python", "python", "python2"), benchmarks=TIME))
+
+    (series,) = found.series
+    assert series.cell == "environment=python"
+    assert series.points.measured == (1e9, 2e9, 3e9)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"python": "3.12"}, {"requirements": {"numpy": "2"}}, {"env_vars": {"THREADS": "1"}}],
+)
+def test_another_python_other_packages_or_variables_are_another_environment(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
+    one, other = nights("a", "b")
+
+    found = read(a_tree(tmp_path, one, other | change, benchmarks=TIME))
+
+    assert cells(found.series) == {"environment=a": 1, "environment=b": 1}
+
+
+@pytest.mark.parametrize("untold", ["python", "requirements"])
+def test_files_that_do_not_tell_what_an_environment_is_keep_its_name(
+    tmp_path: Path, untold: str
+) -> None:
+    files = nights("a", "b")
+    for one in files:
+        del one[untold]
+
+    found = read(a_tree(tmp_path, *files, benchmarks=TIME))
+
+    assert cells(found.series) == {"environment=a": 1, "environment=b": 1}
+
+
+def test_an_older_asv_that_knew_of_no_variables_had_none(tmp_path: Path) -> None:
+    old, new = nights("a", "b")
+    del old["env_vars"]
+
+    assert cells(read(a_tree(tmp_path, old, new, benchmarks=TIME)).series) == {"environment=a": 2}
+
+
+def test_environments_that_were_measured_side_by_side_stay_apart(tmp_path: Path) -> None:
+    # Django's asv measures each commit under conda and under virtualenv, of the same Python.
+    first, second, third = nights("conda", "conda", "conda")
+    beside = second | {"env_name": "virtualenv"}
+
+    found = read(a_tree(tmp_path, first, second, beside, third, benchmarks=TIME))
+
+    assert cells(found.series) == {"environment=conda": 3, "environment=virtualenv": 1}
+
+
+def test_machines_have_environments_of_their_own(tmp_path: Path) -> None:
+    one, other = nights("a", "b")
+
+    found = read(a_tree(tmp_path, one, other | {"params": {"machine": "m"}}, benchmarks=TIME))
+
+    assert cells(found.series) == {"environment=a": 1, "environment=b": 1}
+
+
+def test_combinations_of_parameters_go_on_each_by_itself(tmp_path: Path) -> None:
+    # Two of them are written alike, so their places are behind them.
+    row = {"time_it": [[1.0, 2.0, 3.0, 4.0], [["1,param2=2", "1"], ["3", "2,param2=3"]]]}
+
+    found = read(a_tree(tmp_path, *nights("a", "b", results=row), benchmarks=TIME))
+
+    assert cells(found.series) == {
+        "param1=1,param2=2,param2=3,environment=a (0)": 2,
+        "param1=1,param2=2,param2=2,param2=3,environment=a": 2,
+        "param1=1,param2=3,environment=a": 2,
+        "param1=1,param2=2,param2=3,environment=a (3)": 2,
+    }
+
+
+def kept(folder: Path) -> dict[str, int]:
+    return cells(histories.read_all(folder / "records")[0])
+
+
+def test_an_environment_that_gets_another_name_tonight_goes_on(tmp_path: Path) -> None:
+    *before, tonight, tomorrow = nights("a", "a", "b", "b")
+    tree = a_tree(tmp_path, *before, benchmarks=TIME)
+    imported(tree)
+    for name, told in (("8-b", tonight), ("9-b", tomorrow)):
+        (tree / "results" / "box" / f"{name}.json").write_text(json.dumps(told))
+        imported(tree)
+
+    assert kept(tree) == {"environment=a": 4}
+
+
+def test_what_was_kept_as_two_series_becomes_one(tmp_path: Path) -> None:
+    # Each was imported while the other's files were not there.
+    early, late = nights("b", "a")
+    records = ("--records", str(tmp_path / "records"))
+    imported(a_tree(tmp_path / "1", late), *records)
+    imported(a_tree(tmp_path / "2", early), *records)
+    assert kept(tmp_path) == {"environment=a": 1, "environment=b": 1}
+
+    imported(a_tree(tmp_path / "3", early, late), *records)
+
+    assert kept(tmp_path) == {"environment=b": 2}
+
+
+def test_nights_of_environments_side_by_side_stay_apart_one_after_another(tmp_path: Path) -> None:
+    first, second = nights("conda", "conda")
+    tree = a_tree(tmp_path, first, first | {"env_name": "virtualenv"}, benchmarks=TIME)
+    imported(tree)
+    third = nights("conda", "conda", "virtualenv")[2]
+    for name, told in (("8-c", second), ("9-v", third)):
+        (tree / "results" / "box" / f"{name}.json").write_text(json.dumps(told))
+    imported(tree)
+
+    assert kept(tree) == {"environment=conda": 2, "environment=virtualenv": 2}
+
+
+def test_names_that_cannot_be_shown_go_on_as_any_others(tmp_path: Path) -> None:
+    # Half of a character, and one too long.
+    long = "x" * 500
+    tree = a_tree(tmp_path, *nights("\ud800", long, long), benchmarks=TIME)
+
+    imported(tree)
+    said = imported(tree).stdout
+
+    assert [*kept(tree).values()] == [3]
+    assert "0 are new" in said
