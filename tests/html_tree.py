@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
-_VOID = frozenset({"meta", "link", "input", "br", "img", "hr"})
+_VOID = frozenset({"meta", "link", "input", "br", "img", "hr", "wbr"})
 
 
 @dataclass(slots=True, eq=False, repr=False)

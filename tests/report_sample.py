@@ -391,6 +391,7 @@ def a_serving_sample() -> tuple[Run, tuple[Launch, ...]]:
             ],
         },
         baseline={"binding": "none", "threads": "default", "wait_policy": None},
+        measure={"launches": {"min": 4, "max": 4}},
     )
     run = a_run(scenarios=(scenario,), run_id="served", started_at="2026-03-14T08:00:00Z")
     noise = random.Random(5)  # no secret

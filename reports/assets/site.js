@@ -43,7 +43,7 @@
     const range = document.createRange();
     range.selectNodeContents(cell);
     if (first) range.setEndBefore(first);
-    const text = range.toString().trim() || cell.textContent.trim();
+    const text = (range.toString().trim() || cell.textContent.trim()).replace(/\s/g, " ");
     if (["", "–", "none", "unavailable"].includes(text)) return null;
     if (/^\d{4}-\d\d-\d\d/.test(text)) return text;
     const found = FIGURE.exec(text);
@@ -136,13 +136,15 @@
     },
   };
 
-  function colourOf(figure, name) {
-    const probe = made("span", { class: `${name} ink` });
+  function colourOf(figure, name, kind = "--mode") {
+    const probe = made("span", { class: name, style: `color: var(${kind})` });
     figure.append(probe);
     const colour = getComputedStyle(probe).color;
     probe.remove();
     return colour;
   }
+
+  const faint = (colour, share) => colour.replace("rgb(", "rgba(").replace(")", `, ${share})`);
 
   /* The moments add up: each is kept as minutes since the one before. Figures are counted in
      the series' own unit, bounds by how far they are from them. */
@@ -156,36 +158,142 @@
     return [moments, scaled(0), scaled(-1, series.low), scaled(1, series.high)];
   }
 
-  const day = (moment) => new Date(moment * 1000).toISOString().slice(0, 10);
+  const [HOUR, DAY] = [3600, 86400];
+  /* No point is told to less than a minute; years, as the library counts them. */
+  const STEPS = [
+    60, 300, 900, 1800, ...[1, 3, 6, 12].map((hours) => hours * HOUR),
+    ...[1, 2, 3, 5, 7, 10, 15, 30, 60, 90, 120, 180, 365, 730, 1825, 3650].map((days) => days * DAY),
+  ];
+  const part = (from, to) => (moment) => new Date(moment * 1000).toISOString().slice(from, to);
+  const [day, clock] = [part(0, 10), part(11, 16)];
+
+  /* Below a day the hour, and of each day's first one the day. */
+  function dates(_, ticks, axis, space, step) {
+    if (step >= DAY) return ticks.map(day);
+    return ticks.map((moment, index) =>
+      index && day(moment) === day(ticks[index - 1]) ? clock(moment) : `${clock(moment)}\n${day(moment)}`);
+  }
 
   function axes(figure) {
     const style = getComputedStyle(figure);
-    const line = colourOf(figure, "line-colour");
+    const line = colourOf(figure, "", "--line");
     const one = { stroke: style.color, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } };
-    const days = { ...one, space: 90, values: (_, ticks) => ticks.map(day) };
+    const days = { ...one, space: 78, incrs: STEPS, values: dates };
     return [figure.dataset.ordinal === undefined ? days : one, { ...one, size: 64 }];
   }
 
-  function marksOf(figure, soft) {
-    const at = figure.dataset.marks.split(" ").filter(Boolean).map((minutes) => minutes * 60);
-    return (plot) => {
-      const { ctx, bbox } = plot;
-      ctx.save();
-      ctx.strokeStyle = ctx.fillStyle = soft;
-      ctx.font = `${12 * devicePixelRatio}px sans-serif`;
-      ctx.setLineDash([2, 3]);
-      at.forEach((moment, index) => {
-        const x = plot.valToPos(moment, "x", true);
-        if (x < bbox.left || x > bbox.left + bbox.width) return;
-        ctx.beginPath();
-        ctx.moveTo(x, bbox.top);
-        ctx.lineTo(x, bbox.top + bbox.height);
-        ctx.stroke();
-        ctx.fillText(index + 1, x + 4, bbox.top + 12 * devicePixelRatio);
-      });
-      ctx.restore();
-    };
+  /* Lines from (x, y) to (x, y), in pixels of the canvas, as far as they are in the plot. */
+  function ruled(plot, lines, stroke, width, dash = []) {
+    const { ctx, bbox } = plot;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    ctx.clip();
+    ctx.beginPath();
+    for (const [x, y, toX, toY] of lines) {
+      ctx.moveTo(x, y);
+      ctx.lineTo(toX, toY);
+    }
+    ctx.strokeStyle = stroke;
+    ctx.lineWidth = width * devicePixelRatio;
+    ctx.setLineDash(dash.map((length) => length * devicePixelRatio));
+    ctx.stroke();
+    ctx.restore();
   }
+
+  /* As the still chart's classes have them. */
+  const DASHES = [[], [7, 3], [2, 3], [9, 3, 2, 3]];
+
+  /* What the still chart has besides lines and points, at its three depths. */
+  function still(figure, series, tables) {
+    const [levels, marks, borders] = JSON.parse(figure.dataset.still);
+    const scale = figure.dataset.ordinal === undefined ? 60 : 1;
+    const own = (kind) => colourOf(figure, "", kind);
+    const [band, ink, soft, warn] = ["--band", "--ink", "--soft", "--warn"].map(own);
+    const colours = figure.dataset.modes.split(" ").map((mode) => colourOf(figure, mode));
+    const across = (plot, minutes) => plot.valToPos(minutes * scale, "x", true);
+    const upright = (plot, all) => all.map((minutes) => {
+      const x = across(plot, minutes);
+      return [x, plot.bbox.top, x, plot.bbox.top + plot.bbox.height];
+    });
+    const beneath = (plot) => {
+      const { top, height } = plot.bbox;
+      const bands = marks.map(([, begin, end]) => [across(plot, begin), top + height / 2, across(plot, end), top + height / 2]);
+      ruled(plot, bands, band, height / devicePixelRatio);
+    };
+    const between = (plot) => {
+      ruled(plot, upright(plot, borders), ink, 1.5, [4, 3]);
+      ruled(plot, upright(plot, marks.map(([x]) => x)), soft, 1, [2, 3]);
+      tables.forEach(([moments, , lows, highs], number) => {
+        const y = (value) => plot.valToPos(value, "y", true);
+        const bars = [...moments.keys()].filter((at) => lows[at] !== null).map((at) => {
+          const x = plot.valToPos(moments[at], "x", true);
+          return [x, y(lows[at]), x, y(highs[at])];
+        });
+        ruled(plot, bars, faint(colours[number], 0.4), 1);
+      });
+    };
+    const above = (plot) => {
+      const foot = plot.bbox.top + plot.bbox.height;
+      levels.forEach((stretches, number) => {
+        const lines = stretches.map(([begin, end, value]) => {
+          const y = plot.valToPos(value, "y", true);
+          return [across(plot, begin), y, across(plot, end), y];
+        });
+        ruled(plot, lines, colours[number], 2.5, DASHES[number % DASHES.length]);
+        const lost = Object.values(series[number].no).flat().map((at) => {
+          const x = plot.valToPos(tables[number][0][at], "x", true);
+          return [x, foot, x, foot - plot.bbox.height * 0.04];
+        });
+        ruled(plot, lost, warn, 2);
+      });
+      labelled(plot, [
+        ...marks.map(([x, , , worse], index) => [x * scale, index + 1, worse ? "bad" : "good"]),
+        ...borders.map((x, index) => [x * scale, LETTERS[index] ?? index + 1, "plain"]),
+      ]);
+    };
+    return { drawClear: [beneath], drawAxes: [between], draw: [above] };
+  }
+
+  const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  /* So many pixels a label takes; those that would touch have lanes of their own. */
+  const ROOM = 28;
+
+  function labelled(plot, labels) {
+    const box = plot.over.querySelector(".marks") || plot.over.appendChild(made("div", { class: "over marks", "aria-hidden": "true" }));
+    const ends = [];
+    const seen = labels
+      .map(([moment, text, tone]) => ({ x: plot.valToPos(moment, "x"), text, tone }))
+      .filter(({ x }) => x >= 0 && x <= plot.over.clientWidth)
+      .sort((one, other) => one.x - other.x);
+    box.replaceChildren(...seen.map(({ x, text, tone }) => {
+      const free = ends.findIndex((end) => x - end >= ROOM);
+      const lane = free < 0 ? ends.length : free;
+      ends[lane] = x;
+      return made("span", { class: tone, style: `left: ${x}px; --lane: ${lane}` }, text);
+    }));
+    plot.root.parentNode.style.setProperty("--lanes", Math.max(ends.length, plot.root.parentNode.style.getPropertyValue("--lanes")));
+  }
+
+  /* Where there is no room for a dot a point, those have one that no line leads to. What another
+     series alone has is undefined, and no gap; null is one, and so is what `begins` anew. */
+  const alone = (begins) => (plot, number, all) => {
+    if (all) return null;
+    const [moments, figures] = [plot.data[0], plot.data[number]];
+    const ends = (at, step) => {
+      const from = at;
+      do at += step;
+      while (figures[at] === undefined && at >= 0 && at < figures.length);
+      return figures[at] === null || figures[at] === undefined || begins.has(moments[Math.max(from, at)]);
+    };
+    return [...figures.keys()].filter((at) => Number.isFinite(figures[at]) && ends(at, -1) && ends(at, 1));
+  };
+
+  /* Where lines are left open, as (from, to) in pixels: at what is missing, and at these points. */
+  const open = (moments, gaps) => (plot, number, first, last, missing) => {
+    const x = (at) => plot.valToPos(moments[at], "x", true);
+    return [...missing, ...gaps.map((at) => [x(at - 1), x(at)])].sort((one, other) => one[0] - other[0]);
+  };
 
   function drawn(figure, host, read) {
     const places = figure.dataset.series.split(" ");
@@ -193,15 +301,15 @@
     const told = places.map((place) => corebound.series[place]);
     const tables = told.map((one) => columns(one, Number(figure.dataset.length)));
     const data = tables.length > 1 ? uPlot.join(tables) : tables[0];
-    const lines = modes.flatMap((mode) => {
-      const colour = colourOf(figure, mode);
-      const bound = { stroke: colour, width: 0, points: { show: false } };
-      return [{ stroke: colour, width: 1.25, points: { size: 4 } }, bound, bound];
+    const lines = modes.flatMap((mode, index) => {
+      const colour = faint(colourOf(figure, mode), 0.6);
+      const [moments, gaps] = [tables[index][0], told[index].gaps];
+      const filter = alone(new Set(gaps.map((at) => moments[at])));
+      /* Bounds are drawn with the points; here they have the scale reach as far. */
+      const bound = { width: 0, points: { show: false } };
+      return [{ stroke: colour, gaps: open(moments, gaps), points: { size: 4, fill: colour, filter } }, bound, bound];
     });
-    const bands = modes.map((mode, index) => ({
-      series: [3 * index + 3, 3 * index + 2],
-      fill: colourOf(figure, mode).replace("rgb(", "rgba(").replace(")", ", 0.16)"),
-    }));
+    const hooks = still(figure, told, tables);
     return new uPlot({
       width: figure.clientWidth,
       height: 280,
@@ -209,12 +317,8 @@
       scales: { x: { time: figure.dataset.ordinal === undefined } },
       axes: axes(figure),
       series: [{}, ...lines],
-      bands,
       legend: { show: false },
-      hooks: {
-        draw: [marksOf(figure, getComputedStyle(figure).color)],
-        setCursor: [(plot) => read(plot, told, tables)],
-      },
+      hooks: { ...hooks, setCursor: [(plot) => read(plot, told, tables)] },
     }, data, host);
   }
 
@@ -229,14 +333,18 @@
       series.forEach((one, number) => {
         const own = tables[number][0].indexOf(moment);
         const value = own < 0 ? null : tables[number][1][own];
-        if (value === null) return;
+        if (value === null) {
+          const why = Object.entries(one.no).find(([, lost]) => lost.includes(own));
+          if (why) parts.push(`${names[number]}: no figure, ${why[0]}`);
+          return;
+        }
         const [low, high] = [tables[number][2][own], tables[number][3][own]];
         const bounds = low === null ? "" : ` [${short(low)}, ${short(high)}]`;
         const sha = one.c.split(" ")[own];
         const commit = sha ? `, commit ${sha}` : "";
         parts.push(`${names[number]}: ${short(value)} ${unit}${bounds}${commit}`);
       });
-      const when = figure.dataset.ordinal === undefined ? day(moment) : "";
+      const when = figure.dataset.ordinal === undefined ? `${day(moment)} ${clock(moment)} UTC` : "";
       const told = [when, ...parts].filter(Boolean).join("; ");
       output.textContent = told;
       host.setAttribute("aria-valuemax", plot.data[0].length);
@@ -273,7 +381,7 @@
     /* A slider over the points: its arrow keys reach us from a screen reader too, which says its
        text at each step. */
     const host = made("div", {
-      tabindex: "0", role: "slider", "aria-label": `Points, ${named}`, "aria-valuemin": 1,
+      class: "history", tabindex: "0", role: "slider", "aria-label": `Points, ${named}`, "aria-valuemin": 1,
       "aria-valuenow": 1, "aria-valuemax": 1, "aria-valuetext": label,
     });
     const output = made("p", { class: "reading", "aria-hidden": "true" }, label);

@@ -36,8 +36,8 @@ def test_each_machine_is_told_as_the_latest_of_all_results_describe_it() -> None
     )
 
     assert page.machines == (
-        Fact(term="arm", value="nothing is told of it"),
-        Fact(term="box", value="cpu Xeon, ram 7GB"),
+        Fact(term="arm", value="last measured 2026-01-02 02:00 UTC"),
+        Fact(term="box", value="cpu Xeon, ram 7GB, last measured 2026-01-06 02:00 UTC"),
     )
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import html
+import io
 import itertools
 import shlex
 from dataclasses import replace
@@ -11,12 +14,14 @@ import pytest
 
 from build import a_cell, a_launch, a_point, a_run, a_scenario, a_series
 from corebound.model.plan import Cell
+from corebound.model.points import Point
 from corebound.model.record import Launch
 from corebound.model.run import Run
 from corebound.planning.expand import expand, select
 from corebound.report.site import files
 from corebound.report.view.command import (
     CommandLine,
+    between_command,
     cells_command,
     import_command,
     launch_command,
@@ -131,6 +136,60 @@ def test_a_point_that_asv_measured_is_measured_by_asv_at_its_commit() -> None:
     assert point_command(one, point) == CommandLine(
         f"asv run --bench '^a' '{point.commit.sha[:10]}^!'", reads_records=False
     )
+
+
+def test_what_asv_measured_at_two_commits_it_measures_again_at_both_in_turns() -> None:
+    one = a_series([], project="p", reproduce=("asv", "run", "--bench", "^a"))
+    two = replace(one, reproduce=("asv", "run", "--bench", "^b"))
+    good, bad = a_point(day=1), a_point(day=17)
+    assert good.commit is not None
+    assert bad.commit is not None
+    shas = f"{good.commit.sha[:10]} {bad.commit.sha[:10]}"
+
+    assert between_command((one, two, one), good, bad) == CommandLine(
+        f"asv continuous --bench '^a' {shas}\nasv continuous --bench '^b' {shas}",
+        reads_records=False,
+    )
+
+
+@pytest.mark.parametrize("good", [a_point(day=17), a_point(day=1, commit=None)])
+def test_where_there_are_no_two_commits_the_cell_alone_is_measured_again(good: Point) -> None:
+    asv = a_series([], project="p", reproduce=("asv", "run", "--bench", "^a"))
+
+    assert between_command((asv,), good, a_point(day=17)) == series_command((asv,))
+
+
+def test_between_two_commits_our_own_cell_is_measured_as_its_latest_run_did() -> None:
+    own = a_series([], reproduce=("corebound", "run", "s.yaml"))
+
+    assert between_command((own,), a_point(day=1), a_point(day=2)) == series_command((own,))
+
+
+@pytest.mark.parametrize("cells", [1, 3])
+def test_a_change_that_asv_measured_has_its_two_commits_wherever_it_is_told(cells: int) -> None:
+    figures = [1e6 * (1.2 if day >= 40 else 1) + day % 7 * 1e3 for day in range(60)]
+    url = "https://forge.example.org/c/"
+    several = [
+        a_series(
+            figures, project="p", cell=f"n={n}", reproduce=("asv", "run", "--bench", "^a"),
+            commit_url=url,
+        )
+        for n in range(cells)
+    ]  # fmt: skip
+
+    made = dict(files([], now=NOW, series=several))
+
+    (row, *_) = csv.DictReader(io.StringIO(made["data/changes.csv"]))
+    good, bad = row["last_good_commit"], row["first_bad_commit"]
+    again = f"asv continuous --bench '^a' {good[:10]} {bad[:10]}"
+    assert row["command"] == again
+    assert again in html.unescape(made["feed.xml"])
+    for name in ("index.html", "history.html"):
+        page = read(made[name])
+        assert again in {one.text for one in page.all("code")}
+        assert {one.text for one in page.all("a") if one.attributes["href"] == url + bad} == {
+            f"{good[:10]}..{bad[:10]}"
+        }
 
 
 def test_profiles_of_several_files_are_read_from_the_folder_they_were_exported_to() -> None:

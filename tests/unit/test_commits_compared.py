@@ -146,8 +146,10 @@ def test_the_beginning_of_a_hash_is_enough_where_it_is_one_s_alone() -> None:
     series = a_series([], project="trees", points=points)
 
     assert meant_commits("aaaaa", "BBBB", [series]) == ("trees", "aaaaa" * 8, "bbbbb" * 8)
-    assert meant_commits("bbb", "aaaaa", [series]) is None
-    assert meant_commits("cccc", "aaaaa", [series]) is None
+    assert meant_commits("aaa", "cccc", [series]) is None
+    for unmeant in ("bbb", "cccc"):
+        with pytest.raises(InputError, match="no commit of trees that was measured begins so"):
+            meant_commits(unmeant, "aaaaa", [series])
     with pytest.raises(InputError, match="several commits of trees begin so"):
         meant_commits("aaaa", "bbbb", [series])
     with pytest.raises(InputError, match="several imported projects have both: trees, woods"):

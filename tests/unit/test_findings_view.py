@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from build import a_launch, a_placement, a_run, a_scenario, a_thread, a_worker
 from corebound.cli.outcome import Told, as_json
+from corebound.planning.expand import expand
 from corebound.report.view.export import cells_json
 from corebound.report.view.findings import finding_rows, findings
 from corebound.report.view.page import Piece
 from corebound.report.view.study import Study, study
+from corebound.report.view.words import plain
 from corebound.store import jsonl
 from diagnosed import RECORDED
 
@@ -31,6 +34,47 @@ def test_a_row_has_sign_and_word_settings_as_code_and_its_cells_by_name() -> Non
     assert Piece("binding: per-worker", "code") in row.remedy
     assert [cell.name for cell in row.cells] == ["unbound", "unbound"]
     assert row.more == ""
+
+
+def _threads_on_one_cpu() -> Study:
+    """Four threads and two share one CPU: one rule, whose figures differ by cell."""
+    scenario = a_scenario(matrix={"threads": [4, 2]}, baseline={"threads": 4})
+    run = a_run(scenarios=(scenario,))
+    launches = [
+        a_launch(
+            cell=cell,
+            position=place,
+            placement=a_placement(cpus=(0,), threads=threads),
+            workers=(
+                a_worker(
+                    threads=tuple(
+                        a_thread(tid=100 + index, allowed=(0,), wait_ns=900_000_000)
+                        for index in range(threads)
+                    ),
+                    threads_asked=threads,
+                    threads_used=threads,
+                ),
+            ),
+        )
+        for place, (cell, threads) in enumerate(
+            zip(expand(scenario, "s.yaml"), (4, 2), strict=True)
+        )
+    ]
+    return study(run, run.scenarios[0], launches)
+
+
+def test_figures_of_the_first_of_several_cells_are_said_to_be_its() -> None:
+    (row,) = finding_rows(findings(_threads_on_one_cpu()))
+
+    assert "4 threads" in plain(row.what)
+    assert [cell.whole for cell in row.cells] == ["4 threads", "2 threads"]
+    assert row.of_first
+
+
+def test_figures_of_one_cell_alone_are_not_said_to_be_the_first_s() -> None:
+    rows = finding_rows(findings(_study("mindspore-dispatch-threads")))
+
+    assert [row.of_first for row in rows] == [False, False]
 
 
 def test_findings_are_strongest_first() -> None:

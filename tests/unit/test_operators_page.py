@@ -12,8 +12,10 @@ import pytest
 from build import an_operator
 from corebound.model.profile import PROFILE_SCHEMA, ImportedProfile, OperatorProfile
 from corebound.report import site
-from corebound.report.view.export import imported_csv
+from corebound.report.view.export_operators import imported_csv
 from corebound.report.view.operators_page import OperatorsPage, operators_page
+from corebound.report.view.page import Piece
+from corebound.report.view.study import latest_studies
 from corebound.report.view.words import plain
 from report_sample import NOW, a_sample, sample_imports
 
@@ -179,6 +181,18 @@ def test_beside_figures_of_all_that_was_profiled_bars_are_shares() -> None:
     assert table.sums[0].name == "one step, or all that was profiled"
 
 
+def test_a_bar_has_no_colour_where_there_is_no_figure_and_one_where_it_took_no_time() -> None:
+    nothing = replace(an_operator("add"), total_ns=0, quiet_ns=0)
+    without = a_profile("two", operators=(an_operator(),))
+    with_nothing = a_profile("three", operators=(an_operator(), nothing))
+
+    (table,) = page(a_profile(), without, with_nothing).tables
+
+    (row,) = (row for row in table.rows if row.name == "add")
+    assert [bool(colour) for colour, _ in row.bars] == [True, False, True]
+    assert [length for _, length in row.bars][1:] == [0, 0]
+
+
 def test_a_column_without_any_of_the_other_types_has_a_dash_for_them() -> None:
     many = tuple(an_operator(f"type{index:02}", 1_000_000 - index) for index in range(20))
 
@@ -188,3 +202,19 @@ def test_a_column_without_any_of_the_other_types_has_a_dash_for_them() -> None:
 
     (rest,) = [row for row in table.rows if row.name.endswith("other types")]
     assert [one.time for one in rest.times] == ["8.00", "–"]
+
+
+def test_bars_of_an_iteration_and_of_all_that_was_profiled_are_called_shares() -> None:
+    (mixed,) = page(a_profile(), a_summed_profile()).tables
+    (alike,) = page(a_profile(), a_profile("two")).tables
+
+    assert [drawn.title for drawn in mixed.piles] == ["Shares of a step, by operator"]
+    assert [drawn.title for drawn in alike.piles] == ["A step, by operator"]
+
+
+def test_what_to_run_is_code_in_the_text_above_profiles_of_scenarios() -> None:
+    made = operators_page(latest_studies([a_sample()]), (), now=NOW)
+
+    assert made is not None
+    assert Piece("corebound import profile", "code") in made.hero.support
+    assert "`" not in plain(made.hero.support)

@@ -13,7 +13,8 @@ from build import a_launch, a_profiled_launch, a_run, a_scenario, a_worker, an_o
 from corebound.model.record import Launch
 from corebound.model.scenario import Scenario
 from corebound.planning.expand import expand
-from corebound.report.view.export import cells_json, operators_csv
+from corebound.report.view.export import cells_json
+from corebound.report.view.export_operators import operators_csv
 from corebound.report.view.operators import Operators, operators
 from corebound.report.view.study import Study, latest_studies
 from corebound.report.view.words import plain
@@ -175,7 +176,7 @@ def test_the_exports_hold_every_operator_and_what_is_left() -> None:
     lines = list(csv.DictReader(io.StringIO(operators_csv(study))))
     document = json.loads(cells_json(study, ()))
 
-    assert [(line["binding"], line["operator"]) for line in lines[:3]] == [
+    assert [(line["axis_binding"], line["operator"]) for line in lines[:3]] == [
         ("none", "conv"),
         ("none", "add"),
         ("none", "outside operators"),

@@ -18,6 +18,7 @@ from typer.testing import CliRunner, Result
 
 from build import a_point, a_series
 from corebound.cli.app import app
+from corebound.errors import InputError
 from corebound.model.points import Points
 from corebound.model.regression import Answer, Confirmation, Decision, Place, State
 from corebound.model.series import Series
@@ -209,6 +210,39 @@ def test_a_series_that_ends_without_figures_has_failed_since() -> None:
     assert (found.series.scenario, found.since.at[:10], found.points) == ("a", "2026-01-04", 2)
 
 
+def missing(series: Series, *reasons: str) -> Series:
+    """The series with these reasons at its last points, which have no figure."""
+    kept, ends = series.points[: -len(reasons)], series.points[-len(reasons) :]
+    told = (
+        replace(point, figure=None, missing=why) for point, why in zip(ends, reasons, strict=True)
+    )
+    return replace(series, points=Points.of([*kept, *told]))
+
+
+BELOW_0 = "-2.88 %: only a figure above 0 can be compared"
+
+
+def test_a_series_that_ends_in_values_not_above_0_has_not_failed() -> None:
+    # As datalad's overheads, which are below 0 in every other night.
+    alternating = missing(a_series([1.5, 1.0, 0.9, 1.0]), BELOW_0)
+    below = missing(
+        a_series([1.5, 1.0, 0.9, 1.0]), "0 %: only a figure above 0 can be compared", BELOW_0
+    )
+
+    assert failing([alternating, below]) == ()
+
+
+def test_a_series_fails_from_its_first_point_after_a_value_on_whatever_the_value_was() -> None:
+    since_then = missing(a_series([1.5, 1.0, 0.9, 1.0]), BELOW_0, "it failed", "it failed")
+    never_compared = missing(a_series([1.5, 1.0]), BELOW_0, "it failed")
+
+    assert [one.points for one in failing([since_then, never_compared])] == [2, 1]
+
+
+def test_a_series_that_gives_a_value_again_has_failed_no_more() -> None:
+    assert failing([missing(a_series([1.5, 1.0, 0.9]), "it failed", BELOW_0)]) == ()
+
+
 # The file of decisions.
 
 
@@ -305,11 +339,21 @@ def call(*words: str) -> Result:
     return result
 
 
-def test_nothing_at_all_is_no_regression(here: Path) -> None:
-    result = call()
+@pytest.mark.parametrize("words", [(), ("--records", "mistyped")])
+def test_where_nothing_can_be_judged_that_is_no_good_night(
+    here: Path, words: tuple[str, ...]
+) -> None:
+    with pytest.raises(InputError, match="nothing in it that could be judged"):
+        CliRunner().invoke(app, ["regressions", *words], catch_exceptions=False)
 
-    assert result.exit_code == 0
-    assert "No new regression, in 0 series." in result.stdout
+
+def test_a_history_that_cannot_be_read_is_no_good_night(here: Path) -> None:
+    keep(a_series(nights(step=50), project="p"))
+    (file,) = (RECORDS / "histories").iterdir()
+    file.write_bytes(file.read_bytes()[:100])
+
+    with pytest.raises(InputError, match="nothing in it"):
+        CliRunner().invoke(app, ["regressions"], catch_exceptions=False)
 
 
 def test_a_regression_is_told_with_all_it_takes_to_look_at_it_and_exits_with_1(here: Path) -> None:
@@ -391,12 +435,14 @@ def test_a_file_that_cannot_be_added_to_is_left_as_it_is(here: Path) -> None:
 
 
 def test_an_id_that_is_none_is_told(here: Path) -> None:
+    keep(a_series(nights()))
+
     result = CliRunner().invoke(app, ["regressions", "--fixed", "nope"])
 
     assert "there is no change `nope`" in str(result.exception)
 
 
-def test_failing_pointsare_told_and_are_no_regression(here: Path) -> None:
+def test_failing_points_are_told_and_are_no_regression(here: Path) -> None:
     series = a_series([*nights(20), None, None])
     points = (
         *series.points[:-2],
@@ -484,6 +530,21 @@ def test_an_imported_history_cannot_be_measured_again_and_alarms_as_before(here:
     assert "could not be measured again" in result.stdout
     (kept,), _ = confirmations.read_all(RECORDS)
     assert kept.answer == "impossible"
+
+
+@pytest.mark.parametrize("form", ["text", "md", "junit", "json"])
+def test_what_asv_measured_is_asked_again_at_both_its_commits(form: str, here: Path) -> None:
+    keep(a_series(nights(step=50), reproduce=("asv", "run", "--bench", "matmul")))
+    (change,) = json.loads(call("--json").stdout)["changes"]
+    shas = [change[name]["commit"][:10] for name in ("last_good", "first_bad")]
+
+    told = call("--format", form).stdout
+
+    again = ["asv", "continuous", "--bench", "matmul", *shas]
+    if form == "json":
+        assert change["compare"] == again
+    else:
+        assert f"both commits: {' '.join(again)}" in told.replace("\\", "")
 
 
 def test_a_damaged_confirmation_is_named_and_passed_over(here: Path) -> None:

@@ -187,3 +187,21 @@ def test_drawings_hold_no_text_that_would_stretch() -> None:
     axis = linear_axis(0.5, 2)
 
     assert not re.search(r"<text", interval_svg(a_plot(), axis))
+
+
+def test_iterations_above_the_scale_leave_the_plot_and_are_no_line_along_its_edge() -> None:
+    axis = linear_axis(0, 10)
+    trace = Trace(
+        mode="m-none", values=(30.0, 20.0, 5.0, 15.0, 5.0), cut=0, axis=axis, says="times"
+    )
+
+    # From 20 to 5 a line is at 10 two thirds of the way, from 5 to 15 half of it.
+    assert path(trace_svg(trace), "ln") == (
+        "M416.7 0.0L500.0 500.0L625.0 0.0M875.0 0.0L1000.0 500.0"
+    )
+
+
+def test_a_trace_wholly_above_the_scale_draws_no_line() -> None:
+    trace = Trace(mode="m-none", values=(30.0, 20.0), cut=0, axis=linear_axis(0, 10), says="times")
+
+    assert path(trace_svg(trace), "ln") == ""

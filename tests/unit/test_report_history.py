@@ -20,7 +20,7 @@ from corebound.model.series import Series
 from corebound.planning.expand import expand
 from corebound.report import site
 from corebound.report.charts.history import figure_axis, history_svg, spark_line_svg
-from corebound.report.view.calendar import civil_days, civil_of, date_ticks, days_of
+from corebound.report.view.calendar import civil_days, civil_of, date_ticks, days_of, says_year
 from corebound.report.view.chronicle import Chronicle, chronicle, size_interval, size_word
 from corebound.report.view.feed import feed
 from corebound.report.view.history import HistoryPanel, history_panel
@@ -111,6 +111,52 @@ def test_an_axis_has_a_length_and_ticks_upon_it(values: list[float]) -> None:
     assert all(axis.low * (1 - 1e-8) <= tick <= axis.high * (1 + 1e-8) for tick in axis.ticks)
 
 
+@given(
+    values=st.lists(figures, min_size=1),
+    ends=st.lists(st.floats(allow_nan=False), max_size=10),
+)
+def test_an_axis_takes_in_intervals_but_leaves_half_of_its_height_to_the_figures(
+    values: list[float], ends: list[float]
+) -> None:
+    narrow = figure_axis(values, margin=0.02)
+    wide = figure_axis(values, margin=0.02, ends=ends)
+
+    assert wide.scale == narrow.scale
+    assert wide.low <= narrow.low < narrow.high <= wide.high
+    assert wide.share(narrow.high) - wide.share(narrow.low) >= 0.5 - 1e-9
+
+
+def a_bounded(reach: float) -> Series:
+    """Figures from 2.9 to 3.2 ms, each with an interval that reaches so far either way."""
+    course = [1e6 * (2.9 + 0.05 * (day % 7)) for day in range(20)]
+    return replace(
+        a_series([]),
+        points=Points.of(
+            a_point(figure, day=day, bounds=(figure / reach, figure * reach))
+            for day, figure in enumerate(course)
+        ),
+    )
+
+
+def test_intervals_that_fit_are_drawn_whole() -> None:
+    panel = panel_of(a_bounded(1.02))
+
+    assert 'class="open' not in history_svg(panel.chart)
+    assert "bars: 95 % intervals;" in panel.caption
+    assert "arrowheads" not in panel.caption
+    assert panel.chart.axis.low <= 2.9 / 1.02 + 1e-9
+    assert panel.chart.axis.high >= 3.2 * 1.02 - 1e-9
+
+
+def test_an_interval_that_leaves_the_chart_has_an_arrowhead_there_and_the_caption_says_so() -> None:
+    panel = panel_of(a_bounded(1.5))
+
+    (heads,) = re.findall(r'class="open m-history" d="([^"]*)"', history_svg(panel.chart))
+    # Every one does so at both ends.
+    assert (heads.count(" 0l"), heads.count(" 1000l")) == (20, 20)
+    assert "bars: 95 % intervals; arrowheads: they reach beyond the chart" in panel.caption
+
+
 def test_a_night_without_a_figure_and_a_pause_are_gaps() -> None:
     lost = a_series([1.0, 1.0, None, 1.0, 1.0])
     days = (0, 1, 2, 9, 10)
@@ -154,7 +200,7 @@ def test_a_change_has_the_number_of_its_mark_and_lies_within_its_band() -> None:
 
 
 def test_marks_that_would_touch_get_lanes_of_their_own() -> None:
-    circumstances = [(("kernel", f"6.{day}"),) for day in range(20)]
+    circumstances = [(("kernel", f"6.{max(day - 108, 0)}"),) for day in range(120)]
     points = [a_point(1.0, day=day, circumstances=one) for day, one in enumerate(circumstances)]
 
     panel = panel_of(replace(a_series([]), points=Points.of(points)))
@@ -280,6 +326,25 @@ def test_a_regression_that_is_no_news_is_still_said_to_be_open() -> None:
     assert "1 older regression is still open." in plain(tonight.support)
 
 
+def test_that_what_was_imported_names_no_command_is_said_only_where_that_is_so() -> None:
+    asv = a_series([1.0, 2.0], project="p", reproduce=("asv", "run", "--bench", "a"))
+
+    said = [
+        "what was imported names none"
+        in dict(site.files([], now=NOW, series=several))["history.html"]
+        for several in ([asv], [asv, replace(asv, cell="n=2", scenario="b", reproduce=())])
+    ]
+
+    assert said == [False, True]
+
+
+def test_where_too_few_figures_are_known_the_history_says_so_beside_its_verdict() -> None:
+    page = triage_page(known_of(a_series([1.0, 2.0])), now=NOW)
+
+    assert plain(page.hero.verdict) == "No regression is open."
+    assert "1 of 1 series is too short to tell" in plain(page.hero.support)
+
+
 def test_open_regressions_come_before_accepted_ones_and_then_by_size() -> None:
     series = [stepped(ratio, cell=f"c={ratio}") for ratio in (1.1, 1.3, 1.2)]
     largest = next(one.id for one in known_of(*series).changes if one.series.cell == "c=1.3")
@@ -336,7 +401,70 @@ def test_dates_lie_on_their_axis_and_are_few(low: float, span: float) -> None:
     ticks = date_ticks(low, low + span)
 
     assert 1 <= len(ticks) <= 6
+    assert any(says_year(text) for _, text in ticks)
     assert all(low <= at <= low + span for at, _ in ticks)
+
+
+def test_where_there_is_little_room_an_axis_still_says_the_years() -> None:
+    days = range(0, 730, 10)
+    points = Points.of(a_point(100.0, day=day) for day in days)
+
+    along = panel_of(a_series([], points=points)).along
+
+    assert [(one.text, one.minor) for one in along if not one.minor] != []
+    assert {one.text for one in along if not one.minor} >= {"2027"}
+
+
+def test_a_change_says_its_levels_and_leads_to_all_commits_of_its_range() -> None:
+    url = "https://forge.example/p/-/commit/"
+    (row,) = panel_of(stepped(1.5, commit_url=url)).changes
+
+    assert re.fullmatch(r"1\.0\d? to 1\.[45]\d ms", row.levels)
+    good, bad = row.link.removeprefix("https://forge.example/p/-/compare/").split("...")
+    assert (len(good), len(bad)) == (40, 40)
+    (elsewhere,) = panel_of(stepped(1.5, commit_url="https://forge.example/?id=")).changes
+    assert elsewhere.link == f"https://forge.example/?id={bad}"
+
+
+def test_a_change_that_is_not_clear_ends_a_level_and_stands_in_the_table_without_a_number() -> None:
+    series = stepped(1.5)
+    known = known_of(series)
+    (change,) = (replace(one, clear=False) for one in known.changes)
+    doubted = replace(
+        known, changes=(), clear={}, unclear=(change,), doubtful={series.id: (change,)}
+    )
+
+    panel = history_panel((series,), doubted, title="a chart", root="../")
+
+    (row,) = panel.changes
+    assert (row.number, row.status.word) == (0, "not clear")
+    assert len(panel.chart.tracks[0].levels) == 2
+    assert panel.chart.marks == ()
+
+
+def test_a_chart_of_one_series_says_how_noisy_its_latest_level_is() -> None:
+    caption = panel_of(stepped(1.5, at=20)).caption
+
+    found = re.search(r"points of the latest level vary by (\d\.\d) %$", caption)
+    # The noise was 0.5 %, and the step is not in it.
+    assert found is not None
+    assert 0.3 <= float(found[1]) <= 0.8
+    assert "vary" not in panel_of(a_series([1.0] * 4)).caption
+
+
+def test_circumstances_that_come_and_go_are_told_in_a_line_and_hide_no_point() -> None:
+    """A machine in a cloud has now one processor, now another."""
+    points = Points.of(
+        a_point(100.0, day=day, circumstances=(("cpu", ["old", "new"][day % 2]), ("os", "6")))
+        for day in range(60)
+    )
+
+    panel = panel_of(a_series([], points=points))
+
+    (row,) = panel.borders
+    assert (row.letter, row.when) == ("", "cpu changed 59 times")
+    assert row.what.startswith("old, new; ")
+    assert (panel.marks, panel.chart.borders) == ((), ())
 
 
 def test_cells_that_changed_in_one_range_of_commits_are_one_row() -> None:
@@ -380,9 +508,59 @@ def test_a_change_is_zoomed_at_its_minute_or_where_dates_cannot_be_read_at_its_p
 
     minutes, places = panel_of(dated).zoom, panel_of(undated).zoom
 
-    # The 45th day after the first of January 2026, which is 20,454 days after 1970, at two.
-    assert (minutes.marks, minutes.is_ordinal) == (str((20_454 + 45) * 1440 + 120), False)
-    assert (places.marks, places.is_ordinal) == ("45", True)
+    # The 45th day after the first of January 2026, which is 20,454 days after 1970, at two; by
+    # an even bet half a day before.
+    ((_, ((mark, *_),), _), (_, ((place, *_),), _)) = (
+        json.loads(one.still) for one in (minutes, places)
+    )
+    assert (mark, minutes.is_ordinal) == ((20_454 + 44.5) * 1440 + 120, False)
+    assert (place, places.is_ordinal) == (44.5, True)
+
+
+def test_a_zoom_has_levels_changes_and_borders_where_the_still_chart_has_them() -> None:
+    course = [2e6] * 20 + [3e6] * 20 + [1e6] * 20
+    jittered = [figure * (1 + 0.002 * (at % 3)) for at, figure in enumerate(course)]
+    series = a_series(jittered)
+    changed = tuple(
+        replace(point, circumstances=(("kernel", "6.1" if at < 20 else "6.2"),))
+        for at, point in enumerate(series.points)
+    )
+    panel = panel_of(replace(series, points=Points.of(changed)))
+
+    levels, changes, borders = json.loads(panel.zoom.still)
+
+    (track,) = panel.chart.tracks
+    first = borders[0] - 20 * 1440
+    assert [(begin - first) / 1440 for ((begin, _, _), *_) in [levels[0]]] == [0]
+    assert [figure for _, _, figure in levels[0]] == pytest.approx(
+        [level.value for level in track.levels], rel=1e-5
+    )
+    assert [(end - begin) / 1440 for begin, end, _ in levels[0]] == [19, 19, 19]
+    assert [(x - first) / 1440 for x, *_ in changes] == [39.5]
+    ((_, begin, end, is_worse),) = changes
+    assert begin < (39.5 * 1440 + first) < end
+    assert is_worse == 0
+    assert len(panel.marks) == 2
+
+
+def test_a_zoom_knows_where_the_still_chart_has_no_line_between_two_points() -> None:
+    nights = [0, 1, 2, 3, 6, 7, 8, 9]
+    series = replace(
+        a_series([]),
+        points=Points.of(
+            replace(
+                a_point(None if day == 8 else 1.0, day=day),
+                circumstances=(("kernel", "6.1" if day < 2 else "6.2"),),
+            )
+            for day in nights
+        ),
+    )
+
+    script = points_script([series])
+
+    (kept,) = json.loads(script.removeprefix("corebound.keep(")[:-3]).values()
+    # Another kernel at the third, a pause before the fifth; the night lost is one by itself.
+    assert kept["gaps"] == [2, 4]
 
 
 def test_the_points_of_a_zoom_are_those_of_the_series() -> None:
@@ -395,6 +573,22 @@ def test_the_points_of_a_zoom_are_those_of_the_series() -> None:
     assert [y and y * points["u"] for y in points["y"]] == pytest.approx([1, None, 3])
     # Days, in minutes, each since the one before.
     assert points["t"][1:] == [1440, 1440]
+
+
+def test_a_zoom_knows_why_a_point_has_no_figure() -> None:
+    reasons = (None, "failed: no memory", "skipped", None, "skipped")
+    series = replace(
+        a_series([]),
+        points=Points.of(
+            a_point(None if why else 1.0, day=day, missing=why) for day, why in enumerate(reasons)
+        ),
+    )
+
+    script = points_script([series, a_series([1.0], cell="whole")])
+
+    failed, whole = json.loads(script.removeprefix("corebound.keep(")[:-3]).values()
+    assert failed["no"] == {"failed: no memory": [1], "skipped": [2, 4]}
+    assert whole["no"] == {}
 
 
 def test_the_runs_that_are_compared_are_marked_by_word_and_line() -> None:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
+from typer.testing import CliRunner
 
 from build import a_series
+from corebound.cli.app import app
 from corebound.cli.site_only import Known, narrowed
 from corebound.errors import InputError
+from corebound.store import histories
 from report_sample import a_sample, a_serving_sample, sample_imports
 
 EVERY = Known(
@@ -38,3 +44,28 @@ def test_an_imported_profile_is_asked_for_by_its_own_name() -> None:
 def test_a_name_that_nothing_has_is_bad_input() -> None:
     with pytest.raises(InputError, match="has such a name"):
         narrowed(EVERY, ["nothing*"])
+
+
+def test_an_imported_project_is_asked_for_by_its_name() -> None:
+    theirs = a_series([1.0], scenario="io.read", project="sunpy-benchmarks")
+    every = replace(EVERY, series=(*EVERY.series, theirs))
+
+    assert narrowed(every, ["sunpy-benchmarks"]).series == (theirs,)
+
+
+def test_the_first_page_says_what_it_is_only_of(tmp_path: Path) -> None:
+    several = [
+        a_series([1e6] * 9, project="trees", scenario=name) for name in ("io.read", "io.size")
+    ]
+    histories.keep("trees", several, tmp_path / "records")
+    words = ["report", "--records", str(tmp_path / "records"), "--out", str(tmp_path / "site")]
+    index = tmp_path / "site" / "index.html"
+
+    done = CliRunner().invoke(app, [*words, "--only", "io.re*", "--only", "io.x"])
+    narrow = index.read_text()
+    CliRunner().invoke(app, words)
+
+    assert done.exit_code == 0, done.output
+    assert "Only of io.re* and io.x" in narrow
+    assert "io.size" not in narrow
+    assert "Only of" not in index.read_text()

@@ -213,6 +213,27 @@ def test_the_latest_run_that_launched_a_scenario_is_shown() -> None:
     assert [study.run.id for study in latest_studies([new, empty, old])] == ["new"]
 
 
+def test_some_cells_measured_again_do_not_stand_for_the_scenario() -> None:
+    """As the command of a row measures them."""
+    cell = cells_of(a_scenario())["binding=none"]
+
+    def a_record(name: str, day: int, **changed: Any) -> tuple[Run, tuple[Launch, ...]]:
+        run = a_run(run_id=name, started_at=f"2026-01-{day:02}T00:00:00Z")
+        return replace(run, **changed), (a_launch(cell=cell),)
+
+    def shown(*records: tuple[Run, tuple[Launch, ...]]) -> str:
+        (one,) = latest_studies(records)
+        return one.run.id
+
+    whole, some = a_record("whole", 2), a_record("some", 3, only=("binding=none",))
+    other = replace(a_run().scenarios[0], sha256="f" * 64)
+
+    assert shown(a_record("older", 1), whole, some) == "whole"
+    assert shown(a_record("before", 1, only=("binding=none",)), some) == "some"
+    # Of another file of the scenario, which has perhaps other cells.
+    assert shown(whole, a_record("changed", 3, only=("a=b",), scenarios=(other,))) == "changed"
+
+
 def test_cells_that_came_to_the_same_cpus_and_threads_say_so() -> None:
     scenario = a_scenario(matrix={"binding": ["none", "physical-cores"]})
     cells = cells_of(scenario)
@@ -250,7 +271,7 @@ def test_an_invalid_launch_is_flagged_and_in_no_figure() -> None:
     page = a_page(latest_studies([a_sample()])[0])
 
     assert any(flag.title == "1 invalid launch" for flag in page.hero.flags)
-    row = next(row for row in page.cells.rows if row.axes == ("one node", "per core"))
+    row = next(row for row in page.cells.rows if row.axes == ("one node", "per-core"))
     assert (row.launches, row.others) == ("5", "1 invalid")
 
 
@@ -369,7 +390,7 @@ def test_a_stray_process_fails_its_check_and_is_named() -> None:
 
     page = a_page(latest_studies([(a_run(), (launch,))])[0])
 
-    check = next(one for one in page.provenance.checks if one.says.startswith("Nothing outlived"))
+    check = next(one for one in page.provenance.checks if one.says.startswith("Processes outlived"))
     assert (check.passed, "daemon" in check.evidence) == (False, True)
 
 
@@ -431,8 +452,13 @@ def test_the_csv_and_the_json_hold_the_same_cells_unrounded() -> None:
     lines = list(csv.DictReader(io.StringIO(cells_csv(study))))
 
     assert [cell["axes"]["binding"] for cell in document["cells"]] == [
-        line["binding"] for line in lines
+        line["axis_binding"] for line in lines
     ]
+    # The axis is what was asked for, the figure what ran.
+    assert [cell["axes"]["threads"] for cell in document["cells"]] == [
+        line["axis_threads"] for line in lines
+    ]
+    assert lines[0]["threads"] != lines[0]["axis_threads"]
     assert float(lines[0]["median_ns"]) == document["cells"][0]["median_ns"]
     assert document["cells"][-1]["median_ns"] is None
     assert lines[-1]["median_ns"] == ""
@@ -454,6 +480,22 @@ def test_figures_too_far_for_two_decimals_keep_what_counts() -> None:
     assert (speedup(0.0213), speedup(1.4234)) == ("0.021×", "1.42×")
     assert (bounds(0.0, float("inf")), bounds(0.0201, 0.0222)) == ("[0.00, ∞]", "[0.020, 0.022]")
     assert times_slower(0.0205) == "49× slower"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (1.0001, 1.13, "[1.0001, 1.13]"),
+        (0.91, 0.9996, "[0.91, 0.9996]"),
+        (0.996, 1.004, "[0.996, 1.004]"),
+        (1.0, 1.2, "[1.00, 1.20]"),
+        (1.0049, 1.006, "[1.005, 1.01]"),
+    ],
+)
+def test_an_end_beside_1_is_written_as_precisely_as_tells_it_from_1(
+    low: float, high: float, said: str
+) -> None:
+    assert bounds(low, high) == said
 
 
 def test_two_launches_far_apart_have_an_interval_without_an_end_and_still_a_page() -> None:

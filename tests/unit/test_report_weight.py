@@ -6,6 +6,7 @@ import gzip
 import random
 import statistics
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from corebound.model.points import Points
 from corebound.model.series import Series
 from corebound.planning.expand import expand
 from corebound.report.charts.history import history_svg
+from corebound.report.render import Renderer
 from corebound.report.site import files
 from corebound.report.view.benchmark import benchmark_page
 from corebound.report.view.chronicle import Chronicle
@@ -23,6 +25,7 @@ from html_tree import Element, by_id, read
 from report_sample import NOW, a_past, a_sample
 
 NIGHTS = 40
+TEMPLATES = Path(__file__).parents[2] / "reports" / "templates"
 
 
 def weight(text: str) -> int:
@@ -101,17 +104,42 @@ def test_rows_out_of_sight_are_left_for_later_only_where_there_are_many(suite_of
     ] == [True, False]
 
 
+def rendered(series: tuple[Series, ...]) -> str:
+    """The page of a benchmark in which nothing was looked for, as that takes its time."""
+    known = Chronicle(series=series, clear={}, unclear=(), statuses={}, cells={})
+    renderer = Renderer({path.name: path.read_text("utf-8") for path in TEMPLATES.iterdir()})
+    return renderer.page("benchmark", benchmark_page("p", series, known, now=NOW))
+
+
+def test_a_benchmark_of_60_charts_of_1400_points_is_under_120_kb_with_all_its_tables() -> None:
+    series = tuple(
+        noisy(
+            1_400,
+            seed,
+            project="p",
+            cell=f"n={seed}",
+            scenario="bench",
+            reproduce=("asv", "run", "--bench", "^bench\\b"),
+            commit_url="https://example.org/owner/project/commit/",
+        )
+        for seed in range(60)
+    )
+
+    made = rendered(series)
+
+    assert made.count("<figure") == made.count("points behind the chart") == 60
+    assert weight(made) < 120_000
+
+
 def test_a_benchmark_of_300_cells_and_1000_nights_is_under_120_kb() -> None:
     series = tuple(
         noisy(1_000, seed, project="p", cell=f"n={seed}", scenario="bench") for seed in range(300)
     )
-    known = Chronicle(series=series, clear={}, unclear=(), statuses={}, cells={})
-    page = benchmark_page("p", series, known, now=NOW)
 
-    drawn = "".join(history_svg(panel.chart) for _, panel in page.panels)
+    made = rendered(series)
 
-    assert len(page.panels) + len(page.unshown) == 300
-    assert weight(drawn) < 100_000
+    assert made.count("<figure") + made.count('class="spark"') == 300
+    assert weight(made) < 120_000
 
 
 def test_a_scenario_of_two_cells_and_1000_nights_draws_little() -> None:

@@ -84,6 +84,51 @@ def test_throughput_has_an_interval_over_launches_and_the_tail_is_of_all_request
     assert found.curve[-1].share == 1
 
 
+def of_latencies(number: int) -> Served:
+    """So many requests answered within 10 ms, but for one of 900 ms."""
+    latencies_ns = (10_000_000,) * (number - 1) + (900_000_000,)
+    return a_served(answered=an_answered(latencies_ns=latencies_ns))
+
+
+def test_fewer_than_1000_requests_have_no_p99_9() -> None:
+    few = launches_of(0, of_latencies(499), of_latencies(500))
+    enough = launches_of(0, of_latencies(500), of_latencies(500))
+
+    assert (found := summarise_served(few)) is not None
+    assert found.p99_9_ns is None
+    assert (found := summarise_served(enough)) is not None
+    assert found.p99_9_ns is not None
+
+
+def test_a_page_shows_no_p99_9_of_fewer_than_1000_requests() -> None:
+    few, enough = of_latencies(400), of_latencies(1_200)
+
+    section = serving(studied(*launches_of(0, few, few), *launches_of(1, enough, enough)))
+
+    assert section is not None
+    assert [row.p99_9.value for row in section.rows] == ["–", "10.0 ms"]
+    assert [row.p99_9.ends for row in section.rows] == ["", ""]
+    assert "from 1,000 on" in section.lead
+
+
+def test_launches_of_fewer_than_1000_requests_do_not_bound_a_p99_9() -> None:
+    half, whole = of_latencies(600), of_latencies(1_000)
+
+    section = serving(studied(*launches_of(0, half, half), *launches_of(1, half, whole)))
+
+    assert section is not None
+    assert [row.p99_9.ends for row in section.rows] == ["", ""]
+
+
+def test_a_latency_that_is_drawn_is_on_the_axis() -> None:
+    section = serving(studied(*launches_of(0, of_latencies(150), of_latencies(150))))
+
+    assert section is not None
+    (panel,) = section.panels
+    highest = max(latency for curve in panel.curves for _, latency in curve.points)
+    assert panel.axis.low < highest < panel.axis.high
+
+
 def test_a_launch_without_a_good_answer_has_no_figure() -> None:
     with pytest.raises(ValueError, match="no figure"):
         figure_ns(a_served(answered=an_answered(latencies_ns=(), errors={"refused": 100})))

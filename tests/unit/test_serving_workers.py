@@ -228,6 +228,13 @@ def test_where_it_does_not_the_page_says_unavailable_and_why() -> None:
     )
 
 
+def test_what_the_section_says_to_be_unavailable_its_strips_do_not_say_again() -> None:
+    found = why(studied(a_launch_of(a_worker_on(0, (0, 0, 1000)), counters=NOT_COUNTED)))
+
+    assert found is not None
+    assert [figure.says for figure in found.panels[0].figures if not figure.known] == []
+
+
 def test_memory_on_another_node_is_shown_where_there_is_one() -> None:
     worker = replace(a_worker_on(0, (0, 0, 1000)), node_bytes={0: 300, 1: 100})
     known = studied(a_launch_of(worker), topology=a_host(nodes=2, cores_per_node=2))

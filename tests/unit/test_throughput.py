@@ -12,7 +12,7 @@ from build import a_cell, a_host, a_launch, a_machine, a_peak, a_placement, a_sc
 from corebound.model.run import Host
 from corebound.model.scenario import Scenario
 from corebound.report.view.study import CellStudy
-from corebound.report.view.throughput import throughput
+from corebound.report.view.throughput import peak_words, throughput, throughput_unit
 from corebound.stats.interval import Interval
 from corebound.stats.summary import summarise
 
@@ -44,7 +44,9 @@ def a_study(
 
 
 def shown(study: CellStudy, scenario: Scenario = GEMM, host: Host | None = None) -> str:
-    return throughput(study, scenario, host or a_machine()).value
+    """The throughput, and its share of the peak where one is known."""
+    of_peak = peak_words(study, scenario, host or a_machine())
+    return ", ".join(filter(None, (throughput(study).value, of_peak)))
 
 
 def test_work_is_shown_a_second_in_the_unit_it_was_counted_in() -> None:
@@ -102,7 +104,7 @@ def test_a_throughput_is_bounded_as_its_median_is() -> None:
     # 1 ms, surely between 0.8 ms and 1.25 ms.
     bounded = replace(summary, interval=Interval(low=0.8e6, high=1.25e6, confidence=0.95))
 
-    found = throughput(replace(study, summary=bounded), GEMM, a_machine())
+    found = throughput(replace(study, summary=bounded))
 
     assert (found.value, found.ends) == ("16,000 images/s", "[12,800, 20,000] images/s")
 
@@ -111,7 +113,7 @@ def test_an_unknown_end_of_a_median_is_no_throughput_at_all() -> None:
     study = a_study({"flop": 128e6})
     bounded = replace(study.summary, interval=Interval(low=0.5e6, high=math.inf, confidence=0.95))
 
-    found = throughput(replace(study, summary=bounded), GEMM, a_machine())
+    found = throughput(replace(study, summary=bounded))
 
     assert found.ends == "[0, 256] GFLOP/s"
 
@@ -122,3 +124,15 @@ def test_all_workers_count() -> None:
 
 def test_a_workload_that_does_not_count_has_none() -> None:
     assert shown(a_study({})) == ""
+
+
+def test_cells_that_count_one_thing_share_a_unit_which_their_figures_leave_out() -> None:
+    images, more = a_study({"images": 16}), a_study({"images": 8})
+    flop = a_study({"flop": 1e6})
+
+    assert throughput_unit([images, more]) == "images/s"
+    assert throughput_unit([flop]) == "GFLOP/s"
+    assert throughput(images, bare=True).value == "16,000"
+    assert throughput_unit([images, flop]) == ""
+    assert throughput_unit([a_study({"images": 1, "tokens": 2})]) == ""
+    assert throughput_unit([a_study({}), images]) == "images/s"

@@ -1,9 +1,10 @@
-"""Which commits of an imported project are meant by the beginnings of their hashes."""
+"""Which commits of an imported project are meant: by hashes, or by what git calls them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from corebound.cli.revisions import commit_of
 from corebound.errors import InputError
 from corebound.model.series import Series
 from corebound.report.view.commits_compared import commits_of
@@ -13,22 +14,20 @@ _LEAST_LETTERS = 4
 
 
 def meant_commits(before: str, after: str, series: Iterable[Series]) -> tuple[str, str, str] | None:
-    """The project and the two hashes that are meant; None where no project has both.
+    """The project and the two hashes that are meant; None where no project has any of them.
 
     Args:
-        before: The one, as typed.
+        before: The one, as typed: the beginning of its hash, or what the current folder's
+            repository knows it by.
         after: The other.
         series: All that were imported.
 
     Raises:
-        InputError: several commits begin so, or several projects have both.
+        InputError: several commits begin so, several projects have both, or one has one only.
     """
-    found = []
+    found, halves = [], []
     for project, commits in commits_of(series).items():
-        ones, twos = (
-            [sha for sha in commits if len(name) >= _LEAST_LETTERS and sha.startswith(name.lower())]
-            for name in (before, after)
-        )
+        ones, twos = (_named(name, commits) for name in (before, after))
         for name, several in ((before, ones), (after, twos)):
             if ones and twos and len(several) > 1:
                 raise InputError(
@@ -38,10 +37,36 @@ def meant_commits(before: str, after: str, series: Iterable[Series]) -> tuple[st
                 )
         if ones and twos:
             found.append((project, ones[0], twos[0]))
+        elif ones or twos:
+            halves.append((project, after if ones else before))
     if len(found) > 1:
         raise InputError(
             what=f"several imported projects have both: {', '.join(one[0] for one in found)}.",
             where=f"{before}, {after}",
             mend="Name a folder of records with one of them, by --records.",
         )
+    if halves and not found:
+        raise _unmeasured(*halves[0])
     return found[0] if found else None
+
+
+def _named(name: str, commits: Iterable[str]) -> list[str]:
+    """The measured commits of that name; a hash goes before a branch that is called like one."""
+    begun = [sha for sha in commits if len(name) >= _LEAST_LETTERS and sha.startswith(name.lower())]
+    if begun:
+        return begun
+    # asv keeps as many letters of a hash as it is configured to.
+    known = commit_of(name)
+    return [sha for sha in commits if known and known.startswith(sha)]
+
+
+def _unmeasured(project: str, name: str) -> InputError:
+    known = commit_of(name)
+    if known is None:
+        what = f"no commit of {project} that was measured begins so."
+        mend = f"Name it by at least {_LEAST_LETTERS} letters of its hash, or by a tag or a branch "
+        mend += "in the clone that has it."
+    else:
+        what = f"it is commit {known[:10]} here, which was not measured of {project}."
+        mend = "Name one that was, or run this in the project's own clone."
+    return InputError(what=what, where=name, mend=mend)

@@ -27,7 +27,10 @@ Format = Literal["text", "md"]
 
 def compare(
     before: Annotated[
-        str, typer.Argument(metavar="A", help="A run (id, its beginning, file) or a commit.")
+        str,
+        typer.Argument(
+            metavar="A", help="A run (id, its beginning, file) or a commit (hash, tag)."
+        ),
     ],
     after: Annotated[str, typer.Argument(metavar="B", help="The same, to hold against the first.")],
     *,

@@ -16,10 +16,12 @@ from corebound.cli.outcome import verdict_of
 from corebound.model.points import Point
 from corebound.model.run import Commit, Run
 from corebound.report.view import commits_compared, comparing
+from corebound.report.view.commit_words import commit_words
 from corebound.report.view.commits_compared import CommitComparison, ComparedSeries
 from corebound.report.view.comparing import Compared, ComparedCell, RunComparison
 from corebound.report.view.series_figure import figure_text
 from corebound.report.view.series_names import short_names
+from corebound.report.view.words import count
 from corebound.stats.interval import Interval
 
 _HEADINGS = ("", "before", "after", "ratio", "95 %", "verdict")
@@ -42,7 +44,7 @@ class Told:
 
     Attributes:
         before, after: What the two are.
-        what: What a row is, where there are several.
+        each: What a row is, one and several.
         rows: Every one, those that differ first.
         closing: What is not in the rows.
         document: Everything, for scripts.
@@ -50,7 +52,7 @@ class Told:
 
     before: str
     after: str
-    what: str
+    each: tuple[str, str]
     rows: tuple[Row, ...]
     closing: tuple[str, ...]
     document: dict[str, Any]
@@ -61,7 +63,7 @@ def of_runs(found: RunComparison, noise: Sequence[str] = ()) -> Told:
     return Told(
         before=_named(found.before),
         after=_named(found.after),
-        what="cells",
+        each=("cell", "cells"),
         rows=tuple(
             Row(
                 name=one.cell.id,
@@ -90,13 +92,13 @@ def of_commits(found: CommitComparison) -> Told:
     return Told(
         before=_commit_named(found.project, found.before),
         after=_commit_named(found.project, found.after),
-        what="series",
+        each=("series", "series"),
         rows=tuple(
             Row(
                 name=name,
                 before=_figure(one, one.before),
                 after=_figure(one, one.after),
-                verdict=_less_or_more(_verdict(one)) if one.series.unit != "ns" else _verdict(one),
+                verdict=_less_or_more(one),
                 compared=one,
             )
             for one, name in zip(found.series, names, strict=True)
@@ -152,10 +154,13 @@ def _shown(told: Told, *, all_: bool) -> list[Row]:
 
 
 def _hidden(told: Told, *, all_: bool) -> list[str]:
-    hidden = sum(not one.compared.is_finding for one in told.rows)
-    if all_ or not hidden:
+    unknown = sum(one.compared.comparison is None for one in told.rows)
+    unclear = sum(not one.compared.is_finding for one in told.rows) - unknown
+    if all_ or not unclear + unknown:
         return []
-    return [f"{hidden} of {len(told.rows)} {told.what} do not clearly differ; --all shows them."]
+    alike = f"{unclear} of {len(told.rows) - unknown} {told.each[1]} do not clearly differ; "
+    lacking = f"{count(unknown, *told.each)} not compared, for a figure is missing; "
+    return [f"{alike if unclear else ''}{lacking if unknown else ''}--all shows them."]
 
 
 def _closing(found: RunComparison | CommitComparison, what: str, those: str) -> list[str]:
@@ -173,7 +178,7 @@ def _uncompared(found: RunComparison | CommitComparison, what: str) -> dict[str,
 
 
 def _named(run: Run) -> str:
-    commit = f", commit {run.commit.sha[:10]} {run.commit.subject}" if run.commit else ""
+    commit = f", commit {commit_words(run.commit)}" if run.commit else ""
     return f"{run.id}, {run.started_at}, {run.host.name}{commit}"
 
 
@@ -207,9 +212,12 @@ def _time(value_ns: float | None) -> str:
     return "–" if value_ns is None else units.duration(value_ns)
 
 
-def _less_or_more(verdict: str) -> str:
-    """What is no time is neither faster nor slower."""
-    return verdict.replace("faster", "less").replace("slower", "more")
+def _less_or_more(one: ComparedSeries) -> str:
+    """The verdict; what is no time is neither faster nor slower."""
+    verdict = _verdict(one)
+    if one.series.unit == "ns" or not one.is_finding:
+        return verdict
+    return f"{verdict.partition(' ')[0]} {'less' if one.is_less else 'more'}"
 
 
 def _figure(one: ComparedSeries, point: Point) -> str:
@@ -230,6 +238,7 @@ def _run(run: Run) -> dict[str, Any]:
         "host": run.host.id,
         "commit": run.commit.sha if run.commit else None,
         "subject": run.commit.subject if run.commit else None,
+        "dirty": run.commit.dirty if run.commit else None,
     }
 
 

@@ -69,6 +69,14 @@ def regressions(
     suite = suite_of(records)
     for fault in suite.faults:
         console.print(Text(f"warning: {fault}"))
+    if not suite.series:
+        # A folder that is mistyped or damaged must not be taken for a good night.
+        raise InputError(
+            what="there is nothing in it that could be judged.",
+            where=str(records),
+            mend="Measure first (`corebound run`), import a history, or name the folder of"
+            " records with --records.",
+        )
     found = changes(suite.series)
     over = ended(suite.series)
     going = tuple(one for one in suite.series if one.id not in over)
@@ -91,6 +99,7 @@ def regressions(
         judged=about,
         failing=failing(going),
         series=suite.series,
+        going=going,
         site=site,
         everything=everything,
         beside=beside(every, suite, records),

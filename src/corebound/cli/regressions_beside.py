@@ -9,6 +9,7 @@ from pathlib import Path
 from corebound.cli.regressions_commits import Pair, pair_of
 from corebound.cli.regressions_suite import Suite
 from corebound.model.calibration import Calibration
+from corebound.report.view.command import continuous_words
 from corebound.report.view.noise import calibration_for, noise_words
 from corebound.stats.regressions import Change
 from corebound.store import calibrations
@@ -20,8 +21,8 @@ class Beside:
 
     Attributes:
         noise: The noise floor of the change's scenario, in a sentence; empty where unknown.
-        compare: The command that launches both of its commits in turns; empty where the
-            change is of none that can be built.
+        compare: The command that measures both of its commits in turns, asv's where asv
+            measured it; empty where the change is of none that can be built.
     """
 
     noise: str = ""
@@ -49,7 +50,9 @@ def _noise(change: Change, suite: Suite, known: tuple[Calibration, ...]) -> str:
 
 def _compare(change: Change, suite: Suite) -> tuple[str, ...]:
     pair = pair_of(change, suite)
-    return () if pair is None else _command(pair)
+    if pair is not None:
+        return _command(pair)
+    return continuous_words(change.series, change.last_good.commit, change.first_bad.commit)
 
 
 def _command(pair: Pair) -> tuple[str, ...]:

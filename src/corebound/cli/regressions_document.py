@@ -8,6 +8,7 @@ from corebound.cli.regressions_words import Told, link_of
 from corebound.model.points import Point
 from corebound.model.series import Series
 from corebound.stats.regressions_judged import Judged
+from corebound.stats.too_short import too_short
 
 
 def document(told: Told) -> dict[str, Any]:
@@ -15,6 +16,7 @@ def document(told: Told) -> dict[str, Any]:
     return {
         "alarms": len(told.alarms),
         "series": len(told.series),
+        "too_short": len(too_short(told.going)),
         "changes": [_change(one, told) for one in told.judged],
         "failing": [
             {

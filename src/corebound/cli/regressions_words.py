@@ -13,6 +13,7 @@ from corebound.model.series import Series
 from corebound.report.view.addresses import series_place
 from corebound.report.view.changes import commit_range
 from corebound.report.view.chronicle import size_interval, size_word
+from corebound.report.view.too_short import too_short_words
 from corebound.stats.regressions import Change, Failing
 from corebound.stats.regressions_judged import Judged
 
@@ -32,7 +33,7 @@ class Told:
     Attributes:
         judged: Changes and suspicions, largest first.
         failing: Series that end without figures.
-        series: All that were looked at.
+        series: All that were looked at; `going` those of them that have not ended.
         site: Where the site is, as links begin.
         everything: Whether to list also what is no news.
         beside: What stands beside a change, by its id.
@@ -41,6 +42,7 @@ class Told:
     judged: tuple[Judged, ...]
     failing: tuple[Failing, ...]
     series: tuple[Series, ...]
+    going: tuple[Series, ...]
     site: str
     everything: bool
     beside: Mapping[str, Beside] = field(default_factory=dict)
@@ -112,14 +114,15 @@ def markdown(told: Told) -> str:
 
 
 def headline(told: Told) -> str:
-    """The whole in a sentence."""
+    """The whole in a sentence, and in another how much cannot be told."""
     new = _count(len(told.alarms), "new regression") if told.alarms else "No new regression"
     parts = [new]
     if told.suspected:
         parts.append(f"{len(told.suspected)} suspected")
     if told.failing:
         parts.append(f"{len(told.failing)} failing")
-    return f"{', '.join(parts)}, in {_count(len(told.series), 'series', 'series')}."
+    whole = f"{', '.join(parts)}, in {_count(len(told.series), 'series', 'series')}."
+    return f"{whole} {too_short_words(told.going)}".rstrip()
 
 
 def size(change: Change) -> str:

@@ -1,4 +1,4 @@
-"""Which runs are meant by what was typed: ids, their beginnings, files, commits."""
+"""Which runs are meant by what was typed: ids, their beginnings, files, commits, tags."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from corebound.cli.revisions import commit_of
 from corebound.errors import InputError
 from corebound.model.run import Run
 from corebound.store import jsonl
@@ -71,12 +72,30 @@ def _meant(name: str, kept: Sequence[Kept], records: Path) -> list[Kept]:
             where=name,
             mend="Give more of it.",
         )
-    found = exact or begun or of_commit
-    if not found:
-        raise InputError(
-            what="no run and no commit of the records begins so, and no file is called so.",
-            where=f"{name}, in {records}",
-            mend="Name a run by its id or its file, or a commit that was measured; "
-            "--records names another folder.",
-        )
+    found = exact or begun or of_commit or _of_revision(name, kept, records)
     return sorted(found, key=lambda one: (one.run.started_at, one.run.id))
+
+
+def _of_revision(name: str, kept: Sequence[Kept], records: Path) -> list[Kept]:
+    """Every run of the commit that git knows by that name.
+
+    Raises:
+        InputError: it knows none, or no run measured it.
+    """
+    known = commit_of(name)
+    found = [one for one in kept if one.run.commit and one.run.commit.sha == known]
+    if found:
+        return found
+    if known is not None:
+        raise InputError(
+            what=f"it is commit {known[:10]} here, and no run of the records measured it.",
+            where=f"{name}, in {records}",
+            mend="Name one that was measured; --records names another folder.",
+        )
+    raise InputError(
+        what="no run and no commit of the records begins so, and no file is called so.",
+        where=f"{name}, in {records}",
+        mend="Name a run by its id or its file, or a commit that was measured by at least 4 "
+        "letters of its hash, or by a tag or a branch in the clone that has it; "
+        "--records names another folder.",
+    )

@@ -23,7 +23,7 @@ from corebound.model.series import Series
 from corebound.report import site
 from corebound.report.pages import Pair
 from corebound.stats.regressions import changes
-from corebound.stats.regressions_judged import states
+from corebound.stats.regressions_judged import reasons, states
 from corebound.stats.segment import Found, Memory
 from corebound.stats.series import joined
 from corebound.store import cache, calibrations, histories, jsonl, profiles
@@ -39,7 +39,8 @@ def report(
     only: Annotated[
         list[str] | None,
         typer.Option(
-            "--only", help="A scenario or what was imported, or a pattern; may be repeated."
+            "--only",
+            help="A scenario, or an imported project, benchmark or profile; a pattern; repeatable.",
         ),
     ] = None,
     compare: Annotated[
@@ -60,6 +61,13 @@ def report(
     ] = 8000,
 ) -> None:
     """Render the static site from every record there is."""
+    if records != RECORDS and not records.is_dir():
+        # Before a site that is there is lost to a typing mistake.
+        raise InputError(
+            what="there is no such folder.",
+            where=str(records),
+            mend="Name the folder of records, or measure into it first: `corebound run --records`.",
+        )
     console = Console(stderr=True, highlight=False, soft_wrap=True)
 
     def made() -> Path:
@@ -118,6 +126,7 @@ def _made(
         series=known.series,
         # A change is looked for only where something was decided about one.
         statuses=states(found, decisions),
+        reasons=reasons(found, decisions),
         calibrations=noise,
         memory=memory,
         sources=histories.sources({one.project for one in elsewhere if one.project}, records),
@@ -125,6 +134,7 @@ def _made(
         stamps={} if only else {one.abstract.run.id: one.abstract.stamp for one in runs},
         profiled={one.abstract.run.id: one.abstract.profiles for one in runs},
         asked="" if records == RECORDS else str(records),
+        only=only,
         compared=[_pair(asked, [run for run, _ in every], elsewhere, records) for asked in compare],
     )
     cache.keep(memory.asked, records, _STEPS, version=version)

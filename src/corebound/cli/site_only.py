@@ -1,4 +1,4 @@
-"""The report of some scenarios alone."""
+"""The report of some scenarios, or of some of what was imported, alone."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Known:
 
 
 def narrowed(known: Known, wanted: Sequence[str]) -> Known:
-    """What there is of the scenarios, imported benchmarks and imported profiles of these names.
+    """What there is of the scenarios, and of what was imported, of these names.
 
     Args:
         known: All there is.
@@ -49,12 +49,16 @@ def narrowed(known: Known, wanted: Sequence[str]) -> Known:
         if sources:
             own = tuple(launch for launch in launches if is_wanted(launch.cell.scenario))
             kept.append((replace(run, scenarios=sources), own))
-    series = tuple(one for one in known.series if is_wanted(one.scenario))
+    series = tuple(
+        one
+        for one in known.series
+        if is_wanted(one.scenario) or (one.project is not None and is_wanted(one.project))
+    )
     profiles = tuple(one for one in known.profiles if is_wanted(one.name))
     if not kept and not series and not profiles:
         raise InputError(
-            what="no scenario, no imported benchmark and no imported profile has such a name.",
+            what="no scenario has such a name, and no imported project, benchmark or profile.",
             where=f"--only {' --only '.join(wanted)}",
-            mend="Give a scenario's name, or a pattern such as 'resnet50*'.",
+            mend="Give a name that the report shows, or a pattern such as 'resnet50*'.",
         )
     return Known(records=tuple(kept), series=series, profiles=profiles)

@@ -66,7 +66,12 @@ def _merged(rule: Rule, evidence: Evidence) -> Finding | None:
     if not each:
         return None
     each.sort(key=_order)
-    return replace(each[0], cells=tuple(cell for one in each for cell in one.cells))
+    worst = each[0]
+    return replace(
+        worst,
+        cells=tuple(cell for one in each for cell in one.cells),
+        of_first=any((one.what, one.evidence) != (worst.what, worst.evidence) for one in each),
+    )
 
 
 def _order(one: Finding) -> tuple[int, float]:

@@ -24,6 +24,7 @@ class Finding:
         cells: Where it was seen, the worst first.
         times_ratio: How many times as long as need be it makes an iteration take,
             as far as that is known: what findings are ordered by.
+        of_first: Whether the others of `cells` have other figures than the first.
     """
 
     rule: str
@@ -33,3 +34,4 @@ class Finding:
     remedy: str
     cells: tuple[Cell, ...]
     times_ratio: float
+    of_first: bool = False

@@ -28,14 +28,8 @@ from corebound.report.view.commits_compared import compare_commits
 from corebound.report.view.commits_page import commits_page
 from corebound.report.view.compare_page import compare_page, comparison_links
 from corebound.report.view.comparing import RunComparison, comparisons
-from corebound.report.view.export import (
-    cells_csv,
-    cells_json,
-    changes_csv,
-    commits_csv,
-    imported_csv,
-    operators_csv,
-)
+from corebound.report.view.export import cells_csv, cells_json, changes_csv, commits_csv
+from corebound.report.view.export_operators import imported_csv, operators_csv
 from corebound.report.view.export_runs import comparison_csv
 from corebound.report.view.feed import feed
 from corebound.report.view.findings import findings
@@ -73,6 +67,7 @@ class Inputs:
         profiles: Operator profiles that were imported.
         series: Histories, our own joined over the runs, and imported ones.
         statuses: What was decided of changes, by their id: open, accepted or fixed.
+        reasons: Why, by the same.
         traces: For each scenario the launches whose trace is in the site, with its
             path from the site's top.
         calibrations: The noise of hosts, for the verdicts.
@@ -83,6 +78,7 @@ class Inputs:
         compared: What is to be compared beside the latest runs.
         asked: The folder of records as commands have to name it; empty where that is the
             usual one.
+        only: Names, or patterns of them, that were asked for; empty where all of it was.
     """
 
     records: Sequence[Record]
@@ -91,6 +87,7 @@ class Inputs:
     profiles: Sequence[ImportedProfile] = ()
     series: Sequence[Series] = ()
     statuses: Mapping[str, str] = field(default_factory=dict)
+    reasons: Mapping[str, str] = field(default_factory=dict)
     traces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     calibrations: Sequence[Calibration] = ()
     raw: bool = False
@@ -99,6 +96,7 @@ class Inputs:
     stamps: Mapping[str, str] = field(default_factory=dict)
     compared: Sequence[Pair] = ()
     asked: str = ""
+    only: Sequence[str] = ()
 
 
 Holds = Callable[[str, str], bool]
@@ -123,7 +121,9 @@ def pages(inputs: Inputs, renderer: Renderer, holds: Holds = _nothing) -> Iterat
     # First, for what cannot be compared is told before a page is written.
     asked = [(one.before, one.after) for one in inputs.compared if one.project is None]
     compared = comparisons(inputs.records, asked)
-    known = chronicle(inputs.series, studies, inputs.statuses, memory=inputs.memory)
+    known = chronicle(
+        inputs.series, studies, inputs.statuses, reasons=inputs.reasons, memory=inputs.memory
+    )
     commits = [
         compare_commits(one.project, one.before, one.after, known)
         for one in inputs.compared
@@ -156,6 +156,7 @@ def pages(inputs: Inputs, renderer: Renderer, holds: Holds = _nothing) -> Iterat
                 known=known,
                 records=inputs.records,
                 calibrations=inputs.calibrations,
+                only=inputs.only,
             ),
         ),
     )
@@ -190,7 +191,7 @@ def _scenarios(
 def _benchmarks(
     inputs: Inputs, known: Chronicle, renderer: Renderer, holds: Holds
 ) -> Iterator[tuple[str, str]]:
-    for project, benchmark, series in benchmarks_of(known):
+    for project, benchmark, series, silent in benchmarks_of(known):
         # Of thousands of points, which other lines are much like; our own have dozens.
         data = f"data/history/{benchmark_slug(project, benchmark)}.csv.gz"
         file = benchmark_file(project, benchmark)
@@ -201,7 +202,7 @@ def _benchmarks(
         if key is None or not holds(points, key):
             yield points, points_script(charted(series, known))
         if key is None or not holds(file, key):
-            page = benchmark_page(project, series, known, now=inputs.now)
+            page = benchmark_page(project, series, known, now=inputs.now, silent=silent)
             yield file, renderer.page("benchmark", page)
 
 
@@ -214,7 +215,7 @@ def _key(inputs: Inputs, project: str, series: Sequence[Series], known: Chronicl
     if source is None:
         return None
     found = [
-        f"{change.id} {known.status(change)} {change.step.status}"
+        f"{change.id} {known.status(change)} {change.step.status} {known.reasons.get(change.id)}"
         for one in series
         for change in known.of(one)
     ]

@@ -46,6 +46,45 @@ def _glued(text: str) -> str:
     return _UNIT.sub("\N{NO-BREAK SPACE}", text)
 
 
+# A word of so many characters may break where these signs join two of its parts.
+_LONG_WORD = 9
+_WORDS = re.compile(r"(\s+)")
+_JOINT = re.compile(r"(?<=[._,=])(?![._,=]|$)(?<!(?<=[0-9])[.,](?=[0-9]))")
+# Hidden it is: else what is heard has a space there.
+_BREAK = Markup('<wbr aria-hidden="true">')
+
+
+def breakable(name: str) -> Markup:
+    """A name whose long words break where their parts end; it is copied and found as it is.
+
+    >>> breakable("runner.time_all")
+    Markup('runner.<wbr aria-hidden="true">time_<wbr aria-hidden="true">all')
+    """
+    return Markup("").join(
+        _BREAK.join(_JOINT.split(word)) if len(word) >= _LONG_WORD else word
+        for word in _WORDS.split(name)
+    )
+
+
+# A unit that is longer may go on the next line.
+_SHORT_UNIT = 4
+_FIGURES = re.compile(r"(.*[0-9∞\])])( .*|)", re.DOTALL)
+
+
+def unbroken(figures: str) -> str:
+    """Figures in a cell on one line, but for a unit in words, which may go on the next.
+
+    >>> unbroken("28.7 to 44.2 ms").count("\N{NO-BREAK SPACE}")
+    3
+    >>> unbroken("28.7 to 44.2 % overhead").partition(" ")[2]
+    '% overhead'
+    """
+    found = _FIGURES.fullmatch(figures)
+    if found is None or len(found[2]) <= 1 + _SHORT_UNIT:
+        return figures.replace(" ", "\N{NO-BREAK SPACE}")
+    return found[1].replace(" ", "\N{NO-BREAK SPACE}") + found[2]
+
+
 def _typed(commands: CommandLine | Sequence[CommandLine], *, records: str) -> str:
     """Commands as they are typed where the records are in this folder, each on its line."""
     several = (commands,) if isinstance(commands, CommandLine) else commands
@@ -67,6 +106,8 @@ class Renderer:
             finalize=_told,
         )
         self._environment.filters["glued"] = _glued
+        self._environment.filters["breakable"] = breakable
+        self._environment.filters["unbroken"] = unbroken
         self._environment.filters["here"] = partial(_typed, records=records)
         self._environment.globals.update(
             dots_svg=dots_svg,

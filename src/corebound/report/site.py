@@ -33,12 +33,14 @@ def write(
     profiles: Sequence[ImportedProfile] = (),
     series: Sequence[Series] = (),
     statuses: Mapping[str, str] | None = None,
+    reasons: Mapping[str, str] | None = None,
     calibrations: Sequence[Calibration] = (),
     memory: Memory | None = None,
     sources: Mapping[str, str] | None = None,
     stamps: Mapping[str, str] | None = None,
     compared: Sequence[Pair] = (),
     asked: str = "",
+    only: Sequence[str] = (),
     profiled: Mapping[str, Profiles] | None = None,
 ) -> Path:
     """Write the site: an overview, a page a scenario, run, host, history, and the assets.
@@ -54,6 +56,7 @@ def write(
         profiles: Operator profiles that were imported.
         series: Histories, our own joined over the runs, and imported ones.
         statuses: What was decided of changes, by their id: open, accepted or fixed.
+        reasons: Why, by the same.
         calibrations: The noise of hosts, for the verdicts.
         memory: Steps that were found before; what is found now is added.
         sources: For each imported project a hash of all that its series are read from:
@@ -63,6 +66,7 @@ def write(
         compared: What gets a page beside the latest runs.
         asked: The folder of records as commands on pages have to name it; empty where that
             is the usual one.
+        only: Names, or patterns of them, that were asked for; empty where all of it was.
         profiled: The operator profiles of each run, by its id.
 
     Returns:
@@ -96,6 +100,7 @@ def write(
             profiles=profiles,
             series=series,
             statuses=statuses or {},
+            reasons=reasons or {},
             calibrations=calibrations,
             traces={
                 name: {launch: _trace_name(launch) for launch in found}
@@ -107,6 +112,7 @@ def write(
             stamps=stamps or {},
             compared=compared,
             asked=asked,
+            only=only,
         )
         shelf = Shelf(out, kept, _source("templates"))
         for name, text in pages(inputs, _renderer(asked), shelf.holds):
@@ -126,6 +132,7 @@ def files(
     profiles: Sequence[ImportedProfile] = (),
     series: Sequence[Series] = (),
     statuses: Mapping[str, str] | None = None,
+    reasons: Mapping[str, str] | None = None,
     compared: Sequence[Pair] = (),
     asked: str = "",
 ) -> Iterator[tuple[str, str]]:
@@ -137,6 +144,7 @@ def files(
         profiles=profiles,
         series=series,
         statuses=statuses or {},
+        reasons=reasons or {},
         compared=compared,
         asked=asked,
     )

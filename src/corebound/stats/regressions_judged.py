@@ -82,6 +82,16 @@ def states(found: Iterable[Change], decisions: Sequence[Decision]) -> dict[str, 
     }
 
 
+def reasons(found: Iterable[Change], decisions: Sequence[Decision]) -> dict[str, str]:
+    """Why it was decided so, by the ids that the changes have today; as `states`."""
+    known = ((change, _decision(change, decisions)) for change in found)
+    return {
+        change.id: decision.because
+        for change, decision in known
+        if decision is not None and not _is_back(change, decision)
+    }
+
+
 def _judged(
     change: Change,
     decisions: Sequence[Decision],

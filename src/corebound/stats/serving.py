@@ -9,11 +9,21 @@ from corebound.model.record import Launch
 from corebound.model.serving import Served
 from corebound.model.traffic import OPEN, Shape
 from corebound.stats.interval import Interval, geometric_mean, geometric_mean_interval
-from corebound.stats.latency import Point, curve, merge, percentiles, throughput_per_s
+from corebound.stats.latency import (
+    Percentiles,
+    Point,
+    curve,
+    merge,
+    percentiles,
+    throughput_per_s,
+)
 
 # Whose figure is a latency; the others are judged by how much they get done.
 BY_TAIL: tuple[Shape, ...] = (*OPEN, "multi-stream")
 BY_P90: tuple[Shape, ...] = ("single-stream",)
+
+# One request in a thousand takes longer than p99.9: with fewer, none may.
+LEAST_FOR_P99_9 = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +44,8 @@ class ServedCell:
     Attributes:
         launches: How many they are.
         per_s: Requests answered a second.
-        p50_ns, p90_ns, p99_ns: Latencies; p99_9_ns: of all requests of all launches together.
+        p50_ns, p90_ns, p99_ns: Latencies.
+        p99_9_ns: That of all requests of all launches together; None below 1,000 of them.
         cpu_ns: The server's CPU time for each request.
         errors: Requests without a good answer, of all launches.
         requests: Requests sent, of all launches.
@@ -46,7 +57,7 @@ class ServedCell:
     p50_ns: Estimate
     p90_ns: Estimate
     p99_ns: Estimate
-    p99_9_ns: int
+    p99_9_ns: int | None
     cpu_ns: Estimate
     errors: int
     requests: int
@@ -97,12 +108,17 @@ def summarise_served(launches: Iterable[Launch]) -> ServedCell | None:
         p50_ns=_of([float(tail.p50_ns) for tail in tails if tail]),
         p90_ns=_of([float(tail.p90_ns) for tail in tails if tail]),
         p99_ns=_of([float(tail.p99_ns) for tail in tails if tail]),
-        p99_9_ns=whole.p99_9_ns,
+        p99_9_ns=p99_9_ns(whole),
         cpu_ns=_estimate(good, lambda one: max(one.cpu_ns, 1) / one.answered.ok),
         errors=errors,
         requests=errors + sum(one.answered.ok for one in good),
         curve=curve(merged),
     )
+
+
+def p99_9_ns(found: Percentiles) -> int | None:
+    """What 999 of 1,000 requests took at most; None where they are fewer."""
+    return found.p99_9_ns if found.count >= LEAST_FOR_P99_9 else None
 
 
 def _good(launches: Iterable[Launch]) -> list[Served]:

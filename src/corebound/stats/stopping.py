@@ -46,11 +46,11 @@ def unfinished(
         if key in baselines and baselines[key] in by_key and baselines[key] != key
     }
     # A baseline whose comparisons are all given up is a cell like any other.
-    leading = {compared[key] for key in compared if not _given_up(by_key[key])}
+    leading = {compared[key] for key in compared if not given_up(by_key[key])}
     open_keys = {
         key
         for key, summary in by_key.items()
-        if not _given_up(summary) and summary.attempts < launches.max
+        if not given_up(summary) and summary.attempts < launches.max
     }
     wanted = {
         key
@@ -64,7 +64,8 @@ def unfinished(
     return frozenset(wanted | ({compared[key] for key in wanted & compared.keys()} & open_keys))
 
 
-def _given_up(summary: CellSummary) -> bool:
+def given_up(summary: CellSummary) -> bool:
+    """Whether a cell is launched no more, for it never went well."""
     if summary.count("ok"):
         return False
     return summary.count("skipped") > 0 or summary.attempts >= _ATTEMPTS_BEFORE_GIVING_UP
@@ -72,7 +73,7 @@ def _given_up(summary: CellSummary) -> bool:
 
 def _narrow(summary: CellSummary, baseline: CellSummary | None, launches: Launches) -> bool:
     """Whether what is reported of this cell is as certain as asked."""
-    if baseline is None or _given_up(baseline):
+    if baseline is None or given_up(baseline):
         interval = summary.interval
     else:
         interval = speedup_interval(summary, baseline, adaptive=True)

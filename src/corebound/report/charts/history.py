@@ -21,6 +21,8 @@ SPARK_POINTS = 32
 _SPARK_END = "m-1 0 1-2 1 2-1 2z"
 # Figures that differ by less than this fill no more than a part of a spark: noise stays flat.
 _SPARK_LEAST_SPAN = 1.08
+# Of what an interval is beyond the chart: an arrowhead at the edge that it leaves by.
+_HEAD_DOWN, _HEAD_UP = "l-5-40m5 40 5-40", "l-5 40m5-40 5 40"
 # A history that varies by more than this is drawn on a logarithmic axis.
 _LINEAR_SPAN = 4.0
 # Beyond these no time, size or rate lies; within them no sum or ratio overflows.
@@ -96,7 +98,7 @@ class HistoryChart:
 
 
 def history_svg(chart: HistoryChart) -> str:
-    """Draw a history; what lies beyond the axis is drawn at its edge."""
+    """Draw a history; what lies beyond the axis is drawn at its edge, a bar with an arrowhead."""
     grid = "".join(f"M0 {_y(chart.axis, tick)}H{_SIZE}" for tick in chart.axis.ticks)
     bands = "".join(
         f"M{_x(mark.begin)} 0H{_x(mark.end)}V{_SIZE}H{_x(mark.begin)}z" for mark in chart.marks
@@ -131,6 +133,11 @@ def _track(track: Track, axis: Axis) -> str:
     whiskers = "".join(
         f"M{x} {low}V{high}" for (x, _, _), low, high in zip(bounded, lows, highs, strict=True)
     )
+    heads = "".join(
+        (f"M{x} {_SIZE}{_HEAD_DOWN}" if low < axis.low else "")
+        + (f"M{x} 0{_HEAD_UP}" if high > axis.high else "")
+        for x, low, high in bounded
+    )
     ends = [0, *itertools.accumulate(map(len, track.runs))]
     lines = "".join(
         "M" + "L".join(places[begin:end])
@@ -143,11 +150,24 @@ def _track(track: Track, axis: Axis) -> str:
     return "".join(
         (
             _path(f"whisker {track.mode}", whiskers),
+            _path(f"open {track.mode}", heads),
             _path(f"thin {track.mode}", lines),
             _path(f"run {track.mode}", "".join(f"M{place}h0" for place in places)),
             _path(f"level {track.mode} dash-{track.dash}", levels),
             _path("lost", "".join(f"M{_x(x)} {_SIZE}v-40" for x in track.missing)),
         )
+    )
+
+
+def leaves(tracks: Iterable[Track], axis: Axis) -> bool:
+    """Whether an interval reaches beyond the axis."""
+    return any(
+        dot.low is not None
+        and dot.high is not None
+        and (dot.low < axis.low or dot.high > axis.high)
+        for track in tracks
+        for run in track.runs
+        for dot in run
     )
 
 
@@ -200,22 +220,40 @@ def _columns(figures: Sequence[float]) -> list[float | None]:
     return columns
 
 
-def figure_axis(values: Iterable[float], *, margin: float) -> Axis:
+def figure_axis(values: Iterable[float], *, margin: float, ends: Iterable[float] = ()) -> Axis:
     """A vertical axis on which all values lie, and a change of `margin` is not all there is.
 
     Args:
         values: At least one, above 0 and finite.
         margin: Least change that matters; the axis spans at least twice as much either way.
+        ends: Of the values' intervals, any number but NaN: the axis takes them in as far as the
+            values keep half of it, for it is they that are looked at.
     """
     known = [*values]
     low, high = _held(min(known)), _held(max(known))
     least = 1 + 2 * margin
     low, high = min(low, high / least), max(high, low * least)
+    reached = [*ends]
+    # On either side of them as much as half of theirs makes theirs half of the whole.
     if high / low > _LINEAR_SPAN:
         pad = (high / low) ** 0.06
-        return log_axis(low / pad, high * pad, most_ticks=5)
+        low, high = low / pad, high * pad
+        room = math.sqrt(high / low)
+        limits = max(low / room, min(low, _LEAST)), min(high * room, max(high, _MOST))
+        least, most = _reaching((low, high), reached, limits)
+        return log_axis(least, most, most_ticks=5)
     pad = (high - low) * 0.08
-    return linear_axis(low - pad, high + pad, most_ticks=5)
+    low, high = low - pad, high + pad
+    room = (high - low) / 2
+    return linear_axis(*_reaching((low, high), reached, (low - room, high + room)), most_ticks=5)
+
+
+def _reaching(
+    within: tuple[float, float], ends: Sequence[float], limits: tuple[float, float]
+) -> tuple[float, float]:
+    """From the least end to the most, but no less than `within` and no more than to the limits."""
+    low, high = min(ends, default=math.inf), max(ends, default=-math.inf)
+    return max(min(low, within[0]), limits[0]), min(max(high, within[1]), limits[1])
 
 
 def _held(value: float) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from corebound.report.charts.axis import Axis
 from corebound.report.charts.heard import image
-from corebound.report.charts.square import SIZE, levels, y_of
+from corebound.report.charts.square import SIZE, levels
 
 # More points than this are finer than a screen shows; the extremes of each
 # column keep every peak.
@@ -22,7 +22,7 @@ class Trace:
         mode: Class of the colour.
         values: One a iteration, in the unit of `axis`, the vertical one.
         cut: Iterations from the start that no statistic uses.
-        axis: Vertical; values beyond its top are drawn at the top.
+        axis: Vertical; the line leaves the drawing at its top where values are beyond that.
         says: What the drawing shows, for those who do not see it.
     """
 
@@ -37,9 +37,7 @@ def trace_svg(trace: Trace) -> str:
     """Draw a trace with its cut; the horizontal axis runs over all iterations."""
     points = envelope(trace.values, most=MOST_POINTS)
     last = max(len(trace.values) - 1, 1)
-    line = "L".join(
-        f"{index / last * SIZE:.1f} {y_of(trace.axis, value)}" for index, value in points
-    )
+    line = "".join(f"M{'L'.join(piece)}" for piece in _pieces(points, last, trace.axis))
     # The cut lies between the last iteration dropped and the first one used.
     edge = min(max(trace.cut - 0.5, 0) / last, 1) * SIZE if trace.cut else 0
     wash = f'<path class="wash" d="M0 0H{edge:.1f}V{SIZE}H0z"/>' if edge else ""
@@ -47,8 +45,33 @@ def trace_svg(trace: Trace) -> str:
     return (
         f'<svg viewBox="0 0 {SIZE} {SIZE}" preserveAspectRatio="none"{image(trace.says)}>'
         f'{wash}<path class="grid" d="{levels(trace.axis)}"/>{rule}'
-        f'<path class="ln {trace.mode}" d="M{line}"/></svg>'
+        f'<path class="ln {trace.mode}" d="{line}"/></svg>'
     )
+
+
+def _pieces(points: Sequence[tuple[int, float]], last: int, axis: Axis) -> list[list[str]]:
+    """What of the line lies in the drawing: places, in stretches that end where it leaves it."""
+    pieces: list[list[str]] = []
+    before: tuple[float, float] | None = None
+    for index, value in points:
+        across, up = index / last, axis.share(value)
+        if before is not None and (before[1] > 1) != (up > 1):
+            part = (1 - before[1]) / (up - before[1])
+            edge = _place(before[0] + (across - before[0]) * part, 1.0)
+            if up > 1:
+                pieces[-1].append(edge)
+            else:
+                pieces.append([edge])
+        elif before is None and up <= 1:
+            pieces.append([])
+        if up <= 1:
+            pieces[-1].append(_place(across, up))
+        before = across, up
+    return pieces
+
+
+def _place(across: float, up: float) -> str:
+    return f"{across * SIZE:.1f} {(1 - max(0.0, up)) * SIZE:.1f}"
 
 
 def envelope(values: Sequence[float], *, most: int) -> tuple[tuple[int, float], ...]:

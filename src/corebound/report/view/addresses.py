@@ -54,9 +54,15 @@ def commits_data(project: str, before: str, after: str) -> str:
 
 def series_place(series: Series) -> str:
     """Where a series is shown, with the place on the page."""
+    place = "history" if series.project is None else anchor_of(series)
+    return f"{series_page(series)}#{place}"
+
+
+def series_page(series: Series) -> str:
+    """The page that a series is shown on."""
     if series.project is None:
-        return f"scenario/{series.scenario}.html#history"
-    return f"{benchmark_file(series.project, series.scenario)}#{anchor_of(series)}"
+        return f"scenario/{series.scenario}.html"
+    return benchmark_file(series.project, series.scenario)
 
 
 def benchmark_file(project: str, benchmark: str) -> str:

@@ -5,22 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from corebound.model.points import Circumstances, Moment
 from corebound.model.series import Series
 from corebound.report.view.addresses import anchor_of, benchmark_slug
-from corebound.report.view.chronicle import Chronicle, size_word
+from corebound.report.view.benchmark_choice import chosen
+from corebound.report.view.benchmark_rest import Rest, rest_of
+from corebound.report.view.chronicle import Chronicle, has_grown, size_word
 from corebound.report.view.command import NO_COMMAND
 from corebound.report.view.history import HistoryPanel, history_panel
+from corebound.report.view.history_nights import MOST_NIGHTS
+from corebound.report.view.machines import described
 from corebound.report.view.page import Head, Hero, Piece
 from corebound.report.view.provenance import Fact
-from corebound.report.view.series_names import shared_axes, short_cells
+from corebound.report.view.series_names import own_axes, shared_axes, short_cells
+from corebound.report.view.timeline import Timeline
 from corebound.report.view.words import count, day, rich
 
-# Charts of a page, and the points that all of them draw together: a benchmark with
-# hundreds of parameters stays a page that a phone can load.
-_MOST_CHARTS = 60
-_ALL_POINTS = 6_000
-_LEAST_POINTS = 60
+# Points that all charts of a page draw together, and the latest that are told in tables behind
+# them: a benchmark with hundreds of parameters stays a page that a phone can load.
+_ALL_POINTS, _LEAST_POINTS = 6_000, 60
+_ALL_NIGHTS, _LEAST_NIGHTS = 300, 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchmarkChart:
+    """A chart: its place on the page, and when a series that has ended was last measured."""
+
+    place: str
+    panel: HistoryPanel
+    ended: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +40,8 @@ class BenchmarkPage:
     """An imported benchmark.
 
     Attributes:
-        panels: (the place on the page, a chart), those that changed first.
-        unshown: Names of cells beyond what one page holds.
+        charts: Those first that go on and that changed; all along one axis of time.
+        rest: What has no chart.
         data: Address of all points as CSV, packed; `zoom` of those in charts, as a script.
         machines: Each machine, as its latest results describe it.
         code: The source of the benchmark, where that is known.
@@ -37,39 +49,54 @@ class BenchmarkPage:
 
     head: Head
     hero: Hero
-    panels: tuple[tuple[str, HistoryPanel], ...]
-    unshown: tuple[str, ...]
+    charts: tuple[BenchmarkChart, ...]
+    rest: Rest
     data: str
     zoom: str
     machines: tuple[Fact, ...]
     code: str | None
 
 
-def benchmarks_of(known: Chronicle) -> Iterator[tuple[str, str, tuple[Series, ...]]]:
-    """Every imported benchmark with a history: project, benchmark, its series."""
-    groups: dict[tuple[str, str], list[Series]] = {}
-    for one in known.histories:
+def benchmarks_of(
+    known: Chronicle,
+) -> Iterator[tuple[str, str, tuple[Series, ...], tuple[Series, ...]]]:
+    """Every imported benchmark with a history.
+
+    Yields:
+        Project, benchmark, its series with a figure, those without any.
+    """
+    groups: dict[tuple[str, str], tuple[list[Series], list[Series]]] = {}
+    for one in known.series:
         if one.project is not None:
-            groups.setdefault((one.project, one.scenario), []).append(one)
-    for (project, benchmark), series in sorted(groups.items()):
-        yield project, benchmark, tuple(series)
+            found = groups.setdefault((one.project, one.scenario), ([], []))
+            found[0 if has_grown(one) else 1].append(one)
+    for (project, benchmark), (series, silent) in sorted(groups.items()):
+        if series:
+            yield project, benchmark, tuple(series), tuple(silent)
 
 
 def benchmark_page(
-    project: str, series: tuple[Series, ...], known: Chronicle, *, now: str
+    project: str,
+    series: tuple[Series, ...],
+    known: Chronicle,
+    *,
+    now: str,
+    silent: tuple[Series, ...] = (),
 ) -> BenchmarkPage:
     """The page of one benchmark.
 
     Args:
         project: Whose it is.
-        series: Its series, at least one, each with two figures.
+        series: Its series, at least one, each with a figure.
         known: What changed in them.
         now: ISO moment the page is made.
+        silent: Its series without any figure.
     """
     title = series[0].title
-    shown, names = charted(series, known), short_cells(_ordered(series, known))
-    most = max(_ALL_POINTS // len(shown), _LEAST_POINTS)
     slug = benchmark_slug(project, series[0].scenario)
+    choice = chosen(series, known)
+    # Of what has no chart the machine stands in a column of its own.
+    cells = dict(zip((one.id for one in series), own_axes(series), strict=True))
     return BenchmarkPage(
         head=Head(
             title=f"{title}: history",
@@ -79,49 +106,54 @@ def benchmark_page(
             above=(("Scenarios", "index.html"), ("History", "history.html")),
             made=f"Imported from {project}; page made {day(now)}.",
         ),
-        hero=_hero(project, series, known),
-        panels=tuple(
-            (
-                anchor_of(one),
-                history_panel(
-                    (one,), known, title=name, root="../", most_points=min(most, 500),
-                    with_nights=len(shown) == 1,
-                ),
-            )
-            for one, name in zip(shown, names, strict=False)  # beyond those that are shown
-        ),
-        unshown=names[len(shown):],
+        hero=_hero(project, series, silent, known),
+        charts=_charts(series, choice.charted, known),
+        rest=rest_of(choice.others, [cells[one.id] for one in choice.others], silent, known),
         data=f"../data/history/{slug}.csv.gz",
         zoom=f"../data/history/{slug}.js",
-        machines=tuple(_machines(series)),
+        machines=tuple(described((*series, *silent), known)),
         code=next((one.code for one in series if one.code), None),
-    )  # fmt: skip
+    )
 
 
 def charted(series: Sequence[Series], known: Chronicle) -> tuple[Series, ...]:
-    """The series of a benchmark that its page has a chart of, those that changed first."""
-    return _ordered(series, known)[:_MOST_CHARTS]
+    """The series of a benchmark that its page has a chart of, in their order there."""
+    return chosen(series, known).charted
 
 
-def _ordered(series: Sequence[Series], known: Chronicle) -> tuple[Series, ...]:
-    return tuple(sorted(series, key=lambda one: (-len(known.of(one)), one.host, one.cell)))
+def _charts(
+    series: Sequence[Series], shown: Sequence[Series], known: Chronicle
+) -> tuple[BenchmarkChart, ...]:
+    if not shown:
+        return ()
+    names = dict(zip((one.id for one in series), short_cells(series), strict=True))
+    most = min(max(_ALL_POINTS // len(shown), _LEAST_POINTS), 500)
+    nights = min(max(_ALL_NIGHTS // len(shown), _LEAST_NIGHTS), MOST_NIGHTS)
+    # Most series share their moments.
+    columns = {id(one.points.moments): one.points.moments for one in shown}.values()
+    line = Timeline.over([moment.at for column in columns for moment in column])
+    return tuple(
+        BenchmarkChart(
+            place=anchor_of(one),
+            panel=history_panel(
+                (one,),
+                known,
+                title=names[one.id],
+                root="../",
+                most_points=most,
+                most_nights=nights,
+                # Moments that cannot be read have no order but their own.
+                line=None if line.is_ordinal else line,
+            ),
+            ended=day(one.points.moments[-1].at) if one.id in known.ended else "",
+        )
+        for one in shown
+    )
 
 
-def _machines(series: Sequence[Series]) -> Iterator[Fact]:
-    latest: dict[str, tuple[Moment, Circumstances]] = {}
-    for one in series:
-        last = one.points.moments[-1], one.points.circumstances[-1]
-        latest[one.host_name] = max(latest.get(one.host_name, last), last, key=_when)
-    for name, (_, circumstances) in sorted(latest.items()):
-        told = ", ".join(f"{of} {value}" for of, value in circumstances if value)
-        yield Fact(term=name, value=told or "nothing is told of it")
-
-
-def _when(described: tuple[Moment, Circumstances]) -> str:
-    return described[0].at
-
-
-def _hero(project: str, series: tuple[Series, ...], known: Chronicle) -> Hero:
+def _hero(
+    project: str, series: tuple[Series, ...], silent: tuple[Series, ...], known: Chronicle
+) -> Hero:
     found = [change for one in series for change in known.of(one)]
     news = [change for change in found if change.step.status == "new"]
     largest = max(news, key=lambda change: abs(change.step.ratio - 1), default=None)
@@ -133,8 +165,6 @@ def _hero(project: str, series: tuple[Series, ...], known: Chronicle) -> Hero:
         verdict = rich(piece, f" since {largest.first_bad.at[:10]}.")
     # asv's `pretty_name` stands in its place.
     own_name = series[0].scenario if series[0].title != series[0].scenario else ""
-    hosts = len({one.host for one in series})
-    points = max(len(one.points) for one in series)
     return Hero(
         title=series[0].title,
         question="",
@@ -143,9 +173,22 @@ def _hero(project: str, series: tuple[Series, ...], known: Chronicle) -> Hero:
         ),
         verdict=verdict,
         support=rich(
-            f"{count(len(series), 'series', 'series')} on {count(hosts, 'machine')}, "
-            f"up to {count(points, 'point')} each; {count(len(found), 'change')} in all.",
+            _counted(series, known),
+            f"{count(len(found), 'change')} in all.",
+            f" {count(len(silent), 'cell')} never gave a figure." if silent else "",
             "" if any(one.reproduce for one in series) else f" {NO_COMMAND}",
         ),
         flags=(),
+    )
+
+
+def _counted(series: Sequence[Series], known: Chronicle) -> str:
+    hosts = len({one.host for one in series})
+    points = max(len(one.points) for one in series)
+    latest = max(one.points.moments[-1].at for one in series)
+    ended = sum(one.id in known.ended for one in series)
+    return (
+        f"{count(len(series), 'series', 'series')} on {count(hosts, 'machine')}, "
+        f"up to {count(points, 'point')} each, the last of {latest[:10]}; "
+        f"{f'{ended:,} measured no longer; ' if ended else ''}"
     )

@@ -72,8 +72,11 @@ def civil_of(days: float) -> tuple[int, int, int]:
 def date_ticks(low: float, high: float, *, most: int = 6) -> tuple[tuple[float, str], ...]:
     """Round dates between two moments, as (days since 1970, words), at most so many.
 
-    Never none: where no round date lies between them, the first moment is named.
+    Never none: where no round date lies between them, the first moment is named. One of them
+    at least says the year.
 
+    >>> [text for _, text in date_ticks(civil_days(2014, 3, 20), civil_days(2014, 9, 2))]
+    ['Apr 2014', 'May', 'Jun', 'Jul', 'Aug', 'Sep']
     >>> [text for _, text in date_ticks(civil_days(2025, 11, 20), civil_days(2026, 3, 2))]
     ['Dec', '2026', 'Feb', 'Mar']
     >>> date_ticks(0.25, 0.5)
@@ -82,9 +85,25 @@ def date_ticks(low: float, high: float, *, most: int = 6) -> tuple[tuple[float, 
     for marks in (*_days(low, high), *_months(low, high), *_years(low, high)):
         inside = tuple((at, text) for at, text in marks if low <= at <= high)
         if 0 < len(inside) <= most:
-            return inside
+            return _of_a_year(inside)
     year, month, day = civil_of(low)
     return ((low, f"{day} {_MONTHS[month - 1]} {year}"),)
+
+
+def says_year(text: str) -> bool:
+    """Whether a mark says which year it is in.
+
+    >>> says_year("2026"), says_year("5 Mar"), says_year("5 Mar 2026")
+    (True, False, True)
+    """
+    return text[-4:].isdecimal()
+
+
+def _of_a_year(marks: tuple[tuple[float, str], ...]) -> tuple[tuple[float, str], ...]:
+    if any(says_year(text) for _, text in marks):
+        return marks
+    (at, text), *rest = marks
+    return ((at, f"{text} {civil_of(at)[0]}"), *rest)
 
 
 def _days(low: float, high: float) -> list[list[tuple[float, str]]]:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from corebound.model.points import Point
-from corebound.report.view.changes import ChangeRow, change_row, commit_range
+from corebound.report.view.changes import ChangeRow, change_row, commit_range, range_link
 from corebound.report.view.chronicle import Chronicle, sizes_word
-from corebound.report.view.command import series_command
+from corebound.report.view.command import between_command
 from corebound.stats.regressions import Change
 
 
@@ -45,6 +45,7 @@ def grouped(found: Sequence[Change], known: Chronicle) -> tuple[tuple[Change, ..
         key = (
             series.project, series.host, series.scenario, series.unit,
             change.is_regression, change.step.status, known.status(change),
+            known.reasons.get(change.id),
         )  # fmt: skip
         alike.setdefault(key, []).append(change)
     order = {change.id: index for index, change in enumerate(found)}
@@ -85,9 +86,11 @@ def change_group(found: Sequence[Change], known: Chronicle, *, root: str) -> Cha
         rows[0],
         size=sizes_word(largest_first),
         interval="",
+        levels="",
         commits=commit_range(good, bad),
         subject=bad.commit.subject if bad.commit else "",
-        command=series_command([one.series for one in largest_first]),
+        link=range_link(largest_first[0].series, good, bad),
+        command=between_command([one.series for one in largest_first], good, bad),
     )
     return ChangeGroup(head=head, cells=f"{len(rows)} cells", rows=rows)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from corebound.model.plan import Cell
 from corebound.model.series import Series
@@ -28,7 +28,9 @@ class Chronicle:
         changes: Those that stand as some of all, the latest first, of equals the largest.
         clear: The same by their series' id, oldest first.
         unclear: Those that do not, largest first.
+        doubtful: The same by their series' id, oldest first.
         statuses: What somebody decided of a change, by its id: open, accepted or fixed.
+        reasons: Why, by the same.
         cells: The cells of our own scenarios, by the scenario's name and the cell's key.
         ended: Ids of the series that have had no point of late, while others of their host
             or machine have: nothing in them is news.
@@ -40,7 +42,9 @@ class Chronicle:
     statuses: Mapping[str, str]
     cells: Mapping[tuple[str, str], Cell]
     changes: tuple[Change, ...] = ()
+    doubtful: Mapping[str, tuple[Change, ...]] = field(default_factory=dict)
     ended: frozenset[str] = frozenset()
+    reasons: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def histories(self) -> tuple[Series, ...]:
@@ -59,6 +63,11 @@ class Chronicle:
     def of(self, series: Series) -> tuple[Change, ...]:
         """The clear changes of one series, oldest first."""
         return self.clear.get(series.id, ())
+
+    def every(self, series: Series) -> tuple[Change, ...]:
+        """All changes of one series, clear or not, oldest first: between them it has levels."""
+        both = (*self.of(series), *self.doubtful.get(series.id, ()))
+        return tuple(sorted(both, key=_at))
 
     def status(self, change: Change) -> str:
         """In a word: what was decided, else what the series itself says."""
@@ -93,6 +102,7 @@ def chronicle(
     studies: Sequence[Study],
     statuses: Mapping[str, str],
     *,
+    reasons: Mapping[str, str] | None = None,
     memory: Memory | None = None,
 ) -> Chronicle:
     """Look for changes in all the series together.
@@ -101,28 +111,36 @@ def chronicle(
         series: Our own, joined over the runs, and those that were imported.
         studies: Those that know the cells of our own.
         statuses: What was decided of changes, by id.
+        reasons: Why, by the same.
         memory: Steps that were found before.
     """
     suite = tuple(sorted(series, key=lambda one: one.id))
     found = changes([one for one in suite if has_grown(one)], memory=memory)
-    standing = [change for change in found if change.clear]
-    clear: dict[str, list[Change]] = {}
-    for change in standing:
-        clear.setdefault(change.series.id, []).append(change)
+    standing, others = ([one for one in found if one.clear is clear] for clear in (True, False))
     return Chronicle(
         series=suite,
         changes=tuple(sorted(standing, key=_place, reverse=True)),
-        clear={
-            name: tuple(sorted(several, key=lambda one: one.step.at))
-            for name, several in clear.items()
-        },
-        unclear=tuple(change for change in found if not change.clear),
+        clear=_by_series(standing),
+        unclear=tuple(others),
+        doubtful=_by_series(others),
         statuses=statuses,
+        reasons=reasons or {},
         cells={
             (study.scenario.name, cell.key): cell for study in studies for cell in study.planned
         },
         ended=ended(suite),
     )
+
+
+def _by_series(found: Iterable[Change]) -> dict[str, tuple[Change, ...]]:
+    by_id: dict[str, list[Change]] = {}
+    for change in found:
+        by_id.setdefault(change.series.id, []).append(change)
+    return {name: tuple(sorted(several, key=_at)) for name, several in by_id.items()}
+
+
+def _at(change: Change) -> int:
+    return change.step.at
 
 
 def _place(change: Change) -> tuple[str, float, str]:
@@ -162,8 +180,8 @@ def sizes_word(found: Sequence[Change]) -> VerdictWord:
     if least + least_in != most + most_in:
         ends.insert(0, least if least_in == most_in else least + least_in)
     timed = found[0].series.unit == "ns"
-    worse = found[0].is_regression
-    word = ("slower" if worse else "faster") if timed else ("more" if worse else "less")
+    worse, up = found[0].is_regression, found[0].is_up
+    word = ("slower" if up else "faster") if timed else ("more" if up else "less")
     return VerdictWord(
         tone="bad" if worse else "good",
         sign="▼" if worse else "▲",
@@ -174,7 +192,7 @@ def sizes_word(found: Sequence[Change]) -> VerdictWord:
 def _amount(change: Change) -> tuple[str, str]:
     """A change's size, and what it is counted in."""
     ratio = change.step.ratio
-    factor = ratio if change.is_regression else 1 / ratio
+    factor = ratio if change.is_up else 1 / ratio
     if factor >= 2:
         return (f"{factor:.3g}" if factor < 1000 else f"{factor:,.0f}"), "×"
     return f"{abs(ratio - 1) * 100:.1f}", " %"
@@ -188,7 +206,7 @@ def size_interval(change: Change) -> str:
     ends = (interval.low, interval.high)
     ratio = change.step.ratio
     if max(ratio, 1 / ratio) >= 2:
-        ends = ends if change.is_regression else (1 / ends[1], 1 / ends[0])
+        ends = ends if change.is_up else (1 / ends[1], 1 / ends[0])
         return f"[{ends[0]:.3g}, {ends[1]:.3g}]×"
-    shares = sorted((end - 1) * 100 * (1 if change.is_regression else -1) for end in ends)
+    shares = sorted((end - 1) * 100 * (1 if change.is_up else -1) for end in ends)
     return f"[{shares[0]:.1f}, {shares[1]:.1f}] %"

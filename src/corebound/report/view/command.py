@@ -10,7 +10,7 @@ from corebound.model.plan import Cell
 from corebound.model.points import Point
 from corebound.model.profile import ImportedProfile
 from corebound.model.record import Launch
-from corebound.model.run import Run, ScenarioSource
+from corebound.model.run import Commit, Run, ScenarioSource
 from corebound.model.series import Series
 from corebound.report.view.study import CellStudy, Study
 
@@ -136,20 +136,62 @@ def series_command(series: Sequence[Series]) -> CommandLine | None:
     return CommandLine(shlex.join(words)) if words else None
 
 
+def between_command(series: Sequence[Series], good: Point, bad: Point) -> CommandLine | None:
+    """The command that asks again what changed in some cells of one scenario between two points.
+
+    Where asv measured and both commits are known it measures them in turns, which leaves out
+    how the machine drifted; else what measures the cells, or None where none is known.
+
+    Args:
+        series: At least one; all of one scenario and host.
+        good: The point before.
+        bad: The point after.
+    """
+    several = [continuous_words(one, good.commit, bad.commit) for one in series]
+    if not all(several):
+        return series_command(series)
+    lines = dict.fromkeys(map(shlex.join, several))
+    return CommandLine("\n".join(lines), reads_records=False)
+
+
+def continuous_words(series: Series, good: Commit | None, bad: Commit | None) -> tuple[str, ...]:
+    """What asv measures two commits of a series by; empty where they are not two, or asv did not.
+
+    >>> from build import a_point, a_series
+    >>> asv = a_series([], reproduce=("asv", "run", "--bench", "a"))
+    >>> continuous_words(asv, a_point(day=1).commit, a_point(day=17).commit)
+    ('asv', 'continuous', '--bench', 'a', '0000000000', '0000000000')
+    """
+    if good is None or bad is None or good.sha == bad.sha or series.reproduce[:2] != ("asv", "run"):
+        return ()
+    if _is_of_existing(series):
+        return ()
+    return ("asv", "continuous", *series.reproduce[2:], good.sha[:10], bad.sha[:10])
+
+
 def point_command(series: Series, point: Point) -> CommandLine | None:
     """The command that measures a point again and holds it against what is recorded.
 
-    Where it has no figure the cell is measured; where asv measured it, asv does so at its commit.
+    Where it has no figure the cell is measured; where asv measured it, asv does so at its commit,
+    or, of an environment that it did not make, of what is installed there under that commit's name.
     None where another tool measured it.
     """
     if series.reproduce[:2] == ("asv", "run") and point.commit is not None:
-        line = shlex.join((*series.reproduce, f"{point.commit.sha[:10]}^!"))
-        return CommandLine(line, reads_records=False)
+        words = [*series.reproduce, f"{point.commit.sha[:10]}^!"]
+        if _is_of_existing(series):
+            named = "--python=same", "--set-commit-hash", point.commit.sha[:10]
+            words = ["asv", "run", *named, *series.reproduce[2:]]
+        return CommandLine(shlex.join(words), reads_records=False)
     # What was imported is in no run of ours, whatever its file calls its own.
     if series.project is not None or point.run is None or point.figure is None:
         return series_command((series,))
     cell = f"{series.scenario}[{series.cell}]"
     return CommandLine(shlex.join(("corebound", "reproduce", point.run, "--cell", cell)))
+
+
+def _is_of_existing(series: Series) -> bool:
+    """Whether asv did not make the environment; it takes no commits there, and installs none."""
+    return series.cell.rpartition("environment=")[2].startswith("existing-")
 
 
 def source_of(run: Run, cell: Cell) -> ScenarioSource:

@@ -23,11 +23,20 @@ CAVEAT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedSeries(Compared):
-    """One benchmark's cell on one machine at both commits."""
+    """One benchmark's cell on one machine at both commits.
+
+    Of a rate the comparison is of the later figure with the earlier one, so that above 1, and
+    `faster`, are better in every one.
+    """
 
     series: Series
     before: Point
     after: Point
+
+    @property
+    def is_less(self) -> bool:
+        """Whether its figure went down, of one that differs."""
+        return (self.verdict == "faster") != self.series.more_is_better
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,11 +117,14 @@ def _places(series: Series, shas: Sequence[str], commits: dict[str, Commit]) -> 
 
 def _compared(series: Series, at: tuple[int, int], known: Chronicle) -> ComparedSeries:
     changed = [change.step.at for change in known.of(series)]
+    before, after = at[::-1] if series.more_is_better else at
     return ComparedSeries(
         series=series,
         before=series.points[at[0]],
         after=series.points[at[1]],
-        comparison=compare_points(course_of(series), *at, changed=changed, margin=series.margin),
+        comparison=compare_points(
+            course_of(series), before, after, changed=changed, margin=series.margin
+        ),
         clear=False,
         margin=series.margin,
     )

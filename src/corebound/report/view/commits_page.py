@@ -8,11 +8,10 @@ from dataclasses import replace
 
 from corebound.model.points import Point
 from corebound.model.run import Commit
-from corebound.model.series import Series
 from corebound.report.view.addresses import commits_data, commits_file, series_place
 from corebound.report.view.changes import commit_link
 from corebound.report.view.chronicle import Chronicle
-from corebound.report.view.command import NO_COMMAND, CommandLine, series_command
+from corebound.report.view.command import NO_COMMAND, CommandLine, between_command
 from corebound.report.view.commits_compared import (
     CAVEAT,
     CommitComparison,
@@ -25,6 +24,7 @@ from corebound.report.view.compare_page import (
     side_by_side,
     told,
 )
+from corebound.report.view.compared_words import compared_words, unclear_words
 from corebound.report.view.history import HistoryPanel, history_panel
 from corebound.report.view.intervals import axis_over, ratio_plot, ratio_ticks
 from corebound.report.view.page import Bounded, Head, Hero, Label, VerdictWord
@@ -33,7 +33,6 @@ from corebound.report.view.series_names import series_name, short_cells
 from corebound.report.view.words import (
     NOT_COMPARED,
     bounds,
-    count,
     day,
     ends,
     rich,
@@ -84,10 +83,9 @@ def commits_page(found: CommitComparison, known: Chronicle, *, now: str) -> Comp
                 words=("worse", "better"),
             ),
             support=rich(
-                f"{count(len(found.series), 'series', 'series')} compared, {len(others)} without "
-                f"a clear difference. {CAVEAT}",
+                f"{compared_words(found.series, ('series', 'series'))}. {CAVEAT}",
                 _of_samples(found.series),
-                "" if all(_again(found, one.series) for one in found.series) else f" {NO_COMMAND}",
+                "" if all(_again(one) for one in found.series) else f" {NO_COMMAND}",
             ),
             flags=(),
         ),
@@ -96,8 +94,9 @@ def commits_page(found: CommitComparison, known: Chronicle, *, now: str) -> Comp
             _commit("Before", found.before, commit_link(first.series, first.before)),
             _commit("After", found.after, commit_link(first.series, first.after)),
         ),
-        findings=_table(found, findings, known),
-        others=_table(found, others[:_MOST_UNCLEAR], known),
+        findings=_table(findings, known),
+        others=_table(others[:_MOST_UNCLEAR], known),
+        folded=unclear_words(others),
         decides=f"{left_out:,} more are not shown; the CSV below has all." if left_out else "",
         unlike=_first(found.unlike),
         alone=_first(found.alone),
@@ -116,22 +115,20 @@ def _commit(what: str, commit: Commit, link: str) -> tuple[str, str, str]:
     return what, f"{commit.sha[:10]}{subject}, {day(commit.committed_at)}", link
 
 
-def _table(
-    found: CommitComparison, series: Sequence[ComparedSeries], known: Chronicle
-) -> RatioTable:
+def _table(series: Sequence[ComparedSeries], known: Chronicle) -> RatioTable:
     shown = [one.comparison for one in series if one.comparison]
     axis = axis_over(shown, margin=max(one.margin for one in series)) if shown else None
     return RatioTable(
         axis=axis,
         ticks=ratio_ticks(axis) if axis else (),
         rows=tuple(
-            _row(found, one, replace(known.label(one.series), name=name, more=""))
+            _row(one, replace(known.label(one.series), name=name, more=""))
             for one, name in zip(series, short_cells([one.series for one in series]), strict=True)
         ),
     )
 
 
-def _row(found: CommitComparison, one: ComparedSeries, label: Label) -> CompareRow:
+def _row(one: ComparedSeries, label: Label) -> CompareRow:
     comparison = one.comparison
     interval = comparison.interval if comparison else None
     length, unit = display_unit(
@@ -151,7 +148,7 @@ def _row(found: CommitComparison, one: ComparedSeries, label: Label) -> CompareR
         interval=bounds(interval.low, interval.high) if interval else "",
         verdict=_verdict(one),
         needed="",
-        command=_again(found, one.series),
+        command=_again(one),
     )
 
 
@@ -180,16 +177,11 @@ def _verdict(one: ComparedSeries) -> VerdictWord:
     if one.series.unit == "ns" or not one.is_finding:
         return word
     # What is no time is neither faster nor slower.
-    return replace(word, word="less" if one.verdict == "faster" else "more")
+    return replace(word, word="less" if one.is_less else "more")
 
 
-def _again(found: CommitComparison, series: Series) -> CommandLine | None:
-    """What measures both again in turns, where asv did; else what measures either, if known."""
-    match series.reproduce:
-        case ("asv", "run", *rest):
-            shas = (found.before.sha[:10], found.after.sha[:10])
-            return CommandLine(shlex.join(("asv", "continuous", *rest, *shas)), reads_records=False)
-    return series_command((series,))
+def _again(one: ComparedSeries) -> CommandLine | None:
+    return between_command((one.series,), one.before, one.after)
 
 
 def _histories(findings: Sequence[ComparedSeries], known: Chronicle) -> tuple[HistoryPanel, ...]:

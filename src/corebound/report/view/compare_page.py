@@ -13,6 +13,8 @@ from corebound.report.charts.interval import IntervalPlot
 from corebound.report.view.addresses import comparison_data, comparison_file, run_file
 from corebound.report.view.chronicle import EMPTY, Chronicle
 from corebound.report.view.command import CommandLine, again_command
+from corebound.report.view.commit_words import commit_words
+from corebound.report.view.compared_words import compared_words, unclear_words
 from corebound.report.view.comparing import CAVEAT, ComparedCell, RunComparison
 from corebound.report.view.history import HistoryPanel, history_panel
 from corebound.report.view.intervals import DECIDES, axis_over, ratio_plot, ratio_ticks
@@ -75,6 +77,7 @@ class ComparePage:
         what: What the two are: runs, or commits.
         ratio: What the ratios are of, over their column.
         runs: (what it is, name, address or empty) of both.
+        folded: How many the others are, by why they are no findings.
         decides: What the numbers under undecided verdicts are; empty without any.
         unlike, alone: Cells that are not compared, and why.
         data: Address of all figures as CSV.
@@ -89,6 +92,7 @@ class ComparePage:
     runs: tuple[tuple[str, str, str], ...]
     findings: RatioTable
     others: RatioTable
+    folded: str
     decides: str
     unlike: tuple[tuple[str, str], ...]
     alone: tuple[tuple[str, str], ...]
@@ -133,8 +137,7 @@ def compare_page(
             context=title,
             verdict=told([one.comparison for one in findings if one.comparison]),
             support=rich(
-                f"{count(len(found.cells), 'cell')} compared, {len(others)} without a clear "
-                f"difference. {CAVEAT}",
+                f"{compared_words(found.cells, ('cell', 'cells'))}. {CAVEAT}",
                 *(f" {floor}" for floor in noise),
             ),
             flags=(),
@@ -143,6 +146,7 @@ def compare_page(
         runs=(_run("Before", found.before), _run("After", found.after)),
         findings=_table(found, findings),
         others=unclear,
+        folded=unclear_words(others),
         decides=DECIDES if any(row.needed for row in unclear.rows) else "",
         unlike=found.unlike,
         alone=found.alone,
@@ -205,7 +209,7 @@ def _table(found: RunComparison, cells: Sequence[ComparedCell]) -> RatioTable:
 
 
 def _run(what: str, run: Run) -> tuple[str, str, str]:
-    commit = f", commit {run.commit.sha[:10]} {run.commit.subject}" if run.commit else ""
+    commit = f", commit {commit_words(run.commit)}" if run.commit else ""
     return what, f"{run.id}, {day(run.started_at)}{commit}", f"../{run_file(run)}"
 
 

@@ -11,6 +11,7 @@ from corebound.model.telemetry import Counted, HostOverTime
 from corebound.model.topology import Topology
 from corebound.report.view.page import Figure
 from corebound.report.view.study import CellStudy
+from corebound.stats.disturbance import MOST_DISTURBED
 from corebound.units import percent, size
 
 
@@ -57,6 +58,17 @@ def span_of(cell: CellStudy, count: Callable[[Launch], float | None]) -> tuple[f
     known = [number for number in counted if number is not None]
     ends = (min(known), max(known)) if len(known) > 1 else (0, 0)
     return None if ends[0] == ends[1] else ends
+
+
+def disturbed(studied: CellStudy) -> tuple[Launch, ...]:
+    """The launches behind a cell's figures that something outside disturbed for the most part."""
+    return tuple(
+        launch
+        for launch in studied.launches
+        if launch.status == "ok"
+        and launch.disturbance is not None
+        and launch.disturbance.share > MOST_DISTURBED
+    )
 
 
 def host_seen(launch: Launch) -> tuple[Figure, ...]:

@@ -5,25 +5,23 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 from corebound.diagnosis.finding import Finding
 from corebound.model.points import Point
-from corebound.model.profile import ImportedProfile, OperatorProfile
-from corebound.model.wire import Operator
 from corebound.report.view.chronicle import Chronicle
-from corebound.report.view.command import row_command, series_command
+from corebound.report.view.command import CommandLine, between_command, row_command
 from corebound.report.view.commits_compared import CommitComparison, ComparedSeries
 from corebound.report.view.comparing import Compared
 from corebound.report.view.evidence import median_of, migrations, switches, threads, whole_ns
+from corebound.report.view.export_lines import finite, inert, lines_csv
+from corebound.report.view.export_operators import profile_data
 from corebound.report.view.findings import findings_data
-from corebound.report.view.operator_notes import OUTSIDE
-from corebound.report.view.operator_times import outside_ns, span_ns, together_ns
-from corebound.report.view.operators import Profiled, profiled
+from corebound.report.view.operators import profiled
 from corebound.report.view.serving_data import serving_data
 from corebound.report.view.study import CellStudy, Study
+from corebound.stats.regressions import Change
 
 
 def cells_json(study: Study, found: Sequence[Finding], records: str = "") -> str:
@@ -49,124 +47,29 @@ def cells_json(study: Study, found: Sequence[Finding], records: str = "") -> str
             }
             for cell in study.cells
         ],
-        "profiles": [_profile(one) for one in profiled(study)],
+        "profiles": [profile_data(one) for one in profiled(study)],
         "findings": findings_data(found),
     }
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def cells_csv(study: Study, records: str = "") -> str:
-    """A scenario's cells as CSV, one line each; absent figures are empty. `records` as above."""
+    """A scenario's cells as CSV, one line each; absent figures are empty. `records` as above.
+
+    An axis may be called as a figure is, so its column begins with `axis_`.
+    """
     axes = tuple(dict.fromkeys(axis for cell in study.cells for axis, _ in cell.cell.axes))
-    names = (*axes, *(_figures(study, study.cells[0], records) if study.cells else ()))
+    figures = _figures(study, study.cells[0], records) if study.cells else ()
+    names = (*(f"axis_{axis}" for axis in axes), *figures)
     text = io.StringIO()
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
     for cell in study.cells:
         values = dict(cell.cell.axes)
-        axis_values = {axis: values.get(axis, "") for axis in axes}
+        axis_values = {f"axis_{axis}": values.get(axis, "") for axis in axes}
         row: dict[str, Any] = {**axis_values, **_figures(study, cell, records)}
         writer.writerow({name: inert(value) for name, value in row.items()})
     return text.getvalue()
-
-
-def operators_csv(study: Study) -> str:
-    """The operators of every profiled cell as CSV, one line a type; empty without any.
-
-    As on the page a time is of the latest launch, its ends the least and the most of all
-    profiles like it.
-    """
-    found = profiled(study)
-    if not found:
-        return ""
-    axes = tuple(dict.fromkeys(axis for one in found for axis, _ in one.cell.axes))
-    lines = [
-        {**{axis: dict(one.cell.axes).get(axis, "") for axis in axes}, **figures}
-        for one in found
-        for figures in _profile(one)["operators"]
-    ]
-    return lines_csv(lines)
-
-
-def lines_csv(lines: Sequence[Mapping[str, Any]]) -> str:
-    """Lines as CSV under all names that any of them has."""
-    text = io.StringIO()
-    # Lines of different hands may differ in their columns; each column stands once.
-    names = list(dict.fromkeys(name for line in lines for name in line))
-    writer = csv.DictWriter(text, names, lineterminator="\n")
-    writer.writeheader()
-    for line in lines:
-        writer.writerow({name: inert(value) for name, value in line.items()})
-    return text.getvalue()
-
-
-def _profile(one: Profiled) -> dict[str, Any]:
-    """A cell's profile; times are of one iteration, but for those of a call."""
-    profile = one.profile
-    return {
-        "axes": dict(one.cell.axes),
-        "launch": one.launch.id,
-        "iterations": profile.iterations,
-        "step_ns": profile.step_ns,
-        "phases_ns": profile.phases,
-        "others_like_it": len(one.others),
-        "operators": _lines(profile, one.others),
-    }
-
-
-def imported_csv(profiles: Sequence[ImportedProfile]) -> str:
-    """The operators of imported profiles as CSV, one line a type; empty without any."""
-    lines = [
-        {"profile": one.name, "source": one.source, "device": one.device, **figures}
-        for one in profiles
-        for figures in _lines(one.profile)
-    ]
-    return lines_csv(lines) if lines else ""
-
-
-def _lines(
-    profile: OperatorProfile, others: Sequence[OperatorProfile] = ()
-) -> list[dict[str, Any]]:
-    """A line a type, then what is outside of operators where that is known."""
-    alike = (profile, *others)
-    lines = [
-        _operator(profile, each.type, partial(together_ns, types=(each.type,)), each, alike)
-        for each in profile.operators
-    ]
-    if profile.outside_ns is not None:
-        lines.append(_operator(profile, OUTSIDE, outside_ns, None, alike))
-    return lines
-
-
-def _operator(
-    profile: OperatorProfile,
-    name: str,
-    of: Callable[[OperatorProfile], float | None],
-    one: Operator | None,
-    alike: Sequence[OperatorProfile],
-) -> dict[str, Any]:
-    """A line of a profile; what is outside operators is called by nobody."""
-    # What has a line took time, if none worth telling.
-    total_ns, ends_ns = of(profile) or 0, span_ns(alike, of)
-    return {
-        "operator": name,
-        "calls": one.calls if one else None,
-        "total_ns": total_ns,
-        "total_low_ns": ends_ns[0] if ends_ns else None,
-        "total_high_ns": ends_ns[1] if ends_ns else None,
-        "share_ratio": total_ns / profile.step_ns if profile.step_ns else None,
-        "quiet_ns": one.quiet_ns if one else None,
-        "call_mean_ns": one.mean_ns if one else None,
-        "call_min_ns": one.min_ns if one else None,
-        "call_max_ns": one.max_ns if one else None,
-    }
-
-
-def inert(value: Any) -> Any:
-    """Text that a spreadsheet would take for a formula gets an apostrophe."""
-    if isinstance(value, str) and value[:1] in {"=", "+", "-", "@", "\t", "\r"}:
-        return f"'{value}"
-    return value
 
 
 def _figures(study: Study, cell: CellStudy, records: str) -> dict[str, Any]:
@@ -203,11 +106,6 @@ def _figures(study: Study, cell: CellStudy, records: str) -> dict[str, Any]:
     }
 
 
-def finite(value: float) -> float | None:
-    """JSON knows no infinity: an end that is not known is absent."""
-    return value if value < float("inf") else None
-
-
 def changes_csv(known: Chronicle, records: str = "") -> str:
     """Every clear change, at least one, a line each, the latest first."""
     return lines_csv(
@@ -215,10 +113,14 @@ def changes_csv(known: Chronicle, records: str = "") -> str:
             {
                 "id": one.id,
                 "status": known.status(one),
+                "because": known.reasons.get(one.id),
                 "project": one.series.project,
                 "host": one.series.host,
                 "benchmark": one.series.scenario,
                 "cell": one.series.cell,
+                "unit": one.series.unit,
+                "level_before": one.step.before,
+                "level_after": one.step.before * one.step.ratio,
                 "ratio": one.step.ratio,
                 "ratio_low": one.step.interval.low if one.step.interval else None,
                 "ratio_high": finite(one.step.interval.high) if one.step.interval else None,
@@ -229,11 +131,15 @@ def changes_csv(known: Chronicle, records: str = "") -> str:
                 "last_good_commit": one.last_good.commit.sha if one.last_good.commit else None,
                 "first_bad_commit": one.first_bad.commit.sha if one.first_bad.commit else None,
                 "subject": one.first_bad.commit.subject if one.first_bad.commit else None,
-                "command": again.at(records) if (again := series_command((one.series,))) else None,
+                "command": again.at(records) if (again := _again(one)) else None,
             }
             for one in known.changes
         ]
     )
+
+
+def _again(one: Change) -> CommandLine | None:
+    return between_command((one.series,), one.last_good, one.first_bad)
 
 
 def commits_csv(found: CommitComparison) -> str:

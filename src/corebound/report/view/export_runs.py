@@ -10,9 +10,11 @@ from typing import Any
 
 from corebound.model.calibration import Calibration
 from corebound.model.run import Run
+from corebound.report.view.checks_of_then import value_of
 from corebound.report.view.command import again_command, asked_command
 from corebound.report.view.comparing import ComparedCell, RunComparison
-from corebound.report.view.export import finite, lines_csv, said_of
+from corebound.report.view.export import said_of
+from corebound.report.view.export_lines import finite, lines_csv
 from corebound.stats.summary import CellSummary
 
 
@@ -74,11 +76,12 @@ def _run(run: Run, records: str) -> dict[str, Any]:
         "id": run.id,
         "started_at": run.started_at,
         "commit": run.commit.sha if run.commit else None,
+        "dirty": run.commit.dirty if run.commit else None,
         "kernel": run.host.kernel,
         "command": asked_command(run).at(records),
         "checks": None
         if checks is None
-        else [{"check": one.check, "state": one.state, "value": one.value} for one in checks],
+        else [{"check": one.check, "state": one.state, "value": value_of(one)} for one in checks],
     }
 
 

@@ -18,7 +18,10 @@ _MOST_LOOKING = 0.005
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """A fairness check and the evidence; `passed` is None where nothing could be checked."""
+    """A fairness check and the evidence; `passed` is None where nothing could be checked.
+
+    `says` is what holds where it passed or could not be checked, and what failed where it did.
+    """
 
     passed: bool | None
     says: str
@@ -43,23 +46,62 @@ def checks(study: Study) -> tuple[Check, ...]:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rule:
+    """A check in words: what it says where it `holds`, and what where it `fails`."""
+
+    holds: str
+    fails: str
+
+    def judged(self, evidence: str, *, passed: bool | None) -> Check:
+        says = self.fails if passed is False else self.holds
+        return Check(passed=passed, says=says, evidence=evidence)
+
+
+_BINDING = _Rule(
+    holds="Every thread kept to its placement", fails="Not every thread kept to its placement"
+)
+_THREADS = _Rule(
+    holds="The framework used as many threads as it was asked to",
+    fails="A framework used more or fewer threads than it was asked to",
+)
+_ORDER = _Rule(
+    holds="Cells ran in random order, block by block",
+    fails="Cells ran in the same order in every block",
+)
+_STEADY = _Rule(holds="Every launch became steady", fails="Not every launch became steady")
+_STRAYS = _Rule(holds="Nothing outlived its launch", fails="Processes outlived their launch")
+_ENVIRONMENT = _Rule(
+    holds="Every launch of an environment ran the same versions",
+    fails="Launches of one environment ran different versions",
+)
+_LOOKING = _Rule(
+    holds=f"Looking at threads cost under {percent(_MOST_LOOKING)} of a CPU",
+    fails=f"Looking at threads cost more than {percent(_MOST_LOOKING)} of a CPU",
+)
+_HOST = _Rule(
+    holds="Nothing on the host stood out when the run began",
+    fails="Something on the host stood out when the run began",
+)
+_PEAK = _Rule(
+    holds="No cell exceeds the computed peak of its cores",
+    fails="A cell exceeds the computed peak of its cores",
+)
+
+
 def _binding(launches: Sequence[Launch]) -> Check:
     bound = [launch for launch in launches if launch.placement and launch.placement.bound]
-    says = "Every thread kept to its placement"
     if not bound:
-        return Check(passed=None, says=says, evidence="no cell binds its threads")
+        return _BINDING.judged("no cell binds its threads", passed=None)
     judged = [
         launch for launch in bound if launch.status in {"ok", "invalid"} and not is_refused(launch)
     ]
     proven = [launch for launch in judged if launch.status == "ok" and _kept(launch)]
-    return Check(
-        passed=len(proven) == len(judged),
-        says=says,
-        evidence=f"binding proven in {len(proven)} of {count(len(judged), 'launch', 'launches')}"
-        " that bind; the others are invalid and in no figure"
-        if len(proven) < len(judged)
-        else f"binding proven in {len(proven)} of {count(len(judged), 'launch', 'launches')}",
-    )
+    passed = len(proven) == len(judged)
+    evidence = f"binding proven in {len(proven)} of {count(len(judged), 'launch', 'launches')}"
+    if not passed:
+        evidence += " that bind; the others are invalid and in no figure"
+    return _BINDING.judged(evidence, passed=passed)
 
 
 def _kept(launch: Launch) -> bool:
@@ -84,7 +126,6 @@ def _counts(launch: Launch, from_ms: int) -> bool:
 
 
 def _threads(launches: Sequence[Launch]) -> Check:
-    says = "The framework used as many threads as it was asked to"
     told = [
         worker
         for launch in launches
@@ -92,17 +133,15 @@ def _threads(launches: Sequence[Launch]) -> Check:
         if worker.threads_asked is not None and worker.threads_used is not None
     ]
     if not told:
-        evidence = "no cell asks for a number, or the framework does not say"
-        return Check(passed=None, says=says, evidence=evidence)
+        return _THREADS.judged(
+            "no cell asks for a number, or the framework does not say", passed=None
+        )
     same = sum(worker.threads_asked == worker.threads_used for worker in told)
     workers = count(len(told), "worker")
-    return Check(
-        passed=same == len(told), says=says, evidence=f"asked and used agree in {same} of {workers}"
-    )
+    return _THREADS.judged(f"asked and used agree in {same} of {workers}", passed=same == len(told))
 
 
 def _order(launches: Sequence[Launch], study: Study) -> Check:
-    says = "Cells ran in random order, block by block"
     blocks: dict[int, list[Launch]] = {}
     for launch in launches:
         blocks.setdefault(launch.block, []).append(launch)
@@ -116,22 +155,18 @@ def _order(launches: Sequence[Launch], study: Study) -> Check:
     if alternated:
         seed += f"; {count(alternated, 'launch', 'launches')} alternated, iteration by iteration"
     if len(blocks) < 2 or len(cells) < 2:
-        return Check(passed=None, says=says, evidence=f"one block or one cell has no order; {seed}")
-    return Check(
-        passed=len(orders) > 1,
-        says=says,
-        evidence=f"{len(orders)} different orders in {count(len(blocks), 'block')}; {seed}",
+        return _ORDER.judged(f"one block or one cell has no order; {seed}", passed=None)
+    found = f"{len(orders)} different orders" if len(orders) > 1 else "one order"
+    return _ORDER.judged(
+        f"{found} in {count(len(blocks), 'block')}; {seed}", passed=len(orders) > 1
     )
 
 
 def _steady(study: Study) -> Check:
     launches = sum(len(cell.summary.launches) for cell in study.cells)
     unsettled = sum(cell.summary.unsettled for cell in study.cells)
-    return Check(
-        passed=unsettled == 0 if launches else None,
-        says="Every launch became steady",
-        evidence=f"{launches - unsettled} of {count(launches, 'launch', 'launches')}",
-    )
+    evidence = f"{launches - unsettled} of {count(launches, 'launch', 'launches')} did"
+    return _STEADY.judged(evidence, passed=unsettled == 0 if launches else None)
 
 
 def _strays(launches: Sequence[Launch]) -> Check:
@@ -141,11 +176,10 @@ def _strays(launches: Sequence[Launch]) -> Check:
     else:
         names = ", ".join(dict.fromkeys(name for launch in strays for name in launch.strays))
         evidence = f"ended after {count(len(strays), 'launch', 'launches')}: {names}"
-    return Check(passed=not strays, says="Nothing outlived its launch", evidence=evidence)
+    return _STRAYS.judged(evidence, passed=not strays)
 
 
 def _environment(launches: Sequence[Launch]) -> Check:
-    says = "Every launch of an environment ran the same versions"
     seen: dict[str, set[tuple[object, ...]]] = {}
     for launch in launches:
         for worker in launch.workers:
@@ -153,14 +187,11 @@ def _environment(launches: Sequence[Launch]) -> Check:
                 held = (worker.python, worker.blas, *sorted(worker.versions.items()))
                 seen.setdefault(launch.cell.environment, set()).add(held)
     if not seen:
-        return Check(passed=None, says=says, evidence="no worker said what it ran")
+        return _ENVIRONMENT.judged("no worker said what it ran", passed=None)
     differing = sorted(name for name, held in seen.items() if len(held) > 1)
     names = ", ".join(sorted(seen))
-    return Check(
-        passed=not differing,
-        says=says,
-        evidence=f"versions differ in {', '.join(differing)}" if differing else names,
-    )
+    evidence = f"versions differ in {', '.join(differing)}" if differing else names
+    return _ENVIRONMENT.judged(evidence, passed=not differing)
 
 
 def _looking(launches: Sequence[Launch]) -> Check:
@@ -168,24 +199,20 @@ def _looking(launches: Sequence[Launch]) -> Check:
     wall_ns = sum(launch.duration_ns for launch in launches)
     share = spent_ns / wall_ns if wall_ns else 0.0
     looks = sum(launch.looks for launch in launches)
-    return Check(
-        passed=share <= _MOST_LOOKING,
-        says=f"Looking at threads cost under {percent(_MOST_LOOKING)} of a CPU",
-        evidence=f"{percent(share, 2)} over {count(looks, 'look')}",
-    )
+    evidence = f"{percent(share, 2)} over {count(looks, 'look')}"
+    return _LOOKING.judged(evidence, passed=share <= _MOST_LOOKING)
 
 
 def _host(study: Study) -> Check:
-    says = "Nothing on the host stood out when the run began"
     found = study.run.preflight
     if found is None:
-        return Check(passed=None, says=says, evidence="not looked at")
+        return _HOST.judged("not looked at", passed=None)
     warnings = [one.check for one in found if one.state == "warning"]
     hidden = sum(one.state == "unavailable" for one in found)
     evidence = ", ".join(warnings) or count(len(found) - hidden, "check")
     if hidden:
         evidence += f"; {count(hidden, 'other')} unavailable"
-    return Check(passed=not warnings, says=says, evidence=evidence)
+    return _HOST.judged(evidence, passed=not warnings)
 
 
 def _peak(study: Study) -> Iterator[Check]:
@@ -204,6 +231,4 @@ def _peak(study: Study) -> Iterator[Check]:
             f", above it {count(above, 'cell')} of {len(found)}: something that the peak"
             " assumes is wrong, most likely the clock (turbo)"
         )
-    yield Check(
-        passed=not above, says="No cell exceeds the computed peak of its cores", evidence=evidence
-    )
+    yield _PEAK.judged(evidence, passed=not above)

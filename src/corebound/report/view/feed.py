@@ -53,6 +53,8 @@ def feed(known: Chronicle, *, now: str, records: str = "") -> Feed:
 def _entry(row: ChangeRow, moment: str, records: str) -> Entry:
     setting = f"{row.label.name} {row.label.more}".strip()
     said = [f"{row.size.word} {row.interval}".strip(), f"on {row.where}", row.status.word]
+    if row.because:
+        said.append(f"because {row.because}")
     if row.commits:
         said.append(f"commits {row.commits}")
     if row.subject:

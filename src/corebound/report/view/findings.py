@@ -11,9 +11,9 @@ from corebound.diagnosis.evidence import CellEvidence, Evidence
 from corebound.diagnosis.finding import Finding
 from corebound.diagnosis.finding import Tone as Strength
 from corebound.report.view.operators import profiled
-from corebound.report.view.page import Label, Piece, Text, Tone
+from corebound.report.view.page import Label, Text, Tone
 from corebound.report.view.study import Study
-from corebound.report.view.words import label
+from corebound.report.view.words import coded, label
 
 # Of a finding that is seen in many cells the worst are named.
 _MOST_CELLS = 4
@@ -28,7 +28,10 @@ _SIGNS: dict[Strength, tuple[Tone, str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindingRow:
-    """One finding; `more` counts the cells that are not named."""
+    """One finding; `more` counts the cells that are not named.
+
+    `of_first`: its figures are of the first cell, the others have their own.
+    """
 
     tone: Tone
     sign: str
@@ -38,6 +41,7 @@ class FindingRow:
     remedy: Text
     cells: tuple[Label, ...]
     more: str
+    of_first: bool
 
 
 def findings(study: Study) -> tuple[Finding, ...]:
@@ -84,18 +88,10 @@ def _row(one: Finding) -> FindingRow:
         tone=tone,
         sign=sign,
         meaning=meaning,
-        what=_with_code(one.what),
+        what=coded(one.what),
         evidence=one.evidence,
-        remedy=_with_code(one.remedy),
+        remedy=coded(one.remedy),
         cells=tuple(label(cell) for cell in one.cells[:_MOST_CELLS]),
         more=f"and {rest} more" if rest > 0 else "",
-    )
-
-
-def _with_code(text: str) -> Text:
-    """Text whose stretches between backticks are code."""
-    return tuple(
-        Piece(part, "code" if index % 2 else "plain")
-        for index, part in enumerate(text.split("`"))
-        if part
+        of_first=one.of_first,
     )

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from corebound.model.plan import Cell
+from corebound.report.view.evidence import disturbed
 from corebound.report.view.figure import figure_of
 from corebound.report.view.page import Flag
 from corebound.report.view.study import CellStudy, Study
-from corebound.report.view.words import count, ends, full_name, time_text, times_slower
+from corebound.report.view.undone import undone
+from corebound.report.view.words import (
+    axis_value,
+    count,
+    ends,
+    full_name,
+    time_text,
+    times_slower,
+)
 from corebound.units import duration
 
 # A setting this much slower than the baseline is a trap that readers must see.
@@ -21,7 +29,14 @@ def flags(study: Study, checks_passed: int, checks: int) -> tuple[Flag, ...]:
         checks_passed: How many fairness checks passed.
         checks: How many could be judged.
     """
-    raised = [_trap(study), _lost(study), _unsettled(study), _skipped(study)]
+    raised = [
+        _trap(study),
+        _ended_early(study),
+        _disturbed(study),
+        _lost(study),
+        _unsettled(study),
+        _skipped(study),
+    ]
     if checks:
         all_passed = checks_passed == checks
         raised.append(
@@ -59,6 +74,40 @@ def _waiting(cell: CellStudy) -> str:
     if summary.cpu_median_ns is None:
         return each
     return f"{each}, {duration(summary.cpu_median_ns)} of CPU time"
+
+
+def _ended_early(study: Study) -> Flag | None:
+    left = undone(study)
+    if left is None:
+        return None
+    told = f" (--budget\N{NO-BREAK SPACE}{left.budget})" if left.budget else ""
+    return Flag(
+        tone="warn",
+        sign="!",
+        title=f"The run ended early{told}",
+        detail=left.says,
+        link="#cells",
+    )
+
+
+def _disturbed(study: Study) -> Flag | None:
+    hit = [(cell, launch) for cell in study.cells for launch in disturbed(cell)]
+    if not hit:
+        return None
+    total = sum(len(cell.summary.launches) for cell in study.cells)
+    causes = dict.fromkeys(
+        cause for _, one in hit if one.disturbance for cause in one.disturbance.by
+    )
+    named = list(dict.fromkeys(full_name(cell.cell) for cell, _ in hit))
+    more = f" and {count(len(named) - 1, 'more cell')}" if len(named) > 1 else ""
+    are, its = ("was", "its") if len(hit) == 1 else ("were", "their")
+    return Flag(
+        tone="warn",
+        sign="!",
+        title=f"{count(len(hit), 'launch', 'launches')} in the figures {are} disturbed",
+        detail=f"of {total}, by {' and '.join(causes)} for most of {its} time: {named[0]}{more}",
+        link="#launches",
+    )
 
 
 def _lost(study: Study) -> Flag | None:
@@ -103,11 +152,23 @@ def _skipped(study: Study) -> Flag | None:
         tone="plain",
         sign="–",
         title=f"{count(len(skipped), 'cell')} skipped",
-        detail=f"this host cannot hold {_names(skipped)}",
+        detail=f"this host cannot hold {refused_names(study)}",
         link="#skipped" if any(cell.is_measured for cell in study.cells) else "#launches",
     )
 
 
-def _names(cells: list[Cell]) -> str:
-    named = list(dict.fromkeys(full_name(cell).split(",")[0] for cell in cells))
+def refused_names(study: Study) -> str:
+    """What this host cannot hold: the values that only skipped cells have, or else the cells."""
+    skipped = [one.cell for one in study.cells if one.summary.count("skipped")]
+    aside = {cell.key for cell in skipped}
+    fitting = [cell for cell in study.planned if cell.key not in aside]
+    for axis, _ in skipped[0].axes:
+        values = {dict(cell.axes).get(axis) for cell in skipped}
+        if fitting and values.isdisjoint(dict(cell.axes).get(axis) for cell in fitting):
+            return _first_of([axis_value(cell, axis) for cell in skipped])
+    return _first_of([full_name(cell) for cell in skipped])
+
+
+def _first_of(names: list[str]) -> str:
+    named = list(dict.fromkeys(names))
     return named[0] if len(named) == 1 else f"{named[0]} and {len(named) - 1} more"

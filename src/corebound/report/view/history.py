@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from corebound.model.points import Point
+from corebound.model.points import Points
 from corebound.model.series import Series
 from corebound.report.charts.axis import Axis, plain_tick
-from corebound.report.charts.history import HistoryChart, Mark, figure_axis
-from corebound.report.view.calendar import date_ticks
+from corebound.report.charts.history import HistoryChart, Mark, figure_axis, leaves
+from corebound.report.view.calendar import date_ticks, says_year
 from corebound.report.view.changes import ChangeRow, change_row
 from corebound.report.view.chronicle import Chronicle, size_word
-from corebound.report.view.history_nights import NightRow, nights_note, nights_of
+from corebound.report.view.history_borders import BorderRow, borders_of
+from corebound.report.view.history_nights import MOST_NIGHTS, NightRow, nights_note, nights_of
 from corebound.report.view.page import Label, Tick
 from corebound.report.view.series_figure import display_unit
 from corebound.report.view.ticks import levels_of
 from corebound.report.view.timeline import Timeline, track_of
 from corebound.report.view.words import count, day
 from corebound.report.view.zoom import Zoom, zoom_of
-from corebound.stats.regressions import Change
+from corebound.stats.regressions import Change, level_spread
+from corebound.units import percent
 
 # A chart is 700 to 1,000 pixels wide: more points hide one another.
 MOST_POINTS = 500
@@ -28,10 +30,8 @@ MOST_POINTS = 500
 _MARK_WIDTH = 8.0
 # And a word of that kind.
 _WORD_WIDTH = 22.0
-_DIGEST = re.compile(r"[0-9a-f]{12}")
 # So many changes the name of a chart tells, the latest first.
 _MOST_SAID = 3
-_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,16 +42,6 @@ class MarkLabel:
     lane: int
     text: str
     tone: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BorderRow:
-    """Where something other than the commit changed; what was measured before is not compared."""
-
-    letter: str
-    when: str
-    what: str
-    cell: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +83,8 @@ def history_panel(
     title: str,
     root: str,
     most_points: int = MOST_POINTS,
-    with_nights: bool = True,
+    most_nights: int = MOST_NIGHTS,
+    line: Timeline | None = None,
     compared: Sequence[tuple[str, str]] = (),
 ) -> HistoryPanel:
     """One chart of series that share a unit and a host.
@@ -104,41 +95,48 @@ def history_panel(
         title: What to call the chart.
         root: Relative path from the page to the site's top.
         most_points: So many points a series are drawn; beyond that the extremes.
-        with_nights: Whether the table of nights goes with it.
+        most_nights: So many of the latest nights are in the table behind it; 0: no table.
+        line: The axis of time, which holds all moments of the series; None: one of its own.
         compared: (moment of a point, word) of runs that the page compares.
     """
     figures = [figure for one in series for figure in one.points.measured]
     length, unit = display_unit(series[0], figures)
-    line = Timeline.over([moment.at for one in series for moment in one.points.moments])
-    axis = figure_axis([figure / length for figure in figures], margin=series[0].margin)
+    line = line or Timeline.over([at.at for one in series for at in one.points.moments])
+    axis = figure_axis(
+        [figure / length for figure in figures],
+        margin=series[0].margin,
+        ends=[end / length for one in series for end in _ends(one.points)],
+    )
+    tracks = tuple(
+        track_of(
+            one, known.every(one), line, length=length, most=most_points,
+            mode=known.label(one).mode, dash=index,
+        )
+        for index, one in reversed(tuple(enumerate(series)))
+    )  # fmt: skip
     found = sorted(
         ((change, one) for one in series for change in known.of(one)),
         key=lambda pair: (pair[0].since, pair[1].id),
     )
-    borders = _borders(series, known)
+    borders = borders_of(series, known)
     marks = [_mark(change, line) for change, _ in found]
     places = [
         *((mark.x * 100, str(number), "bad" if change.is_regression else "good")
           for number, (mark, (change, _)) in enumerate(zip(marks, found, strict=True), start=1)),
-        *((line.share(moment) * 100, row.letter, "plain") for moment, row in borders),
+        *((line.share(moment) * 100, row.letter, "plain") for moment, row in borders.marked),
         *((line.share(moment) * 100, word, "plain") for moment, word in compared),
     ]  # fmt: skip
     labels, lanes = _placed(places)
     return HistoryPanel(
         title=title,
-        caption=_caption(series, unit, most_points),
+        caption=_caption(series, unit, most_points, leaves=leaves(tracks, axis))
+        + _varies(series, known),
         unit=unit,
         chart=HistoryChart(
-            tracks=tuple(
-                track_of(
-                    one, known.of(one), line, length=length, most=most_points,
-                    mode=known.label(one).mode, dash=index,
-                )
-                for index, one in reversed(tuple(enumerate(series)))
-            ),
+            tracks=tracks,
             axis=axis,
             marks=tuple(marks),
-            borders=tuple(line.share(moment) for moment, _ in borders),
+            borders=tuple(line.share(moment) for moment, _ in borders.marked),
             says=_says(title, series, found, axis, unit),
             compared=tuple(line.share(moment) for moment, _ in compared),
         ),
@@ -150,15 +148,29 @@ def history_panel(
         changes=tuple(
             change_row(change, known, root=root, number=number)
             for number, (change, _) in reversed(tuple(enumerate(found, start=1)))
+        )
+        + tuple(
+            change_row(change, known, root=root)
+            for one in series
+            for change in known.every(one)
+            if not change.clear
         ),
-        borders=tuple(row for _, row in borders),
-        nights=nights_of(series, length) if with_nights else (),
-        nights_note=nights_note(series),
-        zoom=zoom_of(series, [change for change, _ in found], known, line, length),
+        borders=(*(row for _, row in borders.marked), *borders.told),
+        nights=nights_of(series, length, most=most_nights) if most_nights else (),
+        nights_note=nights_note(series, most=most_nights),
+        zoom=zoom_of(
+            series, [change for change, _ in found], known, line,
+            length=length, borders=[moment for moment, _ in borders.marked],
+        ),
     )  # fmt: skip
 
 
-def _caption(series: Sequence[Series], unit: str, most: int) -> str:
+def _ends(points: Points) -> Iterator[float]:
+    """Where the points' intervals end."""
+    return (end for end in (*points.lows, *points.highs) if not math.isnan(end))
+
+
+def _caption(series: Sequence[Series], unit: str, most: int, *, leaves: bool) -> str:
     measured = (
         unit if series[0].unit != "ns" or series[0].project else f"{unit} an iteration or request"
     )
@@ -166,10 +178,26 @@ def _caption(series: Sequence[Series], unit: str, most: int) -> str:
     extremes = "; of each stretch the extremes" if thinned else ""
     bounded = any(one.points.lows for one in series)
     share = f"{series[0].confidence:.0%}".replace("%", " %")
-    bars = f"; bars: {share} intervals" if bounded else "; single figures, no interval"
-    # asv takes less for better whatever is counted, and tells nobody otherwise.
-    better = "lower is better" if series[0].unit in {"ns", "bytes"} else "less counts as better"
-    return f"{measured}, {better}{bars}{extremes}"
+    beyond = "; arrowheads: they reach beyond the chart" if leaves else ""
+    bars = f"; bars: {share} intervals{beyond}" if bounded else "; single figures, no interval"
+    return f"{measured}, {_better(series[0])}{bars}{extremes}"
+
+
+def _varies(series: Sequence[Series], known: Chronicle) -> str:
+    """How noisy the one series of a chart is."""
+    steps = [change.step for change in known.every(series[0])]
+    spread = level_spread(series[0], steps) if len(series) == 1 else None
+    if spread is None:
+        return ""
+    share = percent(math.expm1(spread)) if spread < 1 else "more than they come to"
+    return f"; points of the latest level vary by {share}"
+
+
+def _better(series: Series) -> str:
+    """Which way is better; asv itself takes less for it, whatever is counted."""
+    if series.more_is_better:
+        return "higher is better"
+    return "lower is better" if series.unit in {"ns", "bytes"} else "less counts as better"
 
 
 def _says(
@@ -201,40 +229,6 @@ def _mark(change: Change, line: Timeline) -> Mark:
     )
 
 
-def _borders(series: Sequence[Series], known: Chronicle) -> list[tuple[str, BorderRow]]:
-    """Each border once, with the cells that it is one of; by time."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for one in series:
-        for index in one.points.borders:
-            point = one.points[index]
-            what = _what_changed(one.points[index - 1], point)
-            found.setdefault((point.at, what), []).append(known.label(one).name)
-    return [
-        (
-            at,
-            BorderRow(
-                letter=_LETTERS[index] if index < len(_LETTERS) else f"{index + 1}",
-                when=day(at),
-                what=what,
-                cell="" if len(cells) == len(series) else ", ".join(cells),
-            ),
-        )
-        for index, ((at, what), cells) in enumerate(sorted(found.items()))
-    ]
-
-
-def _what_changed(before: Point, after: Point) -> str:
-    old, new = dict(before.circumstances), dict(after.circumstances)
-    said = []
-    for name in dict.fromkeys((*old, *new)):
-        one, other = old.get(name, ""), new.get(name, "")
-        if one == other:
-            continue
-        hashed = any(_DIGEST.fullmatch(value) for value in (one, other))
-        said.append(f"another {name}" if hashed else f"{name} {one or 'none'} to {other or 'none'}")
-    return ", ".join(said)
-
-
 def _placed(places: Sequence[tuple[float, str, str]]) -> tuple[tuple[MarkLabel, ...], int]:
     """Give labels that would touch lanes of their own."""
     room = _WORD_WIDTH if any(len(text) > 2 for _, text, _ in places) else _MARK_WIDTH
@@ -254,7 +248,14 @@ def _along(line: Timeline) -> tuple[Tick, ...]:
     if line.is_ordinal:
         return ()
     ticks = date_ticks(line.low, line.high)
+    # Where there is little room every other one is left out, but none that says the year.
+    years = [index % 2 for index, (_, text) in enumerate(ticks) if says_year(text)]
+    kept = max(years, key=years.count)
     return tuple(
-        Tick(at=round(line.place(at) * 100, 1), text=text, minor=index % 2 == 1 and len(ticks) > 4)
+        Tick(
+            at=round(line.place(at) * 100, 1),
+            text=text,
+            minor=index % 2 != kept and len(ticks) > 4 and not says_year(text),
+        )
         for index, (at, text) in enumerate(ticks)
     )

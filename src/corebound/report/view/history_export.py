@@ -11,7 +11,7 @@ from itertools import repeat
 
 from corebound.model.points import Circumstances
 from corebound.model.series import Series
-from corebound.report.view.export import inert
+from corebound.report.view.export_lines import inert
 
 # A nanosecond of ten seconds: what is beyond is nobody's measurement, and half of the bytes.
 _DIGITS = ".10g"

@@ -13,7 +13,7 @@ from corebound.report.view.words import count, day
 from corebound.units import significant
 
 # All nights are in the CSV beside it.
-_MOST_NIGHTS = 30
+MOST_NIGHTS = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,13 +30,22 @@ class NightRow:
     commands: tuple[CommandLine, ...]
 
 
-def nights_of(series: Sequence[Series], length: float) -> tuple[NightRow, ...]:
+def nights_of(
+    series: Sequence[Series], length: float, *, most: int = MOST_NIGHTS
+) -> tuple[NightRow, ...]:
+    """The latest nights of these series, newest first.
+
+    Args:
+        series: At least one, all of one unit.
+        length: What figures are divided by.
+        most: So many nights.
+    """
     by_night: dict[tuple[str, str], dict[str, Point]] = {}
     for one in series:
         # Of no series more than its latest can be among the latest of all.
-        for point in one.points[-_MOST_NIGHTS:]:
+        for point in one.points[-most:]:
             by_night.setdefault((point.at, point.run or ""), {})[one.id] = point
-    latest = sorted(by_night.items(), reverse=True)[:_MOST_NIGHTS]
+    latest = sorted(by_night.items(), reverse=True)[:most]
     rows = []
     for (at, _), points in latest:
         commit = next((point.commit for point in points.values() if point.commit), None)
@@ -69,8 +78,9 @@ def _figure(point: Point | None, length: float) -> tuple[str, str]:
     return significant(point.figure / length), f"[{low}, {high}]"
 
 
-def nights_note(series: Sequence[Series]) -> str:
+def nights_note(series: Sequence[Series], *, most: int = MOST_NIGHTS) -> str:
+    """What the table of so many nights is."""
     longest = max(len(one.points) for one in series)
-    if longest <= _MOST_NIGHTS:
+    if longest <= most:
         return f"The {count(longest, 'point')} behind the chart"
-    return f"The latest {_MOST_NIGHTS} of the {longest:,} points behind the chart"
+    return f"The latest {most} of the {longest:,} points behind the chart"

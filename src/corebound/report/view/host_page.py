@@ -11,7 +11,9 @@ from corebound.model.host_check import HostCheck, State
 from corebound.model.run import Run
 from corebound.report.charts.topology import Box
 from corebound.report.view.addresses import host_data, host_file, run_file
+from corebound.report.view.checks_of_then import mend_of, value_of
 from corebound.report.view.command import CALIBRATE, DOCTOR, TOPOLOGY, CommandLine, asked_command
+from corebound.report.view.commit_words import commit_words
 from corebound.report.view.export_runs import host_json
 from corebound.report.view.noise import noise_words
 from corebound.report.view.page import Head, Hero, Tone
@@ -154,7 +156,7 @@ def _page(
             (
                 day(run.started_at),
                 f"../{run_file(run)}",
-                f"{run.commit.sha[:10]} {run.commit.subject}" if run.commit else "–",
+                commit_words(run.commit) if run.commit else "–",
                 run.host.kernel,
                 asked_command(run),
             )
@@ -193,13 +195,13 @@ def _check(check: str, looks: Sequence[tuple[Run, HostCheck]]) -> tuple[int, Che
         tone=tone,
         sign=sign,
         state=latest.state,
-        value=latest.value,
+        value=value_of(latest),
         since=since.started_at[:10],
         warned=f"{warned} of {len(looks)}",
         course=_course([was.state for _, was in looks[-_MOST_SIGNS:]]),
         course_said=_course_said([was.state for _, was in looks[-_MOST_SIGNS:]]),
         why=latest.why if warns else "",
-        mend=latest.mend or "" if warns else "",
+        mend=mend_of(latest),
     )
 
 

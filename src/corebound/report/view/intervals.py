@@ -9,6 +9,7 @@ from corebound.model.plan import Cell
 from corebound.report.charts.axis import Axis, ratio_axis, ratio_tick
 from corebound.report.charts.interval import IntervalPlot
 from corebound.report.view.command import CommandLine, reproduce_command, row_command
+from corebound.report.view.launch_notes import mend_of
 from corebound.report.view.page import Label, Tick, VerdictWord
 from corebound.report.view.study import CellStudy, Study
 from corebound.report.view.verdict import baseline_name
@@ -202,7 +203,7 @@ def _unmeasured(study: Study) -> tuple[Unmeasured, ...]:
         launch = cell.launches[-1]
         reason = launch.reason or "; ".join(launch.evidence) or "no reason was recorded."
         named = label(cell.cell)
-        key = (named.name, launch.status, reason, launch.mend or "")
+        key = (named.name, launch.status, reason, mend_of(launch, cell.launches))
         groups.setdefault(key, []).append(cell.cell)
     return tuple(
         Unmeasured(

@@ -14,8 +14,10 @@ from corebound.report.view.chronicle import Chronicle, sizes_word
 from corebound.report.view.command import CommandLine, cells_command, series_command, source_of
 from corebound.report.view.page import Label, Piece, Text
 from corebound.report.view.records import Record, by_host
+from corebound.report.view.too_short import too_short_words
 from corebound.report.view.words import count, day, full_name, label, rich, strong
 from corebound.stats.regressions import Change, failing, suspicions
+from corebound.stats.too_short import too_short
 
 # A first page names so many of each; all are on the history's page.
 _MOST_ROWS = 20
@@ -79,16 +81,18 @@ def night(known: Chronicle, records: Sequence[Record]) -> Night | None:
     better = [one for one in news if not one.is_regression]
     doubts = _doubts(known)
     latest = [own[-1] for own in by_host(records).values()]
+    going = [one for one in known.histories if one.id not in known.ended]
     failed = [row for record in latest for row in _failed(*record)]
     rows = [*grouped(_own_first(worse), known), *grouped(_own_first(better), known)]
     hidden = sum(max(len(several) - _MOST_ROWS, 0) for several in (rows, doubts, failed))
     return Night(
-        verdict=_verdict(worse, better) if _has_nights(known) else rich("Measured once so far."),
+        verdict=_verdict(worse, better) or _nothing(known, going),
         support=_support(
             latest,
             older=_still_open(known),
             doubts=sum(row.cells for row in doubts),
             failed=sum(row.cells for row in failed),
+            short=too_short_words(going),
         ),
         changed=tuple(change_group(one, known, root="") for one in rows[:_MOST_ROWS]),
         doubts=tuple(doubts[:_MOST_ROWS]),
@@ -99,23 +103,28 @@ def night(known: Chronicle, records: Sequence[Record]) -> Night | None:
     )
 
 
-def _has_nights(known: Chronicle) -> bool:
-    """Whether anything has two points, one of which can be held against the other."""
-    return any(len(one.points) > 1 for one in known.histories)
-
-
 def _own_first(found: Sequence[Change]) -> list[Change]:
     return sorted(found, key=lambda one: one.series.project is not None)
 
 
 def _verdict(worse: Sequence[Change], better: Sequence[Change]) -> Text:
+    """What changed; empty where nothing did."""
     parts: list[str | Piece] = []
     if worse:
         parts += [f"{_amount(worse)} got ", Piece("slower", "bad")]
     if better:
         got = f"{_amount(better)} got " if not worse else f"{_amount(better, noun='')} "
         parts += [", " if parts else "", got, Piece("faster", "good")]
-    return rich(*parts, ".") if parts else rich("Nothing got slower, nothing faster.")
+    return rich(*parts, ".") if parts else ()
+
+
+def _nothing(known: Chronicle, going: Sequence[Series]) -> Text:
+    """That nothing changed, where that could have been seen."""
+    if all(len(one.points) == 1 for one in known.histories):
+        return rich("Measured once so far.")
+    if going and len(too_short(going)) == len(going):
+        return rich("Too early to tell what changed.")
+    return rich("Nothing got slower, nothing faster.")
 
 
 def _amount(found: Sequence[Change], noun: str = "cell") -> str:
@@ -132,7 +141,7 @@ def _still_open(known: Chronicle) -> int:
     )
 
 
-def _support(latest: Sequence[Record], *, older: int, doubts: int, failed: int) -> Text:
+def _support(latest: Sequence[Record], *, older: int, doubts: int, failed: int, short: str) -> Text:
     parts: list[str | Piece] = []
     if latest:
         when = max(run.started_at for run, _ in latest)
@@ -145,6 +154,9 @@ def _support(latest: Sequence[Record], *, older: int, doubts: int, failed: int) 
     if older:
         are = "is" if older == 1 else "are"
         parts += [strong(f"{count(older, 'older regression')} {are} still open"), ". "]
+    if short:
+        many, colon, why = short.partition(":")
+        parts += [strong(many), f"{colon}{why} "]
     parts.append("New is what changed within the last 30 runs and nobody has accepted.")
     return rich(*parts)
 

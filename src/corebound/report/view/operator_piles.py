@@ -40,15 +40,16 @@ class Piles:
 def piles(columns: Sequence[Column]) -> tuple[Piles, ...]:
     """Bars of the operators of profiles and, where any tells them, of their phases.
 
-    Where an iteration of one stands beside all of another's, each bar is as long as the room.
+    Where an iteration of one stands beside all of another's, each bar is as long as the room,
+    and shows shares.
 
     Args:
         columns: At least one.
     """
     parts = [_operators(one.profile) for one in columns]
-    made = [_piles("A step, by operator", columns, parts)] if any(parts) else []
+    made = [_piles("operator", columns, parts)] if any(parts) else []
     if told := [one for one in columns if one.profile.phases]:
-        made.append(_piles("By phase", told, [one.profile.phases for one in told]))
+        made.append(_piles("phase", told, [one.profile.phases for one in told]))
     return tuple(made)
 
 
@@ -56,7 +57,7 @@ def _operators(profile: OperatorProfile) -> dict[str, int]:
     return {one.type: one.total_ns for one in profile.operators}
 
 
-def _piles(title: str, columns: Sequence[Column], parts: Sequence[Mapping[str, int]]) -> Piles:
+def _piles(kind: str, columns: Sequence[Column], parts: Sequence[Mapping[str, int]]) -> Piles:
     profiles = [one.profile for one in columns]
     wholes_ns = [max(1, basis_ns(profile)) for profile in profiles]
     mixed = len({profile.iterations is None for profile in profiles}) > 1
@@ -91,7 +92,8 @@ def _piles(title: str, columns: Sequence[Column], parts: Sequence[Mapping[str, i
                 ),
             )
         )
-    return Piles(title=title, key=tuple(key), rows=tuple(rows))
+    whole = "Shares of a step" if mixed else "A step"
+    return Piles(title=f"{whole}, by {kind}", key=tuple(key), rows=tuple(rows))
 
 
 def _says(label: Label, whole_ns: int, times: Mapping[str, int]) -> str:

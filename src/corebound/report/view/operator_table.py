@@ -42,7 +42,10 @@ class OperatorTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorRow:
-    """One type of operator, or a sum; `bars` pairs each colour with per cent of the longest."""
+    """One type of operator, or a sum; `bars` pairs each colour with per cent of the longest.
+
+    The colour is empty where there is no figure.
+    """
 
     name: str
     is_type: bool
@@ -185,7 +188,10 @@ class _Writer:
         bars: tuple[tuple[str, float], ...] = ()
         if scale:
             bars = tuple(
-                (mode, round(min((time_ns or 0) / unit_ns / scale, 1.0) * 100, 1))
+                (
+                    mode if time_ns is not None else "",
+                    round(min((time_ns or 0) / unit_ns / scale, 1.0) * 100, 1),
+                )
                 for mode, time_ns, unit_ns in zip(
                     self._modes, times_ns, self._units_ns, strict=True
                 )

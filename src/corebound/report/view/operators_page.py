@@ -10,7 +10,7 @@ from corebound.report.view.command import CommandLine, import_command
 from corebound.report.view.operator_notes import Column, basis_ns
 from corebound.report.view.operator_table import OperatorTable, operator_table
 from corebound.report.view.operators import operators
-from corebound.report.view.page import Head, Hero, Label, Text
+from corebound.report.view.page import Head, Hero, Label, Piece, Text
 from corebound.report.view.study import Study
 from corebound.report.view.words import count, day, rich, strong
 from corebound.units import duration
@@ -116,7 +116,11 @@ def _verdict(profiles: Sequence[ImportedProfile], links: Sequence[ScenarioLink])
 
 def _support(profiles: Sequence[ImportedProfile]) -> Text:
     if not profiles:
-        return rich("Profiles made elsewhere can stand beside them: `corebound import profile`.")
+        return rich(
+            "Profiles made elsewhere can stand beside them: ",
+            Piece("corebound import profile", "code"),
+            ".",
+        )
     return rich(
         "They were not made under corebound: how the machine was bound, and what else it did,"
         " is not known."

@@ -14,6 +14,7 @@ from corebound.report.view.claims import judged
 from corebound.report.view.command import FIRST, CommandLine, reproduce_command, row_command
 from corebound.report.view.imported import benchmarks, projects
 from corebound.report.view.intervals import axis_over, plot_of, ratio_ticks
+from corebound.report.view.narrowed import narrowed_flags
 from corebound.report.view.night import Night, night
 from corebound.report.view.noise import calibration_for
 from corebound.report.view.page import (
@@ -103,6 +104,7 @@ def overview_page(
     known: Chronicle = EMPTY,
     records: Sequence[Record] = (),
     calibrations: Sequence[Calibration] = (),
+    only: Sequence[str] = (),
 ) -> OverviewPage:
     """The overview of all scenarios, by name; without any it says what to run.
 
@@ -113,6 +115,7 @@ def overview_page(
         known: What is known over time.
         records: Every run with its launches, in any order.
         calibrations: All there are.
+        only: What was asked for by name, where not all was.
     """
     clear = _clear(studies)
     noise = _noise(studies, calibrations)
@@ -126,7 +129,7 @@ def overview_page(
         context="",
         verdict=tonight.verdict if tonight else _verdict(studies, clear),
         support=(*(tonight.support if tonight else _support(studies, clear)), *noise),
-        flags=_flags(studies),
+        flags=(*narrowed_flags(only), *_flags(studies)),
     )
     return OverviewPage(
         head=Head(

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 from corebound.model.run import EnvironmentLock, Host, Peak, Run
 from corebound.model.topology import Topology, cpu_list
+from corebound.report.view.checks_of_then import value_of
 from corebound.report.view.command import CommandLine, reproduce_command
 from corebound.report.view.fairness import Check, checks
 from corebound.report.view.study import Study
 from corebound.report.view.throughput import factors
-from corebound.report.view.words import count, day
-from corebound.units import duration, significant, size
+from corebound.report.view.undone import undone
+from corebound.report.view.words import count, day, spent
+from corebound.units import significant, size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +44,9 @@ def provenance(study: Study, *, records_file: str) -> Provenance:
         study: The scenario.
         records_file: Where the run is kept, as a path from the records' folder.
     """
-    measured_ns = sum(launch.duration_ns for launch in study.launches)
     return Provenance(
         command=reproduce_command(study, ()),
-        comment=f"measures every cell again; its launches took {_long(measured_ns)} here",
+        comment=_comment(study),
         facts=(
             *_run_facts(study, records_file),
             *host_facts(study.run),
@@ -56,10 +57,14 @@ def provenance(study: Study, *, records_file: str) -> Provenance:
     )
 
 
-def _long(value_ns: int) -> str:
-    """A duration that may be minutes."""
-    minutes = value_ns / 60e9
-    return duration(value_ns) if minutes < 2 else count(round(minutes), "minute")
+def _comment(study: Study) -> str:
+    """What the command does, and how long that took here as far as it was done."""
+    spent_ns = sum(launch.duration_ns for launch in study.launches)
+    if not spent_ns:
+        return "measures every cell"
+    if undone(study) is None:
+        return f"measures every cell again; its launches took {spent(spent_ns)} here"
+    return f"measures every cell; the launches until the run ended took {spent(spent_ns)} here"
 
 
 def _run_facts(study: Study, records_file: str) -> tuple[Fact, ...]:
@@ -70,11 +75,14 @@ def _run_facts(study: Study, records_file: str) -> tuple[Fact, ...]:
         facts.append(Fact(term="Commit", value=f"{run.commit.sha[:10]}{dirty}", code=True))
         facts.append(Fact(term="Subject", value=run.commit.subject))
     launches = study.measure.launches
+    each = "launches of each cell"
+    if undone(study) is not None:
+        each += " asked for, the run ended early"
     settings = [
         count(study.measure.iterations, "iteration"),
-        f"{launches.min} launches of each cell"
+        f"{launches.min} {each}"
         if launches.min == launches.max
-        else f"{launches.min} to {launches.max} launches of each cell",
+        else f"{launches.min} to {launches.max} {each}",
         f"deadline {study.measure.timeout_s:g} s",
     ]
     if run.profile is not None:
@@ -108,7 +116,7 @@ def _preflight_facts(run: Run) -> tuple[Fact, ...]:
     """What stood out on the host when the run began, and what it did not show."""
     if run.preflight is None:
         return (Fact(term="Host's state", value="unavailable: not looked at"),)
-    stood = [f"{one.check} {one.value}" for one in run.preflight if one.state == "warning"]
+    stood = [f"{one.check} {value_of(one)}" for one in run.preflight if one.state == "warning"]
     hidden = [one.check for one in run.preflight if one.state == "unavailable"]
     facts = [Fact(term="Host's state", value="; ".join(stood) or "nothing stood out")]
     if hidden:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,16 +9,19 @@ from corebound.model.host_check import HostCheck
 from corebound.model.record import Launch
 from corebound.model.run import Run
 from corebound.report.view.addresses import host_file, raw_file, run_file
+from corebound.report.view.checks_of_then import mend_of as mend_of_check
+from corebound.report.view.checks_of_then import value_of
 from corebound.report.view.command import (
     CommandLine,
     asked_command,
     launch_command,
     scenario_command,
 )
+from corebound.report.view.launch_notes import evidence_of, mend_of, reason_of, statuses
 from corebound.report.view.page import Head, Hero, Piece, Text, Tone
 from corebound.report.view.provenance import Fact, host_facts, lock_fact
 from corebound.report.view.tables import log_tail, status_tone
-from corebound.report.view.words import check_sign, count, day, full_name, rich, time_text
+from corebound.report.view.words import check_sign, count, day, full_name, rich, spent, time_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +65,8 @@ class RunPage:
         command: What made it.
         scenarios: (title, address, its launches in words, what measures it again) of each.
         checks: None where the host was not looked at.
-        troubles: Launches that are neither ok nor skipped; `launches` are all.
+        troubles: Launches that are neither ok nor skipped; `launches` are all, and `listed` is
+            how many of each sort.
     """
 
     address: str
@@ -77,6 +80,7 @@ class RunPage:
     checks: tuple[CheckRow, ...] | None
     troubles: tuple[RunLaunch, ...]
     launches: tuple[RunLaunch, ...]
+    listed: str
 
 
 def run_page(run: Run, launches: Sequence[Launch], *, raw: bool = True) -> RunPage:
@@ -88,7 +92,7 @@ def run_page(run: Run, launches: Sequence[Launch], *, raw: bool = True) -> RunPa
         raw: Whether its records are in the site.
     """
     ordered = sorted(launches, key=lambda one: (one.kind, one.block, one.position, one.id))
-    rows = tuple(_launch(run, one) for one in ordered)
+    rows = tuple(_launch(run, one, launches) for one in ordered)
     return RunPage(
         address=run_file(run),
         head=Head(
@@ -114,27 +118,48 @@ def run_page(run: Run, launches: Sequence[Launch], *, raw: bool = True) -> RunPa
         checks=None if run.preflight is None else tuple(_check(one) for one in run.preflight),
         troubles=tuple(row for row in rows if row.is_lost),
         launches=rows,
+        listed=_listed(launches),
     )
 
 
 def _verdict(launches: Sequence[Launch]) -> Text:
-    lost = [one for one in launches if one.status not in {"ok", "skipped"}]
+    made = _made(launches)
+    lost = [one for one in made if one.status != "ok"]
     if not launches:
         return rich("No launch was recorded.")
+    if not made:
+        return rich("No launch was made.")
     if not lost:
         return rich("Every launch ", Piece("counts", "good"), ".")
-    words = f"{len(lost)} of {count(len(launches), 'launch', 'launches')}"
+    words = f"{len(lost)} of {count(len(made), 'launch', 'launches')}"
     return rich(
         words, " ", Piece("do not count" if len(lost) > 1 else "does not count", "bad"), "."
     )
 
 
+def _made(launches: Sequence[Launch]) -> list[Launch]:
+    """Those that could count: not what was skipped, nor what profiles and has no figure."""
+    return [one for one in launches if one.kind == "measure" and one.status != "skipped"]
+
+
+def _listed(launches: Sequence[Launch]) -> str:
+    """How many records of launches there are, of each sort."""
+    skipped = sum(one.kind == "measure" and one.status == "skipped" for one in launches)
+    profiled = sum(one.kind == "profile" for one in launches)
+    said = [count(len(_made(launches)), "launch", "launches")]
+    if profiled:
+        said.append(f"{profiled:,} that profiled operators")
+    if skipped:
+        said.append(f"{skipped:,} skipped")
+    return ", ".join(said)
+
+
 def _support(run: Run, launches: Sequence[Launch]) -> str:
-    said = Counter(one.status for one in launches)
-    parts = ", ".join(f"{number:,} {status}" for status, number in sorted(said.items()))
-    whole = sum(one.duration_ns for one in launches)
+    parts = statuses(launches) or "no launch"
+    spent_ns = sum(one.duration_ns for one in _made(launches))
     scenarios = count(len(run.scenarios), "scenario")
-    return f"{scenarios}; {parts or 'no launch'}. The launches took {time_text(whole)} together."
+    took = f" The launches took {spent(spent_ns)} together." if spent_ns else ""
+    return f"{scenarios}; {parts}.{took}"
 
 
 def _facts(run: Run) -> tuple[Fact, ...]:
@@ -170,8 +195,7 @@ def _scenarios(
     cells_of = [one.cell for one in launches]
     for source in run.scenarios:
         name = str(source.document.get("name", ""))
-        own = Counter(one.status for one in launches if one.cell.scenario == name)
-        said = ", ".join(f"{number:,} {status}" for status, number in sorted(own.items()))
+        said = statuses([one for one in launches if one.cell.scenario == name])
         title = str(source.document.get("title") or name)
         cells = tuple({one.id: one for one in cells_of if one.scenario == name}.values())
         command = scenario_command(run, source, cells)
@@ -186,14 +210,14 @@ def _check(one: HostCheck) -> CheckRow:
         sign=sign,
         state=one.state,
         check=one.check,
-        value=one.value,
+        value=value_of(one),
         why=one.why,
-        mend=one.mend or "" if one.state == "warning" else "",
+        mend=mend_of_check(one),
     )
 
 
-def _launch(run: Run, one: Launch) -> RunLaunch:
-    notes = [one.reason or "", *one.evidence, one.mend or ""]
+def _launch(run: Run, one: Launch, launches: Sequence[Launch]) -> RunLaunch:
+    notes = [reason_of(one), *evidence_of(one), mend_of(one, launches)]
     if one.strays:
         notes.append(f"outlived its worker and was ended: {', '.join(one.strays)}")
     return RunLaunch(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from corebound.model.series import Series
-from corebound.report.view.chronicle import Chronicle, size_word
+from corebound.report.view.chronicle import Chronicle, size_word, sizes_word
 from corebound.report.view.command import CommandLine, series_command
 from corebound.report.view.history import HistoryPanel, history_panel
 from corebound.report.view.page import Bounded, Label
@@ -66,7 +67,7 @@ def scenario_history(study: Study, known: Chronicle) -> ScenarioHistory | None:
     rest.sort(key=lambda one: (one.host != host, one.host, -len(known.of(one)), one.id))
     most = max(_FOLDED_POINTS // max(len(rest), 1), _LEAST_POINTS)
     return ScenarioHistory(
-        title=_title(series, known),
+        title=_title(first, rest, known),
         lead=_lead(first, known),
         panel=history_panel(first, known, title=f"On {first[0].host_name}", root="../"),
         folded=tuple(
@@ -76,7 +77,7 @@ def scenario_history(study: Study, known: Chronicle) -> ScenarioHistory | None:
                 title=_name(one, known, host),
                 root="../",
                 most_points=most,
-                with_nights=False,
+                most_nights=0,
             )
             for one in rest
         ),
@@ -113,16 +114,44 @@ def _name(series: Series, known: Chronicle, host: str) -> str:
     return name if series.host == host else f"{name}, on {series.host_name}"
 
 
-def _title(series: tuple[Series, ...], known: Chronicle) -> str:
-    found = [change for one in series for change in known.of(one)]
-    news = [change for change in found if change.step.status == "new"]
-    if not news:
-        nights = max(len(one.points) for one in series)
+def _title(shown: Sequence[Series], rest: Sequence[Series], known: Chronicle) -> str:
+    """What is new in the cells drawn, as their chart says it, and in how many others."""
+    news = [change for one in shown if (change := _news(one, known)) is not None]
+    others = [change for one in rest if (change := _news(one, known)) is not None]
+    if not news and not others:
+        nights = max(len(one.points) for one in (*shown, *rest))
         return f"History: nothing new in {count(nights, 'run')}"
-    largest = max(news, key=lambda change: (change.first_bad.at, abs(change.step.ratio - 1)))
-    others = len({change.series.id for change in news}) - 1
-    more = f", and {count(others, 'more cell')}" if others else ""
-    return f"History: {size_word(largest).word} since {_since(largest)}{more}"
+    said = (
+        " and ".join(map(_together, _by_direction(news).values()))
+        or "nothing new in the cells drawn"
+    )
+    if not others:
+        return f"History: {said}"
+    each = (
+        f"{len(group):,} {'is' if len(group) == 1 else 'are'} {way}"
+        for way, group in _by_direction(others).items()
+    )
+    return f"History: {said}; of the other cells {' and '.join(each)}"
+
+
+def _news(series: Series, known: Chronicle) -> Change | None:
+    """The latest change of a series that is new; None where none is."""
+    found = [change for change in known.of(series) if change.step.status == "new"]
+    return max(found, key=lambda change: change.first_bad.at, default=None)
+
+
+def _by_direction(found: Sequence[Change]) -> dict[str, list[Change]]:
+    """Changes by the word for the way they went, the worse ways first."""
+    ways: dict[str, list[Change]] = {}
+    for change in sorted(found, key=lambda one: not one.is_regression):
+        ways.setdefault(size_word(change).word.rpartition(" ")[2], []).append(change)
+    return ways
+
+
+def _together(found: Sequence[Change]) -> str:
+    """Changes of one direction: `6.3 to 6.5 % slower since 4e1d9c7a0b`."""
+    first = min(found, key=lambda change: change.first_bad.at)
+    return f"{sizes_word(found).word} since {_since(first)}"
 
 
 def _since(change: Change) -> str:

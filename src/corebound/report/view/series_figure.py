@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from corebound.model.series import Series
 from corebound.report.view.page import Bounded
-from corebound.units import significant, time_unit
+from corebound.units import percent, significant, time_unit
 
 
 def display_unit(series: Series, figures: Sequence[float]) -> tuple[float, str]:
@@ -42,6 +42,12 @@ def latest_of(series: Series) -> Bounded:
     # An end that is not known is infinite.
     low, high = (significant(end / length) if end < 1e300 else "∞" for end in last.bounds)
     return Bounded(value=value, ends=f"[{low}, {high}] {unit}".strip())
+
+
+def interval_name(series: Iterable[Series]) -> str:
+    """What stands in brackets under the figures of these series."""
+    shares = {one.confidence for one in series}
+    return f"{percent(shares.pop(), 0)} interval" if len(shares) == 1 else "interval"
 
 
 def figures_span(series: Series) -> str:

@@ -18,9 +18,9 @@ from corebound.report.view.serving_workers import WorkersSeen, reasons, share, w
 from corebound.report.view.study import CellStudy, Study
 from corebound.report.view.ticks import levels_of
 from corebound.report.view.trade import Trade, trade
-from corebound.report.view.words import count, ends, full_name, label, mode_class
+from corebound.report.view.words import count, ends, full_name, label, mode_class, time_text
 from corebound.stats.latency import percentiles
-from corebound.stats.serving import Estimate, ServedCell, summarise_served
+from corebound.stats.serving import Estimate, ServedCell, p99_9_ns, summarise_served
 from corebound.units import duration, percent, significant, time_unit
 
 SHARES = ((0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9"), (0.9999, "p99.99"))
@@ -95,7 +95,8 @@ def serving(study: Study) -> Serving | None:
         title="Throughput and tail latency",
         lead=(
             "Good answers a second, and what requests took: geometric means over launches with"
-            " their 95 % interval; the 99.9th percentile is of all requests of all launches."
+            " their 95 % interval; the 99.9th percentile is of all requests of all launches,"
+            " from 1,000 on."
             " Errors are counted, and enter no latency. Overlap: of the time that a core had a"
             " worker, the share that it had two or more. Core bound: of the slots of its pipeline."
             " These and migrations are medians over launches. Beneath these and p99.9 stand the"
@@ -117,7 +118,7 @@ def _row(study: Study, cell: CellStudy, served: ServedCell, seen: WorkersSeen) -
         p50=_estimate(served.p50_ns, duration),
         p90=_estimate(served.p90_ns, duration),
         p99=_estimate(served.p99_ns, duration),
-        p99_9=_within(duration(served.p99_9_ns), span_of(cell, _p99_9_ns), duration),
+        p99_9=_within(time_text(served.p99_9_ns), span_of(cell, _p99_9_ns), duration),
         cpu=_estimate(served.cpu_ns, duration),
         errors=f"{served.errors:,} of {served.requests:,}" if served.errors else "none",
         migrations=_within(
@@ -150,9 +151,9 @@ def _counted(number: float) -> str:
 
 
 def _p99_9_ns(launch: Launch) -> int | None:
-    """Of one launch; with fewer than 1,000 requests its longest."""
+    """Of one launch; None below 1,000 requests."""
     found = percentiles(launch.served.answered.latencies) if launch.served else None
-    return None if found is None else found.p99_9_ns
+    return None if found is None else p99_9_ns(found)
 
 
 def _notes(known: Sequence[tuple[CellStudy, ServedCell]]) -> tuple[str, ...]:
@@ -224,8 +225,10 @@ def _panel(grouped: Group, served_of: Mapping[str, ServedCell]) -> CurvePanel:
         for place, (cell, served) in enumerate(group)
     )
     least_ns = min(served.p50_ns.value for _, served in group)
-    most_ns = max(served.p99_9_ns for _, served in group)
-    axis = log_axis(least_ns / length_ns / 1.3, most_ns / length_ns * 1.15, most_ticks=6)
+    # A curve with too few requests to be drawn leaves room for what its row shows.
+    drawn = (latency for curve in curves for _, latency in curve.points)
+    most = max(*drawn, 0.0, *(served.p99_ns.value / length_ns for _, served in group))
+    axis = log_axis(least_ns / length_ns / 1.3, most * 1.15, most_ticks=6)
     says = "; ".join(
         f"{full_name(cell)}: p50 {duration(served.p50_ns.value)}, p99"
         f" {duration(served.p99_ns.value)}"

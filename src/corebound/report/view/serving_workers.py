@@ -19,6 +19,9 @@ from corebound.report.view.words import count
 from corebound.units import percent
 
 UNAVAILABLE = "unavailable"
+# What cannot be told, as it is called where the reason is given.
+_LEVELS = "core bound and memory bound"
+_ELSEWHERE = "memory on another node"
 _NOT_COUNTED = "not counted"
 
 
@@ -142,22 +145,29 @@ def _measured(stays: Iterable[Stay]) -> list[Stay]:
 
 
 def figures(seen: WorkersSeen) -> tuple[Figure, ...]:
-    """What a page says of a set-up's workers; what is not known is said to be unavailable."""
+    """What a page says of a set-up's workers.
+
+    What is not known is said to be unavailable, unless `reasons` says so, and why, of all.
+    """
     use = ", ".join(f"CPU {cpu} {percent(share, 0)}" for cpu, share in seen.cpu_use.items())
     bound = "of slots core bound"
     if seen.core_bound_workers:
         of_each = ", ".join(percent(share, 0) for share in seen.core_bound_workers)
         bound += f" ({count(len(seen.core_bound_workers), 'worker')}: {of_each})"
+    used = Figure(
+        value=use or UNAVAILABLE, says="used by workers" if use else "CPU use", known=bool(use)
+    )
+    overlap = "of busy cores' time with two workers or more"
+    remote = "of memory on another node"
+    shares = (
+        (_figure(seen.core_bound, bound, "core-bound share"), _LEVELS),
+        (_figure(seen.memory_bound, "of slots memory bound", "memory-bound share"), _LEVELS),
+        (_figure(seen.remote_memory, remote, "share of remote memory"), _ELSEWHERE),
+    )
     return (
-        Figure(
-            value=use or UNAVAILABLE,
-            says="used by workers" if use else "CPU use",
-            known=bool(use),
-        ),
-        _figure(seen.overlap, "of busy cores' time with two workers or more", "overlap of workers"),
-        _figure(seen.core_bound, bound, "core-bound share"),
-        _figure(seen.memory_bound, "of slots memory bound", "memory-bound share"),
-        _figure(seen.remote_memory, "of memory on another node", "share of remote memory"),
+        used,
+        _figure(seen.overlap, overlap, "overlap of workers"),
+        *(figure for figure, what in shares if figure.known or what not in seen.unavailable),
     )
 
 
@@ -224,10 +234,10 @@ def _unavailable(launches: Sequence[Launch], *, one_node: bool) -> dict[str, str
         if _slot(counters, "core_bound") is None:
             less = next((told[name] for name in told if name.startswith(("slots", "topdown"))), "")
             level = "the processor does not tell core bound from memory bound"
-            found.setdefault("core bound and memory bound", whole or less or level)
+            found.setdefault(_LEVELS, whole or less or level)
         if counters is None or counters.remote_loads is None:
             reason = whole or told.get("node-load-misses", _NOT_COUNTED)
             found.setdefault("remote loads", reason)
     if launches and one_node:
-        found["memory on another node"] = "the host has one node"
+        found[_ELSEWHERE] = "the host has one node"
     return found

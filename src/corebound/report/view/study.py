@@ -12,6 +12,7 @@ from corebound.model.run import Run, ScenarioSource
 from corebound.model.scenario import Scenario
 from corebound.planning.expand import baselines_of, expand, told_apart
 from corebound.planning.load import load_document
+from corebound.report.view.asked import asked
 from corebound.stats.compare import Comparison, compare
 from corebound.stats.multiplicity import holm
 from corebound.stats.profiles import Profiles
@@ -138,24 +139,37 @@ class Study:
 def latest_studies(records: Sequence[tuple[Run, Sequence[Launch]]]) -> tuple[Study, ...]:
     """For every scenario in the records, the latest run that launched it, by name.
 
-    A run that recorded a scenario and ended before any launch of it counts only
-    where there is no other.
+    A run that was asked for some of its cells, as the command of a row asks, counts only where
+    none was asked for all of the same file. One that recorded a scenario and ended before any
+    launch of it counts only where there is no other.
 
     Raises:
         ScenarioFaults: a recorded scenario is none this version can read.
     """
-    latest: dict[str, tuple[Run, ScenarioSource, tuple[Launch, ...]]] = {}
+    latest: dict[str, _Candidate] = {}
     by_time = sorted(records, key=lambda record: (record[0].started_at, record[0].id))
     # The latest first: of most runs nobody has to look at the launches.
     for run, launches in reversed(by_time):
         for source in run.scenarios:
             name = str(source.document.get("name", ""))
-            if name in latest and latest[name][2]:
+            known = latest.get(name)
+            if known is not None and not _may_be_better(run, source, known):
                 continue
             own = tuple(launch for launch in launches if launch.cell.scenario == name)
-            if own or name not in latest:
+            if own or known is None:
                 latest[name] = (run, source, own)
     return tuple(study(*latest[name]) for name in sorted(latest))
+
+
+_Candidate = tuple[Run, ScenarioSource, tuple[Launch, ...]]
+
+
+def _may_be_better(run: Run, source: ScenarioSource, known: _Candidate) -> bool:
+    """Whether an earlier run may say more of a scenario than the one that is known."""
+    later, its_source, launches = known
+    if not launches:
+        return True
+    return bool(later.only) and not run.only and source.sha256 == its_source.sha256
 
 
 def study(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> Study:
@@ -180,7 +194,10 @@ def study(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> Study
     summaries = {
         key: summarise(launched[key][0].cell, tuple(launched[key]), measure.warmup) for key in keys
     }
-    named = {one.key: one for one in told_apart([summaries[key].cell for key in keys])}
+    # Names tell apart what was to be measured, which a run that ended early has not all launched.
+    missing = [cell for cell in asked(planned, run.only) if cell.key not in launched]
+    told = told_apart([*(summaries[key].cell for key in keys), *missing])
+    named = {one.key: one for one in told}
     summaries = {key: replace(summaries[key], cell=named[key]) for key in keys}
     planned = tuple(named.get(cell.key, cell) for cell in planned)
     seen: dict[object, Cell] = {}

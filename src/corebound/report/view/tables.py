@@ -18,9 +18,11 @@ from corebound.report.view.evidence import (
 )
 from corebound.report.view.figure import figure_of
 from corebound.report.view.intervals import twin_note
+from corebound.report.view.launch_notes import evidence_of, mend_of, reason_of, statuses
 from corebound.report.view.page import Bounded, Tone, VerdictWord
 from corebound.report.view.study import CellStudy, Study
-from corebound.report.view.throughput import throughput
+from corebound.report.view.throughput import peak_words, throughput, throughput_unit
+from corebound.report.view.undone import undone
 from corebound.report.view.warmup import steady_words
 from corebound.report.view.words import (
     NOT_COMPARED,
@@ -72,6 +74,7 @@ class CellRow:
     baseline: bool
     command: CommandLine
     throughput: Bounded
+    peak: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,14 +83,15 @@ class CellTable:
 
     Attributes:
         figure: What they are judged by; it and all other times are in `unit`.
-        throughput: Whether any cell has one.
+        throughput: What its column is headed, with the unit where that is one; empty where no
+            cell has any.
     """
 
     lead: str
     figure: str
     axes: tuple[str, ...]
     unit: str
-    throughput: bool
+    throughput: str
     rows: tuple[CellRow, ...]
 
 
@@ -116,13 +120,15 @@ def cell_table(study: Study) -> CellTable:
     if scale is None:
         scale = next((one.summary.median_ns for one in study.cells if one.is_measured), None)
     length_ns, unit = time_unit(scale or 1e6)
-    rows = tuple(_cell_row(study, cell, axes, length_ns) for cell in study.cells)
+    rate = throughput_unit(study.cells)
+    rows = tuple(_cell_row(study, cell, axes, length_ns, bare=bool(rate)) for cell in study.cells)
+    heading = f"Throughput, {rate}" if rate else "Throughput"
     return CellTable(
         lead=_cells_lead(study),
         figure=figure_of(study.cells).heading,
         axes=tuple(axis.removeprefix("parameters.").replace("_", " ") for axis in axes),
         unit=unit,
-        throughput=any(row.throughput.value for row in rows),
+        throughput=heading if any(row.throughput.value for row in rows) else "",
         rows=rows,
     )
 
@@ -131,7 +137,7 @@ def _cells_lead(study: Study) -> str:
     figure = figure_of(study.cells)
     unit = figure.unit
     return (
-        f"{count(len(study.cells), 'cell')}. {figure.heading}: geometric mean over launches of each"
+        f"{_cells_said(study)}. {figure.heading}: geometric mean over launches of each"
         f" launch's {figure.says}, with its 95 % interval. p99: the same of its 99th"
         f" percentile, from 100 {unit}s on, and with an interval from 500 independent ones."
         " Spread: standard deviation over launches as a share of their mean, with the 95 %"
@@ -142,7 +148,17 @@ def _cells_lead(study: Study) -> str:
     )
 
 
-def _cell_row(study: Study, cell: CellStudy, axes: tuple[str, ...], length_ns: float) -> CellRow:
+def _cells_said(study: Study) -> str:
+    left = undone(study)
+    if left is None or not left.never:
+        return count(len(study.cells), "cell")
+    whole = count(len(study.cells) + left.never, "cell")
+    return f"{len(study.cells):,} of {whole}; the others were never launched"
+
+
+def _cell_row(
+    study: Study, cell: CellStudy, axes: tuple[str, ...], length_ns: float, *, bare: bool
+) -> CellRow:
     summary = cell.summary
     cpu_ns = {one.launch: one.cpu_median_ns for one in summary.launches}
     ratio = cell.comparison.interval if cell.comparison else None
@@ -187,7 +203,8 @@ def _cell_row(study: Study, cell: CellStudy, axes: tuple[str, ...], length_ns: f
         note=twin_note(cell),
         baseline=cell.baseline is None and cell.is_measured,
         command=row_command(study, cell),
-        throughput=throughput(cell, study.scenario, study.run.host),
+        throughput=throughput(cell, bare=bare),
+        peak=peak_words(cell, study.scenario, study.run.host),
     )
 
 
@@ -209,12 +226,10 @@ def _counted(number: float | None) -> str:
 
 
 def _bare_value(cell: CellStudy, axis: str) -> str:
-    """The value under its column's heading, which already says the noun."""
+    """The value under its column's heading, as commands write it; a binding in words."""
     value = dict(cell.cell.axes).get(axis, "–")
     if axis == "binding":
         return axis_value(cell.cell, axis)
-    if axis in {"threads", "workers"}:
-        return value.replace("-", " ")
     return value
 
 
@@ -240,9 +255,9 @@ def launch_rows(study: Study) -> tuple[LaunchRow, ...]:
                 cell=full_name(launch.cell),
                 tone=status_tone(launch.status),
                 status=launch.status,
-                reason=launch.reason or "",
-                mend=launch.mend or "",
-                evidence=launch.evidence,
+                reason=reason_of(launch),
+                mend=mend_of(launch, study.launches),
+                evidence=evidence_of(launch),
                 median=duration(summary.median_ns) if summary else "–",
                 steady=steady_words(summary) if summary else "",
                 log=log_tail(launch),
@@ -271,8 +286,4 @@ def log_tail(launch: Launch, *, even_ok: bool = False) -> str:
 
 def launches_summary(study: Study) -> str:
     """How many launches came to each status: `88 ok, 1 invalid, 3 skipped`."""
-    counts: dict[str, int] = {}
-    for launch in study.launches:
-        counts[launch.status] = counts.get(launch.status, 0) + 1
-    order = ("ok", "invalid", "failed", "timed-out", "skipped")
-    return ", ".join(f"{counts[status]:,} {status}" for status in order if status in counts)
+    return statuses(study.launches)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -35,35 +36,49 @@ class PeakShare:
     bits: int
 
 
-def throughput(cell: CellStudy, scenario: Scenario, host: Host) -> Bounded:
+def throughput(cell: CellStudy, *, bare: bool = False) -> Bounded:
     """All its workers' work over its median iteration, such as `512 images/s`.
 
-    Floating-point operations are shown with their share of its cores' peak, where
-    that is known. Empty where nothing was measured, or the workload does not count its work.
-    The interval is that of the median, or of the requests answered.
+    Empty where nothing was measured, or the workload does not count its work. The interval
+    is that of the median, or of the requests answered.
+
+    Args:
+        cell: The cell.
+        bare: Whether to leave out the unit, which something else says.
     """
-    share = peak_share(cell, scenario, host)
-    of_peak = "" if share is None else f", {_shared(share)}"
     rates = _rates(cell)
     return Bounded(
-        value=", ".join(
-            f"{_written(unit, rate.value)}{of_peak if unit == _FLOP else ''}"
-            for unit, rate in rates.items()
-        ),
+        value=", ".join(_written(rate.value, unit, bare=bare) for unit, rate in rates.items()),
         ends=", ".join(
-            ends(rate.interval.low, rate.interval.high, partial(_written, unit))
+            ends(rate.interval.low, rate.interval.high, partial(_written, unit=unit, bare=bare))
             for unit, rate in rates.items()
             if rate.interval is not None
         ),
     )
 
 
-def _written(unit: str, rate: float) -> str:
+def peak_words(cell: CellStudy, scenario: Scenario, host: Host) -> str:
+    """`50 % of 2 cores' 32-bit peak`; empty where the share of it is not known."""
+    share = peak_share(cell, scenario, host)
+    return "" if share is None else _shared(share)
+
+
+def throughput_unit(cells: Sequence[CellStudy]) -> str:
+    """What the throughput of all these cells is counted in; empty where it is not one unit."""
+    units = {tuple(rates) for cell in cells if (rates := _rates(cell))}
+    found = next(iter(units), ())
+    return _unit(found[0]) if len(units) == 1 and len(found) == 1 else ""
+
+
+def _written(rate: float, unit: str, *, bare: bool) -> str:
     if math.isinf(rate):
         return "∞"
-    if unit == _FLOP:
-        return f"{significant(rate / 1e9)} GFLOP/s"
-    return f"{significant(rate)} {unit}/s"
+    number = significant(rate / 1e9 if unit == _FLOP else rate)
+    return number if bare else f"{number} {_unit(unit)}"
+
+
+def _unit(unit: str) -> str:
+    return "GFLOP/s" if unit == _FLOP else f"{unit}/s"
 
 
 def _rates(cell: CellStudy) -> dict[str, Estimate]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,7 +67,7 @@ class Timeline:
 
 
 def segment_starts(series: Series, found: Sequence[Change]) -> tuple[int, ...]:
-    """Where a new level begins: the first point, each border, each change."""
+    """Where a new level begins: the first point, each border, each change, clear or not."""
     return tuple(sorted({0, *series.points.borders, *(change.step.at for change in found)}))
 
 
@@ -85,7 +85,7 @@ def track_of(
 
     Args:
         series: With at least one figure.
-        found: Its clear changes.
+        found: Its changes.
         line: Where its moments are.
         length: What figures are divided by.
         most: So many points are drawn.
@@ -97,7 +97,7 @@ def track_of(
     is_seen = ~np.isnan(points.figures)
     seen = np.flatnonzero(is_seen).tolist()
     kept = [seen[at] for at, _ in envelope(points.measured, most=most)]
-    gaps = _gaps(points, numbers)
+    gaps = gaps_before(points, numbers)
     runs: list[list[Dot]] = []
     last = -1
     for index, dot in zip(kept, _dots(points, kept, line, length), strict=True):
@@ -131,7 +131,7 @@ def _dots(points: Points, kept: Sequence[int], line: Timeline, length: float) ->
     ]
 
 
-def _gaps(points: Points, numbers: FloatArray) -> list[int]:
+def gaps_before(points: Points, numbers: FloatArray) -> list[int]:
     """For each point how many gaps are before it: nights lost, long pauses, borders.
 
     Args:
@@ -151,18 +151,27 @@ def _gaps(points: Points, numbers: FloatArray) -> list[int]:
 def _levels(
     series: Series, found: Sequence[Change], line: Timeline, length: float
 ) -> tuple[Level, ...]:
+    moments = series.points.moments
+    return tuple(
+        Level(
+            begin=line.share(moments[first].at),
+            end=line.share(moments[last].at),
+            value=figure / length,
+        )
+        for first, last, figure in levels_between(series, found)
+    )
+
+
+def levels_between(series: Series, found: Sequence[Change]) -> Iterator[tuple[int, int, float]]:
+    """The first and last point with a figure between changes and borders, and their median.
+
+    Args:
+        series: With at least one figure.
+        found: Its changes.
+    """
     starts = segment_starts(series, found)
-    levels = []
-    moments, figures = series.points.moments, np.array(series.points.figures)
+    figures = np.array(series.points.figures)
     for begin, end in zip(starts, (*starts[1:], figures.size), strict=True):
         seen = begin + np.flatnonzero(~np.isnan(figures[begin:end]))
-        if not seen.size:
-            continue
-        levels.append(
-            Level(
-                begin=line.share(moments[seen[0]].at),
-                end=line.share(moments[seen[-1]].at),
-                value=statistics.median(figures[seen].tolist()) / length,
-            )
-        )
-    return tuple(levels)
+        if seen.size:
+            yield int(seen[0]), int(seen[-1]), statistics.median(figures[seen].tolist())

@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from corebound.model.series import Series
 from corebound.report.view.addresses import series_place
 from corebound.report.view.change_groups import ChangeGroup, change_group, grouped
-from corebound.report.view.chronicle import Chronicle, has_grown, size_word
+from corebound.report.view.chronicle import Chronicle, size_word
 from corebound.report.view.command import CommandLine, series_command
 from corebound.report.view.page import Bounded, Head, Hero, Piece, Text, VerdictWord
-from corebound.report.view.series_figure import figures_span, latest_of
+from corebound.report.view.series_figure import figures_span, interval_name, latest_of
+from corebound.report.view.series_names import Natural, natural_place
+from corebound.report.view.too_short import too_short_words
+from corebound.report.view.without import Without, without
 from corebound.report.view.words import count, day, rich
 from corebound.stats.regressions import Change
 
@@ -21,20 +24,6 @@ _MOST_CHANGES = 250
 # More rows than this nobody reads from first to last: what is beyond is folded.
 _MOST_OPEN = 50
 _ORDER = {"open": 0, "accepted": 1, "fixed": 2, "recovered": 3, "kept": 4, "ended": 5}
-
-
-# A list of names that nobody reads to its end is cut.
-_MOST_NAMED = 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Without:
-    """What has no history for one reason: titles, and how many more there are."""
-
-    where: str
-    reason: str
-    titles: tuple[str, ...]
-    more: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,11 +57,13 @@ class SeriesRow:
 class SeriesGroup:
     """The scenarios of one host, or an imported project's on one machine; of many, a module's.
 
-    `says` is how many there are, and in how many of them something changed.
+    `says` is how many there are, and in how many of them something changed; `interval` what
+    stands in brackets.
     """
 
     title: str
     says: str
+    interval: str
     rows: tuple[SeriesRow, ...]
 
 
@@ -100,6 +91,11 @@ class HistoryPage:
     groups: tuple[SeriesGroup, ...]
     folded: bool
     without: tuple[Without, ...]
+
+    @property
+    def lacks_commands(self) -> bool:
+        """Whether what was imported names no command for some of the series."""
+        return any(row.command is None for group in self.groups for row in group.rows)
 
 
 def triage_page(
@@ -148,28 +144,7 @@ def triage_page(
         comparisons=tuple(comparisons),
         groups=groups,
         folded=sum(len(group.rows) for group in groups) > _MOST_OPEN,
-        without=_without(known),
-    )
-
-
-def _without(known: Chronicle) -> tuple[Without, ...]:
-    """The series that have no history to show, those of one reason together."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for one in known.series:
-        if not has_grown(one):
-            reason = next(filter(None, reversed(one.points.missing)), None)
-            where = one.project or one.host_name
-            # Before the colon stands the figure itself.
-            why = reason.rpartition(": ")[2] if reason else "measured once so far"
-            found.setdefault((where, why), []).append(one.title)
-    return tuple(
-        Without(
-            where=where,
-            reason=reason,
-            titles=tuple(dict.fromkeys(titles))[:_MOST_NAMED],
-            more=max(len(dict.fromkeys(titles)) - _MOST_NAMED, 0),
-        )
-        for (where, reason), titles in sorted(found.items())
+        without=without(known),
     )
 
 
@@ -189,11 +164,13 @@ def _verdict(worse: Sequence[Change], known: Chronicle) -> Text:
 
 def _support(known: Chronicle) -> Text:
     points = sum(len(one.points) for one in known.histories)
+    going = [one for one in known.histories if one.id not in known.ended]
     return rich(
         f"{count(len(known.changes), 'change')} in "
         f"{count(len(known.histories), 'series', 'series')} of {count(points, 'point')}. "
         "A change is named when several detectors agree and it stands as one of the whole suite; "
-        "of those, one in twenty may be false."
+        "of those, one in twenty may be false. ",
+        too_short_words(going),
     )
 
 
@@ -210,9 +187,16 @@ def series_groups(series: Iterable[Series], known: Chronicle) -> tuple[SeriesGro
         groups.setdefault(key, {}).setdefault(one.scenario, []).append(one)
     return tuple(
         group
-        for (project, _), scenarios in sorted(groups.items())
+        for (project, _), scenarios in sorted(
+            groups.items(), key=lambda item: (item[0][0], _is_over(item[1], known), item[0])
+        )
         for group in _modules(project, scenarios, known)
     )
+
+
+def _is_over(scenarios: Mapping[str, Sequence[Series]], known: Chronicle) -> bool:
+    """Whether all of a host's series have ended."""
+    return all(one.id in known.ended for several in scenarios.values() for one in several)
 
 
 def _modules(
@@ -221,6 +205,9 @@ def _modules(
     """One group; of many scenarios one a module, which is what asv's names begin with."""
     ordered = sorted(scenarios.items())
     where = _group_title(project, ordered[0][1][0])
+    if _is_over(scenarios, known):
+        last = max(one.points.moments[-1].at for _, several in ordered for one in several)
+        where = f"{where}, last measured {last[:10]}"
     if len(ordered) <= _MOST_OPEN:
         yield _group(where, [several for _, several in ordered], known)
         return
@@ -232,7 +219,12 @@ def _group(title: str, scenarios: Sequence[Sequence[Series]], known: Chronicle) 
     rows = tuple(_row(several, known) for several in scenarios)
     changed = sum(row.change is not None for row in rows)
     changes = f", {changed} changed" if changed else ""
-    return SeriesGroup(title=title, says=f"{len(rows)}{changes}", rows=rows)
+    return SeriesGroup(
+        title=title,
+        says=f"{len(rows)}{changes}",
+        interval=interval_name(one for several in scenarios for one in several),
+        rows=rows,
+    )
 
 
 def _group_title(project: str, series: Series) -> str:
@@ -241,13 +233,16 @@ def _group_title(project: str, series: Series) -> str:
 
 def _row(series: Sequence[Series], known: Chronicle) -> SeriesRow:
     last = last_change(series, known)
-    chosen = last.series if last else series[0]
+    going = [one for one in series if one.id not in known.ended]
+    # What is retired stands for nothing that goes on, nor what has hardly begun for all.
+    chosen = last.series if last else min(going or series, key=_longest_first)
+    over = f", {len(series) - len(going):,} ended" if 0 < len(going) < len(series) else ""
     figures = chosen.points.figures
     return SeriesRow(
         title=chosen.title,
         address=series_place(chosen),
         ended=day(chosen.points.moments[-1].at) if chosen.id in known.ended else "",
-        cells=count(len(series), "cell"),
+        cells=f"{count(len(series), 'cell')}{over}",
         mode=known.label(chosen).mode,
         figures=figures,
         latest=latest_of(chosen),
@@ -257,6 +252,10 @@ def _row(series: Sequence[Series], known: Chronicle) -> SeriesRow:
         since=last.since[:10] if last else "",
         command=series_command((chosen,)),
     )
+
+
+def _longest_first(series: Series) -> tuple[int, tuple[tuple[str, Natural], ...]]:
+    return -len(series.points), natural_place(series)
 
 
 def last_change(series: Iterable[Series], known: Chronicle) -> Change | None:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from corebound.model.calibration import Calibration
 from corebound.model.plan import Scalar
+from corebound.report.view.evidence import disturbed
 from corebound.report.view.figure import figure_of
-from corebound.report.view.flags import flags
+from corebound.report.view.flags import flags, refused_names
 from corebound.report.view.noise import noise_words
 from corebound.report.view.page import Hero, Piece, Text
 from corebound.report.view.study import CellStudy, Duel, Study
+from corebound.report.view.undone import undone
 from corebound.report.view.words import (
     axis_value,
     bounds,
+    capital,
+    coded,
     compared_with,
     count,
     doing,
@@ -170,7 +174,7 @@ def _alone(cell: CellStudy) -> tuple[Text, Text]:
     one = f"One {figure_of((cell,)).unit} takes "
     verdict = rich(one, Piece(time_text(summary.median_ns), "good"), ".")
     launches = count(len(summary.launches), "launch", "launches")
-    return verdict, rich(between, f"{full_name(cell.cell).capitalize()}, {launches}.")
+    return verdict, rich(between, f"{capital(full_name(cell.cell))}, {launches}.")
 
 
 def _nothing(study: Study) -> tuple[Text, Text]:
@@ -179,11 +183,22 @@ def _nothing(study: Study) -> tuple[Text, Text]:
             rich("Nothing has been measured yet."),
             rich("The run ended before a launch of this scenario. Start it again to measure."),
         )
+    left = undone(study)
+    refused = [one.cell for one in study.cells if one.summary.count("skipped")]
+    if left is not None and len(refused) == len(study.cells):
+        reason = next((one.reason for one in study.launches if one.reason), "no reason was kept.")
+        return (
+            rich("Nothing has been measured yet."),
+            coded(
+                f"The run ended early: {left.says}."
+                f" {capital(refused_names(study))} cannot run here: {reason}"
+            ),
+        )
     reason = next((one.reason for one in study.launches if one.reason), "")
     tail = f" The first reason given: {reason}" if reason else ""
     return (
         rich("Nothing could be measured here."),
-        rich(f"No launch of any of the {count(len(study.cells), 'cell')} was valid.{tail}"),
+        coded(f"No launch of any of the {count(len(study.cells), 'cell')} was valid.{tail}"),
     )
 
 
@@ -201,8 +216,17 @@ def _medians(cell: CellStudy, baseline: CellStudy) -> tuple[str | Piece, ...]:
         *_bounded(one),
         " against ",
         *_bounded(two),
-        f" over {_of_each(len(one.launches), len(two.launches))}.",
+        f" over {_of_each(len(one.launches), len(two.launches))}.{_disturbed(cell, baseline)}",
     )
+
+
+def _disturbed(cell: CellStudy, baseline: CellStudy) -> str:
+    """How many of the launches of both were disturbed and kept; empty where none was."""
+    hit = len(disturbed(cell)) + len(disturbed(baseline))
+    if not hit:
+        return ""
+    of = len(cell.summary.launches) + len(baseline.summary.launches)
+    return f" {hit} of these {of} launches {'was' if hit == 1 else 'were'} disturbed from outside."
 
 
 def _bounded(summary: CellSummary) -> tuple[str | Piece, ...]:

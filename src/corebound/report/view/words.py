@@ -40,6 +40,8 @@ _CHECKS: dict[State, tuple[Tone, str]] = {
     "warning": ("warn", "!"),
     "unavailable": ("plain", "–"),
 }
+# What differs from 1 by less than that is 1.
+_MOST_DECIMALS = 9
 # Ten thousand years: nothing was measured to last that long, it is only not known.
 _LONGEST_NS = 3e20
 REFERENCE = VerdictWord(tone="plain", sign="", word="reference")
@@ -73,6 +75,20 @@ def rich(*parts: str | Piece) -> Text:
     'plain'
     """
     return tuple(Piece(part, "plain") if isinstance(part, str) else part for part in parts)
+
+
+def coded(text: str) -> Text:
+    """Text whose stretches between backticks are code; one that opens nothing stays.
+
+    >>> [piece.kind for piece in coded("Set `threads: 1` here.")]
+    ['plain', 'code', 'plain']
+    """
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return rich(text)
+    return tuple(
+        Piece(part, "code" if index % 2 else "plain") for index, part in enumerate(parts) if part
+    )
 
 
 def strong(text: str) -> Piece:
@@ -140,7 +156,7 @@ def doing(cell: Cell, other: Cell) -> str:
         rest = [axis_value(cell, axis) for axis in differing if axis != "binding"]
         return start + (f" with {' and '.join(rest)}" if rest else "")
     values = " and ".join(axis_value(cell, axis) for axis in differing)
-    return f"Running {values}" if values else full_name(cell).capitalize()
+    return f"Running {values}" if values else capital(full_name(cell))
 
 
 def compared_with(cell: Cell, other: Cell) -> str:
@@ -150,6 +166,15 @@ def compared_with(cell: Cell, other: Cell) -> str:
     said = [axis for axis in differing if axis == "binding" or values.get(axis) != "default"]
     names = [axis_value(other, axis) for axis in said or differing]
     return " with ".join(names[:2]) + "".join(f" and {name}" for name in names[2:])
+
+
+def capital(text: str) -> str:
+    """The start of a sentence; what follows keeps its capitals, as names have them.
+
+    >>> capital("one CPU")
+    'One CPU'
+    """
+    return text[:1].upper() + text[1:]
 
 
 def _differing(cell: Cell, other: Cell) -> list[str]:
@@ -163,7 +188,7 @@ def _threads(value: str) -> str:
         "per-core": "one thread a core",
         "per-cpu": "one thread a CPU",
         "host-cores": "as many threads as the host has cores",
-        "cores-per-worker": "cores / workers threads",
+        "cores-per-worker": "cores-per-worker threads",
     }
     return rules.get(value) or _counted(value, "thread")
 
@@ -184,8 +209,8 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
 def bounds(low: float, high: float) -> str:
     """An interval of ratios in brackets; an end that is not known is infinite.
 
-    >>> bounds(1.381, 1.459), bounds(0.5, float("inf"))
-    ('[1.38, 1.46]', '[0.50, ∞]')
+    >>> bounds(1.381, 1.459), bounds(0.5, float("inf")), bounds(1.0001, 1.2)
+    ('[1.38, 1.46]', '[0.50, ∞]', '[1.0001, 1.20]')
     """
     return f"[{_bound(low)}, {_bound(high)}]"
 
@@ -226,7 +251,9 @@ def _bound(value: float) -> str:
     if value >= 100:
         return f"{value:,.0f}"
     if value >= 0.1 or value == 0:
-        return f"{value:.2f}"
+        # An interval that leaves 1 out is not printed as one that holds it.
+        texts = (f"{value:.{digits}f}" for digits in range(2, _MOST_DECIMALS + 1))
+        return next((text for text in texts if float(text) != 1), f"{value:.2f}")
     return f"{value:.3f}" if value >= 0.01 else f"{value:.2g}"
 
 
@@ -237,6 +264,16 @@ def day(moment: str) -> str:
     '2026-01-02 03:04 UTC'
     """
     return f"{moment[:10]} {moment[11:16]} UTC" if len(moment) >= 16 else moment
+
+
+def spent(value_ns: float) -> str:
+    """How long launches took together, which may be minutes.
+
+    >>> spent(90e9), spent(3_660e9)
+    ('90.0 s', '61 minutes')
+    """
+    minutes = value_ns / 60e9
+    return duration(value_ns) if minutes < 2 else count(round(minutes), "minute")
 
 
 def time_text(value_ns: float | None) -> str:

@@ -15,7 +15,7 @@ from corebound.model.series import Series
 from corebound.report.view.addresses import anchor_of
 from corebound.report.view.calendar import days_of
 from corebound.report.view.chronicle import Chronicle
-from corebound.report.view.timeline import Timeline
+from corebound.report.view.timeline import Timeline, gaps_before, levels_between
 from corebound.stats.regressions import Change
 
 _MINUTES_A_DAY = 24 * 60
@@ -28,6 +28,7 @@ _LEAST_EXPONENT = -300
 # Beyond this not every whole number is one of a script's: 2**53, of which two are added.
 _MOST_COUNTED = 2.0**52
 _OF_COMMIT = 10
+_LEVEL_DIGITS = 6
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -40,14 +41,17 @@ class Zoom:
         series: The places of its series, apart by spaces; keys of the points' file.
         modes: The classes of their colours, the same way.
         length: What figures are divided by.
-        marks: Minutes since 1970 of its changes, apart by spaces; or places in the order.
+        still: What the still chart has besides points, as JSON of numbers alone: of each series
+            its levels, (begin, end, figure); its changes, (by an even bet at, surely after, no
+            later than, 1 where that is worse); its borders. All but figures are minutes since
+            1970, or places in the order.
         is_ordinal: Whether minutes are the points' order alone.
     """
 
     series: str
     modes: str
     length: float
-    marks: str
+    still: str
     is_ordinal: bool
 
 
@@ -56,7 +60,9 @@ def zoom_of(
     found: Sequence[Change],
     known: Chronicle,
     line: Timeline,
+    *,
     length: float,
+    borders: Sequence[str],
 ) -> Zoom:
     """What a chart of these series, in which these changes were found, says of itself.
 
@@ -66,18 +72,50 @@ def zoom_of(
         known: What the series are called.
         line: Where their moments are.
         length: What figures are divided by.
+        borders: Moments at which something other than the commit changed.
     """
-    marks = [
-        change.step.at if line.is_ordinal else round(line.places[change.since] * _MINUTES_A_DAY)
-        for change in found
+    levels = [
+        [
+            (
+                _minute(one, first, line),
+                _minute(one, last, line),
+                float(f"{figure / length:.{_LEVEL_DIGITS}g}"),
+            )
+            for first, last, figure in levels_between(one, known.every(one))
+        ]
+        for one in series
     ]
+    marks = [_mark(change, line) for change in found]
+    edges = [round(line.places[moment] * _scale(line)) for moment in borders]
     return Zoom(
         series=" ".join(anchor_of(one) for one in series),
         modes=" ".join(known.label(one).mode for one in series),
         length=length,
-        marks=" ".join(map(str, marks)),
+        still=msgspec.json.encode((levels, marks, edges)).decode(),
         is_ordinal=line.is_ordinal,
     )
+
+
+def _scale(line: Timeline) -> int:
+    """Minutes, or places in the order, of one place on the line."""
+    return 1 if line.is_ordinal else _MINUTES_A_DAY
+
+
+def _minute(series: Series, at: int, line: Timeline) -> int:
+    """When a point was measured; its place in its series, where moments cannot be read."""
+    if line.is_ordinal:
+        return at
+    return round(line.places[series.points.moments[at].at] * _MINUTES_A_DAY)
+
+
+def _mark(change: Change, line: Timeline) -> tuple[float, int, int, int]:
+    """By an even bet between two points; surely after one, and no later than another."""
+    step = change.step
+    before, after, surely, latest = (
+        _minute(change.series, at, line)
+        for at in (max(step.at - 1, 0), step.at, step.last_good, step.first_bad)
+    )
+    return (before + after) / 2, surely, latest, int(change.is_regression)
 
 
 def points_script(series: Iterable[Series]) -> str:
@@ -85,15 +123,18 @@ def points_script(series: Iterable[Series]) -> str:
 
     Of each series `t` are minutes, each since the point before; `y` figures, counted in
     `u` of the series' unit; `low` and `high` how far the bounds are below and above, counted
-    the same way, both empty where no point has any; null is what there is not. `c` are
-    commits, apart by spaces.
+    the same way, both empty where no point has any; null is what there is not, and `no` which
+    points have no figure, by why. `gaps` are points that no line leads to, though the one
+    before has a figure. `c` are commits, apart by spaces.
     """
     kept = {anchor_of(one): _columns(one.points) for one in series}
     return f"corebound.keep({msgspec.json.encode(kept).decode()});\n"
 
 
 def _columns(points: Points) -> dict[str, object]:
-    figures = np.array(points.figures)
+    figures, minutes = np.array(points.figures), _moments_of(points)
+    is_seen = ~np.isnan(figures)
+    is_gap = np.diff(gaps_before(points, minutes.astype(np.float64)), prepend=0) > 0
     unit = _unit_of(figures)
     counts = _counted(figures, unit)
     low = high = np.empty(0)
@@ -101,16 +142,27 @@ def _columns(points: Points) -> dict[str, object]:
         low = counts - _counted(np.array(points.lows), unit)
         high = _counted(np.array(points.highs), unit) - counts
     return {
-        "t": np.diff(_moments_of(points), prepend=0).tolist(),
+        "t": np.diff(minutes, prepend=0).tolist(),
         "u": unit,
         "y": _listed(counts),
         "low": _listed(low),
         "high": _listed(high),
+        "no": _missing(points),
+        "gaps": (np.flatnonzero(is_gap[1:] & is_seen[1:] & is_seen[:-1]) + 1).tolist(),
         "c": " ".join(
             moment.commit.sha[:_OF_COMMIT].replace(" ", "") if moment.commit else ""
             for moment in points.moments
         ),
     }
+
+
+def _missing(points: Points) -> dict[str, list[int]]:
+    """The points that have no figure, by what is told of it."""
+    found: dict[str, list[int]] = {}
+    for at, why in enumerate(points.missing):
+        if why:
+            found.setdefault(why, []).append(at)
+    return found
 
 
 def _moments_of(points: Points) -> npt.NDArray[np.int64]:

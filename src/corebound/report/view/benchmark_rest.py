@@ -1,0 +1,135 @@
+"""What a benchmark's page has no chart of: a row each, or a name, and why there is no figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from corebound.model.series import Series
+from corebound.report.view.addresses import anchor_of
+from corebound.report.view.chronicle import PLAIN_MODE, Chronicle, size_word
+from corebound.report.view.page import Bounded, VerdictWord
+from corebound.report.view.series_figure import interval_name, latest_of
+from corebound.report.view.series_names import natural_place, own_axes
+from corebound.report.view.words import count
+
+# A row weighs a tenth of a chart; beyond so many nobody compares them.
+_MOST_ROWS = 250
+# And a list of names nobody reads to its end is cut.
+_MOST_NAMED = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherRow:
+    """A series without a chart: `place` is where it stands on the page, `figures` its course."""
+
+    place: str
+    cell: str
+    machine: str
+    mode: str
+    figures: Sequence[float]
+    latest: Bounded
+    when: str
+    points: str
+    change: VerdictWord | None
+    since: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Silent:
+    """Cells of one machine that never gave a figure, for one reason; `says` how many."""
+
+    says: str
+    machine: str
+    reason: str
+    cells: tuple[str, ...]
+    more: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rest:
+    """All that has no chart.
+
+    Attributes:
+        rows: Those with a figure, as many as a page holds.
+        interval: What stands in brackets under their figures.
+        unshown: Names of those beyond.
+        silent: Those without any.
+        says: How many there are of rows and of those beyond, in words.
+        silent_says: How many there are without a figure, in words.
+    """
+
+    rows: tuple[OtherRow, ...]
+    interval: str
+    unshown: tuple[str, ...]
+    silent: tuple[Silent, ...]
+    says: str
+    silent_says: str
+
+
+def rest_of(
+    others: Sequence[Series], names: Sequence[str], silent: Sequence[Series], known: Chronicle
+) -> Rest:
+    """The rest of a benchmark's page.
+
+    Args:
+        others: Those with a figure and no chart, in order.
+        names: What to call each of them beside its machine.
+        silent: Those without a figure.
+        known: What changed in them.
+    """
+    rows = tuple(
+        _row(one, name, known) for one, name in zip(others[:_MOST_ROWS], names, strict=False)
+    )
+    return Rest(
+        rows=rows,
+        interval=interval_name(others),
+        unshown=tuple(
+            f"{name}, on {one.host_name}" if name else f"on {one.host_name}"
+            for one, name in zip(others[_MOST_ROWS:], names[_MOST_ROWS:], strict=True)
+        ),
+        silent=_silent(silent),
+        says=f"{count(len(others), 'cell')} without a chart",
+        silent_says=f"{count(len(silent), 'cell')} without a figure",
+    )
+
+
+def _row(one: Series, name: str, known: Chronicle) -> OtherRow:
+    changes = known.of(one)
+    last = changes[-1] if changes else None
+    return OtherRow(
+        place=anchor_of(one),
+        cell=name or "the only one",
+        machine=one.host_name,
+        mode=PLAIN_MODE,
+        figures=one.points.figures,
+        latest=latest_of(one),
+        when=one.points.moments[-1].at[:10],
+        points=count(len(one.points), "point"),
+        change=size_word(last) if last else None,
+        since=last.since[:10] if last else "",
+    )
+
+
+def _silent(series: Sequence[Series]) -> tuple[Silent, ...]:
+    ordered = sorted(series, key=natural_place)
+    found: dict[tuple[str, str], list[str]] = {}
+    for one, name in zip(ordered, own_axes(ordered), strict=True):
+        found.setdefault((one.host_name, why_silent(one)), []).append(name)
+    return tuple(
+        Silent(
+            says=count(len(cells), "cell"),
+            machine=machine,
+            reason=reason,
+            cells=tuple(filter(None, cells[:_MOST_NAMED])),
+            more=max(len(cells) - _MOST_NAMED, 0),
+        )
+        for (machine, reason), cells in sorted(found.items())
+    )
+
+
+def why_silent(series: Series) -> str:
+    """Why a series has no history to look at, in words."""
+    reason = next(filter(None, reversed(series.points.missing)), None)
+    # Before the colon stands the figure itself.
+    return reason.rpartition(": ")[2] if reason else "measured once so far"

@@ -1,0 +1,106 @@
+"""How many two runs or two commits have in common: what has a figure twice, and what has not."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from test_report_compare import CELLS, NOW, Record, a_record, kept
+from typer.testing import CliRunner
+
+from build import a_series
+from corebound.cli.app import app
+from corebound.model.points import Points
+from corebound.report.view.chronicle import chronicle
+from corebound.report.view.commits_compared import compare_commits
+from corebound.report.view.commits_page import commits_page
+from corebound.report.view.compare_page import compare_page
+from corebound.report.view.comparing import compare_runs
+from corebound.report.view.host_page import host_pages
+from corebound.report.view.words import plain
+
+
+def without_figure(record: Record) -> Record:
+    """A run of which no launch of its second cell came to an end."""
+    run, launches = record
+    failed = (
+        replace(one, status="failed", reason="it failed", workers=()) if one.position == 1 else one
+        for one in launches
+    )
+    return run, tuple(failed)
+
+
+def uncommitted(record: Record) -> Record:
+    """A run of a tree that was not all committed."""
+    run, launches = record
+    assert run.commit is not None
+    return replace(run, commit=replace(run.commit, dirty=True)), launches
+
+
+def test_what_failed_in_one_of_two_runs_does_not_count_as_compared() -> None:
+    page = compare_page(compare_runs(a_record(1), without_figure(a_record(2))), now=NOW)
+
+    assert plain(page.hero.support).startswith(
+        "1 cell compared, 1 without a clear difference; 1 more not compared, for a figure is"
+        " missing. "
+    )
+    assert page.folded == "No clear difference: 1; not compared, for a figure is missing: 1"
+
+
+def test_where_all_have_figures_nothing_is_said_of_others() -> None:
+    page = compare_page(compare_runs(a_record(1), a_record(2)), now=NOW)
+
+    assert "2 cells compared, 2 without a clear difference. " in plain(page.hero.support)
+    assert page.folded == "No clear difference: 2"
+
+
+@pytest.mark.parametrize(
+    ("slower", "said"),
+    [
+        (1.0, "1 of 1 cells do not clearly differ; 1 cell not compared, "),
+        (1.2, "\n1 cell not compared, for a figure is missing; --all shows them."),
+    ],
+)
+def test_the_command_counts_alike(tmp_path: Path, slower: float, said: str) -> None:
+    folder = kept(tmp_path, a_record(1), without_figure(a_record(2, slower=slower)))
+
+    result = CliRunner().invoke(app, ["compare", "run01", "run02", "--records", str(folder)])
+
+    assert CELLS[1].id not in result.output
+    assert said in result.output
+
+
+def test_series_without_a_figure_at_one_commit_do_not_count_as_compared() -> None:
+    known, other = (
+        a_series([1e6] * 20, project="trees", scenario="s", cell=cell) for cell in ("n=1", "n=2")
+    )
+    points = [*other.points]
+    points[15] = replace(points[15], figure=None, missing="it failed")
+    histories = chronicle((known, replace(other, points=Points.of(points))), (), {})
+    before, after = (point.commit.sha for point in (points[5], points[15]) if point.commit)
+
+    page = commits_page(compare_commits("trees", before, after, histories), histories, now=NOW)
+
+    assert plain(page.hero.support).startswith(
+        "1 series compared, 1 without a clear difference; 1 more not compared, for a figure is"
+        " missing. "
+    )
+
+
+def test_changes_that_were_not_committed_are_told_wherever_two_runs_are(tmp_path: Path) -> None:
+    one, two = a_record(1, commit="a"), uncommitted(a_record(2, commit="a"))
+    folder = kept(tmp_path, one, two)
+    words = ["compare", "run01", "run02", "--records", str(folder)]
+
+    page = compare_page(compare_runs(one, two), now=NOW)
+    (host,) = host_pages([one, two], now=NOW)
+    before, after = CliRunner().invoke(app, words).output.splitlines()[:2]
+    told = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
+
+    said = "with changes not committed"
+    assert [said in text for _, text, _ in page.runs] == [False, True]
+    assert [said in commit for _, _, commit, *_ in host.runs] == [True, False]
+    assert (said in before, said in after) == (False, True)
+    assert (told["before"]["dirty"], told["after"]["dirty"]) == (False, True)

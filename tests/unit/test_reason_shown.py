@@ -1,0 +1,134 @@
+"""Why a change was accepted, wherever the site shows that it was."""
+
+from __future__ import annotations
+
+import csv
+import random
+from dataclasses import replace
+
+import pytest
+
+from build import a_series
+from corebound.model.regression import Decision
+from corebound.model.series import Series
+from corebound.report import site
+from corebound.report.pages import Inputs, pages
+from corebound.report.view.change_groups import grouped
+from corebound.report.view.chronicle import chronicle
+from corebound.stats.regressions import Change, changes
+from corebound.stats.regressions_judged import reasons, states
+from report_sample import NOW
+
+WHY = "the <new> parser checks what it reads"
+
+
+def stepped(cell: str = "n=1", seed: int = 1) -> Series:
+    """Eighty nights, the later half a fifth slower."""
+    noise = random.Random(seed)
+    figures = [1e6 * (1.2 if at >= 40 else 1) * noise.lognormvariate(0, 0.01) for at in range(80)]
+    return a_series(figures, project="trees", scenario="io.read", cell=cell)
+
+
+def accepted(change: Change, because: str = WHY) -> Decision:
+    return Decision(
+        id=change.id, state="accepted", because=because, at="2027-01-01T00:00:00Z",
+        place=change.place,
+    )  # fmt: skip
+
+
+def made_of(*decisions: Decision) -> dict[str, str]:
+    series = (stepped(),)
+    found = changes(series)
+    return dict(
+        site.files(
+            (), now=NOW, series=series, statuses=states(found, decisions),
+            reasons=reasons(found, decisions),
+        )
+    )  # fmt: skip
+
+
+def test_the_reason_is_known_by_the_id_that_the_change_has_today() -> None:
+    (change,) = changes([stepped()])
+    decision = replace(accepted(change), id="as it was called when it was seen first")
+
+    assert reasons([change], [decision]) == {change.id: WHY}
+    assert reasons([change], []) == {}
+
+
+def test_the_reason_of_what_came_back_is_none() -> None:
+    (change,) = changes([stepped()])
+    fixed = replace(accepted(change), state="fixed", at=change.series.points[45].at)
+
+    assert states([change], [fixed]) == {change.id: "open"}
+    assert reasons([change], [fixed]) == {}
+
+
+@pytest.mark.parametrize("page", ["history.html", "feed.xml"])
+def test_pages_and_the_feed_say_why_a_change_was_accepted(page: str) -> None:
+    (change,) = changes([stepped()])
+
+    told = made_of(accepted(change))[page]
+
+    assert "because the &lt;new&gt; parser checks what it reads" in told
+    assert "because" not in made_of()[page]
+
+
+def test_a_benchmarks_page_says_why_its_change_was_accepted() -> None:
+    (change,) = changes([stepped()])
+    made = made_of(accepted(change))
+
+    (page,) = (text for name, text in made.items() if name.startswith("history/"))
+    assert "because the &lt;new&gt; parser checks what it reads" in page
+
+
+def test_the_table_for_machines_has_the_reason() -> None:
+    (change,) = changes([stepped()])
+
+    (line,) = csv.DictReader(made_of(accepted(change))["data/changes.csv"].splitlines())
+
+    assert (line["status"], line["because"]) == ("accepted", WHY)
+
+
+def test_changes_that_were_accepted_for_different_reasons_are_not_told_as_one() -> None:
+    found = changes([stepped("n=1"), stepped("n=2", seed=2)])
+    told = [accepted(one, because) for one, because in zip(found, ("this", "that"), strict=True)]
+
+    def rows(decisions: list[Decision]) -> int:
+        known = chronicle(
+            [one.series for one in found],
+            (),
+            states(found, decisions),
+            reasons=reasons(found, decisions),
+        )
+        return len(grouped(known.changes, known))
+
+    assert rows([accepted(one) for one in found]) == 1
+    assert rows(told) == 2
+
+
+def test_a_page_is_made_again_when_the_reason_is_another() -> None:
+    series = stepped()
+    found = changes([series])
+    keys: list[set[str]] = []
+    for because in ("this", "that"):
+        seen: set[str] = set()
+        decisions = [accepted(found[0], because)]
+        inputs = Inputs(
+            records=(),
+            studies=(),
+            now=NOW,
+            series=(series,),
+            statuses=states(found, decisions),
+            reasons=reasons(found, decisions),
+            sources={"trees": "0"},
+        )
+
+        def holds(_path: str, key: str, seen: set[str] = seen) -> bool:
+            seen.add(key)
+            return False
+
+        for _ in pages(inputs, site._renderer(""), holds):
+            pass
+        keys.append(seen)
+
+    assert not keys[0] & keys[1]
