@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import random
+
+import pytest
+
 from build import a_point, a_series
 from corebound.model.points import Points
 from corebound.report.view.benchmark import BenchmarkPage, benchmark_page
@@ -43,3 +47,24 @@ def test_each_machine_is_told_as_the_latest_of_all_results_describe_it() -> None
 
 def test_without_a_source_the_page_has_none() -> None:
     assert a_page(("box", 1, ())).code is None
+
+
+@pytest.mark.parametrize(
+    ("at", "nights", "said"),
+    [
+        (45, 60, "49.8 % slower since 2026-02-15."),
+        (45, 120, "1 older regression is still open."),
+        (200, 120, "Nothing new."),
+        (200, 6, "Too early to tell what changed."),
+    ],
+)
+def test_the_verdict_is_what_is_new_else_open_else_whether_anything_could_be_seen(
+    at: int, nights: int, said: str
+) -> None:
+    noise = random.Random(1)
+    figures = [1e6 * (1.5 if day >= at else 1.0) * noise.gauss(1, 0.005) for day in range(nights)]
+    series = (a_series(figures, project="p"),)
+
+    page = benchmark_page("p", series, chronicle(series, (), {}), now=NOW)
+
+    assert "".join(piece.text for piece in page.hero.verdict) == said

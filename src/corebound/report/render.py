@@ -31,7 +31,9 @@ _TEMPLATES: dict[Kind, str] = {"feed": "feed.xml"}
 
 
 # A number and its unit stay on one line.
-_UNIT = re.compile("(?<=[0-9]) (?=(?:%|ns|µs|ms|s|KiB|MiB|GiB)(?![0-9A-Za-z]))")
+_UNIT = re.compile(
+    "(?<=[0-9]) (?=(?:%|ns|µs|ms|s|KiB|MiB|GiB|GHz|MHz|UTC|×)(?![0-9A-Za-z]))|(?<=×) (?=[0-9])"
+)
 
 
 # Where there is no figure a dash is seen and a word is read out: a dash alone is passed over.

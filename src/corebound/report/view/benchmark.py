@@ -14,11 +14,13 @@ from corebound.report.view.command import NO_COMMAND
 from corebound.report.view.history import HistoryPanel, history_panel
 from corebound.report.view.history_nights import MOST_NIGHTS
 from corebound.report.view.machines import described
-from corebound.report.view.page import Head, Hero, Piece
+from corebound.report.view.page import Head, Hero, Piece, Text
 from corebound.report.view.provenance import Fact
 from corebound.report.view.series_names import own_axes, shared_axes, short_cells
 from corebound.report.view.timeline import Timeline
 from corebound.report.view.words import count, day, rich
+from corebound.stats.regressions import Change
+from corebound.stats.too_short import too_short
 
 # Points that all charts of a page draw together, and the latest that are told in tables behind
 # them: a benchmark with hundreds of parameters stays a page that a phone can load.
@@ -155,14 +157,6 @@ def _hero(
     project: str, series: tuple[Series, ...], silent: tuple[Series, ...], known: Chronicle
 ) -> Hero:
     found = [change for one in series for change in known.of(one)]
-    news = [change for change in found if change.step.status == "new"]
-    largest = max(news, key=lambda change: abs(change.step.ratio - 1), default=None)
-    if largest is None:
-        verdict = rich("Nothing new.")
-    else:
-        word = size_word(largest)
-        piece = Piece(word.word, "bad" if largest.is_regression else "good")
-        verdict = rich(piece, f" since {largest.first_bad.at[:10]}.")
     # asv's `pretty_name` stands in its place.
     own_name = series[0].scenario if series[0].title != series[0].scenario else ""
     return Hero(
@@ -171,7 +165,7 @@ def _hero(
         context=", ".join(
             part for part in (own_name, f"of {project}", shared_axes(series)) if part
         ),
-        verdict=verdict,
+        verdict=_verdict(series, found, known),
         support=rich(
             _counted(series, known),
             f"{count(len(found), 'change')} in all.",
@@ -180,6 +174,23 @@ def _hero(
         ),
         flags=(),
     )
+
+
+def _verdict(series: Sequence[Series], found: Sequence[Change], known: Chronicle) -> Text:
+    """What is new, else what is still open, else whether anything could be."""
+    news = [change for change in found if known.is_news(change)]
+    if news:
+        largest = max(news, key=lambda change: abs(change.step.ratio - 1))
+        piece = Piece(size_word(largest).word, "bad" if largest.is_regression else "good")
+        return rich(piece, f" since {largest.first_bad.at[:10]}.")
+    old = sum(one.is_regression and known.status(one) == "open" for one in found)
+    if old:
+        are = "is" if old == 1 else "are"
+        return rich(Piece(count(old, "older regression"), "bad"), f" {are} still open.")
+    going = [one for one in series if one.id not in known.ended]
+    if going and len(too_short(going)) == len(going):
+        return rich("Too early to tell what changed.")
+    return rich("Nothing new.")
 
 
 def _counted(series: Sequence[Series], known: Chronicle) -> str:
