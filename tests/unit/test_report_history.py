@@ -445,11 +445,11 @@ def test_a_change_that_is_not_clear_ends_a_level_and_stands_in_the_table_without
 def test_a_chart_of_one_series_says_how_noisy_its_latest_level_is() -> None:
     caption = panel_of(stepped(1.5, at=20)).caption
 
-    found = re.search(r"points of the latest level vary by (\d\.\d) %$", caption)
+    found = re.search(r"varies by (\d\.\d) %$", caption)
     # The noise was 0.5 %, and the step is not in it.
     assert found is not None
     assert 0.3 <= float(found[1]) <= 0.8
-    assert "vary" not in panel_of(a_series([1.0] * 4)).caption
+    assert "varies" not in panel_of(a_series([1.0] * 4)).caption
 
 
 def test_circumstances_that_come_and_go_are_told_in_a_line_and_hide_no_point() -> None:

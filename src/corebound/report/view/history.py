@@ -184,13 +184,13 @@ def _caption(series: Sequence[Series], unit: str, most: int, *, leaves: bool) ->
 
 
 def _varies(series: Sequence[Series], known: Chronicle) -> str:
-    """How noisy the one series of a chart is."""
+    """How noisy the one series of a chart is, by its latest level."""
     steps = [change.step for change in known.every(series[0])]
     spread = level_spread(series[0], steps) if len(series) == 1 else None
     if spread is None:
         return ""
-    share = percent(math.expm1(spread)) if spread < 1 else "more than they come to"
-    return f"; points of the latest level vary by {share}"
+    share = percent(math.expm1(spread)) if spread < 1 else "more than it comes to"
+    return f"; varies by {share}"
 
 
 def _better(series: Series) -> str:
