@@ -23,6 +23,7 @@ from corebound.stats.multiplicity import benjamini_hochberg
 from corebound.stats.segment import Memory
 from corebound.stats.step import Step
 from corebound.stats.step_jury import NORMAL
+from corebound.stats.step_tests import median
 from corebound.stats.suspicion import EARLY_NIGHTS, early_step, few_as_far
 
 # Times its longest pause: a machine that is quiet for longer is not expected back.
@@ -197,7 +198,7 @@ def level_spread(series: Series, steps: Sequence[Step]) -> float | None:
     logs = _latest_level(course_of(series), steps)
     if logs.size < _OF_A_LEVEL:
         return None
-    return float(np.median(np.abs(logs - np.median(logs)))) * NORMAL
+    return median(np.abs(logs - median(logs))) * NORMAL
 
 
 def _latest_level(course: Course, steps: Sequence[Step]) -> Array:

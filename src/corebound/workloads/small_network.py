@@ -74,7 +74,7 @@ class Numbers:
 def numbers(shape: Shape) -> Numbers:
     """Make the numbers; the same for one shape in every framework and launch."""
     # What S311 warns of, numbers that can be foretold, is what is wanted of these.
-    source = random.Random(SEED)  # noqa: S311
+    source = random.Random(SEED)  # noqa: S311 - to be foretold
 
     def uniform(count: int, low: float, high: float) -> array[float]:
         span = high - low

@@ -28,7 +28,7 @@ from corebound.report.view.compared_words import compared_words, unclear_words
 from corebound.report.view.history import HistoryPanel, history_panel
 from corebound.report.view.intervals import axis_over, ratio_plot, ratio_ticks
 from corebound.report.view.page import Bounded, Head, Hero, Label, VerdictWord
-from corebound.report.view.series_figure import display_unit
+from corebound.report.view.series_figure import display_unit, interval_name
 from corebound.report.view.series_names import series_name, short_cells
 from corebound.report.view.words import (
     NOT_COMPARED,
@@ -166,8 +166,8 @@ def _of_samples(series: Sequence[ComparedSeries]) -> str:
     """What stands under figures, where anything does."""
     if not any(one.before.bounds or one.after.bounds for one in series):
         return ""
-    share = f"{series[0].series.confidence:.0%}".replace("%", " %")
-    return f" Under a figure stands the {share} interval of its own samples."
+    name = interval_name(one.series for one in series)
+    return f" Under a figure stands the {name} of its own samples."
 
 
 def _verdict(one: ComparedSeries) -> VerdictWord:

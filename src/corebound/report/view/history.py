@@ -16,7 +16,7 @@ from corebound.report.view.chronicle import Chronicle, size_word
 from corebound.report.view.history_borders import BorderRow, borders_of
 from corebound.report.view.history_nights import MOST_NIGHTS, NightRow, nights_note, nights_of
 from corebound.report.view.page import Label, Tick
-from corebound.report.view.series_figure import display_unit
+from corebound.report.view.series_figure import display_unit, interval_name
 from corebound.report.view.ticks import levels_of
 from corebound.report.view.timeline import Timeline, track_of
 from corebound.report.view.words import count, day
@@ -177,9 +177,10 @@ def _caption(series: Sequence[Series], unit: str, most: int, *, leaves: bool) ->
     thinned = any(len(one.points) > most for one in series)
     extremes = "; of each stretch the extremes" if thinned else ""
     bounded = any(one.points.lows for one in series)
-    share = f"{series[0].confidence:.0%}".replace("%", " %")
     beyond = "; arrowheads: they reach beyond the chart" if leaves else ""
-    bars = f"; bars: {share} intervals{beyond}" if bounded else "; single figures, no interval"
+    bars = (
+        f"; bars: {interval_name(series)}s{beyond}" if bounded else "; single figures, no interval"
+    )
     return f"{measured}, {_better(series[0])}{bars}{extremes}"
 
 
