@@ -18,6 +18,7 @@ from corebound.cli.runs_known import known_runs
 from corebound.cli.runs_meant import Kept, meant_pair
 from corebound.cli.site_only import Known, narrowed
 from corebound.errors import InputError
+from corebound.launch.own_folder import own_folder
 from corebound.model.run import Run
 from corebound.model.series import Series
 from corebound.report import site
@@ -136,6 +137,7 @@ def _made(
         asked="" if records == RECORDS else str(records),
         only=only,
         compared=[_pair(asked, [run for run, _ in every], elsewhere, records) for asked in compare],
+        own=own_folder(),
     )
     cache.keep(memory.asked, records, _STEPS, version=version)
     return index

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
-import os
 import platform
 import shutil
 import subprocess
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from corebound.errors import InputError, LaunchError
+from corebound.launch.own_folder import own_folder
 from corebound.model.run import EnvironmentLock
 
 if TYPE_CHECKING:
@@ -46,12 +46,8 @@ class Environment:
 
 
 def cache() -> Path:
-    """Where environments are kept: COREBOUND_CACHE, else the user's cache folder."""
-    chosen = os.environ.get("COREBOUND_CACHE")
-    if chosen:
-        return Path(chosen) / "environments"
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "corebound" / "environments"
+    """Where environments are kept."""
+    return own_folder() / "environments"
 
 
 def _folders(suite: Path) -> tuple[Path, Path]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Literal
 
-from jinja2 import DictLoader, Environment, StrictUndefined
+from jinja2 import BytecodeCache, DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
 from corebound.report.charts.dots import dots_svg
@@ -96,8 +96,20 @@ def _typed(commands: CommandLine | Sequence[CommandLine], *, records: str) -> st
 class Renderer:
     """Renders pages with one set of templates, each compiled once."""
 
-    def __init__(self, templates: Mapping[str, str], *, records: str = "") -> None:
-        """Take templates by file name, and the folder of records as commands have to name it."""
+    def __init__(
+        self,
+        templates: Mapping[str, str],
+        *,
+        records: str = "",
+        compiled: BytecodeCache | None = None,
+    ) -> None:
+        """Take templates by file name.
+
+        Args:
+            templates: Their texts.
+            records: The folder of records as commands have to name it.
+            compiled: Where what they are compiled to is kept; None: nowhere.
+        """
         self._environment = Environment(
             loader=DictLoader(dict(templates)),
             autoescape=True,
@@ -106,6 +118,7 @@ class Renderer:
             lstrip_blocks=True,
             keep_trailing_newline=True,
             finalize=_told,
+            bytecode_cache=compiled,
         )
         self._environment.filters["glued"] = _glued
         self._environment.filters["breakable"] = breakable

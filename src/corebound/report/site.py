@@ -11,6 +11,7 @@ from corebound.errors import refusals_told
 from corebound.model.calibration import Calibration
 from corebound.model.profile import ImportedProfile
 from corebound.model.series import Series
+from corebound.report.compiled import Compiled
 from corebound.report.pages import Inputs, Pair, pages
 from corebound.report.render import Renderer
 from corebound.report.shelf import Shelf
@@ -42,6 +43,7 @@ def write(
     asked: str = "",
     only: Sequence[str] = (),
     profiled: Mapping[str, Profiles] | None = None,
+    own: Path | None = None,
 ) -> Path:
     """Write the site: an overview, a page a scenario, run, host, history, and the assets.
 
@@ -68,6 +70,7 @@ def write(
             is the usual one.
         only: Names, or patterns of them, that were asked for; empty where all of it was.
         profiled: The operator profiles of each run, by its id.
+        own: The folder of what this user's corebound keeps for itself; None: nothing is kept there.
 
     Returns:
         The path of the overview.
@@ -115,7 +118,7 @@ def write(
             only=only,
         )
         shelf = Shelf(out, kept, _source("templates"))
-        for name, text in pages(inputs, _renderer(asked), shelf.holds):
+        for name, text in pages(inputs, _renderer(asked, own), shelf.holds):
             data = _packed(text.encode()) if name.endswith(".gz") else text.encode()
             _put(out / name, data)
             shelf.took(name, data)
@@ -151,10 +154,11 @@ def files(
     yield from pages(inputs, _renderer(asked))
 
 
-def _renderer(asked: str) -> Renderer:
+def _renderer(asked: str, own: Path | None = None) -> Renderer:
     return Renderer(
         {path.name: path.read_text("utf-8") for path in sorted(_source("templates").iterdir())},
         records=asked,
+        compiled=None if own is None else Compiled(own),
     )
 
 

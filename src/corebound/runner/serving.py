@@ -7,7 +7,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from corebound.launch import environment
+from corebound.launch.own_folder import own_folder
 from corebound.model.plan import Cell, Placement
 from corebound.model.topology import CpuId
 from corebound.planning.assemble import Planned
@@ -36,7 +36,7 @@ def serving_order(planned: Planned, python_path: Path, scratch: Path) -> Serving
         placement=placement,
         command=planned.commands[0],
         model=lambda execute: served_model(
-            environment.cache().with_name("models"),
+            own_folder() / "models",
             model=str(parameters["model"]),
             image=int(parameters["image"]),
             python=python,

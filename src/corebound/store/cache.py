@@ -1,4 +1,4 @@
-"""What was worked out before, beside the records: safe to delete, and believed only if it fits.
+"""What was worked out before, beside what it is of: safe to delete, and believed only if it fits.
 
 A file begins with the hash of what follows; that begins with the hash of the code it is of.
 """
@@ -51,10 +51,10 @@ def code(*parts: str | Path) -> str:
     return digest(*(file.read_bytes() for file in files))
 
 
-def load(kind: type[T], records: Path, name: str, *, version: str) -> T | None:
+def load(kind: type[T], beside: Path, name: str, *, version: str) -> T | None:
     """What was kept under a name by this version; None where there is nothing to be believed."""
     try:
-        data = (records / "cache" / name).read_bytes()
+        data = (beside / "cache" / name).read_bytes()
         head, body = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
         if bytes.fromhex(digest(body)) != head:
             return None
@@ -66,9 +66,9 @@ def load(kind: type[T], records: Path, name: str, *, version: str) -> T | None:
         return None
 
 
-def keep(value: Any, records: Path, name: str, *, version: str) -> None:
+def keep(value: Any, beside: Path, name: str, *, version: str) -> None:
     """Keep something under a name; where nothing can be written, it is worked out again."""
     body = msgspec.msgpack.encode((version, value), enc_hook=hooks.plain)
-    file = records / "cache" / name
+    file = beside / "cache" / name
     with contextlib.suppress(OSError):
         whole.put(file, bytes.fromhex(digest(body)) + body)
