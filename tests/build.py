@@ -8,6 +8,7 @@ from datetime import date, timedelta
 from typing import Any
 
 from corebound.model.calibration import CALIBRATION_SCHEMA, Calibration, Noise
+from corebound.model.host_check import HostCheck
 from corebound.model.plan import Binding, Cell, Command, Placement, Slot, Threads
 from corebound.model.points import Point, Points
 from corebound.model.profile import OperatorProfile
@@ -496,5 +497,13 @@ def a_calibration(**changes: Any) -> Calibration:
             Noise(launches=6, floor_ratio=0.021, false_alarm_rate=0.03, detectable_ratio=0.04),
             Noise(launches=30, floor_ratio=0.007, false_alarm_rate=0.0, detectable_ratio=None),
         ),
+    )
+    return replace(made, **changes)
+
+
+def a_host_check(**changes: Any) -> HostCheck:
+    """What a doctor saw: nothing to mind."""
+    made = HostCheck(
+        check="load", group="load", state="ok", value="0.1", why="it is busy.", mend=None, undo=None
     )
     return replace(made, **changes)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from build import (
     a_calibration,
     a_host,
+    a_host_check,
     a_host_over_time,
     a_launch,
     a_machine,
@@ -599,14 +600,13 @@ def an_earlier_sample() -> tuple[Run, tuple[Launch, ...]]:
 def a_preflight() -> tuple[HostCheck, ...]:
     """What a doctor saw: one of each state."""
     return tuple(
-        HostCheck(
+        a_host_check(
             check=check,
             group="processor",
             state=state,
             value=value,
             why="it makes clocks <differ> from launch to launch",
             mend="cpupower frequency-set -g performance" if state == "warning" else None,
-            undo=None,
         )
         for check, state, value in _CHECKS
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from build import a_run
+from build import a_host_check, a_run
 from corebound.model.host_check import HostCheck
 from corebound.model.run import Run
 from corebound.report.view.host_page import host_pages
@@ -13,9 +13,8 @@ from corebound.report.view.run_page import run_page
 from corebound.report.view.study import latest_studies
 from report_sample import NOW, a_sample
 
-BUSY = HostCheck(
+BUSY = a_host_check(
     check="busy processes",
-    group="load",
     state="warning",
     value="110 % of a CPU: a (b) c (200) 80 %, new (202) 30 %",
     why="they take CPUs",

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from build import a_host, a_launch, a_run, a_scenario
+from build import a_host, a_host_check, a_launch, a_run, a_scenario
 from checkup_machine import CPU, THP, examined, process, stat
 from corebound.cli.checkup_words import brief, describe, outcomes
 from corebound.host.checkup.tuning import Outcome
-from corebound.model.host_check import HostCheck, State
+from corebound.model.host_check import HostCheck
 from corebound.model.run import Run
 from corebound.planning.expand import expand
 from corebound.report.view import study as studies
@@ -43,12 +43,6 @@ def checks_of_a_busy_laptop() -> tuple[HostCheck, ...]:
         environments={"numpy": True, "pytorch": False},
     )
     return tuple(one.host_check for one in found.values())
-
-
-def a_host_check(check: str, state: State, value: str) -> HostCheck:
-    return HostCheck(
-        check=check, group="load", state=state, value=value, why="", mend=None, undo=None
-    )
 
 
 def test_checks_are_printed_as_they_were_reviewed() -> None:
@@ -111,17 +105,20 @@ def test_a_record_from_before_there_was_a_doctor_still_reads() -> None:
     [
         (None, None, "not looked at", {"Host's state": "unavailable: not looked at"}),
         (
-            (a_host_check("load", "ok", "0.1"), a_host_check("steal", "ok", "0 %")),
+            (
+                a_host_check(check="load", state="ok", value="0.1"),
+                a_host_check(check="steal", state="ok", value="0 %"),
+            ),
             True,
             "2 checks",
             {"Host's state": "nothing stood out"},
         ),
         (
             (
-                a_host_check("load", "warning", "2.3 over the last minute"),
-                a_host_check("turbo", "unavailable", "no switch of turbo here"),
-                a_host_check("governor", "unavailable", "no cpufreq here"),
-                a_host_check("THP", "warning", "always"),
+                a_host_check(check="load", state="warning", value="2.3 over the last minute"),
+                a_host_check(check="turbo", state="unavailable", value="no switch of turbo here"),
+                a_host_check(check="governor", state="unavailable", value="no cpufreq here"),
+                a_host_check(check="THP", state="warning", value="always"),
             ),
             False,
             "load, THP; 2 others unavailable",

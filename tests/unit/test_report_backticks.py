@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from build import a_launch, a_run, a_scenario
-from corebound.model.host_check import HostCheck
+from build import a_host_check, a_launch, a_run, a_scenario
 from corebound.model.run import ScenarioSource
 from corebound.planning.expand import expand
 from corebound.report import site
@@ -19,14 +18,11 @@ SCENARIO = a_scenario(matrix={"binding": ["none", "one-cpu", "smt-siblings"]})
 
 def _made() -> dict[str, str]:
     free, bound, siblings = expand(SCENARIO, "s.yaml")
-    seen = HostCheck(
-        check="transparent huge pages",
-        group="memory",
+    seen = a_host_check(
         state="warning",
         value="`always`",
         why="`khugepaged` takes time.",
         mend="Set `madvise`.",
-        undo=None,
     )
     run = replace(a_run(scenarios=(SCENARIO,), run_id="b1"), preflight=(seen,))
     launches = (

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from build import a_launch, a_placement, a_run, a_scenario, a_thread, a_worker
-from corebound.model.host_check import HostCheck
+from build import a_host_check, a_launch, a_placement, a_run, a_scenario, a_thread, a_worker
 from corebound.model.record import Launch
 from corebound.planning.expand import expand
 from corebound.report.view.fairness import Check, checks
@@ -27,15 +26,7 @@ def launched(block: int, place: int = 0, position: int = 0) -> Launch:
 
 
 def checks_of(*launches: Launch, warns: bool = False) -> tuple[Check, ...]:
-    seen = HostCheck(
-        check="load",
-        group="load",
-        state="warning" if warns else "ok",
-        value="0.9",
-        why="it is busy.",
-        mend=None,
-        undo=None,
-    )
+    seen = a_host_check(state="warning" if warns else "ok")
     run = replace(a_run(scenarios=(SCENARIO,)), preflight=(seen,))
     return checks(study(run, run.scenarios[0], launches))
 

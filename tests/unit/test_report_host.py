@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from build import a_run
-from corebound.model.host_check import HostCheck, State
+from build import a_host_check, a_run
+from corebound.model.host_check import State
 from corebound.model.run import Run
 from corebound.report.view.host_page import CheckHistory, host_pages
 from report_sample import NOW
@@ -13,10 +13,13 @@ from report_sample import NOW
 
 def looked(day: int, state: State) -> tuple[Run, tuple[()]]:
     """A run of a day, whose doctor saw one thing."""
-    seen = HostCheck(
-        check="governor", group="processor", state=state, value=f"seen {day}",
-        why="clocks differ", mend="cpupower frequency-set -g performance", undo=None,
-    )  # fmt: skip
+    seen = a_host_check(
+        check="governor",
+        state=state,
+        value=f"seen {day}",
+        why="clocks differ",
+        mend="cpupower frequency-set -g performance",
+    )
     run = a_run(run_id=f"r{day}", started_at=f"2026-03-{day:02}T02:00:00Z")
     return replace(run, preflight=(seen,)), ()
 
