@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 
 from asv_trees import DATE_MS, SHA, TIME, a_file, a_tree, by_cell, only_points
 from corebound.errors import Fault, InputError
-from corebound.exchange import asv_project, asv_results, asv_series, asv_tree, kept
-from corebound.exchange.asv_series import Project
+from corebound.exchange import asv_project, asv_results, asv_tree, kept
+from corebound.exchange.asv_series import Gathered, Project
 from corebound.exchange.reading import Unreadable
 from corebound.store import histories, series_lines
+
+NO_PROJECT = Project(name="p", benchmarks={}, commits={}, thresholds=(), margin=0.02)
 
 
 def read(folder: Path) -> asv_project.Read:
@@ -280,9 +282,12 @@ def test_a_project_is_named_by_its_folder_its_configuration_or_its_results(
         (json.dumps(a_file({"x": [None, [["1"] * 100] * 9]})).encode(), "combinations"),
     ],
 )
-def test_a_damaged_file_is_refused_in_words(data: bytes, says: str) -> None:
-    with pytest.raises(Unreadable, match=says):
-        asv_results.read(data)
+def test_a_damaged_file_is_refused_in_words(tmp_path: Path, data: bytes, says: str) -> None:
+    tree = a_tree(tmp_path, {})
+    (tree / "results" / "box" / "00000000-env.json").write_bytes(data)
+
+    with pytest.raises(InputError, match=says):
+        read(tree)
 
 
 @given(
@@ -299,24 +304,23 @@ def test_whatever_stands_in_a_file_it_is_read_or_refused(
 ) -> None:
     whole: dict[str, Any] = {"time_it": [[1.0], [], "v"]} if version == 2 else {"time_it": 1.0}
     data = json.dumps(a_file(whole, version=version) | {key: value}).encode()
-    project = Project(name="p", benchmarks={}, commits={}, thresholds=(), margin=0.02)
+    gathered = Gathered(NO_PROJECT)
     try:
-        read_back = series_lines.decode(
-            series_lines.encode(asv_series.series_of(project, [asv_results.read(data)]))
-        )
+        gathered.add(asv_results.read(data))
     except Unreadable:
         return
+    read_back = series_lines.decode(series_lines.encode(gathered.series()))
     assert all(one.points for one in read_back)
 
 
 @given(st.lists(st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.floats())))
 def test_whatever_stands_in_a_row_it_is_read_or_refused(row: list[object]) -> None:
-    project = Project(name="p", benchmarks={}, commits={}, thresholds=(), margin=0.02)
-    data = json.dumps(a_file({"time_it": row})).encode()
-    try:
-        series = asv_series.series_of(project, [asv_results.read(data)])
-    except Unreadable:
-        return
+    gathered = Gathered(NO_PROJECT)
+
+    damaged = gathered.add(asv_results.read(json.dumps(a_file({"time_it": row})).encode()))
+
+    series = gathered.series()
+    assert bool(damaged) != bool(series)
     assert series_lines.decode(series_lines.encode(series)) == series
 
 
@@ -426,3 +430,80 @@ def test_the_commit_of_a_file_is_known_before_it_is_read_whatever_its_figures(
     tree = a_tree(tmp_path, told)
 
     assert asv_tree.unread(tree / "results", {}, []).commits == {"b" * 40}
+
+
+def on_days(*results: dict[str, Any]) -> list[dict[str, Any]]:
+    """Files of one commit a day."""
+    return [
+        a_file(told, commit_hash=f"{day:040}", date=DATE_MS + day * 86_400_000)
+        for day, told in enumerate(results)
+    ]
+
+
+def figures(found: asv_project.Read) -> dict[str, list[float | None]]:
+    """Those of each benchmark and its parameters, as they stand in the files."""
+    return {
+        f"{one.scenario} {one.cell.rpartition(',')[0]}".strip(): [p.figure for p in one.points]
+        for one in found.series
+    }
+
+
+def test_files_need_not_have_the_same_benchmarks_nor_in_one_order(tmp_path: Path) -> None:
+    a, b = "mem_a", "mem_b"
+    files = on_days(
+        {a: [[1], []], b: [[2], []]}, {b: [[3], []], a: [[4], []]}, {b: [[5], []]}, {a: [[6], []]}
+    )
+
+    found = figures(read(a_tree(tmp_path, *files)))
+
+    assert found == {"mem_a": [1, 4, 6], "mem_b": [2, 3, 5]}
+
+
+def test_a_parameter_that_gets_another_value_leaves_the_other_series_whole(tmp_path: Path) -> None:
+    files = on_days(
+        {"mem_a": [[1, 2], [["10", "20"]]]},
+        {"mem_a": [[3, 4, 5], [["5", "10", "20"]]]},
+        {"mem_a": [[6, 7], [["10", "20"]]]},
+    )
+
+    found = figures(read(a_tree(tmp_path, *files)))
+
+    assert found == {
+        "mem_a param1=10": [1, 4, 6], "mem_a param1=20": [2, 5, 7], "mem_a param1=5": [3],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        # Each is seen to be damaged when some of it was read already.
+        [[3], [], "v", None, None, [1.0], ["high"]],
+        ["three", [], "v", None, None, [1.0], [9.0]],
+    ],
+)
+def test_of_a_damaged_benchmark_nothing_is_taken_and_nothing_moves(
+    tmp_path: Path, damaged: list[object]
+) -> None:
+    files = on_days(
+        {"mem_a": [[1], []], "mem_b": [[2], []]},
+        {"mem_a": damaged, "mem_b": [[4], []]},
+        {"mem_a": [[5], []], "mem_b": [[6], []]},
+    )
+
+    found = read(a_tree(tmp_path, *files, benchmarks={"mem_a": {}, "mem_b": {}}))
+
+    assert figures(found) == {"mem_a": [1, 5], "mem_b": [2, 4, 6]}
+    assert {point.bounds for one in found.series for point in one.points} == {None}
+    (fault,) = found.faults
+    assert "1 of 2 benchmarks" in fault.what
+
+
+def test_of_a_commit_in_two_files_the_last_figure_counts_whatever_else_they_have(
+    tmp_path: Path,
+) -> None:
+    one, two = a_file({"mem_a": [[1], []]}), a_file({"mem_a": [[2], []], "mem_b": [[3], []]})
+    failed = a_file({"mem_a": [[None], []]})
+
+    found = figures(read(a_tree(tmp_path, one, two, failed)))
+
+    assert found == {"mem_a": [2], "mem_b": [3]}

@@ -105,6 +105,29 @@ def test_a_configuration_among_result_files_is_no_damaged_one(tmp_path: Path) ->
     assert read(clone / "results").faults == ()
 
 
+def test_a_folder_of_several_projects_that_are_further_down_is_refused(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        a_tree(tmp_path / name / "clone", a_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+
+    # Somebody's notes, and a result file that strayed.
+    for name, text in (("notes", "{}"), ("stray", '{"commit_hash": "abc"}')):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "some.json").write_text(text)
+
+    with pytest.raises(InputError, match="no result files") as caught:
+        read(tmp_path)
+
+    assert "asv.conf.json" in caught.value.mend
+
+
+@pytest.mark.parametrize("named", [".", "box"])
+def test_results_that_lie_alone_are_read(tmp_path: Path, named: str) -> None:
+    tree = a_tree(tmp_path / "tree", a_file({"time_it": [[1.0], []]}))
+    alone = (tree / "results").rename(tmp_path / "alone")
+
+    assert read(alone / named).files == 1
+
+
 @pytest.mark.parametrize("named", [".", "graphs", "graphs/arch-x86_64"])
 def test_pages_that_asv_published_are_told_from_its_results(tmp_path: Path, named: str) -> None:
     site = a_site(tmp_path / "html")

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from build import a_point, a_series
 from corebound.exchange import kept, merging
-from corebound.exchange.asv_series import dated
+from corebound.exchange.asv_points import dated
 from corebound.exchange.merging import merged
+from corebound.model.missing import INCOMPARABLE, incomparable
 from corebound.model.points import Points
 from corebound.model.series import Series
 
@@ -75,3 +76,14 @@ def test_a_series_of_which_several_files_tell_has_the_points_of_all() -> None:
 
     assert first == (whole,)
     assert merged(first, parts) == (whole,)
+
+
+def test_why_points_have_no_figure_is_counted_by_kind_and_told_whole(tmp_path: Path) -> None:
+    why = (incomparable("-2.88 %"), incomparable("0 %"), "failed: OSError: no space")
+    points = Points.of(
+        replace(a_point(None, day=day), missing=reason) for day, reason in enumerate(why)
+    )
+
+    told = kept.keep("trees", [a_series([], points=points, project="trees")], tmp_path)
+
+    assert told.reasons == ((INCOMPARABLE, 2), ("failed: OSError: no space", 1))

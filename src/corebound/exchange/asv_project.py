@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from corebound.errors import Fault, InputError
-from corebound.exchange import asv_environments, asv_place, asv_series, asv_tree
+from corebound.exchange import asv_environments, asv_place, asv_tree
 from corebound.exchange.asv_environments import FirstNames, Source
 from corebound.exchange.asv_place import CONFIGURATION, Place
-from corebound.exchange.asv_results import ResultFile
-from corebound.exchange.asv_series import Project
+from corebound.exchange.asv_series import Gathered, Project
 from corebound.exchange.asv_tree import Progress, Unread
 from corebound.exchange.commits import described, origin
 from corebound.exchange.merging import each_once
@@ -88,6 +87,9 @@ def read(
         InputError: there is no result that can be read, or `repo` is no repository.
     """
     place = asv_place.find(path)
+    if place.is_guessed and not asv_tree.holds_results(place.results):
+        # Below any folder there may be results of many projects.
+        raise _nothing(place.results, ())
     about: list[Fault] = []
     faults: list[Fault] = []
     where = repo or place.repo
@@ -104,10 +106,13 @@ def read(
         commit_url=place.commit_url or (None if commits is None else _shown_at(where)),
     )
     files = _Files(project, unread, machine=machine, needs_commits=where is not None)
-    found = asv_series.series_of(project, files.dated(progress, faults))
+    gathered = Gathered(project)
+    files.gather(gathered, progress, faults)
     names = asv_environments.first_names(files.told)
     if not files.told:
         raise _nothing(place.results, faults)
+    gone = len(gathered.benchmarks - project.benchmarks.keys()) if project.benchmarks else 0
+    found = gathered.series()
     renamed = each_once(asv_environments.under_first_names(found, names))
     return Read(
         project=project.name,
@@ -115,7 +120,7 @@ def read(
         series=tuple(sorted(renamed, key=lambda one: one.id)),
         files=len(files.told),
         unknown=None if commits is None else len({*files.hashes} - commits.keys()),
-        gone=len(files.benchmarks - project.benchmarks.keys()) if project.benchmarks else 0,
+        gone=gone,
         twice=files.twice,
         faults=(*about, *faults),
         settings=settings,
@@ -131,7 +136,6 @@ class _Files:
         told: What is known of each that can be read, whether it was read now or before.
         sources: That of those that need not be read again, by path.
         hashes: The commits of those that were read now.
-        benchmarks: Those they have.
     """
 
     def __init__(
@@ -153,29 +157,31 @@ class _Files:
         self.sources = dict(unread.unchanged)
         self.told = [*self.sources.values()]
         self.hashes: list[str] = []
-        self.benchmarks: set[str] = set()
 
     @property
     def twice(self) -> int:
         """How many of those that were read now are of what another is of too."""
         return len(self.hashes) - len(self._places)
 
-    def dated(self, progress: Progress, faults: list[Fault]) -> Iterator[ResultFile]:
-        """Those of a commit whose date is known."""
+    def gather(self, gathered: Gathered, progress: Progress, faults: list[Fault]) -> None:
+        """Have all taken that are of a commit whose date is known."""
         commits = self._project.commits
         for source, digest, file in asv_tree.read_each(self._unread, progress, faults):
             if file.date_ms is None and file.commit not in commits:
                 faults.append(asv_tree.fault_of(source, Unreadable(_NO_DATE, _DATED_BY)))
                 continue
             named = replace(file, machine=self._machine) if self._machine else file
+            damaged = gathered.add(named)
+            if damaged:
+                faults.append(asv_tree.damage(source, file, damaged))
+                if len(damaged) == len(file.results):
+                    continue
             told = asv_environments.source_of(named, digest)
             self.told.append(told)
             self.hashes.append(file.commit)
-            self.benchmarks.update(one.benchmark for one in file.outcomes)
-            if not file.damaged and not (self._needs_commits and file.commit not in commits):
+            if not damaged and not (self._needs_commits and file.commit not in commits):
                 self.sources[asv_tree.name_of(source)] = told
             self._places.add((named.machine or "", named.environment, named.commit))
-            yield named
 
 
 def _shown_at(repo: Path | None) -> str | None:

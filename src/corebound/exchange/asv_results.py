@@ -10,18 +10,16 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import msgspec
 
 from corebound.exchange.asv_machine import facet
 from corebound.exchange.reading import Unreadable
 
-# A benchmark of more parameter combinations is a damaged file.
-_MOST_CELLS = 1_000_000
 # The end of the year 9999, which is as far as ISO 8601 goes.
 _LATEST_MS = 253_402_300_800_000
 _OTHER_TOOL = "Delete it, or move it out of the folder of results."
@@ -33,51 +31,21 @@ _PLACEHOLDERS = (
     (b"<<<<<<< ", "half of a merge", "Finish the merge, or check one side out."),
 )
 # As asv reads them; whatever else a row does is damage too.
-_DAMAGES = (AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError)
+DAMAGES = (AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError)
 # No hash of git or Mercurial, nor a name of a revision, is so long.
 _LONGEST_COMMIT = 100
 _COMMIT = re.compile(rb'"commit_hash"\s*:\s*"([0-9a-zA-Z]+)"')
 
+# What is read of a benchmark, by the names of version 2's columns.
+_COLUMNS = ("result", "params", "version", "stats_ci_99_a", "stats_ci_99_b", "samples")
+# It as it stands in the file: a list of figures in the benchmark's own unit, one for each
+# combination of parameters (a number, NaN where asv skipped it, None where it failed), or None
+# where all of it failed; the values of each parameter, `repr` of the original, the last one
+# fastest; asv's hash of what is measured; both ends of its 99 % interval of each figure; what
+# each figure was made of.
+Row: TypeAlias = tuple[Any, Any, Any, Any, Any, Any]
+
 _decoder = msgspec.json.Decoder()
-
-
-class _Row(NamedTuple):
-    """What is read of a benchmark, by the names of version 2's columns."""
-
-    result: Any
-    params: Any
-    version: Any
-    stats_ci_99_a: Any
-    stats_ci_99_b: Any
-    samples: Any
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What one benchmark came to in one file.
-
-    Attributes:
-        benchmark: Its name.
-        params: The values of each parameter as asv wrote them, `repr` of the original;
-            figures are of their Cartesian product, the last one fastest.
-        values: Figures in the benchmark's own unit: a number, NaN where asv skipped it,
-            None where it failed. May be shorter than the product. None: all of it failed.
-        bounds: (low, high) of asv's 99 % interval for each value, None where it has none.
-        samples: What each value was made of; empty where asv did not keep it.
-        version: asv's hash of what is measured; None in files that do not tell.
-    """
-
-    benchmark: str
-    params: tuple[tuple[str, ...], ...]
-    values: tuple[object, ...] | None
-    bounds: tuple[tuple[float, float] | None, ...]
-    samples: tuple[tuple[float, ...], ...]
-    version: str | None
-
-    @property
-    def cells(self) -> int:
-        """How many combinations of parameters there are; 1 without parameters."""
-        return math.prod(len(values) for values in self.params)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,10 +58,11 @@ class ResultFile:
         machine: What asv calls the machine; None where the file does not tell.
         environment: asv's name of it, such as `virtualenv-py3.9-numpy1.20`.
         facets: What else is known of the machine, such as ("cpu", "Xeon"), by name.
-        outcomes: By benchmark.
         contents: A hash of what asv tells environments apart by: Python, what it has to have,
             variables; None where the file does not tell.
-        damaged: Benchmarks that cannot be read, each with why.
+        results: What stands there of each benchmark, by its name.
+        row_of: Told a name and what stands there, the row that it is; raises one of `DAMAGES`
+            where it is none.
     """
 
     commit: str
@@ -101,9 +70,9 @@ class ResultFile:
     machine: str | None
     environment: str
     facets: tuple[tuple[str, str], ...]
-    outcomes: tuple[Outcome, ...]
     contents: str | None
-    damaged: tuple[str, ...] = ()
+    results: Mapping[str, Any]
+    row_of: Callable[[str, Any], Row]
 
 
 def hashes_in(data: bytes) -> list[str]:
@@ -131,7 +100,7 @@ def document(data: bytes) -> Any:
 
 
 def read(data: bytes) -> ResultFile:
-    """Read one result file.
+    """Read one result file, but for its benchmarks, of which each may be damaged by itself.
 
     Raises:
         Unreadable: it is damaged, of a newer asv, or no result file.
@@ -147,11 +116,16 @@ def read(data: bytes) -> ResultFile:
     try:
         row_of = _row_of_2(told) if version == 2 else _row_of_1(told)
         return _file(told, row_of)
-    except _DAMAGES as error:
-        raise Unreadable(f"it is damaged: {error!r}.", _DAMAGED) from None
+    except DAMAGES as error:
+        raise damaged(repr(error)) from None
 
 
-def _file(told: Mapping[str, Any], row_of: Callable[[str, Any], _Row]) -> ResultFile:
+def damaged(why: str) -> Unreadable:
+    """What is to be said of a file of which nothing can be read."""
+    return Unreadable(f"it is damaged: {why}.", _DAMAGED)
+
+
+def _file(told: Mapping[str, Any], row_of: Callable[[str, Any], Row]) -> ResultFile:
     params = told.get("params") or {}
     requirements = told.get("requirements") or {}
     apart = {"machine", "python", *requirements}
@@ -160,9 +134,9 @@ def _file(told: Mapping[str, Any], row_of: Callable[[str, Any], _Row]) -> Result
     if not hashed or not commit.isprintable():
         raise TypeError("its commit is no hash")
     machine = params.get("machine")
-    outcomes, damaged = _outcomes(told["results"], row_of)
-    if damaged and not outcomes:
-        raise ValueError(damaged[0])
+    results = told["results"]
+    if not isinstance(results, dict):
+        raise TypeError("its results are no object")
     return ResultFile(
         commit=commit,
         date_ms=_date_ms(told.get("date")),
@@ -175,23 +149,10 @@ def _file(told: Mapping[str, Any], row_of: Callable[[str, Any], _Row]) -> Result
                 if name not in apart
             )
         ),
-        outcomes=outcomes,
         contents=_contents(told),
-        damaged=damaged,
+        results=results,
+        row_of=row_of,
     )
-
-
-def _outcomes(
-    results: Mapping[str, Any], row_of: Callable[[str, Any], _Row]
-) -> tuple[tuple[Outcome, ...], tuple[str, ...]]:
-    """All that can be read, and why the others cannot, both by benchmark."""
-    found, damaged = [], []
-    for name, row in sorted(results.items()):
-        try:
-            found.append(_outcome(name, row_of(name, row)))
-        except _DAMAGES as error:
-            damaged.append(f"{name}: {error!r}")
-    return tuple(found), tuple(damaged)
 
 
 def _text(value: object) -> str:
@@ -221,34 +182,34 @@ def _contents(told: Mapping[str, Any]) -> str | None:
     return hashlib.sha256(whole.encode()).hexdigest()[:16]
 
 
-def _row_of_2(told: Mapping[str, Any]) -> Callable[[str, Any], _Row]:
+def _row_of_2(told: Mapping[str, Any]) -> Callable[[str, Any], Row]:
     columns = told["result_columns"]
-    # What is behind a row's end is none.
+    # What is behind a row's end is none, and none is behind all that a row can have.
     behind = [None] * (len(columns) + 1)
-    places = [columns.index(name) if name in columns else len(columns) for name in _Row._fields]
-    picked = itemgetter(*places)
+    places = [columns.index(name) if name in columns else -1 for name in _COLUMNS]
+    picked: Callable[[list[Any]], Row] = itemgetter(*places)
 
-    def row_of(_name: str, row: Any) -> _Row:
-        return _Row._make(picked([*row[: len(columns)], *behind]))
+    def row_of(_name: str, row: Any) -> Row:
+        return picked(row + behind)
 
     return row_of
 
 
-def _row_of_1(told: Mapping[str, Any]) -> Callable[[str, Any], _Row]:
+def _row_of_1(told: Mapping[str, Any]) -> Callable[[str, Any], Row]:
     versions = told.get("benchmark_version") or {}
 
-    def row_of(name: str, value: Any) -> _Row:
+    def row_of(name: str, value: Any) -> Row:
         row = value if isinstance(value, dict) else {"result": value}
         bounds = [(one or {}).get("ci_99") or (None, None) for one in _listed(row.get("stats"))]
         result = row.get("result")
-        return _Row(
+        return (
             # Without a list, all of it failed.
-            result=None if result is None else _listed(result),
-            params=row.get("params"),
-            version=versions.get(name),
-            stats_ci_99_a=[low for low, _ in bounds],
-            stats_ci_99_b=[high for _, high in bounds],
-            samples=row.get("samples"),
+            None if result is None else _listed(result),
+            row.get("params"),
+            versions.get(name),
+            [low for low, _ in bounds],
+            [high for _, high in bounds],
+            row.get("samples"),
         )
 
     return row_of
@@ -256,42 +217,3 @@ def _row_of_1(told: Mapping[str, Any]) -> Callable[[str, Any], _Row]:
 
 def _listed(value: Any) -> Any:
     return value if isinstance(value, list) else [value]
-
-
-def _samples(samples: Any) -> Any:
-    """Those of a benchmark without parameters were once not in a list of their own."""
-    if isinstance(samples, list) and samples and isinstance(samples[0], int | float):
-        return [samples]
-    return samples
-
-
-def _outcome(name: str, row: _Row) -> Outcome:
-    values, params, samples = row.result, row.params, _samples(row.samples)
-    if isinstance(values, int | float):
-        values = [values]
-    if values is not None and not isinstance(values, list):
-        raise TypeError("its figures are no list")
-    outcome = Outcome(
-        benchmark=name,
-        params=tuple([tuple(map(str, axis)) for axis in params]) if params else (),
-        values=None if values is None else tuple(values),
-        bounds=_bounds(row.stats_ci_99_a, row.stats_ci_99_b),
-        samples=tuple([tuple(map(float, one or ())) for one in samples]) if samples else (),
-        version=_text(row.version) or None,
-    )
-    if params and outcome.cells > _MOST_CELLS:
-        raise ValueError(f"{name} has {outcome.cells:,} combinations of parameters")
-    return outcome
-
-
-def _bounds(
-    lows: Sequence[Any] | None, highs: Sequence[Any] | None
-) -> tuple[tuple[float, float] | None, ...]:
-    if not lows or not highs:
-        return ()
-    return tuple(
-        [
-            None if low is None or high is None else (float(low), float(high))
-            for low, high in zip(lows, highs, strict=False)
-        ]
-    )

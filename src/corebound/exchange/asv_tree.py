@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,6 +20,8 @@ _ABOUT = ("machine.json", BENCHMARKS)
 _INDEX = "index.json"
 _PUBLISHED = (_INDEX, "info.json", "regressions.json")
 _CONFIGURES = ".conf.json"
+# How a result file is called: the commit's first eight digits, and the environment.
+_NAMED_BY_ASV = "????????-*.json"
 # How every document that corebound keeps begins; its records may be below the results.
 _OUR_OWN = b'{"schema":'
 _GUESSED = "there is none, so units are those of benchmarks' names, and parameters have no names."
@@ -104,8 +106,6 @@ def read_each(
         try:
             data = source.read_bytes()
             file = asv_results.read(data)
-            if file.damaged:
-                faults.append(_damaged(source, file))
             # Where it does not tell, its folder does: asv names it by the machine.
             named = file if file.machine else replace(file, machine=source.parent.name)
             yield source, cache.digest(data), named
@@ -119,6 +119,25 @@ def read_each(
 def is_results(folder: Path) -> bool:
     """Whether asv keeps its results there."""
     return has_benchmarks(folder) or any(folder.glob("*/machine.json"))
+
+
+def holds_results(folder: Path) -> bool:
+    """Whether one can see that asv's results are there, without looking further down for them.
+
+    Results may lack all that asv writes beside them; then one of them is looked for, by the
+    name that asv gives it.
+    """
+    if is_results(folder) or is_of_a_machine(folder):
+        return True
+    near = (file for depth in ("", "*/") for file in folder.glob(depth + _NAMED_BY_ASV))
+    return any(map(_names_a_commit, near))
+
+
+def _names_a_commit(file: Path) -> bool:
+    try:
+        return bool(asv_results.hashes_in(file.read_bytes()))
+    except OSError:
+        return False
 
 
 def has_benchmarks(folder: Path) -> bool:
@@ -158,13 +177,15 @@ def benchmarks_of(results: Path, faults: list[Fault]) -> dict[str, Known]:
     return {}
 
 
-def _damaged(source: Path, file: ResultFile) -> Fault:
-    all_ = len(file.damaged) + len(file.outcomes)
+def damage(source: Path, file: ResultFile, damaged: Sequence[str]) -> Fault:
+    """What is to be said of a file some of whose benchmarks cannot be read, each with why."""
+    if len(damaged) == len(file.results):
+        return fault_of(source, asv_results.damaged(clean(damaged[0])))
     return Fault(
         file=name_of(source),
         line=None,
-        what=f"{len(file.damaged)} of {all_} benchmarks are passed over, for they are damaged: "
-        f"{clean(file.damaged[0])}.",
+        what=f"{len(damaged)} of {len(file.results)} benchmarks are passed over, for they are "
+        f"damaged: {clean(damaged[0])}.",
         mend="Measure them again, or fetch the file again from where it was copied.",
     )
 

@@ -156,10 +156,15 @@ class _Places(Generic[S, T]):
         self._known: dict[int, int] = {}
 
     def of(self, one: S) -> int:
-        known = self._known.get(id(one))
-        if known is None:
-            known = self._known[id(one)] = self.table.place(self._told(one))
-        return known
+        (place,) = self.all((one,))
+        return place
+
+    def all(self, column: Sequence[S]) -> Iterator[int]:
+        """Those of many objects, most of which are known: nothing is asked of each."""
+        for key, one in dict(zip(map(id, column), column, strict=True)).items():
+            if key not in self._known:
+                self._known[key] = self.table.place(self._told(one))
+        return map(self._known.__getitem__, map(id, column))
 
 
 class _Tables:
@@ -174,10 +179,10 @@ class _Tables:
         )
         self._circumstances = _Places[Circumstances, Circumstances](lambda one: one)
         self.moment_columns = _Places[tuple[Moment, ...], bytes](
-            lambda column: _packed("i", map(self._moments.of, column))
+            lambda column: _packed("i", self._moments.all(column))
         )
         self.circumstance_columns = _Places[tuple[Circumstances, ...], bytes](
-            lambda column: _packed("i", map(self._circumstances.of, column))
+            lambda column: _packed("i", self._circumstances.all(column))
         )
 
     def first_line(self, series: int) -> _Shared:
