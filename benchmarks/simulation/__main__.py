@@ -16,6 +16,7 @@ from benchmarks.simulation import (
     recorded,
     stopping,
     suites,
+    turns,
     verdicts,
     warm_up,
 )
@@ -30,6 +31,7 @@ def main() -> None:
         "suites": _suites,
         "history": _history,
         "nights": _nights,
+        "turns": _turns,
     }
     parser = argparse.ArgumentParser(prog="python -m benchmarks.simulation", description=__doc__)
     parser.add_argument("what", nargs="?", choices=tuple(studies), default="verdicts")
@@ -71,6 +73,10 @@ def _suites(chosen: argparse.Namespace) -> None:
 
 def _nights(chosen: argparse.Namespace) -> None:
     nights.watched(chosen.seed, max(chosen.trials // 5, 1))
+
+
+def _turns(chosen: argparse.Namespace) -> None:
+    turns.by_turns(chosen.seed, max(chosen.trials // 5, 1))
 
 
 def _history(chosen: argparse.Namespace) -> None:

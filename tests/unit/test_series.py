@@ -87,6 +87,18 @@ def test_another_kernel_begins_another_segment_and_another_commit_does_not() -> 
     assert one == third
 
 
+def test_another_profile_is_told_by_what_it_measures_and_is_no_other_scenario() -> None:
+    run, launches = a_night(1)
+
+    whole, quick = (
+        dict(series_of_run(each, launches)[0].points[0].circumstances)
+        for each in (run, replace(run, profile="quick"))
+    )
+
+    assert (whole["iterations"], whole["warm-up"]) == ("100", "auto")
+    assert (quick.pop("iterations"), quick) == ("20", {k: whole[k] for k in quick})
+
+
 def test_a_step_is_a_regression_where_figures_went_up() -> None:
     noise = random.Random(1)
     figures = [100 * (1.1 if night >= 30 else 1) * noise.gauss(1, 0.01) for night in range(60)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from corebound.stats.change_points import Night, find_steps
+from corebound.stats.change_points import Night, find_steps, own_error_of
 from corebound.stats.interval import Interval
 from corebound.stats.step import Step
 
@@ -98,6 +99,67 @@ def test_a_step_that_was_undone_has_recovered() -> None:
     steps = find_steps(a_history((50, 40.0), (10, 44.0), (20, 40.0)))
 
     assert summaries(steps) == [(50, "up", "recovered"), (60, "down", "new")]
+
+
+def test_a_recovery_is_placed_where_the_level_came_back() -> None:
+    up, down = find_steps(a_history((50, 40.0), (10, 44.0), (20, 40.0)))
+
+    assert up.recovery is not None
+    assert (up.recovery.last_good, up.recovery.at, up.recovery.first_bad) == (
+        down.last_good,
+        down.at,
+        down.first_bad,
+    )
+    assert (up.recovery.steps, up.recovery.whole) == (1, True)
+    assert up.recovery.left == pytest.approx(1.0, abs=0.01)
+    assert down.recovery is None
+
+
+def test_what_took_several_steps_to_recover_names_the_last() -> None:
+    first, *_ = find_steps(a_history((40, 40.0), (20, 46.0), (20, 43.0), (20, 40.0)))
+
+    assert first.recovery is not None
+    assert (first.status, first.recovery.at) == ("recovered", 80)
+    assert (first.recovery.steps, first.recovery.whole) == (2, True)
+
+
+def test_what_was_taken_back_in_part_says_how_much_is_left() -> None:
+    first, _ = find_steps(a_history((40, 40.0), (20, 46.0), (20, 43.0)))
+
+    assert first.recovery is not None
+    assert (first.status, first.recovery.at, first.recovery.whole) == ("old", 60, False)
+    assert first.recovery.left == pytest.approx(43 / 40, abs=0.01)
+
+
+def test_what_was_more_than_taken_back_has_come_back_and_beyond() -> None:
+    """Two steps up, and one that takes both back: of the second it is more than all."""
+    first, second, _ = find_steps(a_history((40, 40.0), (20, 42.0), (20, 44.1), (20, 40.0)))
+
+    assert first.recovery is not None
+    assert second.recovery is not None
+    assert first.recovery.at == second.recovery.at == 80
+    assert first.recovery.left == pytest.approx(1.0, abs=0.01)
+    assert second.recovery.left == pytest.approx(40 / 42, abs=0.01)
+    assert (first.recovery.whole, second.recovery.whole) == (True, True)
+
+
+def test_a_step_further_the_same_way_takes_nothing_back() -> None:
+    first, _ = find_steps(a_history((40, 40.0), (15, 42.0), (15, 44.1)))
+
+    assert first.recovery is None
+
+
+def test_of_kinds_of_night_by_turns_a_recovery_is_between_the_nights_its_step_is_told_between() -> (
+    None
+):
+    nights = a_history((60, 40.0), (30, 48.0), (30, 40.0), noise=0.005)
+    mixed = [replace(night, key="ab"[at % 2]) for at, night in enumerate(nights)]
+
+    up, down = find_steps(mixed)
+
+    assert (down.last_good, down.first_bad) == (89, 90)
+    assert up.recovery is not None
+    assert (up.recovery.last_good, up.recovery.first_bad) == (89, 90)
 
 
 def test_two_steps_the_same_way_are_two() -> None:
@@ -354,3 +416,9 @@ def test_of_steps_of_5_percent_nearly_all_are_found_and_hardly_any_other(kind: s
     # At the rates of docs/statistics.md, 12 of 15 and 2 alarms are far in the tails.
     assert found >= 12
     assert alarms <= 2
+
+
+def test_an_interval_wider_than_a_float_can_tell_has_an_error() -> None:
+    night = Night(figure=1.0, interval=Interval(low=1e-200, high=1e200, confidence=0.95))
+
+    assert own_error_of(night) == pytest.approx(400 * math.log(10) / 2 / 1.96, rel=1e-3)

@@ -28,7 +28,7 @@ def of(figures: int, **changes: object) -> Series:
 
 
 def known(*series: Series) -> Chronicle:
-    return chronicle(series, (), {})
+    return chronicle(series)
 
 
 def said_of(*series: Series) -> tuple[str, str]:

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from corebound.stats.by_turns import steps_by_turns
 from corebound.stats.course import Course, segments_of
 from corebound.stats.distributions import normal_quantile
 from corebound.stats.interval import Interval
 from corebound.stats.segment import Memory, Segment, found_in
-from corebound.stats.step import Step
+from corebound.stats.step import Recovery, Step
 
 # Smaller steps matter to nobody; a scenario may say otherwise.
 THRESHOLD = 0.02
@@ -104,10 +104,23 @@ def steps_of(course: Course, *, threshold: float, memory: Memory | None = None) 
         values, errors = course.logs[present], course.errors[present]
         segment = Segment(values=values, errors=errors, threshold=threshold, seed=_SEED)
         found = found_in(segment, remembered).steps
-        by_segment.append(_with_recoveries([_moved(step, present) for step in found], threshold))
+        by_segment.append([step.moved(present) for step in found])
+    more = steps_by_turns(
+        course, told_once(by_segment), threshold=threshold, seed=_SEED, memory=remembered
+    )
+    told = told_once(
+        [
+            _with_recoveries(told_once([steps, more.get(which, ())]), threshold)
+            for which, steps in enumerate(by_segment)
+        ]
+    )
     return tuple(
-        replace(step, status="old") if step.status == "new" and _long_ago(step, n) else step
-        for step in told_once(by_segment)
+        replace(
+            step,
+            status="old" if step.status == "new" and _long_ago(step, n) else step.status,
+            recovery=step.recovery and _as_told(step, step.recovery, told),
+        )
+        for step in told
     )
 
 
@@ -133,9 +146,11 @@ def told_once(by_segment: Sequence[Sequence[Step]]) -> list[Step]:
 
 def _are_one(one: Step, other: Step) -> bool:
     """Whether two segments may show the same."""
-    return one.direction == other.direction and (
-        max(one.last_good, other.last_good) < min(one.first_bad, other.first_bad)
-    )
+    return one.direction == other.direction and _overlap(one, other)
+
+
+def _overlap(one: Step, other: Step | Recovery) -> bool:
+    return max(one.last_good, other.last_good) < min(one.first_bad, other.first_bad)
 
 
 def _narrowed(step: Step, other: Step) -> Step:
@@ -145,34 +160,60 @@ def _narrowed(step: Step, other: Step) -> Step:
     return replace(step, last_good=last_good, first_bad=first_bad, at=at)
 
 
-def _moved(step: Step, nights: NDArray[np.int64]) -> Step:
-    """A step with indices of what these nights are a part of."""
-    return replace(
-        step,
-        at=int(nights[step.at]),
-        last_good=int(nights[step.last_good]),
-        first_bad=int(nights[step.first_bad]),
-    )
-
-
 def own_error_of(night: Night) -> float:
     """Standard error of a night's logarithm by its own launches; 0 where not known."""
     if night.interval is None:
         return 0.0
-    reach = math.log(night.interval.high / night.interval.low) / 2
+    # Of logarithms: what lies between may be more than a float can tell.
+    reach = (math.log(night.interval.high) - math.log(night.interval.low)) / 2
     return reach / normal_quantile((1 + night.interval.confidence) / 2)
 
 
 def _with_recoveries(steps: Sequence[Step], threshold: float) -> list[Step]:
-    """Mark the steps of one segment after which the level came back to what it was."""
+    """Say of the steps of one segment what later ones took back, and if the level is as it was."""
     return [
-        replace(step, status="recovered")
-        if any(
-            _undone(steps[index : later + 1], threshold) for later in range(index + 1, len(steps))
+        replace(
+            step,
+            status="recovered"
+            if any(
+                _undone(steps[index : later + 1], threshold)
+                for later in range(index + 1, len(steps))
+            )
+            else step.status,
+            recovery=_recovery(step, steps[index + 1 :], threshold),
         )
-        else step
         for index, step in enumerate(steps)
     ]
+
+
+def _recovery(step: Step, later: Sequence[Step], threshold: float) -> Recovery | None:
+    side = 1 if step.direction == "up" else -1
+    moved = math.log(step.ratio)
+    found, back = None, 0
+    for one in later:
+        moved += math.log(one.ratio)
+        if one.direction == step.direction:
+            continue
+        back += 1
+        found = Recovery(
+            at=one.at,
+            last_good=one.last_good,
+            first_bad=one.first_bad,
+            steps=back,
+            left=math.exp(moved),
+            whole=side * moved < math.log1p(threshold),
+        )
+        if found.whole:
+            break
+    return found
+
+
+def _as_told(step: Step, recovery: Recovery, told: Sequence[Step]) -> Recovery:
+    """A recovery between the nights that the step which made it is told between."""
+    for one in told:
+        if one.direction != step.direction and _overlap(one, recovery):
+            return replace(recovery, at=one.at, last_good=one.last_good, first_bad=one.first_bad)
+    return recovery
 
 
 def _undone(steps: Sequence[Step], threshold: float) -> bool:

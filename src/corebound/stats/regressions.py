@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import math
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,8 +22,7 @@ from corebound.stats.interval import Interval
 from corebound.stats.multiplicity import benjamini_hochberg
 from corebound.stats.segment import Memory
 from corebound.stats.step import Step
-from corebound.stats.step_jury import NORMAL
-from corebound.stats.step_tests import median
+from corebound.stats.step_tests import median, spread_of
 from corebound.stats.suspicion import EARLY_NIGHTS, early_step, few_as_far
 
 # Times its longest pause: a machine that is quiet for longer is not expected back.
@@ -39,12 +38,13 @@ class Change:
     """A lasting change in one series; `step` has indices into its points.
 
     `clear`: it stands as one of all the suite's steps, of which some look like
-    one by chance.
+    one by chance; `back_is_clear`: so does that which its recovery ends with.
     """
 
     series: Series
     step: Step
     clear: bool
+    back_is_clear: bool = False
 
     @property
     def id(self) -> str:
@@ -77,6 +77,14 @@ class Change:
     def first_bad(self) -> Point:
         """The first point that is surely after it."""
         return self.series.points[self.step.first_bad]
+
+    @property
+    def back_between(self) -> tuple[Point, Point] | None:
+        """The points that its recovery ends between; None where nothing took any of it back."""
+        recovery, points = self.step.recovery, self.series.points
+        if recovery is None:
+            return None
+        return points[recovery.last_good], points[recovery.first_bad]
 
     @property
     def place(self) -> Place:
@@ -142,25 +150,41 @@ def course_of(series: Series) -> Course:
     return Course(logs=np.log(figures), errors=errors, segments=segments)
 
 
-def changes(suite: Sequence[Series], *, memory: Memory | None = None) -> tuple[Change, ...]:
+def changes(
+    suite: Sequence[Series],
+    *,
+    memory: Memory | None = None,
+    progress: Callable[[int, int], None] = lambda _done, _all: None,
+) -> tuple[Change, ...]:
     """Every step of every series, largest first.
 
     Args:
         suite: All the series that are judged together.
         memory: What was found before, as in `steps_of`.
+        progress: Called with how many series are looked at, of how many.
 
     Source: of the steps that the detectors' votes let through, `clear` are those that
     Benjamini & Hochberg keep over the suite.
     """
-    found = [
-        (series, step)
-        for series in suite
-        for step in steps_of(course_of(series), threshold=series.margin, memory=memory)
-    ]
+    found = []
+    for done, series in enumerate(suite, start=1):
+        steps = steps_of(course_of(series), threshold=series.margin, memory=memory)
+        found += [(series, step) for step in steps]
+        progress(done, len(suite))
     clear = benjamini_hochberg([step.p_value for _, step in found])
-    made = [
-        Change(series=series, step=step, clear=is_clear)
+    stand = {
+        (series.id, step.at)
         for (series, step), is_clear in zip(found, clear, strict=True)
+        if is_clear
+    }
+    made = [
+        Change(
+            series=series,
+            step=step,
+            clear=(series.id, step.at) in stand,
+            back_is_clear=step.recovery is not None and (series.id, step.recovery.at) in stand,
+        )
+        for series, step in found
     ]
     return tuple(sorted(made, key=_largest_first))
 
@@ -198,7 +222,7 @@ def level_spread(series: Series, steps: Sequence[Step]) -> float | None:
     logs = _latest_level(course_of(series), steps)
     if logs.size < _OF_A_LEVEL:
         return None
-    return median(np.abs(logs - median(logs))) * NORMAL
+    return spread_of(logs - median(logs))
 
 
 def _latest_level(course: Course, steps: Sequence[Step]) -> Array:

@@ -47,6 +47,23 @@ class Judged:
         undecided = self.state == "open" and self.is_new
         return self.change.is_regression and (undecided or self.is_back)
 
+    @property
+    def is_gain(self) -> bool:
+        """Whether it is a new change for the better that stands, and nobody decided about it."""
+        return (
+            not self.change.is_regression
+            and self.change.clear
+            and self.is_new
+            and self.state == "open"
+        )
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether it is new, and neither the nights nor a re-run nor anybody say what it is."""
+        if self.change.is_regression:
+            return self.is_open and not self.alarm
+        return not self.change.clear and self.is_new and self.state == "open"
+
 
 def judged(
     found: Iterable[Change],
@@ -67,29 +84,6 @@ def judged(
         _judged(change, decisions, confirmations, in_ended=change.series.id in ended)
         for change in found
     )
-
-
-def states(found: Iterable[Change], decisions: Sequence[Decision]) -> dict[str, State]:
-    """What was decided, by the ids that the changes have today.
-
-    What was said to be fixed and is there all the same is `open`: nobody decided about that.
-    """
-    known = ((change, _decision(change, decisions)) for change in found)
-    return {
-        change.id: "open" if _is_back(change, decision) else decision.state
-        for change, decision in known
-        if decision is not None
-    }
-
-
-def reasons(found: Iterable[Change], decisions: Sequence[Decision]) -> dict[str, str]:
-    """Why it was decided so, by the ids that the changes have today; as `states`."""
-    known = ((change, _decision(change, decisions)) for change in found)
-    return {
-        change.id: decision.because
-        for change, decision in known
-        if decision is not None and not _is_back(change, decision)
-    }
 
 
 def _judged(

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import msgspec
 
-from corebound.model.measure import Measure, measured
+from corebound.model.measure import Measure, Warmup, WarmupIterations, WarmupSeconds, measured
 from corebound.model.plan import Cell
 from corebound.model.points import Circumstances, Point, Points
 from corebound.model.record import Launch
@@ -152,17 +152,22 @@ def _circumstances(run: Run, scenario: Scenario, measure: Measure, cell: Cell) -
     What is measured counts, not how often or how it is called.
     """
     allowed = [cpu.id for cpu in run.host.topology.allowed]
-    substance = (
-        scenario.document()["workload"],
-        replace(cell, axes=(), where=""),
-        measure.model_dump(mode="json", include={"iterations", "warmup"}),
-    )
+    substance = (scenario.document()["workload"], replace(cell, axes=(), where=""))
     return (
         ("kernel", run.host.kernel),
         ("CPUs", _digest((run.host.cpu_model, allowed))),
         ("environment", lock_digest(run.environments, cell.environment)),
         ("scenario", _digest(substance)),
+        # A profile has its own, and its nights are others.
+        ("iterations", str(measure.iterations)),
+        ("warm-up", _warmup(measure.warmup)),
     )
+
+
+def _warmup(warmup: Warmup) -> str:
+    if isinstance(warmup, WarmupIterations):
+        return f"{warmup.iterations} iterations"
+    return f"{warmup.seconds:g} s" if isinstance(warmup, WarmupSeconds) else warmup
 
 
 def _digest(value: object) -> str:

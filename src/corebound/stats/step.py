@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from corebound.stats.interval import Interval
 from corebound.stats.step_votes import Vote
 
 Direction = Literal["up", "down"]
 Status = Literal["new", "recovered", "old"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovery:
+    """What later steps the other way took back of a step.
+
+    Attributes:
+        at, last_good, first_bad: As of a `Step`: the one with which the level came back to what it
+            was, or beyond; where none did, the last one that went that way.
+        steps: How many went that way, that one included.
+        left: Level after that one over the level before the step: 1.0 is all taken back.
+        whole: Whether the level came back, but for what matters to nobody, or went beyond.
+    """
+
+    at: int
+    last_good: int
+    first_bad: int
+    steps: int
+    left: float
+    whole: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +53,7 @@ class Step:
             if nothing changed; for `multiplicity.benjamini_hochberg` over a suite.
         status: `recovered` where a later step undid it; else `old` where it was known or
             began more than 30 nights ago; else `new`.
+        recovery: What later steps took back of it; None where there is none the other way.
     """
 
     at: int
@@ -42,3 +66,13 @@ class Step:
     votes: tuple[Vote, ...]
     p_value: float
     status: Status
+    recovery: Recovery | None = None
+
+    def moved(self, nights: NDArray[np.int64]) -> Step:
+        """The same with indices of what these nights are a part of."""
+        return replace(
+            self,
+            at=int(nights[self.at]),
+            last_good=int(nights[self.last_good]),
+            first_bad=int(nights[self.first_bad]),
+        )

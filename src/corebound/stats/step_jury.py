@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from corebound.stats.energy import best_split
 from corebound.stats.step_place import Place, place
-from corebound.stats.step_tests import correlation_of, mean_error, median
+from corebound.stats.step_tests import correlation_of, mean_error, median, spread_of
 from corebound.stats.step_votes import (
     REACH,
     Election,
@@ -30,8 +30,6 @@ Cuts = tuple[int, ...]
 
 # A single night is no step, whatever it did.
 LEAST_NIGHTS = 2
-# Of normal noise, per median distance from the median.
-NORMAL = 1 / 0.6745
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +146,7 @@ class Jury:
         if cuts not in self._noises:
             pieces = self._residuals(cuts)
             residuals = np.concatenate(pieces)
-            spread = median(np.abs(residuals)) * NORMAL
+            spread = spread_of(residuals)
             # A little more than was seen, the more the shorter the history: it has yet to show it.
             rho = min(correlation_of(pieces) + 2 / self._values.size, 0.9)
             self._noises[cuts] = Noise(spread=spread, rho=rho, residuals=residuals)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from corebound.stats.step_jury import LEAST_NIGHTS, NORMAL
-from corebound.stats.step_tests import median, ranks
+from corebound.stats.step_jury import LEAST_NIGHTS
+from corebound.stats.step_tests import median, ranks, spread_of
 from corebound.stats.step_votes import Sides
 
 Array = NDArray[np.float64]
@@ -36,7 +36,7 @@ def may_have_news(values: Array, *, first: int, threshold: float) -> bool:
     if n < _FEW:
         return True
     off = values - median(values)
-    spread = median(np.abs(off)) * NORMAL
+    spread = spread_of(off)
     latest = off[-LEAST_NIGHTS:]
     if max(float(latest.min()), float(-latest.max())) >= max(_FAR * spread, threshold):
         return True

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corebound.stats.potts import potts_cuts
-from corebound.stats.step_jury import LEAST_NIGHTS, NORMAL, Cuts, Jury
+from corebound.stats.step_jury import LEAST_NIGHTS, Cuts, Jury
+from corebound.stats.step_tests import spread_of
 from corebound.stats.step_votes import REACH, SEGMENT_PENALTY, Election
 
 Array = NDArray[np.float64]
@@ -125,7 +126,7 @@ _NOTHING = _Settled(cuts=(), middles=(), since=0)
 
 def rough_spread(values: Array) -> float:
     """Standard deviation: seen from night to night, a step is one difference among many."""
-    return float(np.median(np.abs(np.diff(values)))) * NORMAL / math.sqrt(2)
+    return spread_of(np.diff(values)) / math.sqrt(2)
 
 
 def _told(jury: Jury, cuts: Cuts, settled: _Settled) -> tuple[Cut, ...]:

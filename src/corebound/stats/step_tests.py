@@ -20,6 +20,8 @@ Array = NDArray[np.float64]
 
 # Of each end, before a mean is taken: what one spiky night in twenty needs.
 _TRIMMED = 0.1
+# Per median distance from the level.
+_NORMAL = 1 / 0.6745
 # A side with fewer has no spread of its own that is worth anything.
 _OWN_SPREAD = 8
 
@@ -242,6 +244,14 @@ def median(values: Array) -> float:
         return float(np.partition(values, half)[half])
     middle = np.partition(values, (half - 1, half))
     return float(middle[half - 1] + middle[half]) / 2
+
+
+def spread_of(off: Array) -> float:
+    """Standard deviation of what lies so far off its level, so that spikes are not in it.
+
+    Of normal noise it is this many times the median distance.
+    """
+    return median(np.abs(off)) * _NORMAL
 
 
 def shift_bounds(

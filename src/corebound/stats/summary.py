@@ -28,6 +28,10 @@ Warmup = Literal["auto"] | WarmupIterations | WarmupSeconds
 # Found by simulation: `python -m benchmarks.simulation percentiles`.
 _LEAST_FOR_P99_INTERVAL = 500
 
+# Of an iteration's CPU time 0.5 to 2 µs are the worker's own, for its two clocks and its loop;
+# of a shorter iteration that is more than 1 %, and makes one thread busier than it can be.
+LEAST_FOR_CPU_NS = 200_000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchSummary:
@@ -39,7 +43,8 @@ class LaunchSummary:
         median_ns: Median wall time of an iteration, over all its workers.
         p99_ns: Wall time that 99 of 100 iterations do not exceed; None below
             100 iterations.
-        cpu_median_ns: Median CPU time of an iteration, or None where unknown.
+        cpu_median_ns: Median CPU time of an iteration, or None where unknown, or where an
+            iteration is too short for the CPU clock.
         used: Iterations that entered, over all workers.
         independent: As how many they count, where each goes with the one before.
         stints_ns: Of each stint that entered, its number and the median of its iterations;
@@ -134,12 +139,14 @@ def summarise_launch(launch: Launch, warmup: Warmup) -> LaunchSummary:
         raise ValueError(f"launch {launch.id} has no samples")
     wall_ns = [sample for part in kept for sample in part.wall_ns]
     cpu_ns = [sample for part in kept for sample in part.cpu_ns]
+    median_ns = float(np.median(wall_ns))
+    is_told = bool(cpu_ns) and median_ns >= LEAST_FOR_CPU_NS
     return LaunchSummary(
         launch=launch.id,
         block=launch.block,
-        median_ns=float(np.median(wall_ns)),
+        median_ns=median_ns,
         p99_ns=p99_ns(wall_ns),
-        cpu_median_ns=float(np.median(cpu_ns)) if cpu_ns else None,
+        cpu_median_ns=float(np.median(cpu_ns)) if is_told else None,
         used=len(wall_ns),
         steady=worst(part.steady for part in kept),
         settled=all(part.settled for part in kept),
@@ -218,6 +225,11 @@ def gather(
         spread_ratio=_spread_ratio(medians_ns),
         unsettled=sum(not summary.settled for summary in by_block),
     )
+
+
+def is_too_short(cell: CellSummary) -> bool:
+    """Whether the cell's iterations are too short for the CPU clock."""
+    return cell.median_ns is not None and cell.median_ns < LEAST_FOR_CPU_NS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
