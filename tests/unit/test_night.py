@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from test_regressions_of_rates import a_rate
+from typer.testing import CliRunner
 
+from corebound.cli.app import app
 from corebound.nightly import night, steps
 from corebound.nightly.journal import NAME, begin, unfinished
 from corebound.nightly.night import Failure, Outcome
 from corebound.nightly.steps import Step
 from corebound.nightly.summary import Summary, document, text
+from corebound.store import histories
 
 NOW = datetime(2026, 3, 14, 2, 17, 3, tzinfo=UTC)
 ALARM: dict[str, Any] = {
     "alarm": True,
     "title": "Parsing a large file",
     "cell": "threads=1",
-    "ratio": 1.05,
-    "interval": [1.041, 1.062],
+    "size": "▼ 5.0 % slower, 95 % interval [4.1, 6.2] %",
     "last_good": {"at": "2026-03-13", "commit": "9be1f0aa17c0", "subject": "before"},
     "first_bad": {"at": "2026-03-14", "commit": "4f0c2a91d3ff", "subject": "look\x1b twice"},
     "link": "https://speed.example.org/history/a.html",
@@ -138,13 +144,27 @@ def test_a_summary_says_what_became_slower_by_which_commit_and_nothing_else() ->
 
     assert text(told).splitlines() == [
         "shop on box-7, night of 20260314T021703Z: 1 new regression",
-        "▼ Parsing a large file [threads=1]: 1.05× the time (1.041–1.062, 95 %)",
+        "Parsing a large file [threads=1]: ▼ 5.0 % slower, 95 % interval [4.1, 6.2] %",
         "  commit 4f0c2a91d3 look  twice (9be1f0aa17..4f0c2a91d3)",
         "  https://speed.example.org/history/a.html",
         "https://speed.example.org",
     ]
     assert document(told)["status"] == "regression"
     assert [one["title"] for one in document(told)["regressions"]] == ["Parsing a large file"]
+
+
+def test_a_rate_that_fell_is_less_and_not_of_less_time(tmp_path: Path) -> None:
+    series = replace(a_rate(0.8), title="Matrix product", unit="MB/s")
+    histories.keep("trees", [replace(series, points=series.points[:60])], tmp_path)
+    words = ["regressions", "--records", str(tmp_path), "--json"]
+    told = json.loads(CliRunner().invoke(app, words).stdout)
+    outcome = Outcome(codes={"regressions": 1}, failure=None)
+
+    (alarm,) = told["changes"]
+    (_, line, *_) = text(replace(a_summary(outcome), regressions=told)).splitlines()
+
+    assert (alarm["unit"], alarm["more_is_better"]) == ("MB/s", True)
+    assert re.match(r"Matrix product: ▼ 2\d\.\d % less, 95 % interval \[\d", line), line
 
 
 def test_a_summary_of_a_failed_night_names_the_step_and_its_last_words() -> None:

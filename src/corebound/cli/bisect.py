@@ -16,11 +16,12 @@ from rich.console import Console
 from corebound.cli import bisect_words, commits, doctor, measure, noise_beside, projects
 from corebound.cli.bisect_words import Told
 from corebound.cli.measuring import Budget, Only, Unlocked, take_host, typed
-from corebound.cli.options import Json, Records
+from corebound.cli.options import RECORDS, Json, Records
 from corebound.cli.projects import Config, Say
 from corebound.cli.session import Session, Wanted
 from corebound.cli.suite import Loaded
 from corebound.errors import InputError, LaunchError
+from corebound.foreign import one_line
 from corebound.fronts.project import open_project
 from corebound.model.host_check import HostCheck
 from corebound.model.record import Launch
@@ -49,7 +50,7 @@ def bisect(
     ] = False,
     unlocked: Unlocked = False,
     config: Config = projects.CONFIG,
-    records: Records = Path("reports/records"),
+    records: Records = RECORDS,
     as_json: Json = False,
 ) -> None:
     """Find the commit that made a cell slower, or faster.
@@ -198,7 +199,7 @@ class _Measuring:
 
     def _open(self, ask: Ask) -> Session:
         chosen = [self.line[place] for place in ask.places]
-        named = ", ".join(f"{one.sha[:8]} {one.subject}" for one in chosen)
+        named = ", ".join(f"{one.sha[:8]} {one_line(one.subject)}" for one in chosen)
         self.say(f"Comparing {named}")
         loaded = commits.over(
             (self.loaded,), chosen, self.wanted, launches=(self.least, max(self.most, self.least))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from corebound.cli.commits import short
 from corebound.cli.documents import indented
+from corebound.foreign import one_line
 from corebound.model.run import Commit
 from corebound.stats.bisection import Ending
 
@@ -80,7 +81,7 @@ def _size(ending: Ending) -> str:
 
 
 def _named(commit: Commit) -> str:
-    return f"{short(commit)} {commit.subject}"
+    return f"{short(commit)} {one_line(commit.subject)}"
 
 
 def as_json(told: Told) -> str:

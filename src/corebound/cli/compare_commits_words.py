@@ -8,20 +8,15 @@ from pathlib import Path
 from typing import Any, Literal
 from xml.etree import ElementTree as ET
 
-from corebound import units
+from corebound import foreign, units
 from corebound.cli.documents import indented
+from corebound.cli.outcome import SIGNS
 from corebound.cli.sides import Ends, Side
 from corebound.runner import Ending
 from corebound.stats.compare import Comparison
 from corebound.stats.two_commits import Judged, Pair
 
 Format = Literal["text", "md", "json", "junit"]
-
-_SIGNS = {"faster": "▲", "slower": "▼", "equivalent": "=", "undecided": "?"}
-# What Markdown or GitHub would take for more than a letter.
-_MARKDOWN = re.compile(r"([\\`*_\[\]<>|~#&@!])")
-# What XML 1.0 has no way to write, not even escaped.
-_NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,16 +75,16 @@ def _text(what: Told) -> str:
         for row in rows
     ]
     for reason in _reasons(what):
-        lines += ["", reason]
-    return "\n".join(
-        (*lines, "", headline(what), *_cpu(what), *what.noise, f"Records: {what.records}")
-    )
+        lines += ["", *reason.splitlines()]
+    lines += ["", headline(what), *_cpu(what), *what.noise, f"Records: {what.records}"]
+    return "\n".join(map(foreign.one_line, lines))
 
 
 def _row(one: Judged) -> tuple[str, ...]:
     pair = one.pair
+    said = f"{SIGNS[one.verdict]} {one.verdict}" if one.verdict else "– no figure"
     return (
-        f"{_SIGNS.get(one.verdict or '', '–')} {one.verdict or 'no figure'}{_would_tell(pair)}",
+        f"{said}{_would_tell(pair)}",
         f"{pair.scenario}[{pair.cell}]",
         _time(pair.base_ns),
         _time(pair.head_ns),
@@ -142,9 +137,9 @@ def _markdown(what: Told) -> str:
     lines = [
         f"**{headline(what)}**",
         "",
-        f"{_plain(ends.what)}: "
+        f"{foreign.markdown(ends.what)}: "
         + " → ".join(
-            f"`{one.name}` {_plain(one.title)}".rstrip() for one in (ends.base, ends.head)
+            f"`{one.name}` {foreign.markdown(one.title)}".rstrip() for one in (ends.base, ends.head)
         ),
         "",
         "| verdict | cell | base | head | head ÷ base (95 %) |",
@@ -153,18 +148,13 @@ def _markdown(what: Told) -> str:
     for one in what.judged:
         verdict, cell, *figures = _row(one)
         bold = f"**{verdict}**" if one.is_regression else verdict
-        lines.append(f"| {' | '.join((bold, _plain(cell), *figures))} |")
+        lines.append(f"| {' | '.join((bold, foreign.markdown(cell), *figures))} |")
     for reason in _reasons(what):
         fence = "`" * max(3, 1 + max((len(ticks) for ticks in re.findall("`+", reason)), default=0))
         lines += ["", fence, reason, fence]
     for sentence in (*_cpu(what), *what.noise):
-        lines += ["", _plain(sentence)]
+        lines += ["", foreign.markdown(sentence)]
     return "\n".join(lines)
-
-
-def _plain(text: str) -> str:
-    """Text of others' that must not become markup, or call people by their names."""
-    return _MARKDOWN.sub(r"\\\1", text.replace("\n", " "))
 
 
 def _json(what: Told) -> str:
@@ -218,7 +208,7 @@ def _junit(what: Told) -> str:
     if what.noise:
         properties = ET.SubElement(suite, "properties")
         for sentence in what.noise:
-            ET.SubElement(properties, "property", name="noise", value=_legal(sentence))
+            ET.SubElement(properties, "property", name="noise", value=foreign.xml(sentence))
     for one in what.judged:
         suite.append(_case(one))
     ET.indent(suite)
@@ -227,10 +217,10 @@ def _junit(what: Told) -> str:
 
 def _case(one: Judged) -> ET.Element:
     pair = one.pair
-    case = ET.Element("testcase", classname=_legal(pair.scenario), name=_legal(pair.cell))
-    said = _legal(_slowdown(pair.comparison))
+    case = ET.Element("testcase", classname=foreign.xml(pair.scenario), name=foreign.xml(pair.cell))
+    said = foreign.xml(_slowdown(pair.comparison))
     if pair.missing:
-        reason = _legal("\n".join(pair.missing))
+        reason = foreign.xml("\n".join(pair.missing))
         first = reason.partition("\n")[0]
         ET.SubElement(case, "error", message=first, type="no figure").text = reason
     elif one.is_regression:
@@ -239,7 +229,3 @@ def _case(one: Judged) -> ET.Element:
         verdict = f"{one.verdict}{_would_tell(pair)}"
         ET.SubElement(case, "system-out").text = f"{verdict}: {said}"
     return case
-
-
-def _legal(text: str) -> str:
-    return _NO_XML.sub("\ufffd", text)

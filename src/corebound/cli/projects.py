@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from corebound.errors import BuildError
+from corebound.foreign import one_line
 from corebound.fronts.project import open_project
 from corebound.launch import environment
 from corebound.launch.environment import Environment
@@ -79,7 +80,7 @@ def built(cells: Iterable[Cell], config: Path, say: Say) -> Built:
         try:
             made[name] = project.find(commit, name)
             if made[name] is None:
-                say(f"Building {project.name} {commit.sha[:8]}: {commit.subject}")
+                say(f"Building {project.name} {commit.sha[:8]}: {one_line(commit.subject)}")
                 made[name] = project.build(commit, name)
         except BuildError as error:
             say(f"{error.where}: {error.what.splitlines()[0]} …")

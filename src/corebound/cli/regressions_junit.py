@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from xml.etree import ElementTree as ET
 
-from corebound.cli.regressions_words import Told, came_in, commands, link_of, named, size, standing
+from corebound import foreign
+from corebound.cli.regressions_words import (
+    Told,
+    came_in,
+    commands,
+    link_of,
+    named,
+    recovered,
+    size,
+    standing,
+)
 from corebound.stats.regressions_judged import Judged
-
-# What XML 1.0 has no way to write, not even escaped.
-_NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit(told: Told) -> str:
@@ -35,22 +41,22 @@ def junit(told: Told) -> str:
         case = ET.SubElement(
             suite,
             "testcase",
-            classname=_legal(f"{where}.{series.scenario}"),
-            name=_legal(series.cell or "default"),
+            classname=foreign.xml(f"{where}.{series.scenario}"),
+            name=foreign.xml(series.cell or "default"),
         )
         mine = of_series.get(series.id, [])
         alarms = [one for one in mine if one.alarm]
         if alarms:
-            what = _legal("; ".join(size(one.change) for one in alarms))
+            what = foreign.xml("; ".join(size(one.change) for one in alarms))
             failure = ET.SubElement(case, "failure", message=what, type="regression")
-            failure.text = _legal("\n\n".join(_said(one, told) for one in alarms))
+            failure.text = foreign.xml("\n\n".join(_said(one, told) for one in alarms))
         if (ended := failing.get(series.id)) is not None:
             why = ended.since.missing or "not told why"
-            what = _legal(f"no figure since {ended.since.at}: {why}")
+            what = foreign.xml(f"no figure since {ended.since.at}: {why}")
             ET.SubElement(case, "error", message=what, type="no figure")
         quiet = [one for one in mine if one.is_open and not one.alarm]
         if quiet:
-            ET.SubElement(case, "system-out").text = _legal(
+            ET.SubElement(case, "system-out").text = foreign.xml(
                 "\n\n".join(_said(one, told) for one in quiet)
             )
     ET.indent(suite)
@@ -63,13 +69,10 @@ def _said(one: Judged, told: Told) -> str:
         f"{one.id} {named(change.series)}",
         size(change),
         came_in(change),
+        recovered(change),
         standing(one),
         told.beside_of(one).noise,
         link_of(change.series, told.site),
         *commands(one, told),
     )
     return "\n".join(line for line in lines if line)
-
-
-def _legal(text: str) -> str:
-    return _NO_XML.sub("\ufffd", text)

@@ -7,6 +7,7 @@ from rich.console import Console
 
 from corebound.cli import projects
 from corebound.cli.projects import Config
+from corebound.foreign import one_line
 from corebound.fronts.project import open_project
 
 
@@ -19,4 +20,4 @@ def update(*, config: Config = projects.CONFIG) -> None:
     project = open_project(config, say)
     project.update()
     commit = project.commit(project.checked_out)
-    typer.echo(f"{project.name}: {commit.sha[:10]} {commit.subject}")
+    typer.echo(f"{project.name}: {commit.sha[:10]} {one_line(commit.subject)}")

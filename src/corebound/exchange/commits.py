@@ -55,10 +55,12 @@ def described(repo: Path, hashes: Iterable[str]) -> dict[str, Commit]:
 
 
 def origin(repo: Path) -> str | None:
-    """Where a repository was cloned from; None where it does not tell."""
-    done = subprocess.run(
-        ("git", "-C", str(repo), "remote", "get-url", "origin"), capture_output=True, check=False
-    )
+    """Where a repository was cloned from; None where it does not tell, or there is no git."""
+    words = ("git", "-C", str(repo), "remote", "get-url", "origin")
+    try:
+        done = subprocess.run(words, capture_output=True, check=False)
+    except OSError:
+        return None
     return done.stdout.decode(errors="replace").strip() or None
 
 

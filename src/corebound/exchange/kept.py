@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from corebound.errors import InputError
-from corebound.exchange.asv_environments import FirstNames, under_first_names
 from corebound.exchange.merging import merged
+from corebound.model.missing import kind_of
 from corebound.model.series import Series
 from corebound.store import histories
 from corebound.store.codec import UnreadableError
@@ -40,7 +40,11 @@ class Kept:
 
 
 def keep(
-    project: str, fresh: Sequence[Series], records: Path, *, names: FirstNames | None = None
+    project: str,
+    fresh: Sequence[Series],
+    records: Path,
+    *,
+    as_named: Callable[[Iterable[Series]], Iterable[Series]] = iter,
 ) -> Kept:
     """Add series to a project's history; what it has already is not doubled.
 
@@ -48,7 +52,7 @@ def keep(
         project: Its name.
         fresh: What was read now.
         records: Where histories are kept.
-        names: Of environments that got another name, as `fresh` has it already.
+        as_named: Gives what was kept before the names that `fresh` has; several may get one.
 
     Raises:
         InputError: what was kept before cannot be read, or nothing can be written.
@@ -58,7 +62,7 @@ def keep(
     # Nothing new leaves the file alone, and with it all that was made of it.
     if not fresh and before is not None:
         return _counted(file, before, before)
-    history = merged([*under_first_names(before or (), names or {})], fresh)
+    history = merged([*as_named(before or ())], fresh)
     histories.keep(project, history, records)
     return _counted(file, history, before or ())
 
@@ -82,8 +86,7 @@ def _reasons(history: Sequence[Series]) -> tuple[tuple[str, int], ...]:
     told = Counter(reason for one in history for reason in one.points.missing if reason)
     kinds: Counter[str] = Counter()
     for reason, count in told.items():
-        # What is before the colon is the figure.
-        kinds[reason.rpartition(": ")[2]] += count
+        kinds[kind_of(reason)] += count
     return tuple(kinds.most_common())
 
 

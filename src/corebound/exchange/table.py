@@ -10,10 +10,8 @@ from typing import Any
 
 from corebound.errors import InputError
 from corebound.exchange.cells import CellOfRun
+from corebound.foreign import spreadsheet
 from corebound.model.record import Launch
-
-# A spreadsheet takes a text that begins so for a formula.
-_ACTIVE = ("=", "+", "-", "@", "\t", "\r")
 
 # Begins the name of a column of one of the scenarios' axes.
 _AXIS = "axis_"
@@ -79,12 +77,8 @@ def as_csv(cells: Iterable[CellOfRun]) -> str:
     writer = csv.DictWriter(text, names, restval="", lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        writer.writerow({name: _inert(value) for name, value in row.items()})
+        writer.writerow({name: spreadsheet(value) for name, value in row.items()})
     return text.getvalue()
-
-
-def _inert(value: object) -> object:
-    return f"'{value}" if isinstance(value, str) and value.startswith(_ACTIVE) else value
 
 
 def as_parquet(cells: Iterable[CellOfRun], where: str) -> bytes:

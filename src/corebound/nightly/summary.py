@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from corebound import units
+from corebound.foreign import one_line
 from corebound.nightly.night import Failure, Outcome
 
 
@@ -52,7 +52,7 @@ def _lines(told: Summary) -> Iterator[str]:
         yield from _alarm(one)
     for one in (told.regressions or {}).get("failing", ()):
         since = f"no figure since {one['since']}" + (f": {one['reason']}" if one["reason"] else "")
-        yield f"✗ {_named(one)}: {_plain(since)}"
+        yield f"✗ {_named(one)}: {one_line(since)}"
     if told.outcome.failure is not None:
         yield from _failed(told.outcome.failure)
     elif told.site:
@@ -76,15 +76,11 @@ def _alarms(told: Summary) -> tuple[Mapping[str, Any], ...]:
 
 def _alarm(one: Mapping[str, Any]) -> Iterator[str]:
     """Three lines: what and by how much, which commit, where."""
-    said = units.ratio(one["ratio"]) + " the time"
-    if one["interval"]:
-        low, high = one["interval"]
-        said += f" ({low:.3f}–{high:.3f}, 95 %)"
-    yield f"▼ {_named(one)}: {said}"
+    yield f"{_named(one)}: {one['size']}"
     good, bad = one["last_good"], one["first_bad"]
     if bad["commit"] and good["commit"] != bad["commit"]:
         since = f"{good['commit'][:10]}..{bad['commit'][:10]}" if good["commit"] else "up to it"
-        yield f"  commit {bad['commit'][:10]} {_plain(bad.get('subject') or '')} ({since})"
+        yield f"  commit {bad['commit'][:10]} {one_line(bad.get('subject') or '')} ({since})"
     else:
         yield f"  between the nights {good['at']} and {bad['at']}, of the same commit"
     yield f"  {one['link']}"
@@ -92,17 +88,12 @@ def _alarm(one: Mapping[str, Any]) -> Iterator[str]:
 
 def _named(one: Mapping[str, Any]) -> str:
     cell = f" [{one['cell']}]" if one["cell"] not in {"", "default"} else ""
-    return _plain(f"{one['title']}{cell}")
-
-
-def _plain(text: str) -> str:
-    """Foreign text on one line, without what a terminal would obey."""
-    return "".join(character if character.isprintable() else " " for character in text)
+    return one_line(f"{one['title']}{cell}")
 
 
 def _failed(failure: Failure) -> Iterator[str]:
     yield f"exit code {failure.code}; the last good site is as it was. {failure.log} ends with:"
-    yield from (f"  {_plain(line)}" for line in failure.tail)
+    yield from (f"  {one_line(line)}" for line in failure.tail)
 
 
 def document(told: Summary) -> dict[str, Any]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from corebound.foreign import one_line
+
 Scalar = str | int | float | bool | None
 Path = tuple[str | int, ...]
 
@@ -83,5 +85,5 @@ def tree(data: object) -> Node:
 
 def printable(text: str, most: int = 40) -> str:
     """Text for a message: on one line, nothing invisible, not long."""
-    shown = "".join(character if character.isprintable() else " " for character in text)
+    shown = one_line(text)
     return shown if len(shown) <= most else f"{shown[: most - 1]}…"

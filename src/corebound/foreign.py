@@ -1,0 +1,67 @@
+"""Text that others wrote, made inert for where it is shown: names, subjects of commits, reasons.
+
+Nothing is lost that a reader needs. What a format escapes by itself (ElementTree, Jinja, csv) is
+left to it; here is only what they let through.
+"""
+
+from __future__ import annotations
+
+import re
+
+# What Markdown, GitHub or GitLab would take for more than a letter.
+_MARKS = re.compile(r"([\\`*_\[\]<>|~#&@!$])")
+# Where a name would be called, or another issue told of this one.
+_CALLS = re.compile(r"(?<=@)(?=[0-9A-Za-z])|(?<=#)(?=[0-9])")
+# What XML 1.0 has no way to write, not even escaped (§2.2, production 2).
+_NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# How a formula begins, also behind what a spreadsheet strips (OWASP, CSV Injection).
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def one_line(text: str) -> str:
+    r"""For a terminal, a log or a mail: one line, and nothing that a terminal obeys.
+
+    An escape sequence would hide lines or write others, and so would a line's end or an override
+    of the direction; each such character is a space.
+
+    >>> one_line("look\x1b[2J\ntwice")
+    'look [2J twice'
+    """
+    return "".join(letter if letter.isprintable() else " " for letter in text)
+
+
+def markdown(text: str) -> str:
+    r"""For a line of Markdown, a column of a table too: the text as it stands, and no markup.
+
+    A subject would load an image, begin HTML, end a column, or send everybody of a team a mail.
+    GitHub looks for those it calls behind Markdown's own work, when a backslash is gone
+    (github/cmark-gfm, issue 181); a comment keeps name and sign apart there, which no reader sees.
+    GitLab heeds the backslash.
+
+    >>> markdown("@team: see #7 of <b>")
+    '\\@<!-- -->team: see \\#<!-- -->7 of \\<b\\>'
+    """
+    return _CALLS.sub("<!-- -->", _MARKS.sub(r"\\\1", one_line(text)))
+
+
+def xml(text: str) -> str:
+    r"""For XML, which has yet to be escaped: without the characters that XML 1.0 does not have.
+
+    One of them, and no reader takes any of the file; nothing that writes XML looks for them.
+
+    >>> xml("a\x00b <c>")
+    'a\ufffdb <c>'
+    """
+    return _NO_XML.sub("\ufffd", text)
+
+
+def spreadsheet(value: object) -> object:
+    """For a cell of CSV, which has yet to be quoted: an apostrophe before what looks a formula.
+
+    A spreadsheet would compute it, and may fetch an address or start a program for it. What is
+    no text stays as it is: a negative number is one.
+
+    >>> spreadsheet("=1+1"), spreadsheet("a=1"), spreadsheet(-1)
+    ("'=1+1", 'a=1', -1)
+    """
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

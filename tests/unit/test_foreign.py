@@ -1,0 +1,88 @@
+"""Text of others, wherever it is shown: it stays what it is, and does nothing."""
+
+from __future__ import annotations
+
+import csv
+import io
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.markdown import Markdown
+
+from corebound import foreign
+from markup import parsed
+
+# What marks mean is decided by what stands about them.
+TEXTS = st.text(st.one_of(st.sampled_from("\\`*_[]<>()|~#&@!$:/.-+=\n\r\x1b a1;"), st.characters()))
+
+
+def test_a_line_obeys_no_terminal_and_hides_nothing() -> None:
+    assert foreign.one_line("fix\x1b[2J\r\n\x9b1A\u202eend µs") == "fix [2J   1A end µs"
+
+
+@given(text=TEXTS)
+def test_markdown_shows_the_text_and_nothing_else(text: str) -> None:
+    (_, line, _) = Markdown(f"a{foreign.markdown(text)}b").parsed
+    pieces = line.children or []
+
+    assert {one.type for one in pieces} <= {"text", "html_inline"}
+    assert {one.content for one in pieces if one.type == "html_inline"} <= {"<!-- -->"}
+    shown = "".join(one.content for one in pieces if one.type == "text")
+    assert shown == f"a{foreign.one_line(text)}b"
+
+
+@given(text=TEXTS)
+def test_a_column_of_a_markdown_table_ends_where_it_ends(text: str) -> None:
+    table = f"| a | b |\n|---|---|\n| {foreign.markdown(text)} | end |"
+
+    columns = [one for one in Markdown(table).parsed if one.type == "td_open"]
+
+    assert len(columns) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("@team", r"\@<!-- -->team"),
+        ("mail me@example.org", r"mail me\@<!-- -->example.org"),
+        ("other/repository#7", r"other/repository\#<!-- -->7"),
+        # Nobody is called, so that nothing need stand between.
+        ("a @ b, C# and #", r"a \@ b, C\# and \#"),
+    ],
+)
+def test_nobody_is_called_whose_name_stands_in_it(text: str, shown: str) -> None:
+    assert foreign.markdown(text) == shown
+
+
+@given(text=TEXTS)
+def test_xml_of_it_can_be_read(text: str) -> None:
+    element = ET.Element("a", said=foreign.xml(text))
+    element.text = foreign.xml(text)
+
+    read = parsed(ET.tostring(element, encoding="unicode"))
+
+    # XML knows one end of a line.
+    assert (read.text or "").splitlines() == foreign.xml(text).splitlines()
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])
+def test_a_spreadsheet_takes_no_text_for_a_formula(text: str) -> None:
+    assert foreign.spreadsheet(text) == f"'{text}"
+
+
+@given(value=st.one_of(st.none(), st.booleans(), st.integers(), st.floats()))
+def test_what_is_no_text_stays_what_it_is(value: object) -> None:
+    assert foreign.spreadsheet(value) is value
+
+
+@given(text=TEXTS.filter(lambda text: "\x00" not in text))
+def test_no_field_of_csv_begins_as_a_formula_does(text: str) -> None:
+    written = io.StringIO()
+    csv.writer(written).writerow([foreign.spreadsheet(text), "end"])
+
+    first, end = next(csv.reader(io.StringIO(written.getvalue(), newline="")))
+
+    assert first[:1] not in {"=", "+", "-", "@", "\t", "\r"}
+    assert (first.removeprefix("'"), end) == (text.removeprefix("'"), "end")
