@@ -53,6 +53,28 @@ class HostError(CoreboundError):
     exit_code: ClassVar[int] = 3
 
 
+@contextmanager
+def git_needed(where: Path) -> Iterator[None]:
+    """Start git within; that there is none is told as a fault of the host.
+
+    Args:
+        where: What git is needed for: a folder of the repository.
+
+    Raises:
+        HostError: git is not installed.
+    """
+    try:
+        yield
+    except FileNotFoundError as error:
+        if error.filename != "git":
+            raise
+        raise HostError(
+            what="git is not installed.",
+            where=str(where),
+            mend="Install it: `apt-get install git`.",
+        ) from error
+
+
 class LaunchError(CoreboundError):
     """Launches failed, or could not be started or supervised."""
 

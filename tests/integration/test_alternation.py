@@ -96,7 +96,7 @@ def together(
         launch = launcher(stack, scratch, folder / "traces", lambda: None, gpus=0)
         made = launch(
             [
-                Job(id=side, kind="measure", block=0, position=place, planned=one)
+                Job(name=side, kind="measure", block=0, position=place, planned=one)
                 for place, (side, one) in enumerate(zip(sides, planned, strict=True))
             ]
         )

@@ -213,6 +213,16 @@ def test_a_complete_run_has_nothing_to_resume(suite: Path) -> None:
     assert records(suite) == before
 
 
+def test_a_run_keeps_the_budget_that_it_began_with(suite: Path) -> None:
+    run(suite, "nap.yaml", "--only", "binding=none", "--budget", "0s")
+    code, _, _ = run(suite, "--resume", "--budget", "1h")
+
+    (stored,) = records(suite)
+    assert code == 0
+    assert stored.run.budget_s == 0
+    assert len(stored.launches) == 3
+
+
 def test_a_scenario_that_has_changed_is_not_continued_silently(suite: Path) -> None:
     run(suite, "nap.yaml", "--only", "binding=none")
     a_suite(suite, iterations=11)

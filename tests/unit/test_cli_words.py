@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from build import a_host, a_launch, a_run
-from corebound.cli.app import main
+from build import a_host, a_launch, a_run, a_series
+from corebound.cli import regressions_words
+from corebound.cli.app import app, main
 from corebound.cli.machine import describe
 from corebound.cli.measure import seconds
 from corebound.cli.outcome import Told, exit_code
@@ -73,6 +74,15 @@ def test_the_exit_code_tells_what_came_of_the_launches(
     assert exit_code(told) == code
 
 
+def test_thousands_are_written_as_the_pages_write_them() -> None:
+    series = (a_series([1.0]),) * 1200
+    told = regressions_words.Told(
+        judged=(), failing=(), series=series, going=(), site="", everything=False
+    )
+
+    assert regressions_words.headline(told) == "No new regression, in 1,200 series."
+
+
 @pytest.mark.parametrize("words", [("check",), ("import", "asv"), ("report", "--records")])
 def test_a_path_that_no_file_can_have_is_told_and_no_traceback(
     words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -86,3 +96,57 @@ def test_a_path_that_no_file_can_have_is_told_and_no_traceback(
     assert capsys.readouterr().err.endswith(
         "File name too long.\n  Check this path, and that you may use it.\n"
     )
+
+
+def test_a_file_of_our_own_that_is_not_there_is_our_bug_and_shows_where(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As a template that was not installed.
+    missing = tmp_path / "templates"
+    monkeypatch.setattr("corebound.cli.app.app", missing.read_bytes)
+
+    with pytest.raises(FileNotFoundError):
+        main()
+
+
+def refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: str
+) -> str:
+    monkeypatch.setattr(sys, "argv", ["corebound", *words])
+    with pytest.raises(SystemExit) as caught:
+        main()
+    assert caught.value.code == 2
+    return capsys.readouterr().err
+
+
+def test_a_value_that_is_none_of_a_choice_is_told_without_the_words_of_a_library(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = refused(capsys, monkeypatch, "regressions", "--format", "xml")
+
+    assert "Invalid value for '--format': 'xml' is not one of 'text'" in said
+
+
+@pytest.mark.parametrize("option", ["--out", "--records"])
+def test_a_file_where_a_folder_is_needed_is_called_a_file(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "README.md").touch()
+
+    said = refused(capsys, monkeypatch, "report", option, str(tmp_path / "README.md"))
+
+    assert "README.md: this is a file" in said
+
+
+def test_a_site_without_any_record_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    records = tmp_path / "records"
+    records.mkdir()
+
+    app(
+        ["report", "--records", str(records), "--out", str(tmp_path / "site")],
+        standalone_mode=False,
+    )
+
+    assert f"no records in {records}" in capsys.readouterr().err

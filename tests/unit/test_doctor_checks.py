@@ -367,6 +367,24 @@ def test_busy_processes_are_named_with_their_share_of_a_cpu() -> None:
     assert (found.mend, found.undo) == ("kill -STOP 200 202", "kill -CONT 200 202")
 
 
+def test_a_record_keeps_no_ids_of_processes_which_may_be_others_when_it_is_read() -> None:
+    judged = examined(
+        {"proc/30/stat": process("kswapd0", 0, parent=2)},
+        later={
+            "proc/stat": stat(user=55, idle=10_045),
+            "proc/30/stat": process("kswapd0", 40, parent=2),
+            "proc/202/stat": process("x (12) 3", 15, started=999),
+        },
+    )
+    found = judged["busy processes"].kept
+
+    assert found.value == "110 % of a CPU: kswapd0 80 %, x (12) 3 30 %"
+    assert found.mend == "end or pause what keeps CPUs busy; `corebound doctor` says how"
+    assert found.undo is None
+    # What says nothing of the moment alone is kept as it was said.
+    assert judged["swappiness"].kept is judged["swappiness"].host_check
+
+
 def test_a_number_that_was_used_again_is_another_process() -> None:
     found = examined(
         {"proc/200/stat": process("old", 1000, started=1)},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -17,10 +18,12 @@ from corebound.model.scenario import Scenario
 from corebound.model.topology import CpuId
 from corebound.planning.cell_values import matching, value_of
 from corebound.planning.expand import (
+    asked,
     baseline_of,
     baselines_of,
     claim_pairs,
     expand,
+    fits,
     framework_of,
     select,
 )
@@ -32,7 +35,7 @@ def cells_of(**document: Any) -> tuple[Cell, ...]:
     return expand(a_scenario(**document), "a.yaml")
 
 
-def keys(cells: tuple[Cell, ...]) -> list[str]:
+def keys(cells: Iterable[Cell]) -> list[str]:
     return [cell.key for cell in cells]
 
 
@@ -373,6 +376,46 @@ def test_only_says_what_there_is_to_choose_from(only: str, message: str) -> None
         select(CELLS, [only])
 
     assert str(caught.value) == message
+
+
+def test_what_a_run_of_several_was_asked_for_is_told_of_each_scenario() -> None:
+    ours, theirs, without = (
+        cells_of(name="ours", matrix={"threads": [1, 8]}),
+        cells_of(name="theirs", matrix={"threads": [1, 2]}),
+        cells_of(name="without", workload="m:f", matrix={"parameters": {"size": [8]}}),
+    )
+    only = ["threads!=8"]
+
+    apart = [*asked(ours, only), *asked(theirs, only), *asked(without, only)]
+
+    assert keys(apart) == ["threads=1", "threads=1", "threads=2", "size=8"]
+    assert apart == [*select((*ours, *theirs, *without), only)]
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("threads=1", True),
+        ("threads!=8", True),
+        ("threads=2", False),
+        ("zeal=1", False),
+        ("zeal!=1", True),
+        ("no term", False),
+        ("scenario=a-*,threads!=2", True),
+        ("scenario!=a-*", False),
+        ("binding=none,threads=1", True),
+        ("a-scenario[binding=none,threads=1]", True),
+    ],
+)
+def test_a_cell_fits_what_it_is_asked_by(expression: str, *, expected: bool) -> None:
+    assert fits(CELLS[0], expression) == expected
+
+
+def test_a_key_asks_for_its_cell_alone() -> None:
+    plain, more = cells_of(matrix={"include": [{"threads": 1}, {"threads": 1, "smt": True}]})
+
+    assert fits(more, plain.key)
+    assert asked((plain, more), [plain.key]) == select((plain, more), [plain.key]) == (plain,)
 
 
 @given(st.text(max_size=30))

@@ -118,7 +118,7 @@ def claiming(gpu: bool) -> Scenario:
 @pytest.mark.parametrize(
     ("gpu", "gpus", "word", "detail"),
     [
-        (True, (), "needs a GPU", "which this host has not"),
+        (True, (), "needs a GPU", "which this host does not have"),
         (True, None, "needs a look for GPUs", "which this record was made without"),
         (False, (GPU,), "needs a host without a GPU", ""),
         # Nothing in the way: only one of the two cells was launched.

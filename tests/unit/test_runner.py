@@ -334,7 +334,7 @@ def test_a_profile_is_asked_for_in_the_request_and_measuring_is_not_changed() ->
 
 
 def a_job(planned: Planned, kind: Kind) -> Job:
-    return Job(id="a", kind=kind, block=0, position=0, planned=planned)
+    return Job(name="a", kind=kind, block=0, position=0, planned=planned)
 
 
 def a_disturbed_outcome() -> Outcome:
@@ -360,6 +360,17 @@ def test_a_disturbed_launch_is_refused_and_made_again_at_the_end_of_its_block() 
     assert (again.id, again.attempt) == (f"{refused.id}-again-1", 1)
     assert all(launch.status == "ok" for launch in others)
     assert len(kept) == 7
+
+
+def test_the_name_of_a_launch_that_is_made_again_is_that_of_the_first_whatever_it_is() -> None:
+    kept: list[Launch] = []
+    first = iter([a_disturbed_outcome()])
+
+    a_runner(
+        kept, a_task(name="is-it-again-slow"), launch=lambda _job: next(first, None) or an_outcome()
+    ).run()
+
+    assert kept[2].id == f"{kept[0].id}-again-1"
 
 
 def test_a_host_that_disturbs_everything_makes_no_run_endless_and_no_cell_empty() -> None:

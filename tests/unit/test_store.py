@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,13 @@ def test_a_run_and_its_launches_come_back_as_they_were(tmp_path: Path) -> None:
     assert stored.run == a_run()
     assert stored.launches == tuple(a_launch(block=block) for block in range(3))
     assert stored.faults == ()
+
+
+def test_a_run_from_before_budgets_were_kept_still_reads() -> None:
+    document = json.loads(codec.encode(replace(a_run(), budget_s=60.0)))
+    del document["record"]["budget_s"]
+
+    assert codec.decode_run(json.dumps(document).encode()) == a_run()
 
 
 @given(st.binary())

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from corebound.errors import BuildError, InputError, LaunchError
+from corebound.errors import BuildError, InputError, LaunchError, git_needed
 from corebound.fronts.asked import ask
 from corebound.launch.environment import Environment
 from corebound.model.run import Commit, EnvironmentLock
@@ -214,19 +214,24 @@ def _is_bare(git: Path) -> bool:
 
 
 def _git(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """What git says in a folder; what it has not done in a long time has failed."""
+    """What git says in a folder; what it has not done in a long time has failed.
+
+    Raises:
+        HostError: git is not installed.
+    """
     command = ("git", "-C", str(folder), *words)
     try:
-        return subprocess.run(
-            command,
-            env={**os.environ, "GIT_TERMINAL_PROMPT": "0"},
-            capture_output=True,
-            stdin=subprocess.DEVNULL,
-            encoding="utf-8",
-            errors="replace",
-            timeout=_LONGEST_S,
-            check=False,
-        )
+        with git_needed(folder):
+            return subprocess.run(
+                command,
+                env={**os.environ, "GIT_TERMINAL_PROMPT": "0"},
+                capture_output=True,
+                stdin=subprocess.DEVNULL,
+                encoding="utf-8",
+                errors="replace",
+                timeout=_LONGEST_S,
+                check=False,
+            )
     except subprocess.TimeoutExpired:
         said = f"it has not ended in {_LONGEST_S:.0f} s"
         return subprocess.CompletedProcess(command, returncode=-1, stdout="", stderr=said)

@@ -22,4 +22,15 @@ def is_failure(missing: str | None) -> bool:
     >>> is_failure("it failed"), is_failure(None), is_failure(incomparable("0 bytes"))
     (True, True, False)
     """
-    return missing is None or not missing.endswith(INCOMPARABLE)
+    return missing is None or kind_of(missing) != INCOMPARABLE
+
+
+def kind_of(missing: str) -> str:
+    """Why points have no figure, the same for all of one kind: without what was measured.
+
+    >>> kind_of(incomparable("0 bytes"))
+    'only a figure above 0 can be compared'
+    >>> kind_of("failed: OSError: no space")
+    'failed: OSError: no space'
+    """
+    return INCOMPARABLE if missing.endswith(INCOMPARABLE) else missing

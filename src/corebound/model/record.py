@@ -14,6 +14,9 @@ from corebound.model.topology import CpuId
 Status = Literal["ok", "failed", "timed-out", "invalid", "skipped"]
 Kind = Literal["measure", "profile"]
 
+# What the mend of a launch that was refused begins with: true while its run goes on.
+GOES_ON = "It is launched again."
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stay:

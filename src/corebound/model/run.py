@@ -112,7 +112,10 @@ class Run:
     """One invocation of `run`: everything that is the same for all its launches.
 
     Times are ISO 8601 in UTC, to the second. `preflight` is what `corebound doctor`
-    saw of the host when the run began; None in records of a corebound that did not look.
+    saw of the host when the run began, without what only held then, such as ids of processes;
+    None in records of a corebound that did not look.
+    `budget_s`: as it began it was told to start no launch after so many seconds; None: it was
+    not, or nobody kept it. What goes on with a run has a budget of its own, which is not kept.
     """
 
     schema: int
@@ -128,6 +131,7 @@ class Run:
     scenarios: tuple[ScenarioSource, ...]
     environments: tuple[EnvironmentLock, ...]
     preflight: tuple[HostCheck, ...] | None = None
+    budget_s: float | None = None
 
     def source_of(self, scenario: str) -> ScenarioSource | None:
         """Its scenario of this name; None where it has none."""

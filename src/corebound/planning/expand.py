@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -208,6 +208,16 @@ def select(cells: Sequence[Cell], only: Sequence[str]) -> tuple[Cell, ...]:
         InputError: a term names no axis, or a value that no cell has, or no
             cell fits an alternative.
     """
+    for expression in only:
+        _check(cells, expression)
+    return asked(cells, only)
+
+
+def asked(cells: Sequence[Cell], only: Sequence[str]) -> tuple[Cell, ...]:
+    """The cells that `--only` asks for among some of those that it was written for.
+
+    As `select`, but that an alternative may be about none of them.
+    """
     if not only:
         return tuple(cells)
     chosen = {cell for expression in only for cell in _fitting(cells, expression)}
@@ -215,16 +225,44 @@ def select(cells: Sequence[Cell], only: Sequence[str]) -> tuple[Cell, ...]:
 
 
 def _fitting(cells: Sequence[Cell], expression: str) -> tuple[Cell, ...]:
-    if exact := tuple(cell for cell in cells if expression in {cell.id, cell.key}):
-        return exact
-    tests = [_test(cells, expression, term) for term in _BETWEEN.split(expression)]
-    fitting = tuple(cell for cell in cells if all(test(cell) for test in tests))
-    if not fitting:
+    """The cells that fit one alternative; where it is the key or id of one, that one alone."""
+    exact = tuple(cell for cell in cells if expression in {cell.id, cell.key})
+    return exact or tuple(cell for cell in cells if fits(cell, expression))
+
+
+def fits(cell: Cell, expression: str) -> bool:
+    """Whether a cell fits an alternative of `--only`: by its key or id, or all terms hold.
+
+    Of an axis that the cell has not, `!=` holds.
+    """
+    if expression in {cell.id, cell.key}:
+        return True
+    return all(_holds(cell, term) for term in _BETWEEN.split(expression))
+
+
+def _holds(cell: Cell, term: str) -> bool:
+    parts = _TERM.fullmatch(term)
+    if parts is None:
+        return False
+    axis, operator, value = parts.groups()
+    if axis == "scenario":
+        is_so = fnmatchcase(cell.scenario, value)
+    else:
+        is_so = dict(cell.axes).get(axis) == value
+    return is_so == (operator == "=")
+
+
+def _check(cells: Sequence[Cell], expression: str) -> None:
+    """See that an alternative means something and fits a cell."""
+    if any(expression in {cell.id, cell.key} for cell in cells):
+        return
+    for term in _BETWEEN.split(expression):
+        _check_term(cells, expression, term)
+    if not any(fits(cell, expression) for cell in cells):
         raise _refused(expression, "no cell fits it.", "Ask for less at once.")
-    return fitting
 
 
-def _test(cells: Sequence[Cell], expression: str, term: str) -> Callable[[Cell], bool]:
+def _check_term(cells: Sequence[Cell], expression: str, term: str) -> None:
     parts = _TERM.fullmatch(term)
     if parts is None:
         raise _refused(
@@ -232,26 +270,20 @@ def _test(cells: Sequence[Cell], expression: str, term: str) -> Callable[[Cell],
             f"`{term}` is no term.",
             "Write axis=value, axis!=value or scenario=NAME, parted by commas.",
         )
-    axis, operator, value = parts.groups()
+    axis, _, value = parts.groups()
     if axis == "scenario":
         known = {cell.scenario for cell in cells}
-        found = {name for name in known if fnmatchcase(name, value)}
+        is_known = any(fnmatchcase(name, value) for name in known)
     else:
         known = {here for cell in cells for name, here in cell.axes if name == axis}
-        found = known & {value}
+        is_known = value in known
     if not known:
         names = dict.fromkeys(name for cell in cells for name, _ in cell.axes)
         raise _refused(
             expression, f"no cell has an axis `{axis}`.", _offer(axis, [*names, "scenario"])
         )
-    if not found:
+    if not is_known:
         raise _refused(expression, f"no cell has {axis}={value}.", _offer(value, sorted(known)))
-
-    def holds(cell: Cell) -> bool:
-        here = cell.scenario if axis == "scenario" else dict(cell.axes).get(axis)
-        return (here in found) == (operator == "=")
-
-    return holds
 
 
 def _offer(written: str, known: Sequence[str]) -> str:

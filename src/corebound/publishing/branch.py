@@ -12,7 +12,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from corebound.errors import InputError, LaunchError
+from corebound.errors import InputError, LaunchError, git_needed
 from corebound.publishing.site import MARKER, Site
 
 # What hosts of pages read and no site of ours has: kept from the commit before.
@@ -53,10 +53,12 @@ def publish(site: Site, branch: Branch) -> Published:
 
     Raises:
         InputError: no repository, no such remote, or the branch is checked out.
+        HostError: git is not installed.
         LaunchError: git refuses, such as a push to a branch that has moved meanwhile.
     """
     git = _Git(folder=branch.repository)
-    _check(git, branch)
+    with git_needed(branch.repository):
+        _check(git, branch)
     own = git.maybe("rev-parse", "--verify", "--quiet", f"refs/heads/{branch.name}")
     last = _last_of_remote(git, branch.name, branch.remote) if branch.remote else own
     with tempfile.TemporaryDirectory(prefix="corebound-publish-") as scratch:

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from corebound.launch.outcome import Outcome
+from corebound.model.record import GOES_ON
 from corebound.model.telemetry import Disturbance
 from corebound.stats.disturbance import disturbance, is_too_much, marked
 
 Judged = tuple[Outcome, Disturbance | None]
 
-_MEND = "It is launched again. `corebound doctor` names what else uses this host."
+_MEND = f"{GOES_ON} `corebound doctor` names what else uses this host."
 
 
 def judged(outcomes: Sequence[Outcome], *, may_refuse: bool) -> tuple[Judged, ...]:

@@ -26,12 +26,18 @@ class Task:
 class Job:
     """One launch to be made: what of, what for, and under which name it is recorded.
 
-    `attempt` counts the launches that were refused in its place before.
+    `attempt` counts the launches that were refused in its place before; `name` is what the
+    first of them is recorded as.
     """
 
-    id: str
+    name: str
     kind: Kind
     block: int
     position: int
     planned: Planned
     attempt: int = 0
+
+    @property
+    def id(self) -> str:
+        """What it is recorded as, unique within the run."""
+        return f"{self.name}-again-{self.attempt}" if self.attempt else self.name

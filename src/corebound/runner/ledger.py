@@ -79,7 +79,7 @@ class Ledger:
         """A launch that is of no block."""
         place = self._places[key]
         return Job(
-            id=f"{self.scenario.name}-{word}-{place}",
+            name=f"{self.scenario.name}-{word}-{place}",
             kind=kind,
             block=0,
             position=place,

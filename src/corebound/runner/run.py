@@ -161,7 +161,7 @@ class Runner:
         for position, key in enumerate(every):
             if key in keys and not ledger.has(block, key):
                 job = Job(
-                    id=f"{ledger.scenario.name}-{block}-{position}",
+                    name=f"{ledger.scenario.name}-{block}-{position}",
                     kind="measure",
                     block=block,
                     position=position,
@@ -274,5 +274,4 @@ class Runner:
 
 def _next_attempt(job: Job) -> Job:
     """The same launch once more, after one that was refused."""
-    attempt = job.attempt + 1
-    return replace(job, id=f"{job.id.partition('-again-')[0]}-again-{attempt}", attempt=attempt)
+    return replace(job, attempt=job.attempt + 1)

@@ -19,7 +19,7 @@ def measure(
 
     The CPU clock is read outside the timed stretch, once an iteration: it is a
     system call (some 0.4 µs) where the wall clock is not (some 0.04 µs). Its
-    differences therefore hold the loop's own cost too, well under 1 µs.
+    differences therefore hold the loop's own cost too: up to 2 µs, see `LEAST_FOR_CPU_NS`.
 
     Args:
         step: What is timed.

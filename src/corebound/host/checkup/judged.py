@@ -51,10 +51,20 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """A check, and what of the host root may safely change to mend it."""
+    """A check, and what of the host root may safely change to mend it.
+
+    `later` is the check for who reads it long after, where it says what only holds now, such as
+    ids of processes.
+    """
 
     host_check: HostCheck
     changes: tuple[Change, ...] = ()
+    later: HostCheck | None = None
+
+    @property
+    def kept(self) -> HostCheck:
+        """The check as a record keeps it."""
+        return self.later or self.host_check
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Literal
 
 from corebound.host.checkup.judged import Judged, Seen, Subject
@@ -22,6 +23,9 @@ _MOST_STEAL = 0.01
 # Percent of the last ten seconds in which something had to wait.
 _MOST_WAITING = {"cpu": 5.0, "memory": 1.0, "io": 5.0}
 _NAMED = 3
+_KERNEL_BUSY = "see what keeps the kernel busy: top"
+# When an id may be another process's.
+_MEND_LATER = "end or pause what keeps CPUs busy; `corebound doctor` says how"
 
 _LOAD = Subject(
     check="load",
@@ -88,12 +92,15 @@ def _foreign(seen: Seen) -> Judged:
         return _FOREIGN.warning(
             f"{value}, by nothing that is shown here", mend="look on the host itself: top"
         )
-    names = ", ".join(f"{shown(one.name)} ({one.pid}) {percent(part, 0)}" for one, part in top)
-    value = f"{value}: {names}"
+    named = [(shown(one.name), one.pid, percent(part, 0)) for one, part in top]
+    now = f"{value}: {', '.join(f'{name} ({pid}) {part}' for name, pid, part in named)}"
+    then = f"{value}: {', '.join(f'{name} {part}' for name, _, part in named)}"
     pids = " ".join(str(process.pid) for process, _ in top if not process.kernel)
-    if not pids:
-        return _FOREIGN.warning(value, mend="see what keeps the kernel busy: top")
-    return _FOREIGN.warning(value, mend=f"kill -STOP {pids}", undo=f"kill -CONT {pids}")
+    mend, undo, later = _KERNEL_BUSY, None, _KERNEL_BUSY
+    if pids:
+        mend, undo, later = f"kill -STOP {pids}", f"kill -CONT {pids}", _MEND_LATER
+    judged = _FOREIGN.warning(now, mend=mend, undo=undo)
+    return replace(judged, later=_FOREIGN.warning(then, mend=later).host_check)
 
 
 def _used(seen: Seen) -> list[tuple[Process, int]]:
