@@ -204,7 +204,7 @@ def launched(folder: Path, environment: str, *, kind: Kind = "measure", **scenar
     scratch = Path(tempfile.mkdtemp(prefix="corebound-"))
     with ExitStack() as stack:
         launch = launcher(stack, scratch, folder / "traces", lambda: None, gpus=0)
-        (outcome,) = launch([Job(id="one", kind=kind, block=0, position=0, planned=one)])
+        (outcome,) = launch([Job(name="one", kind=kind, block=0, position=0, planned=one)])
         return outcome
 
 

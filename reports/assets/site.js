@@ -174,12 +174,80 @@
       index && day(moment) === day(ticks[index - 1]) ? clock(moment) : `${clock(moment)}\n${day(moment)}`);
   }
 
-  function axes(figure) {
+  const told = (digits) => (value) => 0 < value && value < 1e-4
+    ? Number(value.toPrecision(digits)).toExponential()
+    : value.toLocaleString("en", { maximumSignificantDigits: digits });
+  const short = told(4);
+
+  /* The still chart's vertical axis. */
+  function axisOf(figure) {
+    const [scale, low, high] = figure.dataset.axis.split(" ");
+    return { log: scale === "log", low: Number(low), high: Number(high) };
+  }
+
+  const MOST_TICKS = 5;
+
+  /* Where an axis has ticks, as the still chart's: at round figures. */
+  function rounds(log, low, high) {
+    if (log) {
+      const [first, last] = [Math.floor(Math.log10(low)), Math.ceil(Math.log10(high))];
+      const powers = Array.from({ length: last - first + 1 }, (_, index) => first + index);
+      let ticks = [];
+      for (const digits of [[1, 1.5, 2, 3, 5, 7], [1, 2, 5], [1]]) {
+        ticks = powers
+          .flatMap((power) => digits.map((digit) => Number(`${digit}e${power}`)))
+          .filter((tick) => tick >= low && tick <= high);
+        if (ticks.length <= MOST_TICKS) break;
+      }
+      const every = Math.ceil(ticks.length / MOST_TICKS);
+      /* Within so little that there are no two, the axis is as good as linear. */
+      if (ticks.length > 1) return ticks.filter((_, index) => index % every === 0);
+    }
+    const power = 10 ** Math.floor(Math.log10((high - low) / MOST_TICKS));
+    const step = [1, 2, 5, 10, 20].map((one) => one * power).find((one) => (high - low) / one <= MOST_TICKS);
+    const [first, last] = [Math.ceil(low / step - 1e-6), Math.floor(high / step + 1e-6)];
+    return Array.from({ length: last - first + 1 }, (_, index) => (first + index) * step);
+  }
+
+  /* From where to where the vertical axis goes: of the whole as the still chart's; of a part as
+     far as its figures, and as their bounds while figures keep half of it. */
+  function spanOf({ log, low, high }, tables) {
+    const [to, from] = log ? [(value) => Math.log(Math.max(value, 0)), Math.exp] : [Number, Number];
+    return (plot, least, most) => {
+      const [first, last] = plot.series[0].idxs;
+      const moments = plot.data[0];
+      if (least === null || (first === 0 && last === moments.length - 1)) return [low, high];
+      /* The library itself leaves out what has no logarithm. */
+      const [begin, end] = [to(least), to(most)];
+      /* So little more is no change worth looking at. */
+      const pad = Math.max((end - begin) * 0.08, log ? 0.02 : Math.abs(end) * 0.02);
+      const room = (end - begin) / 2 + pad;
+      const ends = [begin - pad, end + pad];
+      for (const [own, , lows, highs] of tables)
+        own.forEach((moment, at) => {
+          if (lows[at] === null || moment < moments[first] || moment > moments[last]) return;
+          ends.push(to(lows[at]), to(highs[at]));
+        });
+      return [
+        Math.max(Math.min(...ends), begin - pad - room),
+        Math.min(Math.max(...ends), end + pad + room),
+      ].map(from);
+    };
+  }
+
+  function axes(figure, { log }) {
     const style = getComputedStyle(figure);
     const line = colourOf(figure, "", "--line");
     const one = { stroke: style.color, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } };
     const days = { ...one, space: 78, incrs: STEPS, values: dates };
-    return [figure.dataset.ordinal === undefined ? days : one, { ...one, size: 64 }];
+    const figures = {
+      ...one, size: 64,
+      splits: (_, number, low, high) => rounds(log, low, high),
+      /* They are round, but for what a sum of fractions adds. */
+      values: (_, ticks) => ticks.map(told(12)),
+      filter: (_, ticks) => ticks,
+    };
+    return [figure.dataset.ordinal === undefined ? days : one, figures];
   }
 
   /* Lines from (x, y) to (x, y), in pixels of the canvas, as far as they are in the plot. */
@@ -300,22 +368,25 @@
     const modes = figure.dataset.modes.split(" ");
     const told = places.map((place) => corebound.series[place]);
     const tables = told.map((one) => columns(one, Number(figure.dataset.length)));
-    const data = tables.length > 1 ? uPlot.join(tables) : tables[0];
-    const lines = modes.flatMap((mode, index) => {
+    const points = tables.map(([moments, figures]) => [moments, figures]);
+    const data = points.length > 1 ? uPlot.join(points) : points[0];
+    const axis = axisOf(figure);
+    const lines = modes.map((mode, index) => {
       const colour = faint(colourOf(figure, mode), 0.6);
       const [moments, gaps] = [tables[index][0], told[index].gaps];
       const filter = alone(new Set(gaps.map((at) => moments[at])));
-      /* Bounds are drawn with the points; here they have the scale reach as far. */
-      const bound = { width: 0, points: { show: false } };
-      return [{ stroke: colour, gaps: open(moments, gaps), points: { size: 4, fill: colour, filter } }, bound, bound];
+      return { stroke: colour, gaps: open(moments, gaps), points: { size: 4, fill: colour, filter } };
     });
     const hooks = still(figure, told, tables);
     return new uPlot({
       width: figure.clientWidth,
       height: 280,
       tzDate: (moment) => uPlot.tzDate(new Date(moment * 1000), "Etc/UTC"),
-      scales: { x: { time: figure.dataset.ordinal === undefined } },
-      axes: axes(figure),
+      scales: {
+        x: { time: figure.dataset.ordinal === undefined },
+        y: { distr: axis.log ? 3 : 1, range: spanOf(axis, tables) },
+      },
+      axes: axes(figure, axis),
       series: [{}, ...lines],
       legend: { show: false },
       hooks: { ...hooks, setCursor: [(plot) => read(plot, told, tables)] },
@@ -324,7 +395,6 @@
 
   function reading(figure, names, output, host) {
     const unit = figure.dataset.unit;
-    const short = (value) => Number(value.toPrecision(4)).toLocaleString("en");
     return (plot, series, tables) => {
       const index = plot.cursor.idx;
       if (index === null || index === undefined) return;

@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 import needs
 from browser.pages import (
     DESK,
+    HEIGHT,
     HISTORY,
     OF_A_BENCHMARK,
     PAGES,
@@ -51,6 +52,32 @@ def test_a_page_says_nothing_on_the_console_and_asks_for_files_only(
 @at_both_widths
 def test_a_page_never_scrolls_sideways(seen: Page, width: int) -> None:
     assert seen.evaluate("document.documentElement.scrollWidth") <= width
+
+
+# What reaches beyond the window's sides and is in no frame that scrolls by itself.
+BEYOND = """() => [...document.querySelectorAll('body *')].filter(one => {
+    const { left, right, width } = one.getBoundingClientRect();
+    if (!width || (left > -1 && right < innerWidth + 1)) return false;
+    if (!one.checkVisibility() || one.closest('.hidden, .skip')) return false;
+    for (let up = one.parentElement; up !== document.body; up = up.parentElement)
+        if (getComputedStyle(up).overflowX !== 'visible') return false;
+    return true;
+}).map(one => `${one.tagName} ${one.textContent.trim().slice(0, 40)}`)"""
+
+
+# WCAG 2.2: reflow (1.4.10) asks for a window of 320 pixels, 1.4.4 for text of twice the size.
+@pytest.mark.parametrize(("window", "text_percent"), [(320, 100), (PHONE, 200), (DESK, 200)])
+def test_nothing_reaches_beyond_a_narrow_window_or_with_large_text(
+    touched: Page, window: int, text_percent: int
+) -> None:
+    touched.set_viewport_size({"width": window, "height": HEIGHT})
+    touched.add_style_tag(content=f"html {{ font-size: {text_percent}%; }}")
+    folded = touched.evaluate(BEYOND)
+
+    touched.evaluate(UNFOLD)
+
+    assert (folded, touched.evaluate(BEYOND)) == ([], [])
+    assert touched.evaluate("document.documentElement.scrollWidth") <= window
 
 
 COLOURS = ("color-contrast", "link-in-text-block")

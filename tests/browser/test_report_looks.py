@@ -143,15 +143,18 @@ def test_a_drawing_stays_as_high_as_it_was_where_a_command_is_opened_beside_it(
     assert label["top"] <= dot <= label["bottom"]
 
 
-# What is written on a canvas and stroked on it: texts, and (width, dashes) of lines.
+# What is written on a canvas and stroked on it: texts, each with how high up it is, and (width,
+# dashes) of lines.
 LISTEN = """() => {
     window.texts = [];
+    window.heights = [];
     window.lines = [];
     const drawn = CanvasRenderingContext2D.prototype;
     const { fillText, stroke } = drawn;
-    drawn.fillText = function (text, ...rest) {
+    drawn.fillText = function (text, x, y) {
         texts.push(text);
-        return fillText.call(this, text, ...rest);
+        heights.push([text, this.getTransform().transformPoint(new DOMPoint(x, y)).y]);
+        return fillText.call(this, text, x, y);
     };
     drawn.stroke = function (...rest) {
         lines.push(`${this.lineWidth} ${this.getLineDash()}`);
@@ -202,6 +205,54 @@ def test_a_zoom_draws_what_the_still_chart_draws(past: Page) -> None:
         [border - 11, border - 4, plot["top"], plot["height"]],
     )
     assert coloured == 0
+
+
+def number(text: str) -> float:
+    """A figure as an axis has it."""
+    return float(text.replace(",", ""))
+
+
+@pytest.mark.parametrize(
+    "figures",
+    [
+        [40e6 + night % 5 * 1e6 for night in range(60)],
+        # From 1 ms to 90 ms: the still chart's axis is logarithmic.
+        [1e6 * (1 + night % 3 / 50) * (90 if night >= 30 else 1) for night in range(60)],
+        # 1e-12 of the greatest is 0 in what zooming loads.
+        [1e-3 if night % 7 == 3 else 1e9 for night in range(60)],
+    ],
+)
+def test_a_zoom_has_the_still_charts_scale_and_a_closer_look_one_of_its_own(
+    chromium: Browser, tmp_path: Path, figures: list[float]
+) -> None:
+    page = of_series(chromium, tmp_path, a_series(figures, project="p"), width=DESK)
+    said: list[str] = []
+    page.on("pageerror", lambda error: said.append(str(error)))
+    labels = page.locator("figure[data-zoom] .levels span").first.locator("..").locator("span")
+    still = [
+        (one.inner_text(), float(re.findall(r"[\d.]+", one.get_attribute("style") or "")[0]))
+        for one in labels.all()
+    ]
+
+    zoomed(page)
+
+    drawn = """() => {
+        const { top, height } = document.querySelector('.zoomed .u-over').getBoundingClientRect();
+        const above = document.querySelector('.zoomed canvas').getBoundingClientRect().top;
+        const found = heights.filter(([text]) => /^[\\d.,]+(e-\\d+)?$/.test(text));
+        const share = (y) => (y / devicePixelRatio - (top - above)) / height;
+        return found.map(([text, y]) => [text, share(y) * 100]);
+    }"""
+    whole = {number(text): at for text, at in page.evaluate(drawn)}
+    assert len(still) >= 3
+    assert whole == {number(text): pytest.approx(at, abs=1) for text, at in still}
+
+    page.evaluate("heights = []")
+    page.get_by_role("button", name="Closer").click()
+    page.wait_for_function("heights.length")
+    assert len(dict(page.evaluate(drawn))) >= 2
+    assert said == []
+    page.context.close()
 
 
 def test_a_zoom_into_a_day_tells_its_hours(chromium: Browser, tmp_path: Path) -> None:
@@ -304,7 +355,9 @@ def test_on_paper_nothing_stands_alone_or_is_larger_than_what_it_is_about(past: 
         .filter(one => one.checkVisibility())
         .map(one => getComputedStyle(one)[name])"""
 
-    # What is folded away is not printed, and so neither is what stands above it.
+    # What is folded away is not printed, and so neither is what opens it or stands above it.
+    folds = past.locator("summary:visible").all_inner_texts()
+    assert [text for text in folds if text.startswith("command")] == []
     assert "Again" not in past.locator("main").inner_text().split()
     assert set(past.evaluate(style, ["h2, h3, .lead", "breakAfter"])) == {"avoid"}
     assert set(past.evaluate(style, ["tbody:first-of-type > tr:first-child", "breakBefore"])) == {

@@ -10,13 +10,13 @@ import pytest
 from build import a_point, a_series
 from corebound.model.points import Points
 from corebound.model.series import Series
-from corebound.report.site import files
 from corebound.report.view.addresses import anchor_of, benchmark_file
 from corebound.report.view.benchmark import BenchmarkPage, benchmark_page, benchmarks_of, charted
 from corebound.report.view.chronicle import Chronicle, chronicle
 from corebound.report.view.triage import triage_page
 from corebound.report.view.words import plain
 from html_tree import by_id, read
+from made_site import pages_of
 from report_sample import NOW
 
 
@@ -41,7 +41,7 @@ def a_silent_cell(n: int, *, host: str = "box", scenario: str = "b") -> Series:
 
 
 def known_of(*series: Series) -> Chronicle:
-    return chronicle(series, (), {})
+    return chronicle(series)
 
 
 def page_of(*series: Series) -> BenchmarkPage:
@@ -51,7 +51,7 @@ def page_of(*series: Series) -> BenchmarkPage:
 
 
 def site_of(*series: Series) -> dict[str, str]:
-    return dict(files([], now=NOW, series=series))
+    return pages_of([], series=series)
 
 
 def titles(page: BenchmarkPage) -> list[str]:
@@ -147,10 +147,17 @@ def test_what_no_chart_is_left_for_is_a_row_with_its_course_in_the_same_order() 
 
 
 def test_beyond_what_a_page_holds_cells_are_named() -> None:
-    page = page_of(*(a_cell(n) for n in range(320)))
+    page = page_of(*(a_cell(n) for n in range(840)))
 
-    assert (len(page.charts), len(page.rest.rows)) == (60, 250)
-    assert page.rest.unshown == tuple(f"n={n}, on box" for n in range(310, 320))
+    assert (len(page.charts), len(page.rest.rows)) == (30, 800)
+    assert page.rest.unshown == tuple(f"n={n}, on box" for n in range(830, 840))
+
+
+def test_of_hundreds_of_cells_half_of_the_charts_make_room_for_rows() -> None:
+    held, more = (page_of(*(a_cell(n) for n in range(number))) for number in (310, 311))
+
+    assert (len(held.charts), len(held.rest.rows)) == (60, 250)
+    assert (len(more.charts), len(more.rest.rows)) == (30, 281)
 
 
 def test_each_chart_has_its_latest_points_behind_it_with_a_link_to_their_commits() -> None:
@@ -180,6 +187,14 @@ def test_cells_that_never_gave_a_figure_are_counted_and_named_with_the_reason() 
         ("arm", "1 cell", "it failed", ("n=3",)),
         ("box", "2 cells", "it failed", ("n=2", "n=10")),
     ]
+
+
+def test_a_reason_is_told_whole_whatever_it_holds() -> None:
+    points = Points.of([a_point(None, missing="failed: OSError: no space")])
+
+    page = page_of(a_cell(1), a_cell(2, points=points))
+
+    assert [one.reason for one in page.rest.silent] == ["failed: OSError: no space"]
 
 
 def test_a_benchmark_that_never_had_a_figure_is_told_with_its_cells_and_machines() -> None:

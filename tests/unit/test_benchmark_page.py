@@ -29,7 +29,7 @@ def a_page(*described: tuple[str, int, tuple[tuple[str, str], ...]]) -> Benchmar
         )
         for number, (host, last, circumstances) in enumerate(described)
     )
-    return benchmark_page("p", series, chronicle(series, (), {}), now=NOW)
+    return benchmark_page("p", series, chronicle(series), now=NOW)
 
 
 def test_each_machine_is_told_as_the_latest_of_all_results_describe_it() -> None:
@@ -65,6 +65,6 @@ def test_the_verdict_is_what_is_new_else_open_else_whether_anything_could_be_see
     figures = [1e6 * (1.5 if day >= at else 1.0) * noise.gauss(1, 0.005) for day in range(nights)]
     series = (a_series(figures, project="p"),)
 
-    page = benchmark_page("p", series, chronicle(series, (), {}), now=NOW)
+    page = benchmark_page("p", series, chronicle(series), now=NOW)
 
     assert "".join(piece.text for piece in page.hero.verdict) == said

@@ -5,24 +5,28 @@ from __future__ import annotations
 from dataclasses import replace
 
 from build import a_host_check, a_run
+from checkup_machine import examined, process, stat
 from corebound.model.host_check import HostCheck
 from corebound.model.run import Run
-from corebound.report.view.host_page import host_pages
+from corebound.report.view.export_runs import host_json
+from corebound.report.view.host_page import host_page
+from corebound.report.view.hosts import host_studies
 from corebound.report.view.provenance import provenance
 from corebound.report.view.run_page import run_page
 from corebound.report.view.study import latest_studies
 from report_sample import NOW, a_sample
 
-BUSY = a_host_check(
-    check="busy processes",
-    state="warning",
-    value="110 % of a CPU: a (b) c (200) 80 %, new (202) 30 %",
-    why="they take CPUs",
-    mend="kill -STOP 200 202",
-    undo="kill -CONT 200 202",
-)
-SWAPS = replace(
-    BUSY, check="swappiness", value="60 (often)", mend="sysctl vm.swappiness=10", undo=None
+BUSY = examined(
+    {"proc/200/stat": process("a (b) c", 100)},
+    later={
+        # 50 ticks went by on each of two CPUs: 40 of them are 80 % of one, 15 are 30 %.
+        "proc/stat": stat(user=55, idle=10_045),
+        "proc/200/stat": process("a (b) c", 140),
+        "proc/202/stat": process("x (12) 3", 15, started=999),
+    },
+)["busy processes"].kept
+SWAPS = a_host_check(
+    check="swappiness", state="warning", value="60 (often)", mend="sysctl vm.swappiness=10"
 )
 
 
@@ -31,13 +35,13 @@ def looked(*seen: HostCheck) -> Run:
 
 
 def test_processes_of_then_have_no_ids_on_a_hosts_page() -> None:
-    (page,) = host_pages([(looked(BUSY), ())], now=NOW)
+    (study,) = host_studies([(looked(BUSY), ())])
 
-    (row,) = page.checks
-    assert row.value == "110 % of a CPU: a (b) c 80 %, new 30 %"
+    (row,) = host_page(study, now=NOW).checks
+    assert row.value == "110 % of a CPU: a (b) c 80 %, x (12) 3 30 %"
     assert row.mend == "end or pause what keeps CPUs busy; `corebound doctor` says how"
-    assert "kill" not in page.told
-    assert "(200)" not in page.told
+    assert "kill" not in host_json(study)
+    assert "(200)" not in host_json(study)
 
 
 def test_processes_of_then_have_no_ids_on_a_runs_page() -> None:
@@ -61,7 +65,7 @@ def test_processes_of_then_have_no_ids_on_a_scenarios_page() -> None:
 
 
 def test_what_mends_a_host_at_any_time_is_shown_as_the_doctor_says_it() -> None:
-    (page,) = host_pages([(looked(SWAPS), ())], now=NOW)
+    (study,) = host_studies([(looked(SWAPS), ())])
 
-    (row,) = page.checks
+    (row,) = host_page(study, now=NOW).checks
     assert (row.value, row.mend) == ("60 (often)", "sysctl vm.swappiness=10")

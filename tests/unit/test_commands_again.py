@@ -14,16 +14,16 @@ import pytest
 
 from build import a_cell, a_launch, a_point, a_run, a_scenario, a_series
 from corebound.model.plan import Cell
-from corebound.model.points import Point
+from corebound.model.points import Point, Points
 from corebound.model.record import Launch
 from corebound.model.run import Run
 from corebound.planning.expand import expand, select
-from corebound.report.site import files
 from corebound.report.view.command import (
     CommandLine,
     between_command,
     cells_command,
     import_command,
+    latest_command,
     launch_command,
     plan_command,
     point_command,
@@ -35,7 +35,8 @@ from corebound.report.view.study import latest_studies, study
 from corebound.report.view.words import ends
 from corebound.units import duration
 from html_tree import read
-from report_sample import NOW, a_past, a_sample, sample_imports
+from made_site import pages_of
+from report_sample import a_past, a_sample, sample_imports
 
 SCENARIO = a_scenario(matrix={"binding": ["none", "one-cpu"], "threads": ["default", 2]})
 RUN = replace(a_run(scenarios=(SCENARIO,), run_id="0a1b", seed=7), profile="quick")
@@ -82,7 +83,7 @@ def test_cells_of_commits_that_were_built_are_asked_for_as_the_run_was() -> None
     built = replace(RUN, argv=("corebound", "compare-commits", "v1", "v 2"))
     cell = replace(CELLS[0], commit="0123")
 
-    command = cells_command(built, built.scenarios[0], (cell,))
+    command = cells_command(built, (cell,))
 
     assert command == CommandLine("corebound compare-commits v1 'v 2'")
 
@@ -115,6 +116,20 @@ def test_what_another_tool_measured_has_that_tools_command_a_line_each() -> None
         "asv run --bench '^a'\nasv run --bench '^b'", reads_records=False
     )
     assert series_command((replace(one, reproduce=()),)) is None
+
+
+def test_the_row_of_an_asv_series_measures_the_commit_of_the_figure_it_shows() -> None:
+    commit = a_point().commit
+    assert commit is not None
+    shown = a_point(1.0, day=1, commit=replace(commit, sha="a" * 40))
+    points = Points.of([shown, a_point(None, day=2, commit=replace(commit, sha="b" * 40))])
+    one = a_series([], project="p", reproduce=("asv", "run", "--bench", "^a"), points=points)
+    own = a_series([1.0], cell="a=1", reproduce=("corebound", "run", "s.yaml", "--only", "a=1"))
+
+    assert latest_command(one) == CommandLine(
+        "asv run --bench '^a' 'aaaaaaaaaa^!'", reads_records=False
+    )
+    assert latest_command(own) == series_command((own,))
 
 
 def test_a_point_is_reproduced_from_its_run_and_one_without_a_figure_is_measured() -> None:
@@ -177,7 +192,7 @@ def test_a_change_that_asv_measured_has_its_two_commits_wherever_it_is_told(cell
         for n in range(cells)
     ]  # fmt: skip
 
-    made = dict(files([], now=NOW, series=several))
+    made = pages_of([], series=several)
 
     (row, *_) = csv.DictReader(io.StringIO(made["data/changes.csv"]))
     good, bad = row["last_good_commit"], row["first_bad_commit"]
@@ -247,7 +262,7 @@ def test_ends_share_their_unit_where_they_have_one() -> None:
 
 
 def test_a_row_of_several_changed_cells_measures_all_of_them() -> None:
-    made = dict(files([a_sample()], now=NOW, series=a_past()))["index.html"]
+    made = pages_of([a_sample()], series=a_past())["index.html"]
     (changed,) = [one for one in read(made).all("section") if one.attributes["id"] == "changed"]
     own = [one.text for one in changed.all("code") if one.text.startswith("corebound run")]
 

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from test_report_compare import CELLS, NOW, Record, a_record, kept
 from typer.testing import CliRunner
 
 from build import a_series
 from corebound.cli.app import app
+from corebound.cli.compare_words import of_runs, show
 from corebound.model.points import Points
 from corebound.report.view.chronicle import chronicle
 from corebound.report.view.commits_compared import compare_commits
 from corebound.report.view.commits_page import commits_page
 from corebound.report.view.compare_page import compare_page
 from corebound.report.view.comparing import compare_runs
-from corebound.report.view.host_page import host_pages
+from corebound.report.view.host_page import host_page
+from corebound.report.view.hosts import host_studies
 from corebound.report.view.words import plain
 
 
@@ -78,7 +82,7 @@ def test_series_without_a_figure_at_one_commit_do_not_count_as_compared() -> Non
     )
     points = [*other.points]
     points[15] = replace(points[15], figure=None, missing="it failed")
-    histories = chronicle((known, replace(other, points=Points.of(points))), (), {})
+    histories = chronicle((known, replace(other, points=Points.of(points))))
     before, after = (point.commit.sha for point in (points[5], points[15]) if point.commit)
 
     page = commits_page(compare_commits("trees", before, after, histories), histories, now=NOW)
@@ -95,7 +99,8 @@ def test_changes_that_were_not_committed_are_told_wherever_two_runs_are(tmp_path
     words = ["compare", "run01", "run02", "--records", str(folder)]
 
     page = compare_page(compare_runs(one, two), now=NOW)
-    (host,) = host_pages([one, two], now=NOW)
+    (study,) = host_studies([one, two])
+    host = host_page(study, now=NOW)
     before, after = CliRunner().invoke(app, words).output.splitlines()[:2]
     told = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
 
@@ -104,3 +109,25 @@ def test_changes_that_were_not_committed_are_told_wherever_two_runs_are(tmp_path
     assert [said in commit for _, _, commit, *_ in host.runs] == [True, False]
     assert (said in before, said in after) == (False, True)
     assert (told["before"]["dirty"], told["after"]["dirty"]) == (False, True)
+
+
+def test_a_narrow_terminal_names_the_scenario_once_and_breaks_no_name() -> None:
+    stream = io.StringIO()
+    told = of_runs(compare_runs(a_record(1), a_record(2)))
+
+    show(told, Console(file=stream, width=80), all_=True)
+
+    lines = stream.getvalue().splitlines()
+    scenario = CELLS[0].scenario
+    heading = next(at for at, line in enumerate(lines) if line.strip() == scenario)
+    assert {line.split()[0] for line in lines[heading + 1 : heading + 3]} == {"none", "one-cpu"}
+
+
+def test_one_cell_that_is_in_one_run_only_is_told_as_one() -> None:
+    run, launches = a_record(2)
+    first = tuple(one for one in launches if one.position == 0)
+
+    assert (
+        "1 cell is in one of the runs only."
+        in of_runs(compare_runs(a_record(1), (run, first))).closing
+    )

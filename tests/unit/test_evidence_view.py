@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from build import a_host, a_host_over_time, a_launch, a_thread, a_window, a_worker
+from build import (
+    a_host,
+    a_host_over_time,
+    a_launch,
+    a_run,
+    a_scenario,
+    a_thread,
+    a_window,
+    a_worker,
+)
 from corebound.model.telemetry import Counters, Disturbance, GpuUse, HostWindow
-from corebound.report.view.evidence import counted, host_seen, moved
+from corebound.planning.expand import expand
+from corebound.report.view.evidence import counted, cpu_of, host_seen, moved
 from corebound.report.view.page import Figure
+from corebound.report.view.study import CellStudy, study
 
 
 def told(figures: Iterable[Figure]) -> dict[str, str]:
@@ -101,4 +112,22 @@ def test_counters_that_a_host_has_not_are_unavailable() -> None:
     assert told(counted(some)) == {
         "instructions a cycle": "2.50",
         "of slots core bound and memory bound": "unavailable",
+    }
+
+
+def of_iterations(wall_ns: int, cpu_ns: int) -> CellStudy:
+    """A cell of one launch, whose iterations take so long and so much CPU time."""
+    scenario = a_scenario()
+    (cell, *_) = expand(scenario, "s.yaml")
+    worker = a_worker(wall_ns=(wall_ns,) * 30, cpu_ns=(cpu_ns,) * 30)
+    run = a_run(scenarios=(scenario,))
+    return study(run, run.scenarios[0], [a_launch(cell=cell, workers=(worker,))]).cells[0]
+
+
+def test_cpu_time_is_left_out_where_reading_its_clock_takes_some_of_it() -> None:
+    assert told(cpu_of(of_iterations(7_594, 9_457))) == {
+        "CPU time: an iteration is too short for its clock": "–"
+    }
+    assert told(cpu_of(of_iterations(1_000_000, 1_500_000))) == {
+        "CPU time an iteration, 1.50× its wall time": "1.50 ms"
     }

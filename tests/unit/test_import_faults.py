@@ -17,8 +17,8 @@ from corebound.exchange import chrome, recognise
 from corebound.exchange.combine import profile_of
 from corebound.exchange.files import UnreadableProfiles, read_all
 from corebound.exchange.reading import Unreadable
-from corebound.report.site import files as pages
 from corebound.store import codec, profiles
+from made_site import pages_of
 
 KNOWN = {
     file.name: file.read_bytes()
@@ -151,7 +151,7 @@ def test_markup_in_names_is_text_on_the_page(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(hostile("<script>alert(1)</script>"))
     profiles = imported(tmp_path / "a.json", name='"><img src=x>')
 
-    made = dict(pages([], now="2026-01-02T03:04:05+00:00", profiles=profiles))
+    made = pages_of([], profiles=profiles)
 
     assert "<script>" not in made["operators.html"]
     assert "<img" not in made["operators.html"]

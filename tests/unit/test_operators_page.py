@@ -11,12 +11,12 @@ import pytest
 
 from build import an_operator
 from corebound.model.profile import PROFILE_SCHEMA, ImportedProfile, OperatorProfile
-from corebound.report import site
 from corebound.report.view.export_operators import imported_csv
 from corebound.report.view.operators_page import OperatorsPage, operators_page
 from corebound.report.view.page import Piece
 from corebound.report.view.study import latest_studies
 from corebound.report.view.words import plain
+from made_site import pages_of
 from report_sample import NOW, a_sample, sample_imports
 
 
@@ -66,10 +66,10 @@ def test_without_any_profile_there_is_no_page() -> None:
 
 
 def test_the_overview_links_to_the_page_only_where_there_is_one() -> None:
-    made = dict(site.files([a_sample()], now=NOW))
+    made = pages_of([a_sample()])
     run, launches = a_sample()
     measured = tuple(launch for launch in launches if launch.kind == "measure")
-    without = dict(site.files([(run, measured)], now=NOW))
+    without = pages_of([(run, measured)])
 
     assert 'href="operators.html"' in made["index.html"]
     assert "operators.html" in made
@@ -78,14 +78,14 @@ def test_the_overview_links_to_the_page_only_where_there_is_one() -> None:
 
 
 def test_imported_profiles_are_shown_without_any_run() -> None:
-    made = dict(site.files([], now=NOW, profiles=sample_imports()))
+    made = pages_of([], profiles=sample_imports())
 
     assert 'href="operators.html"' in made["index.html"]
     assert "last night" in made["operators.html"]
 
 
 def test_scenarios_with_operators_are_linked_to() -> None:
-    made = dict(site.files([a_sample()], now=NOW))["operators.html"]
+    made = pages_of([a_sample()])["operators.html"]
 
     assert 'href="scenario/resnet50-inference.html#operators"' in made
     assert "Profiles made elsewhere</h2>" not in made
@@ -135,9 +135,9 @@ def test_what_makes_steps_of_the_same_profiler_differ_is_named() -> None:
         "A step with slow takes 2.00 ms more; 2.00 ms of that is add."
     )
     # Another framework calls the same operators otherwise.
-    assert all(
-        "takes 2.00 ms" not in plain(note) for note in page(a_profile(), other).tables[0].notes
-    )
+    (table,) = page(a_profile(), other).tables
+    assert table.notes
+    assert not any("takes 2.00 ms" in plain(note) for note in table.notes)
 
 
 @pytest.mark.parametrize(("number", "tables"), [(1, 1), (6, 1), (7, 2), (13, 3)])

@@ -127,3 +127,7 @@ def test_undecided_says_how_many_launches_would_tell() -> None:
 
     assert needed > PAIRS
     assert f"? undecided, ~{needed} launches" in shown(one)
+
+
+def test_an_interval_that_only_just_leaves_one_out_is_not_rounded_to_one() -> None:
+    assert "[1.0003, 1.02]  ▲ faster" in shown(told({"alone": 2.9}))

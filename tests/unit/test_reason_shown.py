@@ -16,7 +16,7 @@ from corebound.report.pages import Inputs, pages
 from corebound.report.view.change_groups import grouped
 from corebound.report.view.chronicle import chronicle
 from corebound.stats.regressions import Change, changes
-from corebound.stats.regressions_judged import reasons, states
+from made_site import pages_of
 from report_sample import NOW
 
 WHY = "the <new> parser checks what it reads"
@@ -37,30 +37,25 @@ def accepted(change: Change, because: str = WHY) -> Decision:
 
 
 def made_of(*decisions: Decision) -> dict[str, str]:
-    series = (stepped(),)
-    found = changes(series)
-    return dict(
-        site.files(
-            (), now=NOW, series=series, statuses=states(found, decisions),
-            reasons=reasons(found, decisions),
-        )
-    )  # fmt: skip
+    return pages_of((), series=(stepped(),), decisions=decisions)
 
 
 def test_the_reason_is_known_by_the_id_that_the_change_has_today() -> None:
     (change,) = changes([stepped()])
     decision = replace(accepted(change), id="as it was called when it was seen first")
 
-    assert reasons([change], [decision]) == {change.id: WHY}
-    assert reasons([change], []) == {}
+    assert chronicle([change.series], decisions=[decision]).because(change) == WHY
+    assert chronicle([change.series]).because(change) == ""
 
 
 def test_the_reason_of_what_came_back_is_none() -> None:
     (change,) = changes([stepped()])
     fixed = replace(accepted(change), state="fixed", at=change.series.points[45].at)
 
-    assert states([change], [fixed]) == {change.id: "open"}
-    assert reasons([change], [fixed]) == {}
+    known = chronicle([change.series], decisions=[fixed])
+
+    assert known.status(change) == "open"
+    assert known.because(change) == ""
 
 
 @pytest.mark.parametrize("page", ["history.html", "feed.xml"])
@@ -94,12 +89,7 @@ def test_changes_that_were_accepted_for_different_reasons_are_not_told_as_one() 
     told = [accepted(one, because) for one, because in zip(found, ("this", "that"), strict=True)]
 
     def rows(decisions: list[Decision]) -> int:
-        known = chronicle(
-            [one.series for one in found],
-            (),
-            states(found, decisions),
-            reasons=reasons(found, decisions),
-        )
+        known = chronicle([one.series for one in found], decisions=decisions)
         return len(grouped(known.changes, known))
 
     assert rows([accepted(one) for one in found]) == 1
@@ -118,8 +108,7 @@ def test_a_page_is_made_again_when_the_reason_is_another() -> None:
             studies=(),
             now=NOW,
             series=(series,),
-            statuses=states(found, decisions),
-            reasons=reasons(found, decisions),
+            decisions=decisions,
             sources={"trees": "0"},
         )
 

@@ -6,7 +6,6 @@ import json
 import math
 import random
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
 from build import a_point, a_series
+from corebound.cli import regressions_status
 from corebound.cli.app import app
 from corebound.errors import InputError
 from corebound.model.points import Points
@@ -25,7 +25,7 @@ from corebound.model.series import Series
 from corebound.planning.decisions import HEAD, entry, read_decisions
 from corebound.report.view.chronicle import chronicle
 from corebound.stats.regressions import Change, changes, failing, suspicions
-from corebound.stats.regressions_judged import Judged, judged, states
+from corebound.stats.regressions_judged import Judged, judged
 from corebound.store import confirmations, histories
 from markup import parsed
 
@@ -197,7 +197,7 @@ def test_the_state_of_a_change_is_known_by_the_id_it_has_today() -> None:
     change = a_change()
     earlier = replace(a_decision("accepted"), id="as it was called when it was seen first")
 
-    assert states([change], [earlier]) == {change.id: "accepted"}
+    assert [one.state for one in judged([change], [earlier], [])] == ["accepted"]
 
 
 def test_a_series_that_ends_without_figures_has_failed_since() -> None:
@@ -407,7 +407,10 @@ def test_what_was_said_to_be_fixed_and_is_there_all_the_same_is_back_in_every_fo
     assert all(words in said[form].stdout for form in ("text", "md", "junit"))
     assert "why not" not in said["text"].stdout
     # On the pages nobody has decided about it.
-    assert states([change], [a_decision("fixed", change=change)]) == {change.id: "open"}
+    assert (
+        chronicle([change.series], decisions=[a_decision("fixed", change=change)]).status(change)
+        == "open"
+    )
 
 
 @pytest.mark.parametrize("form", ["text", "md", "junit"])
@@ -420,6 +423,30 @@ def test_every_format_has_size_interval_commits_link_and_the_command(form: str, 
     assert re.search(r"commits 0{8}\w\w\.\.0{8}\w\w \(change 5\d\), nights 2026-", said)
     assert "https://example.org/perf/history/matmul-" in said
     assert "reproduce: corebound run matmul.yaml" in said
+
+
+@pytest.mark.parametrize("form", ["text", "md"])
+def test_what_recovered_is_told_with_the_commits_that_it_did_in(form: str, here: Path) -> None:
+    keep(a_series(nights(70, step=50, back=60)))
+
+    said = call("--all", "--format", form).stdout.replace("\\", "")
+
+    assert re.search(r"undone: commits 0{10}\.\.0{10} \(change 60\), nights 2026-03-01T", said)
+
+
+def test_a_recovery_is_data_too(here: Path) -> None:
+    keep(a_series(nights(70, step=50, back=60)))
+
+    told = {one["step"]: one["recovery"] for one in json.loads(call("--json").stdout)["changes"]}
+
+    assert told["new"] is None
+    found = told["recovered"]
+    assert (found["last_good"]["subject"], found["first_bad"]["subject"]) == (
+        "change 59",
+        "change 60",
+    )
+    assert found["left"] == pytest.approx(1.0, abs=0.01)
+    assert (found["steps"], found["whole"], found["clear"]) == (1, True, True)
 
 
 def test_a_file_that_cannot_be_added_to_is_left_as_it_is(here: Path) -> None:
@@ -490,12 +517,13 @@ def test_a_change_that_is_reopened_is_news_even_where_its_series_has_ended(here:
     call("--reopen", change["id"])
 
     assert json.loads(call("--json").stdout)["alarms"] == 1
-    assert news_of_the_site({change["id"]: "open"}) == [change["id"]]
+    assert news_of_the_site() == [change["id"]]
 
 
-def news_of_the_site(statuses: Mapping[str, str] | None = None) -> list[str]:
+def news_of_the_site() -> list[str]:
     every, _ = histories.read_all(RECORDS)
-    return [one.id for one in chronicle(every, (), statuses or {}).news]
+    decisions, _ = regressions_status.read(regressions_status.STATUS)
+    return [one.id for one in chronicle(every, decisions=decisions).news]
 
 
 def test_junit_is_well_formed_whatever_foreign_names_hold(here: Path) -> None:

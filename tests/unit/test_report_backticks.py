@@ -9,9 +9,9 @@ import pytest
 from build import a_host_check, a_launch, a_run, a_scenario
 from corebound.model.run import ScenarioSource
 from corebound.planning.expand import expand
-from corebound.report import site
 from html_tree import read
-from report_sample import NOW, a_sample
+from made_site import pages_of
+from report_sample import a_sample
 
 SCENARIO = a_scenario(matrix={"binding": ["none", "one-cpu", "smt-siblings"]})
 
@@ -48,7 +48,7 @@ def _made() -> dict[str, str]:
         if one.status != "ok"
     )
     profiles, profiled = a_sample()
-    return dict(site.files([(run, launches), (alone, refused), (profiles, profiled)], now=NOW))
+    return pages_of([(run, launches), (alone, refused), (profiles, profiled)])
 
 
 def _another(source: ScenarioSource) -> ScenarioSource:
@@ -89,6 +89,6 @@ def test_a_backtick_that_opens_nothing_stays_what_it_is() -> None:
     run = a_run(scenarios=(SCENARIO,))
     launch = a_launch(cell=free, status="failed", reason="it said <`> and ended.")
 
-    pages = dict(site.files([(run, (launch,))], now=NOW))
+    pages = pages_of([(run, (launch,))])
 
     assert "It said &lt;`&gt; and ended." in pages["run/r1.html"]

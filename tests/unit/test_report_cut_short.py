@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from build import a_launch, a_placement, a_run, a_scenario, a_worker
 from corebound.model.plan import Cell
 from corebound.model.record import Launch
@@ -13,7 +15,6 @@ from corebound.planning.expand import expand
 from corebound.report.view.page import Flag
 from corebound.report.view.scenario import ScenarioPage, scenario_page
 from corebound.report.view.study import Study, study
-from corebound.report.view.undone import undone
 from corebound.report.view.words import plain
 from report_sample import NOW
 
@@ -46,11 +47,14 @@ def launched(cell: Cell, block: int = 0, milliseconds: float = 10.0) -> Launch:
     )
 
 
-def studied(*launches: Launch, only: tuple[str, ...] = (), budget: str = "") -> Study:
-    run: Run = replace(a_run(scenarios=(SCENARIO,)), only=only)
-    if budget:
-        run = replace(run, argv=(*run.argv, "--budget", budget))
+def studied(*launches: Launch, only: tuple[str, ...] = (), budget_s: float | None = None) -> Study:
+    run: Run = replace(a_run(scenarios=(SCENARIO,)), only=only, budget_s=budget_s)
     return study(run, run.scenarios[0], launches)
+
+
+def at(launch: Launch, clock: str, *, lasting_s: float) -> Launch:
+    """The launch, begun at this time of one day."""
+    return replace(launch, started_at=f"2026-01-02T{clock}Z", duration_ns=round(lasting_s * 1e9))
 
 
 def page_of(known: Study) -> ScenarioPage:
@@ -103,13 +107,44 @@ def test_launches_that_took_no_time_are_not_said_to_have_taken_any() -> None:
 
 
 def test_a_run_that_ended_early_is_flagged_with_how_many_launches_its_cells_have() -> None:
-    flag = flag_of(studied(*every_cell(1), budget="100s"), "ended early")
+    flag = flag_of(studied(*every_cell(1)), "ended early")
 
-    assert (flag.tone, flag.title) == (
-        "warn",
-        "The run ended early (--budget\N{NO-BREAK SPACE}100s)",
-    )
+    assert (flag.tone, flag.title) == ("warn", "The run ended early")
     assert flag.detail == "4 of 4 cells have fewer than the 4 launches asked for"
+
+
+@pytest.mark.parametrize(
+    ("last_at", "lasting_s", "title"),
+    [
+        # Ten minutes from 02:00:00 on: time is up while this one runs.
+        ("02:09:50", 15.0, "The run ended early (--budget\N{NO-BREAK SPACE}10m)"),
+        # It was killed after a minute.
+        ("02:01:00", 15.0, "The run ended early"),
+        # Something went on with it the next morning, and was killed too.
+        ("09:00:00", 15.0, "The run ended early"),
+    ],
+)
+def test_a_budget_is_named_where_it_is_what_a_run_ended_by(
+    last_at: str, lasting_s: float, title: str
+) -> None:
+    launches = (
+        at(launched(FITTING[0]), "02:00:00", lasting_s=15.0),
+        at(launched(FITTING[1]), last_at, lasting_s=lasting_s),
+    )
+
+    assert flag_of(studied(*launches, budget_s=600.0), "ended early").title == title
+    assert flag_of(studied(*launches), "ended early").title == "The run ended early"
+
+
+def test_the_time_of_a_run_is_that_of_all_its_scenarios() -> None:
+    last = at(a_launch(cell=replace(FITTING[0], scenario="another")), "02:09:50", lasting_s=15.0)
+    first = at(launched(FITTING[0]), "02:00:00", lasting_s=15.0)
+
+    known = studied(first, last, budget_s=600.0)
+
+    assert known.undone is not None
+    assert known.undone.budget == "10m"
+    assert len(known.launches) == 1
 
 
 def test_a_flag_counts_the_cells_that_were_never_launched() -> None:
@@ -130,7 +165,7 @@ def test_the_environment_tells_launches_asked_for_from_launches_made() -> None:
 def test_a_run_that_was_carried_out_has_nothing_undone() -> None:
     whole = studied(*every_cell(4))
 
-    assert undone(whole) is None
+    assert whole.undone is None
     assert not any("early" in flag.title for flag in page_of(whole).hero.flags)
 
 
@@ -140,8 +175,26 @@ def test_cells_that_a_run_was_not_asked_for_are_not_undone() -> None:
 
     known = studied(*(launched(cell, block) for block in range(4) for cell in chosen), only=(only,))
 
-    assert undone(known) is None
+    assert known.undone is None
     assert page_of(known).hero.context.startswith("unbound, ")
+
+
+def test_what_is_asked_of_one_scenario_by_a_value_that_another_has_is_undone() -> None:
+    three = [
+        a_scenario(name="one", matrix={"threads": [1, 8]}),
+        a_scenario(name="two", matrix={"binding": ["none"], "threads": [1, 2]}),
+        a_scenario(name="three", matrix={"binding": ["none", "one-cpu"]}),
+    ]
+    run = replace(a_run(scenarios=tuple(three)), only=("threads!=8",))
+
+    known = [
+        study(run, source, [launched(expand(one, "s.yaml")[0])])
+        for one, source in zip(three, run.scenarios, strict=True)
+    ]
+
+    assert [one.undone and one.undone.never for one in known] == [0, 1, 1]
+    # Its name leaves out what all that were to be measured have.
+    assert known[1].cells[0].cell.unsaid == ("binding",)
 
 
 def test_a_cell_that_was_given_up_after_two_failures_is_not_undone() -> None:
@@ -149,7 +202,7 @@ def test_a_cell_that_was_given_up_after_two_failures_is_not_undone() -> None:
     launches = [launched(cell, block) for block in range(4) for cell in others]
     failed = [replace(launched(failing, block), status="failed") for block in range(2)]
 
-    assert undone(studied(*map(skipped, SIBLINGS), *launches, *failed)) is None
+    assert studied(*map(skipped, SIBLINGS), *launches, *failed).undone is None
 
 
 def test_launches_that_were_refused_and_never_made_again_leave_a_cell_undone() -> None:
@@ -158,7 +211,7 @@ def test_launches_that_were_refused_and_never_made_again_leave_a_cell_undone() -
     )
     launches = [launched(cell, block) for block in range(4) for cell in FITTING[1:]]
 
-    found = undone(studied(*map(skipped, SIBLINGS), *launches, refused))
+    found = studied(*map(skipped, SIBLINGS), *launches, refused).undone
 
     assert found is not None
     assert (found.never, found.short, found.of) == (0, 1, 4)

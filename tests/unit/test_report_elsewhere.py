@@ -17,25 +17,22 @@ from typer.testing import CliRunner
 
 from build import a_run
 from corebound.cli.app import app
-from corebound.report import site
 from corebound.report.view.command import CommandLine, asked_command
 from corebound.store import jsonl
-from report_sample import COMMITS, NOW, a_past, a_serving_sample, sample_imports, sample_records
+from made_site import pages_of
+from report_sample import COMMITS, a_past, a_serving_sample, sample_imports, sample_records
 
 ELSEWHERE = "else where/it's"
 
 
 @pytest.fixture(scope="module")
 def elsewhere() -> dict[str, str]:
-    return dict(
-        site.files(
-            sample_records(),
-            now=NOW,
-            series=a_past(),
-            profiles=sample_imports(),
-            compared=[COMMITS],
-            asked=ELSEWHERE,
-        )
+    return pages_of(
+        sample_records(),
+        series=a_past(),
+        profiles=sample_imports(),
+        compared=[COMMITS],
+        asked=ELSEWHERE,
     )
 
 
@@ -68,7 +65,7 @@ def test_every_command_on_every_page_finds_the_records_where_they_are(
 
 
 def test_a_site_of_nothing_says_what_to_run_for_that_folder() -> None:
-    (page,) = (text for name, text in site.files([], now=NOW, asked="r") if name == "index.html")
+    page = pages_of([], asked="r")["index.html"]
 
     assert commands_of(page) == [
         "corebound run scenarios --profile quick --records r",

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from corebound.report import site
+from made_site import pages_of
 from report_sample import (
     COMMITS,
     COMMITS_PAGE,
-    NOW,
     a_past,
     a_sample,
     a_serving_sample,
@@ -33,9 +32,7 @@ GOLDEN = Path(__file__).parents[1] / "golden"
     ],
 )
 def test_a_page_is_as_it_was_reviewed(name: str, golden: str) -> None:
-    made = dict(site.files([a_sample(), a_serving_sample()], now=NOW, profiles=sample_imports()))[
-        name
-    ]
+    made = pages_of([a_sample(), a_serving_sample()], profiles=sample_imports())[name]
 
     _compare(made, golden)
 
@@ -71,7 +68,7 @@ def test_the_history_on_a_scenario_page_is_as_it_was_reviewed(
 @pytest.fixture(scope="module")
 def with_history() -> dict[str, str]:
     records = [an_earlier_sample(), a_sample()]
-    return dict(site.files(records, now=NOW, series=a_past(), compared=[COMMITS]))
+    return pages_of(records, series=a_past(), compared=[COMMITS])
 
 
 def _compare(made: str, golden: str) -> None:

@@ -10,15 +10,14 @@ from xml.etree import ElementTree
 import html5lib
 import pytest
 
-from corebound.report import site
 from corebound.report.charts.axis import linear_axis
 from corebound.report.charts.dots import dots_svg
 from corebound.report.charts.heard import course_words, image, interval_words, spread_words
 from corebound.report.charts.history import spark_line_svg
 from corebound.report.charts.interval import IntervalPlot, interval_svg, spark_svg
 from corebound.report.charts.topology import Box, machine_words, topology_html
+from made_site import pages_of
 from report_sample import (
-    NOW,
     a_past,
     sample_imports,
     sample_records,
@@ -29,15 +28,14 @@ AXIS = linear_axis(0.5, 2.0)
 
 @pytest.fixture(scope="module")
 def pages() -> dict[str, ElementTree.Element]:
-    made = site.files(
+    made = pages_of(
         sample_records(),
-        now=NOW,
         profiles=sample_imports(),
         series=a_past(),
     )
     return {
         name: html5lib.parse(text, namespaceHTMLElements=False)
-        for name, text in made
+        for name, text in made.items()
         if name.endswith(".html")
     }
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
 import json
 import math
 import random
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,18 +18,23 @@ from hypothesis import strategies as st
 
 from build import a_launch, a_point, a_run, a_scenario, a_series
 from corebound.model.points import Points
+from corebound.model.regression import Answer, Confirmation, Decision
 from corebound.model.series import Series
 from corebound.planning.expand import expand
-from corebound.report import site
 from corebound.report.charts.history import figure_axis, history_svg, spark_line_svg
 from corebound.report.view.calendar import civil_days, civil_of, date_ticks, days_of, says_year
+from corebound.report.view.changes import recovery_note
 from corebound.report.view.chronicle import Chronicle, chronicle, size_interval, size_word
+from corebound.report.view.export import changes_csv
 from corebound.report.view.feed import feed
 from corebound.report.view.history import HistoryPanel, history_panel
 from corebound.report.view.night import night
-from corebound.report.view.triage import triage_page
+from corebound.report.view.triage import HistoryPage, triage_page
 from corebound.report.view.words import plain
 from corebound.report.view.zoom import points_script
+from corebound.stats.regressions import Change
+from corebound.stats.regressions_judged import judged
+from made_site import pages_of
 from markup import parsed
 from report_sample import NOW
 
@@ -41,8 +48,24 @@ def stepped(ratio: float = 1.1, *, nights: int = 60, at: int = 45, **changes: An
     return replace(a_series(course), **changes)
 
 
-def known_of(*series: Series, statuses: dict[str, str] | None = None) -> Chronicle:
-    return chronicle(series, (), statuses or {})
+def known_of(
+    *series: Series,
+    decisions: Sequence[Decision] = (),
+    confirmations: Sequence[Confirmation] = (),
+) -> Chronicle:
+    return chronicle(series, decisions=decisions, confirmations=confirmations)
+
+
+def accepted(change: Change) -> Decision:
+    return Decision(id=change.id, state="accepted", because="why not", at=NOW, place=change.place)
+
+
+def measured_again(change: Change, answer: Answer) -> Confirmation:
+    """What a re-run of both commits said after the last night."""
+    return Confirmation(
+        schema=1, id=change.id, place=change.place, answer=answer, both=True, how="somehow",
+        at=NOW, seen=change.series.points[-1].at, run=None, ratio=None, interval=None,
+    )  # fmt: skip
 
 
 def panel_of(*series: Series, most_points: int = 500) -> HistoryPanel:
@@ -255,11 +278,48 @@ def test_a_change_that_was_accepted_is_no_news() -> None:
     series = stepped()
     (change,) = known_of(series).changes
 
-    accepted = known_of(series, statuses={change.id: "accepted"})
+    known = known_of(series, decisions=[accepted(change)])
 
     assert known_of(series).news == (change,)
-    assert accepted.news == ()
-    assert accepted.status(change) == "accepted"
+    assert known.news == ()
+    assert known.status(change) == "accepted"
+
+
+def test_a_change_that_a_re_run_refuted_is_no_news_but_undecided() -> None:
+    series = stepped()
+    (change,) = known_of(series).changes
+
+    known = known_of(series, confirmations=[measured_again(change, "refuted")])
+    tonight = night(known, ())
+
+    assert known.status(change) == "not confirmed"
+    assert tonight is not None
+    assert plain(tonight.verdict) == "Nothing got slower, nothing faster."
+    (doubt,) = tonight.doubts
+    assert doubt.says.endswith("slower, clear in the history; not confirmed (2026-03-14): somehow")
+
+
+def test_a_suspicion_that_both_commits_confirm_is_news_as_any_change() -> None:
+    series = stepped(nights=20, at=18)
+    (suspicion,) = known_of(series).suspicions
+
+    known = known_of(series, confirmations=[measured_again(suspicion, "confirmed")])
+    tonight = night(known, ())
+
+    assert known_of(series).news == ()
+    assert known.news == known.changes == known.of(series) == (suspicion,)
+    assert known.suspicions == known.undecided == ()
+    assert tonight is not None
+    assert plain(tonight.verdict) == "1 cell got slower."
+    assert triage_page(known, now=NOW).regressions[0].head.answer.startswith("confirmed")
+
+
+def test_a_suspicion_that_somebody_accepted_is_no_doubt_any_more() -> None:
+    series = stepped(nights=20, at=18)
+    (suspicion,) = known_of(series).suspicions
+
+    assert known_of(series).undecided == (suspicion,)
+    assert known_of(series, decisions=[accepted(suspicion)]).undecided == ()
 
 
 def test_the_night_names_what_got_slower_first_and_what_failed() -> None:
@@ -324,14 +384,15 @@ def test_a_regression_that_is_no_news_is_still_said_to_be_open() -> None:
     assert tonight is not None
     assert plain(tonight.verdict) == "Nothing got slower, nothing faster."
     assert "1 older regression is still open." in plain(tonight.support)
+    (link,) = (piece.link for piece in tonight.support if piece.text.startswith("1 older"))
+    assert link == "history.html#regressions"
 
 
 def test_that_what_was_imported_names_no_command_is_said_only_where_that_is_so() -> None:
     asv = a_series([1.0, 2.0], project="p", reproduce=("asv", "run", "--bench", "a"))
 
     said = [
-        "what was imported names none"
-        in dict(site.files([], now=NOW, series=several))["history.html"]
+        "what was imported names none" in pages_of([], series=several)["history.html"]
         for several in ([asv], [asv, replace(asv, cell="n=2", scenario="b", reproduce=())])
     ]
 
@@ -347,9 +408,9 @@ def test_where_too_few_figures_are_known_the_history_says_so_beside_its_verdict(
 
 def test_open_regressions_come_before_accepted_ones_and_then_by_size() -> None:
     series = [stepped(ratio, cell=f"c={ratio}") for ratio in (1.1, 1.3, 1.2)]
-    largest = next(one.id for one in known_of(*series).changes if one.series.cell == "c=1.3")
+    largest = next(one for one in known_of(*series).changes if one.series.cell == "c=1.3")
 
-    page = triage_page(known_of(*series, statuses={largest: "accepted"}), now=NOW)
+    page = triage_page(known_of(*series, decisions=[accepted(largest)]), now=NOW)
 
     assert [each.label.name for row in page.regressions for each in row.rows] == [
         "c=1.2",
@@ -361,10 +422,7 @@ def test_open_regressions_come_before_accepted_ones_and_then_by_size() -> None:
 
 def test_the_feed_is_valid_atom_whose_ids_stay() -> None:
     # 24 nights later the same change has the same entry.
-    texts = [
-        dict(site.files([], now=NOW, series=(stepped(nights=nights),)))["feed.xml"]
-        for nights in (60, 84)
-    ]
+    texts = [pages_of([], series=(stepped(nights=nights),))["feed.xml"] for nights in (60, 84)]
 
     atom = "{http://www.w3.org/2005/Atom}"
     roots = [parsed(text) for text in texts]
@@ -431,7 +489,12 @@ def test_a_change_that_is_not_clear_ends_a_level_and_stands_in_the_table_without
     known = known_of(series)
     (change,) = (replace(one, clear=False) for one in known.changes)
     doubted = replace(
-        known, changes=(), clear={}, unclear=(change,), doubtful={series.id: (change,)}
+        known,
+        changes=(),
+        clear={},
+        unclear=(change,),
+        doubtful={series.id: (change,)},
+        judged={one.id: one for one in judged([change], [], [])},
     )
 
     panel = history_panel((series,), doubted, title="a chart", root="../")
@@ -482,6 +545,127 @@ def test_cells_that_changed_in_one_range_of_commits_are_one_row() -> None:
     assert len(page.improvements) == 1
 
 
+def with_levels(*levels: tuple[int, float], **changes: Any) -> Series:
+    """So many nights at each level, in milliseconds."""
+    noise = random.Random(1)
+    course = [
+        1e6 * level * noise.gauss(1, 0.005) for nights, level in levels for _ in range(nights)
+    ]
+    return replace(a_series(course), **changes)
+
+
+def test_what_recovered_names_the_commits_that_it_did_in() -> None:
+    url = "https://forge.example/p/-/commit/"
+    page = triage_page(known_of(with_levels((40, 1), (15, 1.1), (5, 1), commit_url=url)), now=NOW)
+
+    (row,) = (each for group in page.regressions for each in group.rows)
+    (gain,) = (each for group in page.improvements for each in group.rows)
+
+    assert row.status.word == "recovered"
+    assert row.recovery is not None
+    assert row.recovery.says == "undone 2026-02-25 02:00 UTC"
+    assert row.recovery.left == ""
+    assert (row.recovery.commits, row.recovery.subject, row.recovery.link) == (
+        gain.commits,
+        gain.subject,
+        gain.link,
+    )
+    assert gain.recovery is None
+
+
+@pytest.mark.parametrize(
+    ("levels", "says", "left"),
+    [
+        (
+            ((40, 1), (20, 1.2), (20, 1.1)),
+            "partly undone",
+            r"still (9|10)\.\d % slower than before it",
+        ),
+        (
+            ((40, 1), (20, 1.1), (20, 0.9)),
+            "more than undone",
+            r"(9|10)\.\d % faster than before it",
+        ),
+        (((40, 1), (20, 1.2), (20, 1.1), (20, 1)), "undone in 2 steps, the last", ""),
+    ],
+)
+def test_what_recovered_in_part_or_beyond_says_how_it_is_since(
+    levels: tuple[tuple[int, float], ...], says: str, left: str
+) -> None:
+    note = panel_of(with_levels(*levels)).changes[-1].recovery
+
+    assert note is not None
+    assert note.says.partition(" 2026")[0] == says
+    assert re.fullmatch(left, note.left)
+
+
+def test_what_perhaps_recovered_is_told_so() -> None:
+    (change, _) = sorted(
+        known_of(with_levels((40, 1), (15, 1.1), (5, 1))).changes, key=lambda one: one.since
+    )
+
+    note = recovery_note((replace(change, back_is_clear=False),))
+
+    assert note is not None
+    assert note.says.startswith("perhaps undone 2")
+
+
+def test_cells_that_recovered_together_say_it_once_and_others_each_for_itself() -> None:
+    def page_of(*ends: int) -> HistoryPage:
+        series = [
+            with_levels((40, 1), (end, 1.1), (30 - end, 1), cell=f"c={index}")
+            for index, end in enumerate(ends)
+        ]
+        return triage_page(known_of(*series), now=NOW)
+
+    (together,) = page_of(15, 15).regressions
+    (apart,) = page_of(10, 20).regressions
+
+    assert together.head.recovery is not None
+    assert apart.head.recovery is None
+    assert all(row.recovery for row in apart.rows)
+
+
+def test_on_the_page_and_in_the_feed_stands_in_which_commits_a_change_recovered() -> None:
+    series = with_levels((40, 1), (15, 1.1), (5, 1), project="p")
+    foreign = "<b>mend & \x00"
+    points = list(series.points)
+    commit = points[55].commit
+    assert commit is not None
+    points[55] = replace(points[55], commit=replace(commit, subject=foreign))
+    series = replace(series, points=Points.of(points))
+
+    made = pages_of([], series=[series])
+
+    pages = [name for name in made if name == "history.html" or name.startswith("history/")]
+    assert len(pages) == 2
+    for name in pages:
+        assert re.search(
+            r"undone 2026-02-25 02:00 UTC: <code>0{10}\.\.0{10}</code></small>"
+            r"<small>&lt;b&gt;mend &amp; ",
+            made[name],
+        )
+    assert "undone 2026-02-25 02:00 UTC in commits 0000000000..0000000000 (" in made["feed.xml"]
+
+
+def test_the_csv_of_changes_says_in_which_commits_each_recovered_and_how_far() -> None:
+    back = with_levels((40, 1), (15, 1.1), (5, 1), cell="back")
+    stays = with_levels((40, 1), (20, 1.1), cell="stays")
+
+    known = known_of(back, stays)
+
+    told = {row["id"]: row for row in csv.DictReader(changes_csv(known).splitlines())}
+
+    names = ("recovered_last_good_commit", "recovered_first_bad_commit", "recovered_left")
+    undone, _ = known.of(back)
+    (kept,) = known.of(stays)
+    assert undone.back_between is not None
+    *shas, left = (told[undone.id][name] for name in names)
+    assert shas == [point.commit.sha for point in undone.back_between if point.commit]
+    assert float(left) == pytest.approx(1, abs=0.02)
+    assert [told[kept.id][name] for name in names] == ["", "", ""]
+
+
 def test_changes_of_different_nights_stay_apart() -> None:
     page = triage_page(known_of(stepped(cell="c=1", at=20), stepped(cell="c=2", at=45)), now=NOW)
 
@@ -492,7 +676,7 @@ def test_every_id_of_a_group_is_on_the_page_for_who_accepts_it() -> None:
     series = [stepped(1.2, cell=f"c={number}", project="p") for number in range(3)]
     known = known_of(*series)
 
-    made = dict(site.files([], now=NOW, series=series))["history.html"]
+    made = pages_of([], series=series)["history.html"]
 
     assert all(f'id="change-{one.id}"' in made and f">{one.id}<" in made for one in known.changes)
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 from build import a_host_check, a_run
 from corebound.model.host_check import State
 from corebound.model.run import Run
-from corebound.report.view.host_page import CheckHistory, host_pages
+from corebound.report.view.host_page import CheckHistory, host_page
+from corebound.report.view.hosts import host_studies
 from report_sample import NOW
 
 
@@ -25,8 +26,8 @@ def looked(day: int, state: State) -> tuple[Run, tuple[()]]:
 
 
 def check(*states: State) -> CheckHistory:
-    (page,) = host_pages([looked(day, state) for day, state in enumerate(states, 1)], now=NOW)
-    (row,) = page.checks
+    (study,) = host_studies([looked(day, state) for day, state in enumerate(states, 1)])
+    (row,) = host_page(study, now=NOW).checks
     return row
 
 

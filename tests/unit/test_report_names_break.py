@@ -10,9 +10,9 @@ from build import a_series
 from corebound.model.series import Series
 from corebound.report.pages import Pair
 from corebound.report.render import breakable, unbroken
-from corebound.report.site import files
 from html_tree import Element, read
-from report_sample import NOW, a_past, a_sample
+from made_site import pages_of
+from report_sample import a_past, a_sample
 
 # Each of one word, longer than any column need be.
 BENCHMARK = "core.runner.time_iterkeys_of_all_kinds"
@@ -65,9 +65,9 @@ def test_no_name_of_an_imported_benchmark_or_cell_stands_anywhere_in_one_piece()
     shas = [one.commit.sha for one in (several[0].points[10], several[0].points[50]) if one.commit]
     pages = {
         name: text
-        for name, text in files(
-            [], now=NOW, series=several, compared=[Pair(project="p", before=shas[0], after=shas[1])]
-        )
+        for name, text in pages_of(
+            [], series=several, compared=[Pair(project="p", before=shas[0], after=shas[1])]
+        ).items()
         if name.endswith(".html")
     }
 
@@ -83,13 +83,13 @@ def test_no_name_of_an_imported_benchmark_or_cell_stands_anywhere_in_one_piece()
 
 
 def test_what_a_page_says_is_the_same_with_and_without_its_breaks() -> None:
-    for name, page in files([a_sample()], now=NOW, series=[*a_past(), *a_project()]):
+    for name, page in pages_of([a_sample()], series=[*a_past(), *a_project()]).items():
         if name == "history.html":
             assert BENCHMARK in read(page).text
 
 
 def test_our_own_settings_have_no_more_elements_for_it() -> None:
-    page = dict(files([a_sample()], now=NOW))["index.html"]
+    page = pages_of([a_sample()])["index.html"]
 
     assert "<wbr" not in page
 

@@ -7,11 +7,10 @@ import re
 
 import pytest
 
-from corebound.report import site
+from made_site import pages_of
 from report_sample import (
     COMMITS,
     COMMITS_PAGE,
-    NOW,
     a_past,
     a_sample,
     a_serving_sample,
@@ -22,7 +21,7 @@ from report_sample import (
 @pytest.fixture(scope="module")
 def pages() -> dict[str, str]:
     records = [an_earlier_sample(), a_sample(), a_serving_sample()]
-    return dict(site.files(records, now=NOW, series=a_past(), compared=[COMMITS]))
+    return pages_of(records, series=a_past(), compared=[COMMITS])
 
 
 def words_of(page: str) -> str:

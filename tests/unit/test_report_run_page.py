@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from build import a_launch, a_profiled_launch, a_run, a_scenario, an_operator
+from corebound.errors import Fault
 from corebound.model.record import Launch
 from corebound.model.telemetry import Disturbance
 from corebound.planning.expand import expand
@@ -115,3 +116,12 @@ def test_a_scenario_tells_the_same_of_its_launches() -> None:
     assert row.mend.startswith("The run ended before it was launched again.")
     assert page.intervals is not None
     assert page.intervals.unmeasured[0].mend == row.mend
+
+
+def test_a_record_that_could_not_be_read_is_told_with_where_it_is() -> None:
+    faults = [Fault(file="records/h/r1.jsonl", line=line, what="…", mend="…") for line in (20, 30)]
+
+    (flag,) = run_page(RUN, a_night(), raw=False, faults=faults).hero.flags
+
+    assert flag.title == "2 records damaged"
+    assert flag.detail == "passed over: r1.jsonl, line 20 and 1 more"

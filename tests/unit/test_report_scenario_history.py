@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 from build import a_launch, a_placement, a_run, a_scenario, a_series, a_worker
+from corebound.model.regression import Decision
 from corebound.model.series import Series
 from corebound.planning.expand import expand
 from corebound.report.view.chronicle import chronicle
@@ -20,6 +22,10 @@ TIMES_MS = dict(zip(MODES, (12.0, 10.0, 14.0, 15.0, 16.0), strict=True))
 
 def history_of(**ratios: float) -> ScenarioHistory:
     """Sixty nights of each cell; the last fifteen took so many times as long."""
+    return history_in([_nights(mode, ratios.get(mode.replace("-", "_"), 1.0)) for mode in MODES])
+
+
+def history_in(series: Sequence[Series], decisions: Sequence[Decision] = ()) -> ScenarioHistory:
     launches = [
         a_launch(
             cell=cell,
@@ -31,16 +37,15 @@ def history_of(**ratios: float) -> ScenarioHistory:
         for block in range(6)
     ]
     known = study(RUN, RUN.scenarios[0], launches)
-    series = [_nights(mode, ratios.get(mode.replace("-", "_"), 1.0)) for mode in MODES]
-    made = scenario_history(known, chronicle(series, (known,), {}))
+    made = scenario_history(known, chronicle(series, (known,), decisions=decisions))
     assert made is not None
     return made
 
 
-def _nights(mode: str, ratio: float) -> Series:
+def _nights(mode: str, ratio: float, *, until: int = 60) -> Series:
     noise = random.Random(7)  # no secret
     return a_series(
-        [1e6 * (ratio if day >= 45 else 1.0) * noise.gauss(1, 0.002) for day in range(60)],
+        [1e6 * (ratio if day >= 45 else 1.0) * noise.gauss(1, 0.002) for day in range(until)],
         host=RUN.host.id,
         host_name=RUN.host.name,
         scenario=SCENARIO.name,
@@ -86,3 +91,28 @@ def test_where_only_others_changed_the_heading_says_so() -> None:
 
 def test_without_any_change_the_nights_are_counted() -> None:
     assert history_of().title == "History: nothing new in 60 runs"
+
+
+def test_a_change_that_was_accepted_is_no_news() -> None:
+    series = [_nights(mode, 1.1 if mode == "none" else 1.0) for mode in MODES]
+    (change,) = chronicle(series).changes
+    accepted = Decision(
+        id=change.id,
+        state="accepted",
+        because="why not",
+        at="2026-03-20T00:00:00Z",
+        place=change.place,
+    )
+
+    assert " slower since " in history_in(series).title
+    assert history_in(series, [accepted]).title == "History: nothing new in 60 runs"
+
+
+def test_a_change_in_a_series_that_has_ended_is_no_news() -> None:
+    others = [_nights(mode, 1.0, until=100) for mode in MODES if mode != "node"]
+    over = _nights("node", 1.5)
+
+    found = history_in([*others, over])
+
+    assert any(panel.changes for panel in found.folded)
+    assert found.title == "History: nothing new in 100 runs"

@@ -22,6 +22,7 @@ from corebound.report import site
 from corebound.store import codec, jsonl
 from corebound.store.traces import folder_of
 from corebound.store.unread import UnreadLaunches
+from made_site import pages_of
 from report_sample import NOW, a_past, a_preflight, a_sample
 
 EVIL = "<script>alert(1)</script>"
@@ -41,6 +42,7 @@ def test_a_site_is_an_overview_pages_figures_and_assets(tmp_path: Path) -> None:
 
     assert index == tmp_path / "site" / "index.html"
     assert list(everything(tmp_path / "site")) == [
+        ".corebound-files.json",
         "assets/site.css",
         "assets/site.js",
         "assets/uplot-1.6.32.LICENSE.txt",
@@ -122,7 +124,7 @@ def test_whatever_a_record_says_is_text_and_never_markup() -> None:
     )
     earlier = replace(run, id=EVIL, started_at="2025-01-01T00:00:00Z")
     records = [(run, (failed, measured, profiled, unprofiled)), (earlier, (measured,))]
-    pages = dict(site.files(records, now=NOW, series=_evil_histories(run)))
+    pages = pages_of(records, series=_evil_histories(run))
 
     assert {name.partition("/")[0] for name in pages} >= {"run", "host", "compare", "history"}
     for name, text in pages.items():
@@ -169,7 +171,7 @@ def test_a_history_has_its_pages_feed_and_figures(tmp_path: Path) -> None:
 
 
 def test_a_site_without_records_says_what_to_run() -> None:
-    (page,) = dict(site.files([], now=NOW)).values()
+    (page,) = pages_of([]).values()
 
     assert "corebound run scenarios" in page
 

@@ -15,7 +15,7 @@ from corebound.model.points import Points
 from corebound.model.record import Launch
 from corebound.model.run import Commit, Run
 from corebound.model.series import Series
-from corebound.report import site
+from made_site import pages_of
 from report_sample import (
     NOW,
     a_past,
@@ -69,7 +69,7 @@ def foreign_past() -> tuple[Series, ...]:
 @pytest.fixture(scope="module")
 def made() -> dict[str, str]:
     imports = tuple(replace(one, name=EVIL, source=EVIL) for one in sample_imports())
-    return dict(site.files(list(foreign()), now=NOW, profiles=imports, series=foreign_past()))
+    return pages_of(list(foreign()), profiles=imports, series=foreign_past())
 
 
 def test_every_page_is_html_that_a_strict_parser_takes(made: dict[str, str]) -> None:

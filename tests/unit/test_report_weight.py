@@ -17,11 +17,11 @@ from corebound.model.series import Series
 from corebound.planning.expand import expand
 from corebound.report.charts.history import history_svg
 from corebound.report.render import Renderer
-from corebound.report.site import files
 from corebound.report.view.benchmark import benchmark_page
 from corebound.report.view.chronicle import Chronicle
 from corebound.report.view.history import history_panel
 from html_tree import Element, by_id, read
+from made_site import pages_of
 from report_sample import NOW, a_past, a_sample
 
 NIGHTS = 40
@@ -58,9 +58,7 @@ def suite_of_500() -> str:
         noisy(NIGHTS, seed, scenario=scenario.name, host=host.id, cell="binding=none")
         for seed, scenario in enumerate(scenarios)
     ]
-    return dict(files([(a_run(scenarios=scenarios), launches)], now=NOW, series=series))[
-        "index.html"
-    ]
+    return pages_of([(a_run(scenarios=scenarios), launches)], series=series)["index.html"]
 
 
 def scenario_rows(overview: str) -> list[Element]:
@@ -85,7 +83,7 @@ def test_a_row_of_the_overview_is_few_elements(suite_of_500: str) -> None:
 
 
 def test_a_row_without_a_history_is_few_elements() -> None:
-    made = dict(files([a_sample()], now=NOW))
+    made = pages_of([a_sample()])
     (row,) = scenario_rows(made["index.html"])
 
     # The row and 7 cells; 3 links, 5 small lines, the speed-up, a plot of 3 paths, the command
@@ -94,7 +92,7 @@ def test_a_row_without_a_history_is_few_elements() -> None:
 
 
 def test_rows_out_of_sight_are_left_for_later_only_where_there_are_many(suite_of_500: str) -> None:
-    few = dict(files([a_sample()], now=NOW, series=a_past()))["index.html"]
+    few = pages_of([a_sample()], series=a_past())["index.html"]
 
     assert [
         "many" in row.classes
@@ -106,7 +104,7 @@ def test_rows_out_of_sight_are_left_for_later_only_where_there_are_many(suite_of
 
 def rendered(series: tuple[Series, ...]) -> str:
     """The page of a benchmark in which nothing was looked for, as that takes its time."""
-    known = Chronicle(series=series, clear={}, unclear=(), statuses={}, cells={})
+    known = Chronicle(series=series, clear={}, unclear=(), cells={})
     renderer = Renderer({path.name: path.read_text("utf-8") for path in TEMPLATES.iterdir()})
     return renderer.page("benchmark", benchmark_page("p", series, known, now=NOW))
 
@@ -144,7 +142,7 @@ def test_a_benchmark_of_300_cells_and_1000_nights_is_under_120_kb() -> None:
 
 def test_a_scenario_of_two_cells_and_1000_nights_draws_little() -> None:
     series = tuple(noisy(1_000, seed, cell=f"binding={seed}") for seed in range(2))
-    known = Chronicle(series=series, clear={}, unclear=(), statuses={}, cells={})
+    known = Chronicle(series=series, clear={}, unclear=(), cells={})
 
     panel = history_panel(series, known, title="two", root="../")
 
@@ -158,7 +156,7 @@ def test_a_scenario_page_with_a_long_history_is_under_120_kb() -> None:
         if one.project is None
     )
 
-    made = dict(files([a_sample()], now=NOW, series=past))
+    made = pages_of([a_sample()], series=past)
 
     page = made["scenario/resnet50-inference.html"]
     assert 'id="history"' in page

@@ -10,6 +10,7 @@ import pytest
 
 from build import a_launch, a_run
 from corebound.cli.runs_known import KnownRun, known_runs
+from corebound.errors import Fault
 from corebound.model.record import Launch
 from corebound.model.run import Run
 from corebound.store import jsonl
@@ -52,7 +53,7 @@ def told(found: list[KnownRun]) -> list[object]:
 
 
 def test_a_run_is_what_its_file_says(two_nights: Path) -> None:
-    first, second = known_runs(two_nights)
+    first, second = known_runs(two_nights, [])
 
     assert [one.abstract.run.id for one in (first, second)] == [a_run().id, "r2"]
     assert first.launches[0] == a_launch(block=1)
@@ -63,10 +64,10 @@ def test_a_run_is_what_its_file_says(two_nights: Path) -> None:
 def test_a_file_that_is_as_it_was_is_read_for_its_launches_only(
     two_nights: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = told(list(known_runs(two_nights)))
+    before = told(list(known_runs(two_nights, [])))
     read = read_again(monkeypatch)
 
-    again = list(known_runs(two_nights))
+    again = list(known_runs(two_nights, []))
     assert read == []
 
     assert told(again) == before
@@ -76,7 +77,7 @@ def test_a_file_that_is_as_it_was_is_read_for_its_launches_only(
 def test_a_run_that_went_on_is_read_again(
     two_nights: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (_, before) = known_runs(two_nights)
+    (_, before) = known_runs(two_nights, [])
     file = jsonl.file_of(before.abstract.run, two_nights)
     appender = jsonl.Appender(file)
     appender.append(a_launch(block=3))
@@ -84,7 +85,7 @@ def test_a_run_that_went_on_is_read_again(
     os.utime(file, ns=(1, 1))
     read = read_again(monkeypatch)
 
-    (_, after) = known_runs(two_nights)
+    (_, after) = known_runs(two_nights, [])
 
     assert read == [file.name]
     assert len(after.abstract.series[0].points[0].launches) == 3
@@ -95,6 +96,18 @@ def test_a_damaged_line_is_told_each_time(two_nights: Path) -> None:
     file.write_bytes(file.read_bytes() + b"{}\n")
 
     for _ in range(2):
-        first, _second = known_runs(two_nights)
+        first, _second = known_runs(two_nights, [])
         (fault,) = first.abstract.faults
         assert "damaged" in str(fault)
+
+
+def test_a_file_that_holds_no_run_is_told_and_all_others_count(two_nights: Path) -> None:
+    first, second = sorted(two_nights.glob("*/*.jsonl"))
+    first.write_bytes(b"#" + first.read_bytes())
+    faults: list[Fault] = []
+
+    (left,) = known_runs(two_nights, faults)
+
+    assert left.file == second
+    assert [(one.file, one.line) for one in faults] == [(str(first), 1)]
+    assert "this run was passed over" in faults[0].what

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from typing import Annotated, NoReturn
 
@@ -39,6 +40,17 @@ COMMANDS = {
     "environment": "environments:app",
     "import": "importing:app",
     "export": "export:export",
+}
+
+
+# How the system says that a path is no good, or may not be used.
+_REFUSED = {
+    errno.ENAMETOOLONG,
+    errno.EACCES,
+    errno.EPERM,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.ELOOP,
 }
 
 
@@ -85,9 +97,9 @@ def main() -> None:
     except CoreboundError as error:
         _end(error)
     except OSError as error:
-        # Whichever argument it was: a path that is refused where it is first looked at, such as
-        # one too long for any file, comes to this.
-        if error.filename is None:
+        # Some paths of the user's are first refused by the system, such as one too long for any
+        # file. What is merely not there was told before: it would be a file of our own.
+        if error.filename is None or error.errno not in _REFUSED:
             raise
         _end(
             InputError(

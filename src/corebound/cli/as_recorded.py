@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from corebound import __version__
-from corebound.errors import HostError
+from corebound.errors import HostError, git_needed
 from corebound.host import provenance
 from corebound.model.plan import Cell
 from corebound.model.run import Run
@@ -61,7 +61,7 @@ def checked_out(before: Run, path: str, scenario: Scenario, stack: ExitStack) ->
     """The scenario's file with its own modules beside it, as they were in the run's commit.
 
     Raises:
-        HostError: that commit is not here.
+        HostError: that commit is not here, or no git to take it out with.
     """
     is_own = isinstance(scenario.workload, CommandWorkload) or ":" in scenario.workload
     now = provenance.commit(Path.cwd())
@@ -86,7 +86,8 @@ def checked_out(before: Run, path: str, scenario: Scenario, stack: ExitStack) ->
 
 
 def _git(*words: str) -> bytes | None:
-    done = subprocess.run(
-        ("git", *words), stdin=subprocess.DEVNULL, capture_output=True, check=False
-    )
+    with git_needed(Path.cwd()):
+        done = subprocess.run(
+            ("git", *words), stdin=subprocess.DEVNULL, capture_output=True, check=False
+        )
     return done.stdout if done.returncode == 0 else None

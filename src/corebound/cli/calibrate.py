@@ -13,7 +13,7 @@ from rich.text import Text
 from corebound.cli import calibrate_words, doctor, measure, outcome, projects, session, suite
 from corebound.cli.documents import indented
 from corebound.cli.measuring import Budget, Files, Profile, Seed, take_host, typed
-from corebound.cli.options import Json, Records
+from corebound.cli.options import RECORDS, Json, Records
 from corebound.cli.session import Session, Wanted
 from corebound.cli.suite import Loaded
 from corebound.model.plan import Cell
@@ -31,7 +31,7 @@ def calibrate(
     profile: Profile = None,
     budget: Budget = None,
     seed: Seed = None,
-    records: Records = Path("reports/records"),
+    records: Records = RECORDS,
     as_json: Json = False,
 ) -> None:
     """Measure how small a difference this host can show."""

@@ -11,7 +11,8 @@ from rich.text import Text
 
 from corebound.cli.commits_meant import meant_commits
 from corebound.cli.compare_words import Told, as_json, as_markdown, of_commits, of_runs, show
-from corebound.cli.options import Records
+from corebound.cli.known_steps import known_steps
+from corebound.cli.options import RECORDS, Records
 from corebound.cli.runs_meant import Kept, meant_pair
 from corebound.errors import InputError
 from corebound.report.view.chronicle import chronicle
@@ -34,7 +35,7 @@ def compare(
     ],
     after: Annotated[str, typer.Argument(metavar="B", help="The same, to hold against the first.")],
     *,
-    records: Records = Path("reports/records"),
+    records: Records = RECORDS,
     json: Annotated[bool, typer.Option("--json", help="Everything, for scripts.")] = False,
     format_: Annotated[Format, typer.Option("--format", help="text or md.")] = "text",
     all_: Annotated[bool, typer.Option("--all", help="Also what does not clearly differ.")] = False,
@@ -60,7 +61,12 @@ def _told(before: str, after: str, records: Path) -> Told:
         if commits is None:
             raise
         own = (one for one in imported if one.project == commits[0])
-        return of_commits(compare_commits(*commits, chronicle(own, (), {})))
+        # Of thousands of series that nothing was looked for in before it takes a minute.
+        with (
+            Console(stderr=True).status("looking for what changed between"),
+            known_steps(records, of_all=False) as memory,
+        ):
+            return of_commits(compare_commits(*commits, chronicle(own, memory=memory)))
     one, two = (jsonl.read(each.file) for each in meant)
     for fault in (*one.faults, *two.faults):
         Console(stderr=True, highlight=False, soft_wrap=True).print(Text(f"warning: {fault}"))

@@ -31,7 +31,7 @@ from corebound.cli.measuring import (
     take_host,
     typed,
 )
-from corebound.cli.options import Json, Records
+from corebound.cli.options import RECORDS, Json, Records
 from corebound.cli.projects import Config, Say
 from corebound.cli.session import Wanted
 from corebound.cli.sides import Ends
@@ -64,7 +64,7 @@ def compare_commits(
     ] = False,
     unlocked: Unlocked = False,
     config: Config = projects.CONFIG,
-    records: Records = Path("reports/records"),
+    records: Records = RECORDS,
 ) -> None:
     """Build two commits, launch them in turns, judge.
 

@@ -10,32 +10,36 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from corebound import units
+from corebound import foreign, units
 from corebound.cli.documents import indented
-from corebound.cli.outcome import verdict_of
+from corebound.cli.outcome import SIGNS, verdict_of
 from corebound.model.points import Point
 from corebound.model.run import Commit, Run
 from corebound.report.view import commits_compared, comparing
 from corebound.report.view.commit_words import commit_words
 from corebound.report.view.commits_compared import CommitComparison, ComparedSeries
+from corebound.report.view.compared_words import unclear_in, unknown_in
 from corebound.report.view.comparing import Compared, ComparedCell, RunComparison
 from corebound.report.view.series_figure import figure_text
 from corebound.report.view.series_names import short_names
-from corebound.report.view.words import count
+from corebound.report.view.words import bounds, count
 from corebound.stats.interval import Interval
 
+_CELLS, _SERIES = ("cell", "cells"), ("series", "series")
 _HEADINGS = ("", "before", "after", "ratio", "95 %", "verdict")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One line: what it is called, both figures, and what they say of one another."""
+    """One line: its name (in a terminal `short`, below `group`), figures, and what they say."""
 
     name: str
     before: str
     after: str
     verdict: str
     compared: Compared
+    short: str
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,18 +67,22 @@ def of_runs(found: RunComparison, noise: Sequence[str] = ()) -> Told:
     return Told(
         before=_named(found.before),
         after=_named(found.after),
-        each=("cell", "cells"),
+        each=_CELLS,
         rows=tuple(
             Row(
                 name=one.cell.id,
                 before=_time(one.before.median_ns),
                 after=_time(one.after.median_ns),
-                verdict=_verdict(one),
+                verdict=", ".join(
+                    filter(None, (_verdict(one), found.code if one.is_finding else None))
+                ),
                 compared=one,
+                short=f"  {one.cell.label}",
+                group=one.cell.scenario,
             )
             for one in found.cells
         ),
-        closing=(*_closing(found, "cells", "runs"), comparing.CAVEAT, *noise),
+        closing=(*_closing(found, _CELLS, "runs"), comparing.CAVEAT, *noise),
         document={
             "before": _run(found.before),
             "after": _run(found.after),
@@ -92,7 +100,7 @@ def of_commits(found: CommitComparison) -> Told:
     return Told(
         before=_commit_named(found.project, found.before),
         after=_commit_named(found.project, found.after),
-        each=("series", "series"),
+        each=_SERIES,
         rows=tuple(
             Row(
                 name=name,
@@ -100,10 +108,11 @@ def of_commits(found: CommitComparison) -> Told:
                 after=_figure(one, one.after),
                 verdict=_less_or_more(one),
                 compared=one,
+                short=name,
             )
             for one, name in zip(found.series, names, strict=True)
         ),
-        closing=(*_closing(found, "series", "commits"), commits_compared.CAVEAT),
+        closing=(*_closing(found, _SERIES, "commits"), commits_compared.CAVEAT),
         document={
             "project": found.project,
             "before": _commit(found.before),
@@ -118,30 +127,39 @@ def of_commits(found: CommitComparison) -> Told:
 def show(told: Told, console: Console, *, all_: bool) -> None:
     """Print the two, what differs, and what is not shown."""
     for what, named in (("before", told.before), ("after", told.after)):
-        console.print(Text(f"{what}: {named}"))
+        console.print(_line(f"{what}: {named}"))
     shown = _shown(told, all_=all_)
     if shown:
         table = Table(box=None, padding=(0, 1))
         table.add_column(_HEADINGS[0], overflow="fold")
         for heading in _HEADINGS[1:]:
             table.add_column(heading, justify="right", no_wrap=True)
-        for one in shown:
-            table.add_row(*(Text(value) for value in _values(one)))
+        group = ""
+        for one in sorted(shown, key=lambda one: one.group):
+            if one.group != group:
+                group = one.group
+                table.add_row(_line(group))
+            table.add_row(*map(_line, (one.short, *_values(one)[1:])))
         console.print(table)
     for line in (*_hidden(told, all_=all_), *told.closing):
-        console.print(Text(line))
+        console.print(_line(line))
+
+
+def _line(text: str) -> Text:
+    return Text(foreign.one_line(text))
 
 
 def as_markdown(told: Told, *, all_: bool) -> str:
     """The same as Markdown, for a pull request."""
-    lines = [f"Before: {told.before}  ", f"After: {told.after}", ""]
+    before, after = map(foreign.markdown, (told.before, told.after))
+    lines = [f"Before: {before}  ", f"After: {after}", ""]
     shown = _shown(told, all_=all_)
     if shown:
         lines += [f"| {' | '.join(_HEADINGS)} |", "|---|--:|--:|--:|--:|---|"]
-        lines += [f"| {' | '.join(_inert(value) for value in _values(one))} |" for one in shown]
+        lines += [f"| {' | '.join(map(foreign.markdown, _values(one)))} |" for one in shown]
         lines.append("")
     closing = (*_hidden(told, all_=all_), *told.closing)
-    return "\n".join((*lines, *(_inert(line) for line in closing)))
+    return "\n".join((*lines, *map(foreign.markdown, closing)))
 
 
 def as_json(told: Told) -> str:
@@ -154,19 +172,22 @@ def _shown(told: Told, *, all_: bool) -> list[Row]:
 
 
 def _hidden(told: Told, *, all_: bool) -> list[str]:
-    unknown = sum(one.compared.comparison is None for one in told.rows)
-    unclear = sum(not one.compared.is_finding for one in told.rows) - unknown
+    compared = [one.compared for one in told.rows]
+    unclear, unknown = unclear_in(compared), unknown_in(compared)
     if all_ or not unclear + unknown:
         return []
-    alike = f"{unclear} of {len(told.rows) - unknown} {told.each[1]} do not clearly differ; "
+    alike = f"{unclear:,} of {len(compared) - unknown:,} {told.each[1]} do not clearly differ; "
     lacking = f"{count(unknown, *told.each)} not compared, for a figure is missing; "
     return [f"{alike if unclear else ''}{lacking if unknown else ''}--all shows them."]
 
 
-def _closing(found: RunComparison | CommitComparison, what: str, those: str) -> list[str]:
+def _closing(
+    found: RunComparison | CommitComparison, each: tuple[str, str], those: str
+) -> list[str]:
     lines = [f"not compared: {name}: {why}" for name, why in found.unlike]
     if found.alone:
-        lines.append(f"{len(found.alone)} {what} are in one of the {those} only.")
+        are = "is" if len(found.alone) == 1 else "are"
+        lines.append(f"{count(len(found.alone), *each)} {are} in one of the {those} only.")
     return lines
 
 
@@ -188,13 +209,13 @@ def _commit_named(project: str, commit: Commit) -> str:
 
 def _values(one: Row) -> tuple[str, ...]:
     comparison = one.compared.comparison
-    bounds = comparison.interval if comparison else None
+    interval = comparison.interval if comparison else None
     return (
         one.name,
         one.before,
         one.after,
         units.ratio(comparison.speedup_ratio) if comparison else "–",
-        f"{bounds.low:.2f}–{bounds.high:.2f}" if bounds else "–",
+        bounds(interval.low, interval.high) if interval else "–",
         one.verdict,
     )
 
@@ -204,7 +225,7 @@ def _verdict(one: Compared) -> str:
     if one.comparison is None:
         return "not compared"
     if one.verdict != one.comparison.verdict:
-        return "? undecided"
+        return f"{SIGNS['undecided']} undecided"
     return verdict_of(one.comparison)
 
 
@@ -214,21 +235,13 @@ def _time(value_ns: float | None) -> str:
 
 def _less_or_more(one: ComparedSeries) -> str:
     """The verdict; what is no time is neither faster nor slower."""
-    verdict = _verdict(one)
-    if one.series.unit == "ns" or not one.is_finding:
-        return verdict
-    return f"{verdict.partition(' ')[0]} {'less' if one.is_less else 'more'}"
+    if one.series.unit == "ns" or one.verdict is None or not one.is_finding:
+        return _verdict(one)
+    return f"{SIGNS[one.verdict]} {'less' if one.is_less else 'more'}"
 
 
 def _figure(one: ComparedSeries, point: Point) -> str:
     return "–" if point.figure is None else figure_text(one.series, point.figure)
-
-
-def _inert(text: str) -> str:
-    """Text that Markdown neither takes for a column's end nor for markup."""
-    for mark in "\\|<>*_`[]":
-        text = text.replace(mark, f"\\{mark}")
-    return text.replace("\n", " ")
 
 
 def _run(run: Run) -> dict[str, Any]:

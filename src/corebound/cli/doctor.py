@@ -75,16 +75,17 @@ def preflight(ready: Session, console: Console) -> Session:
 
     A run that goes on keeps those with which it began.
     """
-    judged = _look(_LIVE, ready.run.host.topology, means=False)
-    checks = tuple(one.host_check for one in judged if one.host_check.group not in _SAID_BY_RUN)
-    lines = checkup_words.brief(checks)
+    looked = _look(_LIVE, ready.run.host.topology, means=False)
+    judged = [one for one in looked if one.host_check.group not in _SAID_BY_RUN]
+    lines = checkup_words.brief([one.host_check for one in judged])
     for line in lines:
         console.print(Text(line), soft_wrap=True)
     if lines:
         console.print(Text("`corebound doctor` says why these matter and how to mend them."))
     if ready.run.preflight is not None:
         return ready
-    return replace(ready, run=replace(ready.run, preflight=checks))
+    kept = tuple(one.kept for one in judged)
+    return replace(ready, run=replace(ready.run, preflight=kept))
 
 
 def _examine(root: Path) -> tuple[Judged, ...]:

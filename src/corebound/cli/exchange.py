@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from corebound.cli.documents import indented
-from corebound.cli.options import Json, Records
+from corebound.cli.options import RECORDS, Json, Records
 from corebound.exchange import files
 from corebound.model.profile import ImportedProfile, OperatorProfile
 from corebound.model.wire import Operator
@@ -32,7 +32,7 @@ def profile(
     name: Annotated[
         str | None, typer.Option("--name", help="What to call it in the report.")
     ] = None,
-    records: Records = Path("reports/records"),
+    records: Records = RECORDS,
     as_json: Json = False,
 ) -> None:
     """Import operator profiles of PyTorch, TensorFlow, MindSpore and Ascend's msprof."""

@@ -13,12 +13,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
 from corebound.cli.documents import indented
-from corebound.cli.options import Json, ProjectName, Records
+from corebound.cli.options import RECORDS, Json, ProjectName, Records
 from corebound.errors import Fault
 from corebound.exchange import asv_project, kept, read_before
+from corebound.exchange.asv_environments import under_first_names
 from corebound.exchange.asv_project import Read
 from corebound.exchange.kept import Kept
 from corebound.exchange.reading import clean
+from corebound.report.view.words import count
 
 # Of why points have no figure; a history has a handful of them.
 _MOST_REASONS = 4
@@ -37,7 +39,7 @@ class Count(NamedTuple):
     one: str
 
     def __str__(self) -> str:
-        return f"{self.number:,} {self.one if self.number == 1 else self.many}"
+        return count(self.number, self.one, self.many)
 
 
 def asv(
@@ -61,7 +63,7 @@ def asv(
             help="Count all machines as one: hosted runners have another name each time.",
         ),
     ] = None,
-    records: Records = Path("reports/records"),
+    records: Records = RECORDS,
     as_json: Json = False,
 ) -> None:
     """Import the history of a project that asv measured."""
@@ -74,7 +76,8 @@ def asv(
             known=partial(read_before.known, records),
             machine=machine and clean(machine),
         )
-    history = kept.keep(found.project, found.series, records, names=found.names)
+    as_named = partial(under_first_names, names=found.names)
+    history = kept.keep(found.project, found.series, records, as_named=as_named)
     read_before.remember(records, found)
     faults = [*found.faults]
     if machine is None:
@@ -132,7 +135,7 @@ def tell(
     document: dict[str, Any] = {
         "project": project,
         "file": str(history.file),
-        **{count.many.replace(" ", "_"): count.number for count in counts},
+        **{one.many.replace(" ", "_"): one.number for one in counts},
         "series": history.series,
         "points": history.points,
         "figures": history.figures,
@@ -166,9 +169,9 @@ def _left_out(history: Kept) -> Iterator[str]:
     """What a history will not show, and why."""
     if history.reasons:
         why = ", ".join(
-            f"{reason} ({count:,})" for reason, count in history.reasons[:_MOST_REASONS]
+            f"{reason} ({number:,})" for reason, number in history.reasons[:_MOST_REASONS]
         )
-        rest = sum(count for _, count in history.reasons[_MOST_REASONS:])
+        rest = sum(number for _, number in history.reasons[_MOST_REASONS:])
         others = f", other reasons ({rest:,})" if rest else ""
         lost = Count(history.points - history.figures, "points have", "point has")
         yield f"{lost} no figure: {why}{others}"

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from corebound.cli.exchange_histories import Bar, Count, tell
-from corebound.cli.options import Json, ProjectName, Records
+from corebound.cli.options import RECORDS, Json, ProjectName, Records
 from corebound.exchange import kept, pyperf_files
 
 
@@ -19,7 +19,7 @@ def pyperf(
     ],
     *,
     project: ProjectName = None,
-    records: Records = Path("reports/records"),
+    records: Records = RECORDS,
     as_json: Json = False,
 ) -> None:
     """Import what pyperf measured: a point of each benchmark's history a file."""

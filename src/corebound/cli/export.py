@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from corebound.cli.options import Records
+from corebound.cli.options import RECORDS, Records
 from corebound.errors import Fault, InputError, refusals_told
 from corebound.exchange import asv_export, asv_results, dashboards, pyperf_export, table
 from corebound.exchange.cells import CellOfRun, cells_of, without_iterations
@@ -51,7 +51,7 @@ def export(
             "--run", help="The run's id. Without it: the latest, or all for asv, csv, parquet."
         ),
     ] = None,
-    records: Records = Path("reports/records"),
+    records: Records = RECORDS,
 ) -> None:
     """Write records for other tools, or as a table.
 

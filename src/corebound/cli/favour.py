@@ -54,11 +54,10 @@ def _last(wanted: set[str], run: Run, records: Path) -> Iterable[tuple[str, Stud
             continue  # damaged; `report` says so
         for source in stored.run.scenarios:
             name = str(source.document.get("name"))
-            own = [launch for launch in stored.launches if launch.cell.scenario == name]
-            if name not in left or not own:
+            if name not in left or name not in {one.cell.scenario for one in stored.launches}:
                 continue
             try:
-                yield name, study(stored.run, source, own)
+                yield name, study(stored.run, source, stored.launches)
             except ScenarioFaults:
                 continue  # of another corebound
             left.discard(name)

@@ -36,6 +36,14 @@ class Group(TyperGroup):
             alone.command(cmd_name)(found)
         return typer.main.get_group(alone).commands[cmd_name]
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; that a value is none of a choice is told without its library's words."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")
+            raise
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that is asked for; where there is none, all names are there to suggest."""
         if args and args[0] not in self.places:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from corebound import units
 from corebound.model.topology import CoreKey, Cpu, Topology, cpu_list
+from corebound.report.view.words import count
 
 
 def describe(host: Topology) -> str:
@@ -13,16 +14,12 @@ def describe(host: Topology) -> str:
     return "\n".join((_headline(host), *_packages(host), *_rest(host)))
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 def _headline(host: Topology) -> str:
     parts = [
-        _count(len({cpu.core.package for cpu in host.cpus}), "package"),
-        _count(len(host.nodes), "node"),
-        _count(len({cpu.core for cpu in host.cpus}), "core"),
-        _count(len(host.cpus), "CPU"),
+        count(len({cpu.core.package for cpu in host.cpus}), "package"),
+        count(len(host.nodes), "node"),
+        count(len({cpu.core for cpu in host.cpus}), "core"),
+        count(len(host.cpus), "CPU"),
     ]
     parts.append("SMT" if host.has_smt else "no SMT")
     if len(host.allowed) < len(host.cpus):

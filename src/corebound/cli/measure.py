@@ -8,7 +8,6 @@ import time
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
@@ -25,7 +24,7 @@ from corebound.cli.measuring import (
     Unlocked,
     take_host,
 )
-from corebound.cli.options import Json, Records
+from corebound.cli.options import RECORDS, Json, Records
 from corebound.cli.progress import Progress
 from corebound.cli.projects import Config, ProjectPython
 from corebound.cli.session import Session, Wanted
@@ -61,7 +60,7 @@ def run(
     ] = False,
     config: Config = projects.CONFIG,
     project_python: ProjectPython = None,
-    records: Records = Path("reports/records"),
+    records: Records = RECORDS,
     as_json: Json = False,
 ) -> None:
     """Measure every cell, in random order, block by block.
@@ -140,7 +139,7 @@ def carry_out(
     """
     launches = list(ready.done)
     if not ready.done and not ready.file.exists():
-        jsonl.begin(ready.run, ready.file)
+        jsonl.begin(replace(ready.run, budget_s=budget_s), ready.file)
     appender = jsonl.Appender(ready.file)
     stack.callback(appender.close)
 

@@ -14,7 +14,7 @@ from rich.text import Text
 from corebound.cli import measure, nightly_steps, projects
 from corebound.cli.measuring import MaybeFiles
 from corebound.cli.nightly_steps import Asked
-from corebound.cli.options import Json, Records
+from corebound.cli.options import RECORDS, Json, Records
 from corebound.cli.projects import Config
 from corebound.cli.publish import Branch, Push, Squash, To
 from corebound.errors import CoreboundError
@@ -61,7 +61,7 @@ def nightly(
         Path, typer.Option("--nights", help="The folder of journals and logs.")
     ] = Path("reports/nights"),
     config: Config = projects.CONFIG,
-    records: Records = Path("reports/records"),
+    records: Records = RECORDS,
     as_json: Json = False,
 ) -> None:
     """Measure, tell what became slower, publish.

@@ -22,14 +22,16 @@ from corebound.report.view.findings import findings, findings_data
 from corebound.report.view.noise import calibration_for, noise_at, noise_words
 from corebound.report.view.serving_data import serving_data
 from corebound.report.view.study import CellStudy, Study, study
+from corebound.report.view.words import NO_BASELINE, bounds
 from corebound.runner import Ending
-from corebound.stats.compare import Comparison
+from corebound.stats.compare import Comparison, Verdict
 from corebound.stats.disturbance import is_refused
 from corebound.stats.interval import Interval
 from corebound.stats.multiplicity import suite_findings
 from corebound.store import calibrations
 
-VERDICTS = {"faster": "▲ faster", "slower": "▼ slower", "equivalent": "= equivalent"}
+# What stands before a verdict in a terminal.
+SIGNS: dict[Verdict, str] = {"faster": "▲", "slower": "▼", "equivalent": "=", "undecided": "?"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +59,7 @@ def exit_code(told: Told) -> int:
 def studies(told: Told) -> Iterator[Study]:
     """What the run says, scenario by scenario."""
     for source in told.run.scenarios:
-        name = source.document.get("name")
-        own = [launch for launch in told.launches if launch.cell.scenario == name]
-        yield study(told.run, source, own)
+        yield study(told.run, source, told.launches)
 
 
 def show(told: Told, console: Console) -> None:
@@ -94,10 +94,9 @@ def show(told: Told, console: Console) -> None:
 
 def verdict_of(compared: Comparison) -> str:
     """A verdict for a table; an undecided one says how many launches of each would tell."""
-    if compared.verdict != "undecided":
-        return VERDICTS[compared.verdict]
-    needed = compared.launches_needed
-    return "? undecided" if needed is None else f"? undecided, ~{needed} launches"
+    needed = compared.launches_needed if compared.verdict == "undecided" else None
+    said = f"{SIGNS[compared.verdict]} {compared.verdict}"
+    return said if needed is None else f"{said}, ~{needed} launches"
 
 
 def _calibrations(told: Told) -> tuple[Calibration, ...]:
@@ -142,15 +141,15 @@ def _row(cell: CellStudy, differing: frozenset[str]) -> tuple[str, str, str, str
     if median_ns is None:
         return label, "–", "–", "–", ", ".join(status for status, _ in cell.summary.counts)
     if compared is None:
-        word = "baseline" if cell.baseline is None else "baseline missing"
+        word = "baseline" if cell.baseline is None else NO_BASELINE.word
         return label, units.duration(median_ns), "", "", word
-    bounds = compared.interval
+    interval = compared.interval
     word = verdict_of(compared)
     return (
         label,
         units.duration(median_ns),
         units.ratio(compared.speedup_ratio),
-        f"{bounds.low:.2f}–{bounds.high:.2f}" if bounds else "–",
+        bounds(interval.low, interval.high) if interval else "–",
         f"({word})" if _is_telling(cell) and cell.cell.id not in differing else word,
     )
 

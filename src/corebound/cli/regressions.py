@@ -13,7 +13,7 @@ from rich.text import Text
 
 from corebound.cli import projects, regressions_confirm, regressions_words
 from corebound.cli.documents import indented
-from corebound.cli.options import Json, Records
+from corebound.cli.options import RECORDS, Json, Records
 from corebound.cli.projects import Config
 from corebound.cli.regressions_beside import beside
 from corebound.cli.regressions_commits import measure_both
@@ -36,7 +36,7 @@ Format = Literal["text", "md", "json", "junit"]
 def regressions(
     *,
     form: Annotated[Format, typer.Option("--format", help="How to tell it.")] = "text",
-    records: Records = Path("reports/records"),
+    records: Records = RECORDS,
     status: Status = STATUS,
     site: Annotated[str, typer.Option("--site", help="Where the site is, for the links.")] = (
         "reports/site"

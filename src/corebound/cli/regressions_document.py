@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from corebound.cli.regressions_words import Told, link_of
+from corebound.cli.regressions_words import Told, link_of, size
 from corebound.model.points import Point
 from corebound.model.series import Series
+from corebound.stats.regressions import Change
 from corebound.stats.regressions_judged import Judged
 from corebound.stats.too_short import too_short
 
@@ -56,14 +57,33 @@ def _change(one: Judged, told: Told) -> dict[str, Any]:
         "ended": one.has_ended,
         "suspicion": not step.votes,
         "clear": change.clear,
+        "size": size(change),
+        "unit": change.series.unit,
+        "more_is_better": change.series.more_is_better,
         "ratio": step.ratio,
         "interval": None if step.interval is None else (step.interval.low, step.interval.high),
         "last_good": _night(good),
         "first_bad": _night(bad),
+        "recovery": _recovery(change),
         "confirmation": one.confirmation,
         "noise": near.noise or None,
         "compare": near.compare,
         **_series(change.series, told.site),
+    }
+
+
+def _recovery(change: Change) -> dict[str, Any] | None:
+    recovery, between = change.step.recovery, change.back_between
+    if recovery is None or between is None:
+        return None
+    good, bad = between
+    return {
+        "last_good": _night(good),
+        "first_bad": _night(bad),
+        "steps": recovery.steps,
+        "left": recovery.left,
+        "whole": recovery.whole,
+        "clear": change.back_is_clear,
     }
 
 

@@ -34,7 +34,7 @@ def suite_of(records: Path) -> Suite:
     own: list[Series] = []
     runs: dict[str, Run] = {}
     faults: list[Fault] = []
-    for one in known_runs(records):
+    for one in known_runs(records, faults):
         runs[one.abstract.run.id] = one.abstract.run
         faults += one.abstract.faults
         own += one.abstract.series

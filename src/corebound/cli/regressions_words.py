@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from corebound import foreign
 from corebound.cli.regressions_beside import Beside
-from corebound.model.regression import Answer, Confirmation
+from corebound.model.points import Point
 from corebound.model.series import Series
 from corebound.report.view.addresses import series_place
-from corebound.report.view.changes import commit_range
+from corebound.report.view.answers import answer_words
+from corebound.report.view.changes import commit_range, left_words, recovery_words
 from corebound.report.view.chronicle import size_interval, size_word
 from corebound.report.view.too_short import too_short_words
+from corebound.report.view.words import count
 from corebound.stats.regressions import Change, Failing
 from corebound.stats.regressions_judged import Judged
-
-_ANSWERS: dict[Answer, str] = {
-    "confirmed": "confirmed",
-    "refuted": "not confirmed",
-    "undecided": "measured again, which does not tell",
-    "impossible": "could not be measured again",
-}
-_MARKDOWN = re.compile(r"([\\`*_\[\]<>|~#&@!])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,19 +53,12 @@ class Told:
     @property
     def suspected(self) -> tuple[Judged, ...]:
         """What may be a regression, and is no alarm so far."""
-        return tuple(one for one in self.judged if one.is_open and not one.alarm)
+        return tuple(one for one in self.judged if one.change.is_regression and one.is_undecided)
 
     @property
     def gains(self) -> tuple[Judged, ...]:
         """New changes for the better that stand."""
-        return tuple(
-            one
-            for one in self.judged
-            if not one.change.is_regression
-            and one.change.clear
-            and one.is_new
-            and one.state == "open"
-        )
+        return tuple(one for one in self.judged if one.is_gain)
 
     @property
     def rest(self) -> tuple[Judged, ...]:
@@ -93,14 +80,14 @@ def text(told: Told) -> str:
     if told.rest and not told.everything:
         lines += [
             "",
-            f"{_count(len(told.rest), 'other change')} known or no news: --all lists all.",
+            f"{count(len(told.rest), 'other change')} known or no news: --all lists all.",
         ]
-    return "\n".join(map(_plain, lines))
+    return "\n".join(map(foreign.one_line, lines))
 
 
 def markdown(told: Told) -> str:
     """For a comment or a summary of a CI run."""
-    lines = [f"**{_escaped(headline(told))}**"]
+    lines = [f"**{foreign.markdown(headline(told))}**"]
     for heading, several in _sections(told):
         lines += ["", f"### {heading}", ""]
         for one in several:
@@ -109,24 +96,24 @@ def markdown(told: Told) -> str:
         lines += ["", "### Failed since", ""]
         lines += [line for one in told.failing for line in _item(_failed(one, told.site))]
     if told.rest and not told.everything:
-        lines += ["", f"{_count(len(told.rest), 'other change')} known or no news."]
+        lines += ["", f"{count(len(told.rest), 'other change')} known or no news."]
     return "\n".join(lines)
 
 
 def headline(told: Told) -> str:
     """The whole in a sentence, and in another how much cannot be told."""
-    new = _count(len(told.alarms), "new regression") if told.alarms else "No new regression"
+    new = count(len(told.alarms), "new regression") if told.alarms else "No new regression"
     parts = [new]
     if told.suspected:
         parts.append(f"{len(told.suspected)} suspected")
     if told.failing:
         parts.append(f"{len(told.failing)} failing")
-    whole = f"{', '.join(parts)}, in {_count(len(told.series), 'series', 'series')}."
+    whole = f"{', '.join(parts)}, in {count(len(told.series), 'series', 'series')}."
     return f"{whole} {too_short_words(told.going)}".rstrip()
 
 
 def size(change: Change) -> str:
-    """How large: `▼ 4.5 % slower, 95 % interval [3.9, 5.1]`."""
+    """How large: `▼ 4.5 % slower, 95 % interval [3.9, 5.1] %`."""
     word = size_word(change)
     interval = size_interval(change)
     known = f"95 % interval {interval}" if interval else "too few nights for an interval"
@@ -135,7 +122,19 @@ def size(change: Change) -> str:
 
 def came_in(change: Change) -> str:
     """Between which commits, or nights where the commits are the same or not known."""
-    good, bad = change.last_good, change.first_bad
+    return _between(change.last_good, change.first_bad)
+
+
+def recovered(change: Change) -> str:
+    """What took it back, all or in part: how far, and where; empty where nothing did."""
+    between = change.back_between
+    if between is None:
+        return ""
+    left = left_words((change,))
+    return f"{recovery_words(change)}: {_between(*between)}{f'; {left}' if left else ''}"
+
+
+def _between(good: Point, bad: Point) -> str:
     commits = commit_range(good, bad)
     one = good.commit is not None and bad.commit is not None and good.commit.sha == bad.commit.sha
     nights = f"nights {good.at}..{bad.at}"
@@ -170,13 +169,8 @@ def standing(judged: Judged) -> str:
     if judged.decision is not None and judged.state != "open" and not judged.is_back:
         parts.append(f"because {judged.decision.because}")
     if judged.confirmation is not None:
-        parts.append(answer(judged.confirmation))
+        parts.append(answer_words(judged.confirmation))
     return "; ".join(parts)
-
-
-def answer(confirmation: Confirmation) -> str:
-    """What a re-run said, and how."""
-    return f"{_ANSWERS[confirmation.answer]} ({confirmation.at[:10]}): {confirmation.how}"
 
 
 def named(series: Series) -> str:
@@ -202,6 +196,7 @@ def _lines(one: Judged, told: Told) -> tuple[str, ...]:
         f"{one.id}  {named(series)}",
         size(one.change),
         came_in(one.change),
+        recovered(one.change),
         standing(one),
         told.beside_of(one).noise,
         link_of(series, told.site),
@@ -223,7 +218,7 @@ def _failed(one: Failing, site: str) -> tuple[str, ...]:
     reason = f": {one.since.missing}" if one.since.missing else ""
     return (
         named(one.series),
-        f"no figure since {one.since.at}, {_count(one.points, 'night')}{reason}",
+        f"no figure since {one.since.at}, {count(one.points, 'night')}{reason}",
         link_of(one.series, site),
         f"reproduce: {shlex.join(one.series.reproduce)}" if one.series.reproduce else "",
     )
@@ -234,18 +229,5 @@ def link_of(series: Series, site: str) -> str:
 
 
 def _item(lines: Sequence[str]) -> tuple[str, ...]:
-    first, *rest = (_escaped(line) for line in lines if line)
+    first, *rest = (foreign.markdown(line) for line in lines if line)
     return (f"- **{first}**", *(f"  - {line}" for line in rest))
-
-
-def _escaped(line: str) -> str:
-    return _MARKDOWN.sub(r"\\\1", _plain(line))
-
-
-def _plain(line: str) -> str:
-    """Foreign text on one line, without what a terminal would obey."""
-    return "".join(character if character.isprintable() else " " for character in line)
-
-
-def _count(number: int, one: str, many: str | None = None) -> str:
-    return f"{number} {one if number == 1 else many or f'{one}s'}"

@@ -22,7 +22,7 @@ from corebound.cli import (
     session,
 )
 from corebound.cli.measuring import Unlocked, take_host
-from corebound.cli.options import Json, Records
+from corebound.cli.options import RECORDS, Json, Records
 from corebound.cli.projects import Config, Say
 from corebound.cli.reproduce_words import Told
 from corebound.cli.session import Session, Wanted
@@ -62,7 +62,7 @@ def reproduce(
     ] = False,
     unlocked: Unlocked = False,
     config: Config = projects.CONFIG,
-    records: Records = Path("reports/records"),
+    records: Records = RECORDS,
     as_json: Json = False,
 ) -> None:
     """Measure a figure again, and say if it holds.

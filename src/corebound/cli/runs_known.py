@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 
-from corebound.errors import Fault, ScenarioFaults
+from corebound.errors import Fault, InputError, ScenarioFaults
 from corebound.model.record import Launch
 from corebound.model.run import Run
 from corebound.model.series import Series
@@ -56,20 +56,26 @@ class KnownRun:
     launches: UnreadLaunches
 
 
-def known_runs(records: Path) -> Iterator[KnownRun]:
+def known_runs(records: Path, faults: list[Fault]) -> Iterator[KnownRun]:
     """Every run below a folder, oldest first within each host.
 
-    Raises:
-        InputError: a file cannot be read, or holds no run.
+    Args:
+        records: The folder.
+        faults: Takes each file that cannot be read or holds no run: all others still count.
     """
     version = cache.code("stats", "model", "planning", "store", "units.py", "errors.py")
     before = cache.load(dict[str, Abstract], records, _NAME, version=version) or {}
     read = lru_cache(_FILES_AT_ONCE)(jsonl.read)
     now: dict[str, Abstract] = {}
     for file in jsonl.files(records):
-        name, stamp = file.relative_to(records).as_posix(), jsonl.stamp(file)
+        name = file.relative_to(records).as_posix()
         known = before.get(name)
-        now[name] = known if known and known.stamp == stamp else _abstract(read(file), stamp)
+        try:
+            stamp = jsonl.stamp(file)
+            now[name] = known if known and known.stamp == stamp else _abstract(read(file), stamp)
+        except InputError as error:
+            faults.append(_passed_over(file, error))
+            continue
         yield KnownRun(
             file=file,
             abstract=now[name],
@@ -77,6 +83,12 @@ def known_runs(records: Path) -> Iterator[KnownRun]:
         )
     if now != before:
         cache.keep(now, records, _NAME, version=version)
+
+
+def _passed_over(file: Path, error: InputError) -> Fault:
+    line = 1 if error.where.endswith(":1") else None
+    what = f"this run was passed over: {error.what}"
+    return Fault(file=str(file), line=line, what=what, mend=error.mend)
 
 
 def _launches(read: Callable[[Path], Stored], file: Path) -> tuple[Launch, ...]:

@@ -13,23 +13,19 @@ from rich.text import Text
 
 from corebound.cli import regressions_status, serve
 from corebound.cli.commits_meant import meant_commits
+from corebound.cli.known_steps import known_steps
 from corebound.cli.options import RECORDS, Records
 from corebound.cli.runs_known import known_runs
 from corebound.cli.runs_meant import Kept, meant_pair
 from corebound.cli.site_only import Known, narrowed
-from corebound.errors import InputError
+from corebound.errors import Fault, InputError
 from corebound.launch.own_folder import own_folder
 from corebound.model.run import Run
 from corebound.model.series import Series
 from corebound.report import site
-from corebound.report.pages import Pair
-from corebound.stats.regressions import changes
-from corebound.stats.regressions_judged import reasons, states
-from corebound.stats.segment import Found, Memory
+from corebound.report.pages import Pair, Progress
 from corebound.stats.series import joined
-from corebound.store import cache, calibrations, histories, jsonl, profiles
-
-_STEPS = "steps"
+from corebound.store import calibrations, confirmations, histories, jsonl, profiles
 
 
 def report(
@@ -65,17 +61,29 @@ def report(
     if records != RECORDS and not records.is_dir():
         # Before a site that is there is lost to a typing mistake.
         raise InputError(
-            what="there is no such folder.",
+            what="this is a file, no folder." if records.exists() else "there is no such folder.",
             where=str(records),
             mend="Name the folder of records, or measure into it first: `corebound run --records`.",
+        )
+    if out.exists() and not out.is_dir():
+        raise InputError(
+            what="this is a file, and a site is a folder.",
+            where=str(out),
+            mend="Name a folder with --out; it is made if need be.",
         )
     console = Console(stderr=True, highlight=False, soft_wrap=True)
 
     def made() -> Path:
         # Only a terminal shows it, and only while it lasts.
-        with console.status("making the report"):
+        with console.status("making the report") as shown:
+
+            def progress(what: str, done: int, every: int) -> None:
+                if console.is_terminal:
+                    shown.update(f"{what}: {done:,} of {every:,}")
+
             return _made(
                 console,
+                progress,
                 records=records,
                 out=out,
                 status=status,
@@ -93,6 +101,7 @@ def report(
 
 def _made(
     console: Console,
+    progress: Progress,
     *,
     records: Path,
     out: Path,
@@ -101,46 +110,49 @@ def _made(
     compare: Sequence[str],
 ) -> Path:
     """Make the site, and tell what of the records could not be read; its first page."""
-    runs = list(known_runs(records))
+    of_runs: list[Fault] = []
+    runs = list(known_runs(records, of_runs))
     imported, unreadable = profiles.read_all(records)
     elsewhere, lost = histories.read_all(records)
     decisions, flaws = regressions_status.read(status)
     noise, damaged = calibrations.read_all(records)
-    of_runs = (fault for one in runs for fault in one.abstract.faults)
-    for fault in (*of_runs, *unreadable, *lost, *flaws, *damaged):
+    again, torn = confirmations.read_all(records)
+    of_runs += (fault for one in runs for fault in one.abstract.faults)
+    for fault in (*of_runs, *unreadable, *lost, *flaws, *damaged, *torn):
         console.print(Text(f"warning: {fault}"))
+    if not (runs or imported or elsewhere):
+        console.print(Text(f"warning: no records in {records}: measure first, with corebound run"))
     every = [(one.abstract.run, one.launches) for one in runs]
     own = joined(series for one in runs for series in one.abstract.series)
     known = narrowed(
         Known(records=tuple(every), series=(*own, *elsewhere), profiles=imported), only
     )
-    version = cache.code("stats")
-    memory = Memory(cache.load(dict[str, Found], records, _STEPS, version=version))
-    found = changes(known.series, memory=memory) if decisions else ()
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    index = site.write(
-        known.records,
-        out,
-        now=now,
-        kept=records,
-        profiles=known.profiles,
-        series=known.series,
-        # A change is looked for only where something was decided about one.
-        statuses=states(found, decisions),
-        reasons=reasons(found, decisions),
-        calibrations=noise,
-        memory=memory,
-        sources=histories.sources({one.project for one in elsewhere if one.project}, records),
-        # Of a run's launches some may have been left out.
-        stamps={} if only else {one.abstract.run.id: one.abstract.stamp for one in runs},
-        profiled={one.abstract.run.id: one.abstract.profiles for one in runs},
-        asked="" if records == RECORDS else str(records),
-        only=only,
-        compared=[_pair(asked, [run for run, _ in every], elsewhere, records) for asked in compare],
-        own=own_folder(),
-    )
-    cache.keep(memory.asked, records, _STEPS, version=version)
-    return index
+    with known_steps(records, of_all=not only) as memory:
+        return site.write(
+            known.records,
+            out,
+            now=now,
+            kept=records,
+            profiles=known.profiles,
+            series=known.series,
+            decisions=decisions,
+            confirmations=again,
+            calibrations=noise,
+            memory=memory,
+            sources=histories.sources({one.project for one in elsewhere if one.project}, records),
+            # Of a run's launches some may have been left out.
+            stamps={} if only else {one.abstract.run.id: one.abstract.stamp for one in runs},
+            profiled={one.abstract.run.id: one.abstract.profiles for one in runs},
+            asked="" if records == RECORDS else str(records),
+            only=only,
+            compared=[
+                _pair(asked, [run for run, _ in every], elsewhere, records) for asked in compare
+            ],
+            own=own_folder(),
+            faults=of_runs,
+            progress=progress,
+        )
 
 
 def _pair(asked: str, runs: Sequence[Run], imported: Sequence[Series], records: Path) -> Pair:

@@ -8,10 +8,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
+from corebound.errors import Fault
 from corebound.model.calibration import Calibration
 from corebound.model.profile import ImportedProfile
+from corebound.model.regression import Confirmation, Decision
 from corebound.model.series import Series
 from corebound.report.render import Renderer
 from corebound.report.view.addresses import (
@@ -19,6 +22,7 @@ from corebound.report.view.addresses import (
     benchmark_slug,
     commits_data,
     comparison_data,
+    host_data,
     run_file,
 )
 from corebound.report.view.benchmark import benchmark_page, benchmarks_of, charted
@@ -30,11 +34,12 @@ from corebound.report.view.compare_page import compare_page, comparison_links
 from corebound.report.view.comparing import RunComparison, comparisons
 from corebound.report.view.export import cells_csv, cells_json, changes_csv, commits_csv
 from corebound.report.view.export_operators import imported_csv, operators_csv
-from corebound.report.view.export_runs import comparison_csv
+from corebound.report.view.export_runs import comparison_csv, host_json
 from corebound.report.view.feed import feed
 from corebound.report.view.findings import findings
 from corebound.report.view.history_export import history_csv
-from corebound.report.view.host_page import host_links, host_pages
+from corebound.report.view.host_page import host_links, host_page
+from corebound.report.view.hosts import host_studies
 from corebound.report.view.operators_page import operators_page
 from corebound.report.view.overview import overview_page
 from corebound.report.view.records import Record
@@ -56,6 +61,9 @@ class Pair:
     project: str | None = None
 
 
+Progress = Callable[[str, int, int], None]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
     """All that the site is made of.
@@ -66,8 +74,8 @@ class Inputs:
         now: ISO moment to put on the pages.
         profiles: Operator profiles that were imported.
         series: Histories, our own joined over the runs, and imported ones.
-        statuses: What was decided of changes, by their id: open, accepted or fixed.
-        reasons: Why, by the same.
+        decisions: What people decided of changes, in the order of their file.
+        confirmations: What re-runs said of changes.
         traces: For each scenario the launches whose trace is in the site, with its
             path from the site's top.
         calibrations: The noise of hosts, for the verdicts.
@@ -79,6 +87,8 @@ class Inputs:
         asked: The folder of records as commands have to name it; empty where that is the
             usual one.
         only: Names, or patterns of them, that were asked for; empty where all of it was.
+        faults: What of the records could not be read.
+        progress: Called with what is done, how many of it are, and of how many.
     """
 
     records: Sequence[Record]
@@ -86,8 +96,8 @@ class Inputs:
     now: str
     profiles: Sequence[ImportedProfile] = ()
     series: Sequence[Series] = ()
-    statuses: Mapping[str, str] = field(default_factory=dict)
-    reasons: Mapping[str, str] = field(default_factory=dict)
+    decisions: Sequence[Decision] = ()
+    confirmations: Sequence[Confirmation] = ()
     traces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     calibrations: Sequence[Calibration] = ()
     raw: bool = False
@@ -97,6 +107,8 @@ class Inputs:
     compared: Sequence[Pair] = ()
     asked: str = ""
     only: Sequence[str] = ()
+    faults: Sequence[Fault] = ()
+    progress: Progress = lambda _what, _done, _all: None
 
 
 Holds = Callable[[str, str], bool]
@@ -122,7 +134,12 @@ def pages(inputs: Inputs, renderer: Renderer, holds: Holds = _nothing) -> Iterat
     asked = [(one.before, one.after) for one in inputs.compared if one.project is None]
     compared = comparisons(inputs.records, asked)
     known = chronicle(
-        inputs.series, studies, inputs.statuses, reasons=inputs.reasons, memory=inputs.memory
+        inputs.series,
+        studies,
+        decisions=inputs.decisions,
+        confirmations=inputs.confirmations,
+        memory=inputs.memory,
+        progress=partial(inputs.progress, "looking for steps in series"),
     )
     commits = [
         compare_commits(one.project, one.before, one.after, known)
@@ -156,7 +173,7 @@ def pages(inputs: Inputs, renderer: Renderer, holds: Holds = _nothing) -> Iterat
                 known=known,
                 records=inputs.records,
                 calibrations=inputs.calibrations,
-                only=inputs.only,
+                faults=inputs.faults,
             ),
         ),
     )
@@ -191,7 +208,8 @@ def _scenarios(
 def _benchmarks(
     inputs: Inputs, known: Chronicle, renderer: Renderer, holds: Holds
 ) -> Iterator[tuple[str, str]]:
-    for project, benchmark, series, silent in benchmarks_of(known):
+    found = list(benchmarks_of(known))
+    for done, (project, benchmark, series, silent) in enumerate(found, start=1):
         # Of thousands of points, which other lines are much like; our own have dozens.
         data = f"data/history/{benchmark_slug(project, benchmark)}.csv.gz"
         file = benchmark_file(project, benchmark)
@@ -204,6 +222,7 @@ def _benchmarks(
         if key is None or not holds(file, key):
             page = benchmark_page(project, series, known, now=inputs.now, silent=silent)
             yield file, renderer.page("benchmark", page)
+        inputs.progress("pages of benchmarks", done, len(found))
 
 
 def _key(inputs: Inputs, project: str, series: Sequence[Series], known: Chronicle) -> str | None:
@@ -215,30 +234,33 @@ def _key(inputs: Inputs, project: str, series: Sequence[Series], known: Chronicl
     if source is None:
         return None
     found = [
-        f"{change.id} {known.status(change)} {change.step.status} {known.reasons.get(change.id)}"
+        f"{change.id} {known.status(change)} {change.step.status} {known.because(change)}"
+        f" {known.answer(change)}"
         for one in series
-        for change in known.of(one)
+        for change in known.every(one)
     ]
-    told = "\n".join((source, inputs.now[:10], inputs.asked, *found))
+    told = "\n".join((source, inputs.now[:10], inputs.asked, *inputs.only, *found))
     return hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
 
 
 def _runs(inputs: Inputs, renderer: Renderer, holds: Holds) -> Iterator[tuple[str, str]]:
-    for run, launches in inputs.records:
+    for done, (run, launches) in enumerate(inputs.records, start=1):
         stamp = inputs.stamps.get(run.id)
         if stamp is None or not holds(run_file(run), f"{stamp} {inputs.raw} {inputs.asked}"):
-            page = run_page(run, launches, raw=inputs.raw)
+            file = jsonl.file_of(run, Path()).as_posix()
+            own = [one for one in inputs.faults if file in one.file]
+            page = run_page(run, launches, raw=inputs.raw, faults=own)
             yield page.address, renderer.page("run", page)
+        inputs.progress("pages of runs", done, len(inputs.records))
 
 
 def _hosts(
     inputs: Inputs, compared: Sequence[RunComparison], known: Chronicle, renderer: Renderer
 ) -> Iterator[tuple[str, str]]:
-    for host in host_pages(
-        inputs.records, now=inputs.now, calibrations=inputs.calibrations, asked=inputs.asked
-    ):
-        yield host.data.removeprefix("../"), host.told
-        yield host.address, renderer.page("host", host)
+    for study in host_studies(inputs.records, inputs.calibrations):
+        yield host_data(study.runs[-1].host.id), host_json(study, inputs.asked)
+        page = host_page(study, now=inputs.now)
+        yield page.address, renderer.page("host", page)
     for comparison in compared:
         pair = compare_page(
             comparison, now=inputs.now, calibrations=inputs.calibrations, known=known

@@ -101,12 +101,14 @@ class Renderer:
         templates: Mapping[str, str],
         *,
         records: str = "",
+        note: str = "",
         compiled: BytecodeCache | None = None,
     ) -> None:
         """Take templates by file name.
 
         Args:
             templates: Their texts.
+            note: What every page says of the site; empty where that is nothing.
             records: The folder of records as commands have to name it.
             compiled: Where what they are compiled to is kept; None: nowhere.
         """
@@ -125,6 +127,7 @@ class Renderer:
         self._environment.filters["unbroken"] = unbroken
         self._environment.filters["here"] = partial(_typed, records=records)
         self._environment.globals.update(
+            note=note,
             dots_svg=dots_svg,
             history_svg=history_svg,
             interval_svg=interval_svg,

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from corebound.errors import refusals_told
+from corebound.errors import Fault, refusals_told
 from corebound.model.calibration import Calibration
 from corebound.model.profile import ImportedProfile
+from corebound.model.regression import Confirmation, Decision
 from corebound.model.series import Series
 from corebound.report.compiled import Compiled
-from corebound.report.pages import Inputs, Pair, pages
+from corebound.report.folder import Folder
+from corebound.report.pages import Inputs, Pair, Progress, pages
 from corebound.report.render import Renderer
 from corebound.report.shelf import Shelf
 from corebound.report.view.addresses import raw_file
+from corebound.report.view.narrowed import narrowed_words
 from corebound.report.view.profiles_before import with_profiles_before
 from corebound.report.view.records import Record
 from corebound.report.view.study import Study, latest_studies
 from corebound.stats.profiles import Profiles
 from corebound.stats.segment import Memory
-from corebound.store import jsonl, whole
+from corebound.store import jsonl
 from corebound.store.traces import folder_of
 
 
@@ -33,8 +35,8 @@ def write(
     kept: Path | None = None,
     profiles: Sequence[ImportedProfile] = (),
     series: Sequence[Series] = (),
-    statuses: Mapping[str, str] | None = None,
-    reasons: Mapping[str, str] | None = None,
+    decisions: Sequence[Decision] = (),
+    confirmations: Sequence[Confirmation] = (),
     calibrations: Sequence[Calibration] = (),
     memory: Memory | None = None,
     sources: Mapping[str, str] | None = None,
@@ -44,11 +46,14 @@ def write(
     only: Sequence[str] = (),
     profiled: Mapping[str, Profiles] | None = None,
     own: Path | None = None,
+    faults: Sequence[Fault] = (),
+    progress: Progress = lambda _what, _done, _all: None,
 ) -> Path:
     """Write the site: an overview, a page a scenario, run, host, history, and the assets.
 
-    The same records and moment give the same bytes. Each file appears whole,
-    and one that would not change is left alone.
+    The same records and moment give the same bytes, whatever site was there before. Each file
+    appears whole, and one that would not change is left alone; what of the site before is no
+    part of this one is removed.
 
     Args:
         records: Every run with its launches, in any order.
@@ -57,8 +62,8 @@ def write(
         kept: The folder of records, for them and the traces beside them; None: without.
         profiles: Operator profiles that were imported.
         series: Histories, our own joined over the runs, and imported ones.
-        statuses: What was decided of changes, by their id: open, accepted or fixed.
-        reasons: Why, by the same.
+        decisions: What people decided of changes, in the order of their file.
+        confirmations: What re-runs said of changes.
         calibrations: The noise of hosts, for the verdicts.
         memory: Steps that were found before; what is found now is added.
         sources: For each imported project a hash of all that its series are read from:
@@ -71,6 +76,8 @@ def write(
         only: Names, or patterns of them, that were asked for; empty where all of it was.
         profiled: The operator profiles of each run, by its id.
         own: The folder of what this user's corebound keeps for itself; None: nothing is kept there.
+        faults: What of the records could not be read.
+        progress: Called with what is done, how many of it are, and of how many.
 
     Returns:
         The path of the overview.
@@ -90,20 +97,21 @@ def write(
             latest_studies(records), (run for run, _ in records), profiled or {}
         )
         traces = {study.scenario.name: _traces(study, kept) for study in studies}
+        folder = Folder(out)
         for found in traces.values():
             for launch, file in found.items():
-                _put(out / _trace_name(launch), file.read_bytes())
+                folder.put(_trace_name(launch), file.read_bytes())
         if kept is not None:
             for run, _ in records:
-                _put_raw(jsonl.file_of(run, kept), out / raw_file(run))
+                _put_raw(jsonl.file_of(run, kept), folder, raw_file(run))
         inputs = Inputs(
             records=records,
             studies=studies,
             now=now,
             profiles=profiles,
             series=series,
-            statuses=statuses or {},
-            reasons=reasons or {},
+            decisions=decisions,
+            confirmations=confirmations,
             calibrations=calibrations,
             traces={
                 name: {launch: _trace_name(launch) for launch in found}
@@ -116,48 +124,33 @@ def write(
             compared=compared,
             asked=asked,
             only=only,
+            faults=faults,
+            progress=progress,
         )
         shelf = Shelf(out, kept, _source("templates"))
-        for name, text in pages(inputs, _renderer(asked, own), shelf.holds):
+
+        def holds(name: str, key: str) -> bool:
+            is_held = shelf.holds(name, key)
+            if is_held:
+                folder.keep(name)
+            return is_held
+
+        for name, text in pages(inputs, _renderer(asked, only, own), holds):
             data = _packed(text.encode()) if name.endswith(".gz") else text.encode()
-            _put(out / name, data)
+            folder.put(name, data)
             shelf.took(name, data)
         shelf.close()
         for asset in sorted(_source("assets").iterdir()):
-            _put(out / "assets" / asset.name, asset.read_bytes())
+            folder.put(f"assets/{asset.name}", asset.read_bytes())
+        folder.close()
     return index
 
 
-def files(
-    records: Sequence[Record],
-    *,
-    now: str,
-    profiles: Sequence[ImportedProfile] = (),
-    series: Sequence[Series] = (),
-    statuses: Mapping[str, str] | None = None,
-    reasons: Mapping[str, str] | None = None,
-    compared: Sequence[Pair] = (),
-    asked: str = "",
-) -> Iterator[tuple[str, str]]:
-    """Every page and data file as (path within the site, text), the overview last."""
-    inputs = Inputs(
-        records=records,
-        studies=latest_studies(records),
-        now=now,
-        profiles=profiles,
-        series=series,
-        statuses=statuses or {},
-        reasons=reasons or {},
-        compared=compared,
-        asked=asked,
-    )
-    yield from pages(inputs, _renderer(asked))
-
-
-def _renderer(asked: str, own: Path | None = None) -> Renderer:
+def _renderer(asked: str, only: Sequence[str] = (), own: Path | None = None) -> Renderer:
     return Renderer(
         {path.name: path.read_text("utf-8") for path in sorted(_source("templates").iterdir())},
         records=asked,
+        note=narrowed_words(only),
         compiled=None if own is None else Compiled(own),
     )
 
@@ -166,13 +159,15 @@ def _are_there(records: Sequence[Record], kept: Path | None) -> bool:
     return kept is not None and all(jsonl.file_of(run, kept).is_file() for run, _ in records)
 
 
-def _put_raw(source: Path, file: Path) -> None:
+def _put_raw(source: Path, folder: Folder, name: str) -> None:
     """Keep a copy of a run's records, gzipped; one that is newer than they are is theirs."""
     if not source.is_file():
         return
+    file = folder.at / name
     if file.is_file() and file.stat().st_mtime_ns > source.stat().st_mtime_ns:
-        return
-    _put(file, gzip.compress(source.read_bytes(), mtime=0))
+        folder.keep(name)
+    else:
+        folder.put(name, gzip.compress(source.read_bytes(), mtime=0))
 
 
 def _traces(study: Study, kept: Path | None) -> dict[str, Path]:
@@ -200,11 +195,3 @@ def _source(kind: str) -> Path:
 def _packed(data: bytes) -> bytes:
     """Gzipped, the same each time; a tenth smaller would take more than twice as long."""
     return gzip.compress(data, compresslevel=1, mtime=0)
-
-
-def _put(file: Path, data: bytes) -> None:
-    """Write a file in one step, if it is not so already."""
-    with contextlib.suppress(FileNotFoundError):
-        if file.read_bytes() == data:
-            return
-    whole.put(file, data)

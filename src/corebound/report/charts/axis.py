@@ -77,21 +77,30 @@ _FAR_RATIO = 4.0
 _MOST_FAR = 1 / 3
 # An interval is drawn whole if it reaches no further than this beyond all estimates.
 _LEAST_REACH = 1.5
+# The pairs behind a ratio show its noise; to hold them all, what the ratios need may shrink to
+# a quarter of the axis, at which an interval of some per cent can still be told from its dot.
+_MOST_DOTS_SPAN = 4.0
 
 
 def ratio_axis(
-    estimates: Sequence[float], intervals: Sequence[tuple[float, float]], *, margin: float
+    estimates: Sequence[float],
+    intervals: Sequence[tuple[float, float]],
+    *,
+    margin: float,
+    dots: Sequence[float] = (),
 ) -> Axis:
     """An axis for ratios about 1 on which the rows that matter can be told apart.
 
     A few ratios far from 1 do not press the others together: they fall off the
     axis and are for the caller to mark at its edge. The same holds for the
-    ends of intervals much wider than all estimates lie apart.
+    ends of intervals much wider than all estimates lie apart, and for dots that
+    would leave less than a quarter of the axis to the rest.
 
     Args:
         estimates: Ratios above 0.
         intervals: Low and high ends; a high end may be infinite.
         margin: The share either way of 1 that must be on the axis.
+        dots: Ratios above 0 behind the estimates on the axis.
     """
     near = [ratio for ratio in estimates if 1 / _FAR_RATIO <= ratio <= _FAR_RATIO]
     if len(estimates) - len(near) > len(estimates) * _MOST_FAR:
@@ -105,6 +114,10 @@ def ratio_axis(
         for end in pair
     ]
     low, high = min([low, *ends]), max([high, *ends])
+    if dots:
+        room = (high / low) ** ((_MOST_DOTS_SPAN - 1) / 2)
+        low = min(low, max(min(dots), low / room))
+        high = max(high, min(max(dots), high * room))
     if high / low > _LINEAR_SPAN:
         pad = (high / low) ** 0.04
         return log_axis(low / pad, high * pad)

@@ -7,20 +7,18 @@ from dataclasses import dataclass
 
 from corebound.model.series import Series
 from corebound.report.view.addresses import anchor_of, benchmark_slug
-from corebound.report.view.benchmark_choice import chosen
+from corebound.report.view.benchmark_choice import MANY, chosen
+from corebound.report.view.benchmark_hero import benchmark_hero
 from corebound.report.view.benchmark_rest import Rest, rest_of
-from corebound.report.view.chronicle import Chronicle, has_grown, size_word
-from corebound.report.view.command import NO_COMMAND
+from corebound.report.view.chronicle import Chronicle, has_grown
 from corebound.report.view.history import HistoryPanel, history_panel
 from corebound.report.view.history_nights import MOST_NIGHTS
 from corebound.report.view.machines import described
-from corebound.report.view.page import Head, Hero, Piece, Text
+from corebound.report.view.page import Head, Hero
 from corebound.report.view.provenance import Fact
-from corebound.report.view.series_names import own_axes, shared_axes, short_cells
+from corebound.report.view.series_names import own_axes, short_cells
 from corebound.report.view.timeline import Timeline
-from corebound.report.view.words import count, day, rich
-from corebound.stats.regressions import Change
-from corebound.stats.too_short import too_short
+from corebound.report.view.words import day
 
 # Points that all charts of a page draw together, and the latest that are told in tables behind
 # them: a benchmark with hundreds of parameters stays a page that a phone can load.
@@ -108,7 +106,7 @@ def benchmark_page(
             above=(("Scenarios", "index.html"), ("History", "history.html")),
             made=f"Imported from {project}; page made {day(now)}.",
         ),
-        hero=_hero(project, series, silent, known),
+        hero=benchmark_hero(project, series, silent, known),
         charts=_charts(series, choice.charted, known),
         rest=rest_of(choice.others, [cells[one.id] for one in choice.others], silent, known),
         data=f"../data/history/{slug}.csv.gz",
@@ -129,7 +127,8 @@ def _charts(
     if not shown:
         return ()
     names = dict(zip((one.id for one in series), short_cells(series), strict=True))
-    most = min(max(_ALL_POINTS // len(shown), _LEAST_POINTS), 500)
+    points = _ALL_POINTS if len(series) <= MANY else _ALL_POINTS // 2
+    most = min(max(points // len(shown), _LEAST_POINTS), 500)
     nights = min(max(_ALL_NIGHTS // len(shown), _LEAST_NIGHTS), MOST_NIGHTS)
     # Most series share their moments.
     columns = {id(one.points.moments): one.points.moments for one in shown}.values()
@@ -150,56 +149,4 @@ def _charts(
             ended=day(one.points.moments[-1].at) if one.id in known.ended else "",
         )
         for one in shown
-    )
-
-
-def _hero(
-    project: str, series: tuple[Series, ...], silent: tuple[Series, ...], known: Chronicle
-) -> Hero:
-    found = [change for one in series for change in known.of(one)]
-    # asv's `pretty_name` stands in its place.
-    own_name = series[0].scenario if series[0].title != series[0].scenario else ""
-    return Hero(
-        title=series[0].title,
-        question="",
-        context=", ".join(
-            part for part in (own_name, f"of {project}", shared_axes(series)) if part
-        ),
-        verdict=_verdict(series, found, known),
-        support=rich(
-            _counted(series, known),
-            f"{count(len(found), 'change')} in all.",
-            f" {count(len(silent), 'cell')} never gave a figure." if silent else "",
-            "" if any(one.reproduce for one in series) else f" {NO_COMMAND}",
-        ),
-        flags=(),
-    )
-
-
-def _verdict(series: Sequence[Series], found: Sequence[Change], known: Chronicle) -> Text:
-    """What is new, else what is still open, else whether anything could be."""
-    news = [change for change in found if known.is_news(change)]
-    if news:
-        largest = max(news, key=lambda change: abs(change.step.ratio - 1))
-        piece = Piece(size_word(largest).word, "bad" if largest.is_regression else "good")
-        return rich(piece, f" since {largest.first_bad.at[:10]}.")
-    old = sum(one.is_regression and known.status(one) == "open" for one in found)
-    if old:
-        are = "is" if old == 1 else "are"
-        return rich(Piece(count(old, "older regression"), "bad"), f" {are} still open.")
-    going = [one for one in series if one.id not in known.ended]
-    if going and len(too_short(going)) == len(going):
-        return rich("Too early to tell what changed.")
-    return rich("Nothing new.")
-
-
-def _counted(series: Sequence[Series], known: Chronicle) -> str:
-    hosts = len({one.host for one in series})
-    points = max(len(one.points) for one in series)
-    latest = max(one.points.moments[-1].at for one in series)
-    ended = sum(one.id in known.ended for one in series)
-    return (
-        f"{count(len(series), 'series', 'series')} on {count(hosts, 'machine')}, "
-        f"up to {count(points, 'point')} each, the last of {latest[:10]}; "
-        f"{f'{ended:,} measured no longer; ' if ended else ''}"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from corebound.model.missing import kind_of
 from corebound.model.series import Series
 from corebound.report.view.addresses import anchor_of
 from corebound.report.view.chronicle import PLAIN_MODE, Chronicle, size_word
@@ -13,8 +14,8 @@ from corebound.report.view.series_figure import interval_name, latest_of
 from corebound.report.view.series_names import natural_place, own_axes
 from corebound.report.view.words import count
 
-# A row weighs a tenth of a chart; beyond so many nobody compares them.
-_MOST_ROWS = 250
+# A row weighs a twentieth of a chart; what is beyond, and did not change, has only a name.
+_MOST_ROWS = 800
 # And a list of names nobody reads to its end is cut.
 _MOST_NAMED = 100
 
@@ -78,16 +79,19 @@ def rest_of(
         silent: Those without a figure.
         known: What changed in them.
     """
-    rows = tuple(
-        _row(one, name, known) for one, name in zip(others[:_MOST_ROWS], names, strict=False)
-    )
+    # To what changed, clearly or not, lists of changes lead, were it over long ago.
+    first = sorted(others, key=lambda one: not known.every(one))[:_MOST_ROWS]
+    shown = {one.id for one in first}
+    rows, unshown = [], []
+    for one, name in zip(others, names, strict=True):
+        if one.id in shown:
+            rows.append(_row(one, name, known))
+        else:
+            unshown.append(f"{name}, on {one.host_name}" if name else f"on {one.host_name}")
     return Rest(
-        rows=rows,
+        rows=tuple(rows),
         interval=interval_name(others),
-        unshown=tuple(
-            f"{name}, on {one.host_name}" if name else f"on {one.host_name}"
-            for one, name in zip(others[_MOST_ROWS:], names[_MOST_ROWS:], strict=True)
-        ),
+        unshown=tuple(unshown),
         silent=_silent(silent),
         says=f"{count(len(others), 'cell')} without a chart",
         silent_says=f"{count(len(silent), 'cell')} without a figure",
@@ -131,5 +135,4 @@ def _silent(series: Sequence[Series]) -> tuple[Silent, ...]:
 def why_silent(series: Series) -> str:
     """Why a series has no history to look at, in words."""
     reason = next(filter(None, reversed(series.points.missing)), None)
-    # Before the colon stands the figure itself.
-    return reason.rpartition(": ")[2] if reason else "measured once so far"
+    return kind_of(reason) if reason else "measured once so far"

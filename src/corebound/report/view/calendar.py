@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from functools import lru_cache
 
@@ -13,6 +14,10 @@ _MOMENT = re.compile(
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 # Steps between marks: days within a month, months within a year, years.
 _DAY_STEPS = (1, 2, 5, 10)
+# Within two days marks are minutes; few, for the first of them says the day too.
+_MINUTE_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720)
+_HOURS_SPAN = 2.0
+_MOST_HOURS = 4
 _MONTH_STEPS = (1, 2, 3, 6)
 _YEAR_STEPS = (1, 2, 5, 10, 20, 50, 100, 1000)
 
@@ -79,9 +84,11 @@ def date_ticks(low: float, high: float, *, most: int = 6) -> tuple[tuple[float, 
     ['Apr 2014', 'May', 'Jun', 'Jul', 'Aug', 'Sep']
     >>> [text for _, text in date_ticks(civil_days(2025, 11, 20), civil_days(2026, 3, 2))]
     ['Dec', '2026', 'Feb', 'Mar']
-    >>> date_ticks(0.25, 0.5)
-    ((0.25, '1 Jan 1970'),)
+    >>> [text for _, text in date_ticks(0.25, 0.5)]
+    ['06:00 UTC, 1 Jan 1970', '08:00', '10:00', '12:00']
     """
+    if high - low < _HOURS_SPAN and (hours := _hours(low, high)):
+        return hours
     for marks in (*_days(low, high), *_months(low, high), *_years(low, high)):
         inside = tuple((at, text) for at, text in marks if low <= at <= high)
         if 0 < len(inside) <= most:
@@ -104,6 +111,21 @@ def _of_a_year(marks: tuple[tuple[float, str], ...]) -> tuple[tuple[float, str],
         return marks
     (at, text), *rest = marks
     return ((at, f"{text} {civil_of(at)[0]}"), *rest)
+
+
+def _hours(low: float, high: float) -> tuple[tuple[float, str], ...]:
+    """Round minutes between two moments, the first with its day; none where they are too close."""
+    for step in _MINUTE_STEPS:
+        if (high - low) * 1440 / step > _MOST_HOURS:
+            continue
+        every = range(math.floor(low * 1440 / step), math.ceil(high * 1440 / step) + 1)
+        at = [index * step for index in every if low <= index * step / 1440 <= high]
+        if 1 < len(at) <= _MOST_HOURS:
+            year, month, day = civil_of(at[0] / 1440)
+            texts = [f"{minute // 60 % 24:02}:{minute % 60:02}" for minute in at]
+            texts[0] += f" UTC, {day} {_MONTHS[month - 1]} {year}"
+            return tuple((minute / 1440, text) for minute, text in zip(at, texts, strict=True))
+    return ()
 
 
 def _days(low: float, high: float) -> list[list[tuple[float, str]]]:

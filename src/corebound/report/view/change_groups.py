@@ -6,10 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from corebound.model.points import Point
-from corebound.report.view.changes import ChangeRow, change_row, commit_range, range_link
+from corebound.report.view.changes import (
+    ChangeRow,
+    change_row,
+    commit_range,
+    range_link,
+    recovery_note,
+)
 from corebound.report.view.chronicle import Chronicle, sizes_word
 from corebound.report.view.command import between_command
 from corebound.stats.regressions import Change
+
+# Whoever wants more of them wants the CSV.
+_MOST_LISTED = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,12 +29,15 @@ class ChangeGroup:
         head: What all of them say: the range of commits is what all their ranges
             share, the size is from the least to the largest, the command measures all.
         cells: How many there are, in words; empty where it is one.
-        rows: Each of them, the largest first.
+        rows: Each of them, the largest first; `more` says how many there are beyond.
+        beside: (words, fragment) of the other benchmarks that changed with it; None: of none.
     """
 
     head: ChangeRow
     cells: str
     rows: tuple[ChangeRow, ...]
+    more: str = ""
+    beside: tuple[str, str] | None = None
 
 
 def grouped(found: Sequence[Change], known: Chronicle) -> tuple[tuple[Change, ...], ...]:
@@ -45,19 +57,20 @@ def grouped(found: Sequence[Change], known: Chronicle) -> tuple[tuple[Change, ..
         key = (
             series.project, series.host, series.scenario, series.unit,
             change.is_regression, change.step.status, known.status(change),
-            known.reasons.get(change.id),
+            known.because(change), known.answer(change).partition(":")[0],
         )  # fmt: skip
         alike.setdefault(key, []).append(change)
     order = {change.id: index for index, change in enumerate(found)}
     groups = [
         tuple(sorted(group, key=lambda one: order[one.id]))
         for several in alike.values()
-        for group in _overlapping(several)
+        for group in overlapping(several)
     ]
     return tuple(sorted(groups, key=lambda group: order[group[0].id]))
 
 
-def _overlapping(found: Sequence[Change]) -> list[list[Change]]:
+def overlapping(found: Sequence[Change]) -> list[list[Change]]:
+    """Put together those whose ranges share a moment, as `grouped` does."""
     groups: list[list[Change]] = []
     end = ""
     for change in sorted(found, key=lambda one: (one.first_bad.at, one.last_good.at)):
@@ -77,7 +90,7 @@ def change_group(found: Sequence[Change], known: Chronicle, *, root: str) -> Cha
         root: Relative path from the page to the site's top.
     """
     largest_first = sorted(found, key=lambda one: (-abs(one.step.ratio - 1), one.id))
-    rows = tuple(change_row(change, known, root=root) for change in largest_first)
+    rows = tuple(change_row(change, known, root=root) for change in largest_first[:_MOST_LISTED])
     if len(rows) == 1:
         return ChangeGroup(head=rows[0], cells="", rows=rows)
     good = max((one.last_good for one in found), key=_moment)
@@ -90,9 +103,16 @@ def change_group(found: Sequence[Change], known: Chronicle, *, root: str) -> Cha
         commits=commit_range(good, bad),
         subject=bad.commit.subject if bad.commit else "",
         link=range_link(largest_first[0].series, good, bad),
+        recovery=recovery_note(largest_first),
         command=between_command([one.series for one in largest_first], good, bad),
     )
-    return ChangeGroup(head=head, cells=f"{len(rows)} cells", rows=rows)
+    hidden = len(found) - len(rows)
+    return ChangeGroup(
+        head=head,
+        cells=f"{len(found):,} cells",
+        rows=rows,
+        more=f"and {hidden:,} more" if hidden else "",
+    )
 
 
 def _moment(point: Point) -> str:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from corebound.model.plan import Cell
+from corebound.model.regression import Confirmation, Decision
 from corebound.model.series import Series
+from corebound.report.view.answers import answer_words
 from corebound.report.view.page import Label, VerdictWord
 from corebound.report.view.study import Study
 from corebound.report.view.words import label
-from corebound.stats.regressions import Change, changes, ended
+from corebound.stats.regressions import Change, changes, ended, suspicions
+from corebound.stats.regressions_judged import Judged, judged
 from corebound.stats.segment import Memory
 
 # What has no binding mode to be coloured by.
@@ -25,12 +28,13 @@ class Chronicle:
 
     Attributes:
         series: By id.
-        changes: Those that stand as some of all, the latest first, of equals the largest.
+        changes: Those that stand as some of all, or that a re-run confirmed, the latest first,
+            of equals the largest.
         clear: The same by their series' id, oldest first.
         unclear: Those that do not, largest first.
         doubtful: The same by their series' id, oldest first.
-        statuses: What somebody decided of a change, by its id: open, accepted or fixed.
-        reasons: Why, by the same.
+        suspicions: What two nights say, and no vote can yet; largest first.
+        judged: What was decided of each of these, and what re-runs said, by its id.
         cells: The cells of our own scenarios, by the scenario's name and the cell's key.
         ended: Ids of the series that have had no point of late, while others of their host
             or machine have: nothing in them is news.
@@ -39,12 +43,12 @@ class Chronicle:
     series: tuple[Series, ...]
     clear: Mapping[str, tuple[Change, ...]]
     unclear: tuple[Change, ...]
-    statuses: Mapping[str, str]
     cells: Mapping[tuple[str, str], Cell]
     changes: tuple[Change, ...] = ()
     doubtful: Mapping[str, tuple[Change, ...]] = field(default_factory=dict)
+    suspicions: tuple[Change, ...] = ()
+    judged: Mapping[str, Judged] = field(default_factory=dict)
     ended: frozenset[str] = frozenset()
-    reasons: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def histories(self) -> tuple[Series, ...]:
@@ -53,12 +57,22 @@ class Chronicle:
 
     @property
     def news(self) -> tuple[Change, ...]:
-        """The clear changes that are new and that nobody has accepted or seen fixed."""
+        """The changes that stand, are new, and that nobody has accepted or seen fixed."""
         return tuple(one for one in self.changes if self.is_news(one))
 
+    @property
+    def undecided(self) -> tuple[Change, ...]:
+        """What is new, and may be a change or not: refuted, not clear, or only suspected."""
+        return tuple(
+            one
+            for several in (self.changes, self.unclear, self.suspicions)
+            for one in several
+            if self.judged[one.id].is_undecided
+        )
+
     def is_news(self, change: Change) -> bool:
-        """Whether the verdict of the night has to name a change."""
-        return change.step.status == "new" and self.status(change) in {"open", "kept"}
+        """Whether the night's verdict has to name a change, as `corebound regressions` does."""
+        return self.judged[change.id].alarm or self.judged[change.id].is_gain
 
     def of(self, series: Series) -> tuple[Change, ...]:
         """The clear changes of one series, oldest first."""
@@ -70,15 +84,29 @@ class Chronicle:
         return tuple(sorted(both, key=_at))
 
     def status(self, change: Change) -> str:
-        """In a word: what was decided, else what the series itself says."""
-        decided = self.statuses.get(change.id)
-        if decided is not None:
-            return decided
+        """In a word: what was decided, else what a re-run or the series itself says."""
+        about = self.judged[change.id]
+        if about.decision is not None:
+            return "open" if about.is_back else about.state
+        if not (change.clear or about.alarm):
+            return "not clear"
+        if about.is_undecided:
+            return "not confirmed"
         if change.step.status == "recovered":
             return "recovered"
         if change.series.id in self.ended:
             return "ended"
         return "open" if change.is_regression else "kept"
+
+    def because(self, change: Change) -> str:
+        """Why it was decided so; empty where nobody did, or it is there all the same."""
+        about = self.judged[change.id]
+        return "" if about.decision is None or about.is_back else about.decision.because
+
+    def answer(self, change: Change) -> str:
+        """What a re-run said, when and how; empty where none did."""
+        confirmation = self.judged[change.id].confirmation
+        return "" if confirmation is None else answer_words(confirmation)
 
     def label(self, series: Series) -> Label:
         """What to call a series' cell among those of its scenario."""
@@ -99,36 +127,46 @@ class Chronicle:
 
 def chronicle(
     series: Iterable[Series],
-    studies: Sequence[Study],
-    statuses: Mapping[str, str],
+    studies: Sequence[Study] = (),
     *,
-    reasons: Mapping[str, str] | None = None,
+    decisions: Sequence[Decision] = (),
+    confirmations: Sequence[Confirmation] = (),
     memory: Memory | None = None,
+    progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> Chronicle:
     """Look for changes in all the series together.
 
     Args:
         series: Our own, joined over the runs, and those that were imported.
         studies: Those that know the cells of our own.
-        statuses: What was decided of changes, by id.
-        reasons: Why, by the same.
+        decisions: What people decided of changes, in the order of their file.
+        confirmations: What re-runs said of changes.
         memory: Steps that were found before.
+        progress: As in `changes`.
     """
     suite = tuple(sorted(series, key=lambda one: one.id))
-    found = changes([one for one in suite if has_grown(one)], memory=memory)
-    standing, others = ([one for one in found if one.clear is clear] for clear in (True, False))
+    over = ended(suite)
+    grown = [one for one in suite if has_grown(one)]
+    found = changes(grown, memory=memory, progress=progress)
+    early = suspicions([one for one in grown if one.id not in over], found)
+    about = judged((*found, *early), decisions, confirmations, ended=over)
+    standing = [one.change for one in about if one.change.clear or one.alarm]
+    stand = {one.id for one in standing}
+    others, suspected = (
+        tuple(one for one in several if one.id not in stand) for several in (found, early)
+    )
     return Chronicle(
         series=suite,
         changes=tuple(sorted(standing, key=_place, reverse=True)),
         clear=_by_series(standing),
-        unclear=tuple(others),
+        unclear=others,
         doubtful=_by_series(others),
-        statuses=statuses,
-        reasons=reasons or {},
+        suspicions=suspected,
+        judged={one.change.id: one for one in about},
         cells={
             (study.scenario.name, cell.key): cell for study in studies for cell in study.planned
         },
-        ended=ended(suite),
+        ended=over,
     )
 
 
@@ -147,7 +185,7 @@ def _place(change: Change) -> tuple[str, float, str]:
     return change.first_bad.at, abs(change.step.ratio - 1), change.id
 
 
-EMPTY = Chronicle(series=(), clear={}, unclear=(), statuses={}, cells={})
+EMPTY = Chronicle(series=(), clear={}, unclear=(), cells={})
 
 
 def has_grown(series: Series) -> bool:
@@ -179,14 +217,19 @@ def sizes_word(found: Sequence[Change]) -> VerdictWord:
     ends = [most + most_in]
     if least + least_in != most + most_in:
         ends.insert(0, least if least_in == most_in else least + least_in)
-    timed = found[0].series.unit == "ns"
-    worse, up = found[0].is_regression, found[0].is_up
-    word = ("slower" if up else "faster") if timed else ("more" if up else "less")
+    worse = found[0].is_regression
     return VerdictWord(
         tone="bad" if worse else "good",
         sign="▼" if worse else "▲",
-        word=f"{' to '.join(ends)} {word}",
+        word=f"{' to '.join(ends)} {way_word(found[0])}",
     )
+
+
+def way_word(change: Change) -> str:
+    """Which way a change went; what is no time has no speed."""
+    if change.series.unit == "ns":
+        return "slower" if change.is_up else "faster"
+    return "more" if change.is_up else "less"
 
 
 def _amount(change: Change) -> tuple[str, str]:

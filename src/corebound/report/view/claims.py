@@ -57,6 +57,7 @@ class Judged:
         pair: What sets this pair apart from the claim's others; empty where it has one.
         comparison: The first against the second; None where they cannot be compared.
         judgement: What came of it.
+        needs: What the claim needs and the host has not: `needs SMT`; empty where all is there.
         detail: Why, or by how much less or more; may be empty.
     """
 
@@ -66,6 +67,7 @@ class Judged:
     pair: str
     comparison: Comparison | None
     judgement: Judgement
+    needs: str
     detail: str
 
 
@@ -97,19 +99,18 @@ def judged(study: Study) -> tuple[Judged, ...]:
 
 
 def _judged(study: Study, claim: Claim) -> Iterator[Judged]:
-    missing = _missing_need(claim, study.run.host)
+    needs, why = _missing_need(claim, study.run.host)
     pairs = claim_pairs(claim, study.planned)
-    if missing or not pairs:
-        judgement: Judgement = "needs" if missing else "not measured"
-        detail = missing or "no cell that was asked for fits it"
+    if needs or not pairs:
         yield Judged(
             claim=claim,
             faster=None,
             than=None,
             pair="",
             comparison=None,
-            judgement=judgement,
-            detail=detail,
+            judgement="needs" if needs else "not measured",
+            needs=needs,
+            detail=why if needs else "no cell that was asked for fits it",
         )
         return
     axes = apart([one for one, _ in pairs])
@@ -123,6 +124,7 @@ def _judged(study: Study, claim: Claim) -> Iterator[Judged]:
             pair=title_of(one, axes),
             comparison=comparison,
             judgement=judgement,
+            needs="",
             detail=detail,
         )
 
@@ -151,10 +153,9 @@ def _row(study: Study, one: Judged) -> ClaimRow:
     comparison = one.comparison
     interval = comparison.interval if comparison else None
     if one.judgement == "needs":
-        needs, _, why = one.detail.partition(", ")
-        verdict, detail = VerdictWord(tone="plain", sign="–", word=needs), why
+        verdict = VerdictWord(tone="plain", sign="–", word=one.needs)
     else:
-        verdict, detail = _WORDS[one.judgement], one.detail
+        verdict = _WORDS[one.judgement]
     return ClaimRow(
         says=one.claim.says,
         pair=one.pair,
@@ -162,7 +163,7 @@ def _row(study: Study, one: Judged) -> ClaimRow:
         measured=speedup(comparison.speedup_ratio) if comparison else "–",
         interval=bounds(interval.low, interval.high) if interval else "",
         verdict=verdict,
-        detail=detail,
+        detail=one.detail,
         command=_command(study, one),
     )
 
@@ -267,27 +268,29 @@ def _plot(one: Judged, *, margin: float) -> IntervalPlot | None:
     )
 
 
-def _missing_need(claim: Claim, host: Host) -> str:
-    """What the claim needs and the host has not, as `needs …, why`; empty where all is there."""
+def _missing_need(claim: Claim, host: Host) -> tuple[str, str]:
+    """What the claim needs and the host has not, and why it is so; empty where all is there."""
     needs, topology = claim.needs, host.topology
     if needs.smt is not None and needs.smt != topology.has_smt:
         if needs.smt:
-            return "needs SMT, which this host has not"
-        return "needs no SMT, which this host has"
+            return "needs SMT", "which this host does not have"
+        return "needs no SMT", "which this host has"
     nodes = sum(1 for node in topology.nodes if node.cpus)
     if needs.nodes is not None and nodes < needs.nodes:
-        return f"needs {count(needs.nodes, 'node')}, this host has {nodes} with CPUs"
+        return f"needs {count(needs.nodes, 'node')}", f"this host has {nodes} with CPUs"
     cores = len({cpu.core for cpu in topology.cpus})
     if needs.cores is not None and cores < needs.cores:
-        return f"needs {count(needs.cores, 'core')}, this host has {cores}"
+        return f"needs {count(needs.cores, 'core')}", f"this host has {cores}"
     if needs.npu:
-        return "needs an NPU, which cells here do not use"
-    return "" if needs.gpu is None else _missing_gpu(host, wanted=needs.gpu)
+        return "needs an NPU", "which cells here do not use"
+    return ("", "") if needs.gpu is None else _missing_gpu(host, wanted=needs.gpu)
 
 
-def _missing_gpu(host: Host, *, wanted: bool) -> str:
+def _missing_gpu(host: Host, *, wanted: bool) -> tuple[str, str]:
     if host.gpus is None:
-        return "needs a look for GPUs, which this record was made without"
+        return "needs a look for GPUs", "which this record was made without"
     if wanted == bool(host.gpus):
-        return ""
-    return "needs a GPU, which this host has not" if wanted else "needs a host without a GPU"
+        return "", ""
+    if wanted:
+        return "needs a GPU", "which this host does not have"
+    return "needs a host without a GPU", ""

@@ -90,7 +90,7 @@ def launch_command(run: Run, launch: Launch) -> CommandLine:
     """
     if launch.kind == "measure" and launch.status == "ok":
         return CommandLine(shlex.join(("corebound", "reproduce", run.id, "--cell", launch.cell.id)))
-    return cells_command(run, source_of(run, launch.cell), (launch.cell,))
+    return cells_command(run, (launch.cell,))
 
 
 def scenario_command(run: Run, source: ScenarioSource, cells: Sequence[Cell]) -> CommandLine:
@@ -101,19 +101,20 @@ def scenario_command(run: Run, source: ScenarioSource, cells: Sequence[Cell]) ->
         source: One of its scenarios.
         cells: Those of the scenario that were launched, each once.
     """
-    return cells_command(run, source, cells) if cells and run.only else _run(run, source, ())
+    return cells_command(run, cells) if cells and run.only else _run(run, source, ())
 
 
-def cells_command(run: Run, source: ScenarioSource, cells: Sequence[Cell]) -> CommandLine:
+def cells_command(run: Run, cells: Sequence[Cell]) -> CommandLine:
     """The command that launches some cells of a run again, and no others.
 
     Args:
         run: The run.
-        source: Their scenario.
-        cells: At least one. Where commits were built for them, the command of the whole
-            run stands for it: `run` builds none.
+        cells: At least one, all of one scenario. Where commits were built for them, or the run
+            does not have their scenario, the command of the whole run stands for it.
     """
-    if any(cell.commit is not None for cell in cells):
+    source = run.source_of(cells[0].scenario)
+    # `run` builds no commits.
+    if source is None or any(cell.commit is not None for cell in cells):
         return asked_command(run)
     return _run(run, source, cells)
 
@@ -189,14 +190,20 @@ def point_command(series: Series, point: Point) -> CommandLine | None:
     return CommandLine(shlex.join(("corebound", "reproduce", point.run, "--cell", cell)))
 
 
+def latest_command(series: Series) -> CommandLine | None:
+    """The command that measures the last figure of a series; None where none is known.
+
+    What asv measured it measures at that figure's commit, for by itself it takes the branch's tip.
+    """
+    last = next((one for one in reversed(series.points) if one.figure is not None), None)
+    if series.project is None or last is None:
+        return series_command((series,))
+    return point_command(series, last)
+
+
 def _is_of_existing(series: Series) -> bool:
     """Whether asv did not make the environment; it takes no commits there, and installs none."""
     return series.cell.rpartition("environment=")[2].startswith("existing-")
-
-
-def source_of(run: Run, cell: Cell) -> ScenarioSource:
-    """The scenario that a cell of a run is of."""
-    return next(one for one in run.scenarios if one.document["name"] == cell.scenario)
 
 
 def again_command(before: Run, after: Run, cell: Cell) -> CommandLine:
@@ -210,7 +217,9 @@ def again_command(before: Run, after: Run, cell: Cell) -> CommandLine:
         after: The later one, which has the cell.
         cell: The cell.
     """
-    source = source_of(after, cell)
+    source = after.source_of(cell.scenario)
+    if source is None:
+        return asked_command(after)
     one, two = before.commit, after.commit
     if one is None or two is None or one.dirty or two.dirty or one.sha == two.sha:
         return _run(after, source, (cell,))

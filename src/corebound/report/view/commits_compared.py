@@ -10,7 +10,8 @@ from corebound.model.points import Point
 from corebound.model.run import Commit
 from corebound.model.series import Series
 from corebound.report.view.chronicle import Chronicle
-from corebound.report.view.comparing import Compared, cleared, differing
+from corebound.report.view.circumstances import differing
+from corebound.report.view.comparing import Compared, cleared
 from corebound.report.view.series_names import series_name
 from corebound.stats.points_compared import compare_points
 from corebound.stats.regressions import course_of

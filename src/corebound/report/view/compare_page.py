@@ -218,6 +218,9 @@ def _row(found: RunComparison, one: ComparedCell) -> CompareRow:
     interval = comparison.interval if comparison else None
     before, after = side_by_side(_bounded(one.before), _bounded(one.after))
     verdict = verdict_word(comparison.verdict) if comparison else NOT_COMPARED
+    doubt = ""
+    if one.is_finding and found.code is not None:
+        verdict, doubt = replace(verdict, tone="plain"), f"{found.code}: perhaps host or noise"
     if comparison and not one.clear and comparison.verdict in {"faster", "slower"}:
         verdict = verdict_word("undecided")
     return CompareRow(
@@ -230,7 +233,7 @@ def _row(found: RunComparison, one: ComparedCell) -> CompareRow:
         speedup=speedup(comparison.speedup_ratio) if comparison else "–",
         interval=bounds(interval.low, interval.high) if interval else "",
         verdict=verdict,
-        needed=to_decide(comparison.launches_needed) if comparison else "",
+        needed=doubt or (to_decide(comparison.launches_needed) if comparison else ""),
         command=again_command(found.before, found.after, one.cell),
     )
 

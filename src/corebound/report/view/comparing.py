@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from corebound.errors import InputError
 from corebound.model.measure import measured
 from corebound.model.plan import Cell
-from corebound.model.points import Circumstances
 from corebound.model.run import Run
 from corebound.model.scenario import Scenario
+from corebound.report.view.circumstances import differing
 from corebound.report.view.records import Record, by_host
 from corebound.stats.compare import Comparison, Verdict, compare
 from corebound.stats.multiplicity import benjamini_hochberg
@@ -104,6 +104,14 @@ class RunComparison:
     alone: tuple[tuple[str, str], ...]
 
     @property
+    def code(self) -> Literal["same commit", "commit unknown"] | None:
+        """Why no code need be behind a difference; None where the two are of different code."""
+        one, two = self.before.commit, self.after.commit
+        if one is None or two is None:
+            return "commit unknown"
+        return "same commit" if one.sha == two.sha and not (one.dirty or two.dirty) else None
+
+    @property
     def launches(self) -> int:
         """Of each run, the fewest that a comparison rests on; 0 where there is none."""
         sides = (side for one in self.cells if one.comparison for side in (one.before, one.after))
@@ -166,20 +174,6 @@ def _refusal(where: str, unlike: Sequence[tuple[str, str]]) -> InputError:
         where=where,
         mend="Measure both in the same circumstances, or compare two other runs.",
     )
-
-
-def differing(one: Circumstances, other: Circumstances) -> str:
-    """What differs between the circumstances of two points; empty if nothing."""
-    mine, theirs = dict(one), dict(other)
-    said = []
-    for name in dict.fromkeys((*mine, *theirs)):
-        before, after = mine.get(name, ""), theirs.get(name, "")
-        if before == after:
-            continue
-        # Others are digests, which tell people nothing.
-        shown = f"kernel ({before} and {after})" if name == "kernel" else name
-        said.append(shown)
-    return f"another {', another '.join(said)}" if said else ""
 
 
 def _compared(before: Record, after: Record, names: Sequence[str]) -> list[ComparedCell]:

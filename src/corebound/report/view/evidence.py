@@ -9,10 +9,12 @@ from corebound.diagnosis.launches import moves, total
 from corebound.model.record import Launch
 from corebound.model.telemetry import Counted, HostOverTime
 from corebound.model.topology import Topology
+from corebound.report.view.figure import figure_of
 from corebound.report.view.page import Figure
 from corebound.report.view.study import CellStudy
 from corebound.stats.disturbance import MOST_DISTURBED
-from corebound.units import percent, size
+from corebound.stats.summary import is_too_short
+from corebound.units import duration, percent, ratio, size
 
 
 def migrations(launch: Launch) -> int | None:
@@ -58,6 +60,19 @@ def span_of(cell: CellStudy, count: Callable[[Launch], float | None]) -> tuple[f
     known = [number for number in counted if number is not None]
     ends = (min(known), max(known)) if len(known) > 1 else (0, 0)
     return None if ends[0] == ends[1] else ends
+
+
+def cpu_of(cell: CellStudy) -> Iterator[Figure]:
+    """CPU time of an iteration, and how many times its wall time that is."""
+    summary = cell.summary
+    if summary.cpu_median_ns is not None and summary.median_ns:
+        busy = summary.cpu_median_ns / summary.median_ns
+        yield Figure(
+            value=duration(summary.cpu_median_ns),
+            says=f"CPU time {figure_of((cell,)).each}, {ratio(busy)} its wall time",
+        )
+    elif is_too_short(summary):
+        yield Figure(value="–", says="CPU time: an iteration is too short for its clock")
 
 
 def disturbed(studied: CellStudy) -> tuple[Launch, ...]:

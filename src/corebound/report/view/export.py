@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from corebound.diagnosis.finding import Finding
 from corebound.model.points import Point
+from corebound.model.record import Launch
 from corebound.report.view.chronicle import Chronicle
 from corebound.report.view.command import CommandLine, between_command, row_command
 from corebound.report.view.commits_compared import CommitComparison, ComparedSeries
 from corebound.report.view.comparing import Compared
-from corebound.report.view.evidence import median_of, migrations, switches, threads, whole_ns
-from corebound.report.view.export_lines import finite, inert, lines_csv
+from corebound.report.view.evidence import (
+    median_of,
+    migrations,
+    span_of,
+    switches,
+    threads,
+    whole_ns,
+)
+from corebound.report.view.export_lines import finite, lines_csv
 from corebound.report.view.export_operators import profile_data
 from corebound.report.view.findings import findings_data
 from corebound.report.view.operators import profiled
@@ -56,20 +62,23 @@ def cells_json(study: Study, found: Sequence[Finding], records: str = "") -> str
 def cells_csv(study: Study, records: str = "") -> str:
     """A scenario's cells as CSV, one line each; absent figures are empty. `records` as above.
 
+    Each line names its scenario, run and host: files of several can be joined.
     An axis may be called as a figure is, so its column begins with `axis_`.
     """
     axes = tuple(dict.fromkeys(axis for cell in study.cells for axis, _ in cell.cell.axes))
-    figures = _figures(study, study.cells[0], records) if study.cells else ()
-    names = (*(f"axis_{axis}" for axis in axes), *figures)
-    text = io.StringIO()
-    writer = csv.DictWriter(text, names, lineterminator="\n")
-    writer.writeheader()
-    for cell in study.cells:
-        values = dict(cell.cell.axes)
-        axis_values = {f"axis_{axis}": values.get(axis, "") for axis in axes}
-        row: dict[str, Any] = {**axis_values, **_figures(study, cell, records)}
-        writer.writerow({name: inert(value) for name, value in row.items()})
-    return text.getvalue()
+    return lines_csv(
+        [
+            {
+                "scenario": study.scenario.name,
+                "run": study.run.id,
+                "started_at": study.run.started_at,
+                "host": study.run.host.id,
+            }
+            | {f"axis_{axis}": dict(cell.cell.axes).get(axis, "") for axis in axes}
+            | _figures(study, cell, records)
+            for cell in study.cells
+        ]
+    )
 
 
 def _figures(study: Study, cell: CellStudy, records: str) -> dict[str, Any]:
@@ -77,6 +86,7 @@ def _figures(study: Study, cell: CellStudy, records: str) -> dict[str, Any]:
     interval, tail = summary.interval, summary.p99_interval
     spread = summary.spread_interval
     ratio = comparison.interval if comparison else None
+    cpu_ns = {one.launch: one.cpu_median_ns for one in summary.launches}
     return {
         "median_ns": summary.median_ns,
         "median_low_ns": interval.low if interval else None,
@@ -85,6 +95,7 @@ def _figures(study: Study, cell: CellStudy, records: str) -> dict[str, Any]:
         "p99_low_ns": tail.low if tail else None,
         "p99_high_ns": finite(tail.high) if tail else None,
         "cpu_median_ns": summary.cpu_median_ns,
+        **_ends("cpu", cell, lambda launch: cpu_ns.get(launch.id), "_ns"),
         "spread_ratio": summary.spread_ratio,
         "spread_low_ratio": spread.low if spread else None,
         "spread_high_ratio": finite(spread.high) if spread else None,
@@ -94,9 +105,13 @@ def _figures(study: Study, cell: CellStudy, records: str) -> dict[str, Any]:
         "launches_skipped": summary.count("skipped"),
         "launches_unsettled": summary.unsettled,
         "migrations": median_of(cell, migrations),
+        **_ends("migrations", cell, migrations),
         "switches": median_of(cell, switches),
+        **_ends("switches", cell, switches),
         "threads": median_of(cell, threads),
+        **_ends("threads", cell, threads),
         "whole_ns": median_of(cell, whole_ns),
+        **_ends("whole", cell, whole_ns, "_ns"),
         "baseline": cell.baseline.key if cell.baseline else None,
         "speedup_ratio": comparison.speedup_ratio if comparison else None,
         "speedup_low_ratio": ratio.low if ratio else None,
@@ -106,6 +121,14 @@ def _figures(study: Study, cell: CellStudy, records: str) -> dict[str, Any]:
     }
 
 
+def _ends(
+    name: str, cell: CellStudy, of: Callable[[Launch], float | None], unit: str = ""
+) -> dict[str, float | None]:
+    """The least and the most of any launch, as the page has them; None where all have the same."""
+    least, most = span_of(cell, of) or (None, None)
+    return {f"{name}_least{unit}": least, f"{name}_most{unit}": most}
+
+
 def changes_csv(known: Chronicle, records: str = "") -> str:
     """Every clear change, at least one, a line each, the latest first."""
     return lines_csv(
@@ -113,7 +136,8 @@ def changes_csv(known: Chronicle, records: str = "") -> str:
             {
                 "id": one.id,
                 "status": known.status(one),
-                "because": known.reasons.get(one.id),
+                "because": known.because(one) or None,
+                "measured_again": known.answer(one) or None,
                 "project": one.series.project,
                 "host": one.series.host,
                 "benchmark": one.series.scenario,
@@ -131,11 +155,22 @@ def changes_csv(known: Chronicle, records: str = "") -> str:
                 "last_good_commit": one.last_good.commit.sha if one.last_good.commit else None,
                 "first_bad_commit": one.first_bad.commit.sha if one.first_bad.commit else None,
                 "subject": one.first_bad.commit.subject if one.first_bad.commit else None,
+                **_recovered(one),
                 "command": again.at(records) if (again := _again(one)) else None,
             }
             for one in known.changes
         ]
     )
+
+
+def _recovered(one: Change) -> dict[str, Any]:
+    """The commits its recovery ends between, and the level since then against that before it."""
+    good, bad = one.back_between or (None, None)
+    return {
+        "recovered_last_good_commit": good.commit.sha if good and good.commit else None,
+        "recovered_first_bad_commit": bad.commit.sha if bad and bad.commit else None,
+        "recovered_left": one.step.recovery.left if one.step.recovery else None,
+    }
 
 
 def _again(one: Change) -> CommandLine | None:

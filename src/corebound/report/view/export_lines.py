@@ -7,6 +7,8 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from corebound.foreign import spreadsheet
+
 
 def lines_csv(lines: Sequence[Mapping[str, Any]]) -> str:
     """Lines as CSV under all names that any of them has."""
@@ -16,15 +18,8 @@ def lines_csv(lines: Sequence[Mapping[str, Any]]) -> str:
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
     for line in lines:
-        writer.writerow({name: inert(value) for name, value in line.items()})
+        writer.writerow({name: spreadsheet(value) for name, value in line.items()})
     return text.getvalue()
-
-
-def inert(value: Any) -> Any:
-    """Text that a spreadsheet would take for a formula gets an apostrophe."""
-    if isinstance(value, str) and value[:1] in {"=", "+", "-", "@", "\t", "\r"}:
-        return f"'{value}"
-    return value
 
 
 def finite(value: float) -> float | None:

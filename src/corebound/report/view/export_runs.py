@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from corebound.model.calibration import Calibration
 from corebound.model.run import Run
-from corebound.report.view.checks_of_then import value_of
 from corebound.report.view.command import again_command, asked_command
 from corebound.report.view.comparing import ComparedCell, RunComparison
 from corebound.report.view.export import said_of
 from corebound.report.view.export_lines import finite, lines_csv
+from corebound.report.view.hosts import HostStudy
 from corebound.stats.summary import CellSummary
 
 
@@ -54,17 +52,17 @@ def _side(name: str, summary: CellSummary) -> dict[str, Any]:
     }
 
 
-def host_json(runs: Sequence[Run], calibrations: Sequence[Calibration], records: str = "") -> str:
+def host_json(study: HostStudy, records: str = "") -> str:
     """A host as its latest run saw it, its noise, and what the doctor saw in each run.
 
     Args:
-        runs: Of the host, latest first, at least one.
-        calibrations: Of the host.
+        study: What is known of the host.
         records: As in `CommandLine.at`.
     """
+    runs = study.latest_runs
     document = {
         "host": asdict(runs[0].host),
-        "noise": [asdict(one) for one in calibrations],
+        "noise": [asdict(one) for one in study.calibrations],
         "runs": [_run(run, records) for run in runs],
     }
     return json.dumps(_known(document), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
@@ -81,7 +79,7 @@ def _run(run: Run, records: str) -> dict[str, Any]:
         "command": asked_command(run).at(records),
         "checks": None
         if checks is None
-        else [{"check": one.check, "state": one.state, "value": value_of(one)} for one in checks],
+        else [{"check": one.check, "state": one.state, "value": one.value} for one in checks],
     }
 
 

@@ -101,6 +101,8 @@ def _binding(launches: Sequence[Launch]) -> Check:
     evidence = f"binding proven in {len(proven)} of {count(len(judged), 'launch', 'launches')}"
     if not passed:
         evidence += " that bind; the others are invalid and in no figure"
+    if proven:
+        evidence += f"; the least seen had {count(min(one.looks for one in proven), 'look')}"
     return _BINDING.judged(evidence, passed=passed)
 
 

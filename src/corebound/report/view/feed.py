@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from corebound.report.view.changes import ChangeRow, change_row
+from corebound import foreign
+from corebound.report.view.change_groups import change_group, grouped
+from corebound.report.view.changes import RecoveryNote
 from corebound.report.view.chronicle import Chronicle
+from corebound.stats.regressions import Change
 
 _MOST_ENTRIES = 100
-# XML 1.0 has no way to write these.
-_NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 _NO_MOMENT = "1970-01-01T00:00:00Z"
@@ -19,7 +21,10 @@ _NO_MOMENT = "1970-01-01T00:00:00Z"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One change; `id` never changes, `updated` is when it was first surely seen."""
+    """Changes that one event can have made, as on the pages.
+
+    `id` stays, `updated` is when the first of them was surely seen.
+    """
 
     id: str
     title: str
@@ -30,7 +35,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feed:
-    """All of them, the latest first."""
+    """Those there is room for, the latest first."""
 
     id: str
     updated: str
@@ -40,34 +45,53 @@ class Feed:
 def feed(known: Chronicle, *, now: str, records: str = "") -> Feed:
     """The feed of all clear changes; without any it is empty and of now.
 
+    Where they do not fit, what got worse goes before what got better, then the latest.
     `records` as in `CommandLine.at`.
     """
     entries = tuple(
-        _entry(change_row(change, known, root=""), change.first_bad.at, records)
-        for change in known.changes[:_MOST_ENTRIES]
+        _entry(group, known, records) for group in _shown(grouped(known.changes, known))
     )
     updated = max((entry.updated for entry in entries), default=rfc3339(now))
     return Feed(id=_urn("changes"), updated=updated, entries=entries)
 
 
-def _entry(row: ChangeRow, moment: str, records: str) -> Entry:
-    setting = f"{row.label.name} {row.label.more}".strip()
+def _shown(groups: Sequence[tuple[Change, ...]]) -> list[tuple[Change, ...]]:
+    """As many as there is room for, in their order."""
+    worse_first = sorted(range(len(groups)), key=lambda at: not groups[at][0].is_regression)
+    return [groups[at] for at in sorted(worse_first[:_MOST_ENTRIES])]
+
+
+def _entry(found: Sequence[Change], known: Chronicle, records: str) -> Entry:
+    group = change_group(found, known, root="")
+    row = group.head
+    setting = group.cells or f"{row.label.name} {row.label.more}".strip()
     said = [f"{row.size.word} {row.interval}".strip(), f"on {row.where}", row.status.word]
     if row.because:
         said.append(f"because {row.because}")
+    if row.answer:
+        said.append(row.answer)
     if row.commits:
         said.append(f"commits {row.commits}")
     if row.subject:
         said.append(row.subject)
+    if row.recovery:
+        said.append(_recovered(row.recovery))
     if row.command:
         said.append(f"again: {row.command.at(records)}")
     return Entry(
-        id=_urn(row.id),
-        title=_clean(f"{row.size.sign} {row.size.word}: {row.title}, {setting}"),
-        updated=rfc3339(moment),
+        # Sizes vary from night to night, and with them which is the largest.
+        id=_urn(min(one.id for one in found)),
+        title=foreign.xml(f"{row.size.sign} {row.size.word}: {row.title}, {setting}"),
+        updated=rfc3339(min(one.first_bad.at for one in found)),
         address=row.address,
-        summary=_clean("; ".join(said)),
+        summary=foreign.xml("; ".join(said)),
     )
+
+
+def _recovered(note: RecoveryNote) -> str:
+    commits = f" in commits {note.commits}" if note.commits else ""
+    subject = f" ({note.subject})" if note.subject else ""
+    return f"{note.says}{commits}{subject}{f', {note.left}' if note.left else ''}"
 
 
 def rfc3339(moment: str) -> str:
@@ -85,7 +109,3 @@ def _urn(name: str) -> str:
     """An identifier that stays: a UUID of version 8 (RFC 9562), made of the name's hash."""
     digest = hashlib.sha256(f"corebound {name}".encode()).hexdigest()
     return f"urn:uuid:{digest[:8]}-{digest[8:12]}-8{digest[13:16]}-a{digest[17:20]}-{digest[20:32]}"
-
-
-def _clean(text: str) -> str:
-    return _NOT_IN_XML.sub("�", text)

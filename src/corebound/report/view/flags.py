@@ -6,7 +6,7 @@ from corebound.report.view.evidence import disturbed
 from corebound.report.view.figure import figure_of
 from corebound.report.view.page import Flag
 from corebound.report.view.study import CellStudy, Study
-from corebound.report.view.undone import undone
+from corebound.report.view.undone import Undone
 from corebound.report.view.words import (
     axis_value,
     count,
@@ -77,17 +77,21 @@ def _waiting(cell: CellStudy) -> str:
 
 
 def _ended_early(study: Study) -> Flag | None:
-    left = undone(study)
+    left = study.undone
     if left is None:
         return None
-    told = f" (--budget\N{NO-BREAK SPACE}{left.budget})" if left.budget else ""
     return Flag(
         tone="warn",
         sign="!",
-        title=f"The run ended early{told}",
+        title=f"The run ended early{budget_words(left)}",
         detail=left.says,
         link="#cells",
     )
+
+
+def budget_words(left: Undone) -> str:
+    """The time that a run was given, where that is why it ended; else empty."""
+    return f" (--budget\N{NO-BREAK SPACE}{left.budget})" if left.budget else ""
 
 
 def _disturbed(study: Study) -> Flag | None:

@@ -160,7 +160,7 @@ def history_panel(
         nights_note=nights_note(series, most=most_nights),
         zoom=zoom_of(
             series, [change for change, _ in found], known, line,
-            length=length, borders=[moment for moment, _ in borders.marked],
+            length=length, axis=axis, borders=[moment for moment, _ in borders.marked],
         ),
     )  # fmt: skip
 
@@ -252,11 +252,13 @@ def _along(line: Timeline) -> tuple[Tick, ...]:
     # Where there is little room every other one is left out, but none that says the year.
     years = [index % 2 for index, (_, text) in enumerate(ticks) if says_year(text)]
     kept = max(years, key=years.count)
+    # Of hours the first says the day, and is long.
+    roomy = len(ticks) <= (2 if ":" in ticks[0][1] else 4)
     return tuple(
         Tick(
             at=round(line.place(at) * 100, 1),
             text=text,
-            minor=index % 2 != kept and len(ticks) > 4 and not says_year(text),
+            minor=index % 2 != kept and not roomy and not says_year(text),
         )
         for index, (at, text) in enumerate(ticks)
     )

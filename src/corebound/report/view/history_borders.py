@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from corebound.model.points import Point
 from corebound.model.series import Series
 from corebound.report.view.chronicle import Chronicle
+from corebound.report.view.circumstances import differing, is_digest
 from corebound.report.view.words import count, day
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -16,7 +15,6 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _MOST_MARKED = 12
 # Of what comes and goes so many kinds are named.
 _MOST_NAMED = 5
-_DIGEST = re.compile(r"[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +46,7 @@ def borders_of(series: Sequence[Series], known: Chronicle) -> Borders:
     for one in series:
         for index in one.points.borders:
             point = one.points[index]
-            what = _what_changed(one.points[index - 1], point)
+            what = differing(one.points.circumstances[index - 1], point.circumstances)
             found.setdefault((point.at, what), []).append(known.label(one).name)
     if len(found) > _MOST_MARKED:
         return Borders(marked=(), told=_told(series))
@@ -94,19 +92,7 @@ def _told(series: Sequence[Series]) -> tuple[BorderRow, ...]:
 
 def _named(kinds: dict[str, None]) -> str:
     names = [kind or "none" for kind in kinds]
-    if any(map(_DIGEST.fullmatch, names)):
+    if any(map(is_digest, names)):
         return f"{len(names)} kinds"
     more = len(names) - _MOST_NAMED
     return ", ".join([*names[:_MOST_NAMED], *([f"{more} more"] if more > 0 else [])])
-
-
-def _what_changed(before: Point, after: Point) -> str:
-    old, new = dict(before.circumstances), dict(after.circumstances)
-    said = []
-    for name in dict.fromkeys((*old, *new)):
-        one, other = old.get(name, ""), new.get(name, "")
-        if one == other:
-            continue
-        hashed = any(_DIGEST.fullmatch(value) for value in (one, other))
-        said.append(f"another {name}" if hashed else f"{name} {one or 'none'} to {other or 'none'}")
-    return ", ".join(said)

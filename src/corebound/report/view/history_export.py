@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import repeat
 
+from corebound.foreign import spreadsheet
 from corebound.model.points import Circumstances
 from corebound.model.series import Series
-from corebound.report.view.export_lines import inert
 
 # A nanosecond of ten seconds: what is beyond is nobody's measurement, and half of the bytes.
 _DIGITS = ".10g"
@@ -76,5 +76,5 @@ def _reason(missing: str) -> str:
 def _line(values: Iterable[str | None]) -> str:
     """Values as a line has them, quoted where need be; without its end."""
     text = io.StringIO()
-    csv.writer(text, lineterminator="").writerow([inert(value) for value in values])
+    csv.writer(text, lineterminator="").writerow([spreadsheet(value) for value in values])
     return text.getvalue()

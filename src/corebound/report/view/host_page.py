@@ -11,19 +11,16 @@ from corebound.model.host_check import HostCheck, State
 from corebound.model.run import Run
 from corebound.report.charts.topology import Box
 from corebound.report.view.addresses import host_data, host_file, run_file
-from corebound.report.view.checks_of_then import mend_of, value_of
 from corebound.report.view.command import CALIBRATE, DOCTOR, TOPOLOGY, CommandLine, asked_command
 from corebound.report.view.commit_words import commit_words
-from corebound.report.view.export_runs import host_json
+from corebound.report.view.hosts import HostStudy
 from corebound.report.view.noise import noise_words
 from corebound.report.view.page import Head, Hero, Tone
 from corebound.report.view.provenance import Fact, host_facts, topology_words
-from corebound.report.view.records import Record, by_host
+from corebound.report.view.records import Record
 from corebound.report.view.topology_boxes import boxes_of, node_rows
 from corebound.report.view.words import check_sign, count, day, rich
 
-# What a reader scrolls through; older runs are in the records.
-_MOST_RUNS = 100
 # What a column holds.
 _MOST_SIGNS = 20
 
@@ -63,7 +60,7 @@ class HostPage:
         checks: What the doctor saw; empty where it never looked.
         looked: How many runs it looked at, in words.
         runs: (when, address, commit, kernel, what made it) of its runs, latest first.
-        data: Address of all this as JSON, from the page; `told` is that JSON.
+        data: Address of all this as JSON, from the page.
         topology, doctor, calibrate: What shows the machine again, what looks at it again, and
             what measures its noise.
     """
@@ -79,40 +76,9 @@ class HostPage:
     looked: str
     runs: tuple[tuple[str, str, str, str, CommandLine], ...]
     data: str
-    told: str
     topology: CommandLine = TOPOLOGY
     doctor: CommandLine = DOCTOR
     calibrate: CommandLine = CALIBRATE
-
-
-def host_pages(
-    records: Sequence[Record],
-    *,
-    now: str,
-    calibrations: Sequence[Calibration] = (),
-    asked: str = "",
-) -> tuple[HostPage, ...]:
-    """A page for each host of the records, by id.
-
-    Args:
-        records: Every run with its launches, in any order.
-        now: ISO moment the pages are made.
-        calibrations: Of any host.
-        asked: The folder of records, as in `CommandLine.at`.
-    """
-    return tuple(
-        _page([run for run, _ in own], _latest(host, calibrations), now=now, asked=asked)
-        for host, own in by_host(records).items()
-    )
-
-
-def _latest(host: str, calibrations: Sequence[Calibration]) -> tuple[Calibration, ...]:
-    """The latest of each scenario and profile, as long as a verdict may rest on it."""
-    latest: dict[tuple[str, str], Calibration] = {}
-    for one in sorted(calibrations, key=lambda one: (one.at, one.run)):
-        if one.host == host:
-            latest[one.scenario, one.profile or "no profile"] = one
-    return tuple(one for _, one in sorted(latest.items(), key=lambda item: item[0]))
 
 
 def _noise(one: Calibration) -> Fact:
@@ -122,13 +88,17 @@ def _noise(one: Calibration) -> Fact:
     )
 
 
-def _page(
-    runs: Sequence[Run], calibrations: Sequence[Calibration], *, now: str, asked: str
-) -> HostPage:
+def host_page(study: HostStudy, *, now: str) -> HostPage:
+    """The page of a host.
+
+    Args:
+        study: What is known of it.
+        now: ISO moment the page is made.
+    """
+    runs = study.runs
     latest = runs[-1]
     host = latest.host
     looked = [run for run in runs if run.preflight is not None]
-    shown = runs[: -_MOST_RUNS - 1 : -1]
     return HostPage(
         address=host_file(host.id),
         head=Head(
@@ -149,7 +119,7 @@ def _page(
         facts=host_facts(latest),
         boxes=boxes_of(host.topology),
         nodes=node_rows(host.topology),
-        noise=tuple(map(_noise, calibrations)),
+        noise=tuple(map(_noise, study.calibrations)),
         checks=_checks(looked),
         looked=f"each of {len(looked):,} runs" if len(looked) > 1 else "one run",
         runs=tuple(
@@ -160,10 +130,9 @@ def _page(
                 run.host.kernel,
                 asked_command(run),
             )
-            for run in shown
+            for run in study.latest_runs
         ),
         data=f"../{host_data(host.id)}",
-        told=host_json(shown, calibrations, asked),
     )
 
 
@@ -195,13 +164,13 @@ def _check(check: str, looks: Sequence[tuple[Run, HostCheck]]) -> tuple[int, Che
         tone=tone,
         sign=sign,
         state=latest.state,
-        value=value_of(latest),
+        value=latest.value,
         since=since.started_at[:10],
         warned=f"{warned} of {len(looks)}",
         course=_course([was.state for _, was in looks[-_MOST_SIGNS:]]),
         course_said=_course_said([was.state for _, was in looks[-_MOST_SIGNS:]]),
         why=latest.why if warns else "",
-        mend=mend_of(latest),
+        mend=(latest.mend or "") if warns else "",
     )
 
 

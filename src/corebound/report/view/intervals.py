@@ -14,7 +14,7 @@ from corebound.report.view.page import Label, Tick, VerdictWord
 from corebound.report.view.study import CellStudy, Study
 from corebound.report.view.verdict import baseline_name
 from corebound.report.view.words import (
-    NOT_COMPARED,
+    NO_BASELINE,
     REFERENCE,
     binding_name,
     bounds,
@@ -77,29 +77,43 @@ class IntervalTable:
 
 
 def interval_table(study: Study) -> IntervalTable | None:
-    """The table of a scenario's comparisons, fastest first; None where nothing was measured."""
+    """The table of a scenario's comparisons, fastest first; None where nothing was measured.
+
+    Without a comparison it has no rows, and only says what was not measured.
+    """
     measured = [cell for cell in study.cells if cell.is_measured]
     if not measured:
         return None
     margin = study.measure.margin
-    axis = axis_over([duel.comparison for duel in study.ranked], margin=margin)
+    axis = axis_over([duel.comparison for duel in study.ranked], margin=margin, whole=True)
     winner = study.winner
-    rows = sorted(measured, key=_place)
+    rows = sorted(measured, key=_place) if study.ranked else []
+    unmeasured, absent = _unmeasured(study), _absent(study)
+    if not (rows or unmeasured or absent):
+        return None
+    with_what = f"How each setting compares with {baseline_name(study)}"
     return IntervalTable(
-        title=f"How each setting compares with {baseline_name(study)}",
+        title=with_what if rows else "Nothing to compare",
         lead=_lead(study, axis),
         axis=axis,
         ticks=ratio_ticks(axis),
         rows=tuple(
-            _row(study, cell, best=winner is not None and cell is winner.cell) for cell in rows
+            _row(study, cell, axis, best=winner is not None and cell is winner.cell)
+            for cell in rows
         ),
-        unmeasured=_unmeasured(study),
-        absent=_absent(study),
+        unmeasured=unmeasured,
+        absent=absent,
     )
 
 
-def axis_over(comparisons: Sequence[Comparison], *, margin: float) -> Axis:
-    """One axis for several comparisons."""
+def axis_over(comparisons: Sequence[Comparison], *, margin: float, whole: bool = False) -> Axis:
+    """One axis for several comparisons.
+
+    Args:
+        comparisons: What is drawn.
+        margin: The share either way of 1 that must be on the axis.
+        whole: Whether the pairs behind them are drawn too.
+    """
     return ratio_axis(
         [comparison.speedup_ratio for comparison in comparisons],
         [
@@ -108,6 +122,7 @@ def axis_over(comparisons: Sequence[Comparison], *, margin: float) -> Axis:
             if comparison.interval
         ],
         margin=margin,
+        dots=[ratio for one in comparisons for _, ratio in one.per_block] if whole else (),
     )
 
 
@@ -161,28 +176,52 @@ def _lead(study: Study, axis: Axis) -> str:
     off = sum(not 0 <= axis.share(duel.comparison.speedup_ratio) <= 1 for duel in study.ranked)
     if off:
         parts.append("An arrow at the edge is a setting too far off to draw; its figure stands.")
+    if any(_beyond(duel.cell, axis) for duel in study.ranked):
+        parts.append("How many pairs lie beyond the axis stands under a setting's name.")
     if any(duel.comparison.launches_needed for duel in study.ranked):
         parts.append(DECIDES)
     return " ".join(parts)
 
 
-def _row(study: Study, cell: CellStudy, *, best: bool) -> IntervalRow:
+def _beyond(cell: CellStudy, axis: Axis) -> str:
+    """How many of a row's pairs are not drawn, and how far all go; empty where all are."""
+    if cell.comparison is None or not 0 <= axis.share(cell.comparison.speedup_ratio) <= 1:
+        # The row is an arrow, of which the lead speaks.
+        return ""
+    ratios = [ratio for _, ratio in cell.comparison.per_block]
+    off = sum(not 0 <= axis.share(ratio) <= 1 for ratio in ratios)
+    if not off:
+        return ""
+    said = f"{off} of {count(len(ratios), 'pair')} beyond the axis"
+    return f"{said}: {speedup(min(ratios))} to {speedup(max(ratios))}"
+
+
+def _row(study: Study, cell: CellStudy, axis: Axis, *, best: bool) -> IntervalRow:
     comparison = cell.comparison
     interval = comparison.interval if comparison else None
     reference = cell.baseline is None
-    verdict = verdict_word(comparison.verdict) if comparison else NOT_COMPARED
+    verdict = verdict_word(comparison.verdict) if comparison else NO_BASELINE
+    doubt = _doubt(study, cell)
     return IntervalRow(
         label=label(cell.cell),
         plot=plot_of(cell, margin=study.measure.margin),
         speedup=speedup(comparison.speedup_ratio) if comparison else ("1×" if reference else "–"),
         interval=bounds(interval.low, interval.high) if interval else "",
-        verdict=REFERENCE if reference else verdict,
-        needed=to_decide(comparison.launches_needed) if comparison else "",
-        note=twin_note(cell),
+        verdict=REFERENCE if reference else replace(verdict, tone="plain") if doubt else verdict,
+        needed=doubt or (to_decide(comparison.launches_needed) if comparison else ""),
+        note="; ".join(note for note in (twin_note(cell), _beyond(cell, axis)) if note),
         best=best,
         baseline=reference,
         command=row_command(study, cell),
     )
+
+
+def _doubt(study: Study, cell: CellStudy) -> str:
+    """What a verdict on the baseline once more can rest on; empty for any other."""
+    duel = next((one for one in study.ranked if one.cell is cell and one.is_itself), None)
+    if duel is None or duel.comparison.verdict not in {"faster", "slower"}:
+        return ""
+    return "though on the same CPUs and threads: noise, or the variable itself"
 
 
 def twin_note(cell: CellStudy) -> str:

@@ -70,7 +70,7 @@ def launch_dots(study: Study) -> LaunchDots | None:
     axis = _axis([ratio for row in rows for ratio in row.ratios])
     name = figure_of(cell for cell, _ in shown)
     return LaunchDots(
-        says=f"{name.heading} of each launch against what they come to together: a dot is a"
+        says=f"{name.heading} of each launch, beside the figure of all of them: a dot is a"
         " launch, a fresh process. Left of the line is faster.",
         unit=unit,
         axis=axis,

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from corebound.model.record import Launch, Status
+from corebound.model.record import GOES_ON, Launch, Status
 from corebound.report.view.words import capital
 from corebound.stats.disturbance import is_refused
-
-# As the runner says of a launch while its run goes on.
-_GOES_ON = "It is launched again. "
 
 _STATUSES: tuple[Status, ...] = ("ok", "invalid", "failed", "timed-out", "skipped")
 
@@ -42,14 +39,14 @@ def mend_of(launch: Launch, others: Iterable[Launch]) -> str:
         for one in others
     )
     became = "It was launched again." if again else "The run ended before it was launched again."
-    return f"{became} {told.removeprefix(_GOES_ON)}".rstrip()
+    return f"{became} {told.removeprefix(GOES_ON).lstrip()}".rstrip()
 
 
-def statuses(launches: Sequence[Launch]) -> str:
-    """How many came to each status: `88 ok, 1 invalid, 3 skipped`; those that profiled go apart."""
+def statuses(launches: Sequence[Launch]) -> tuple[str, ...]:
+    """How many came to each status, such as `88 ok` and `3 skipped`; those that profiled apart."""
     counts = Counter(one.status for one in launches if one.kind == "measure")
     said = [f"{counts[status]:,} {status}" for status in _STATUSES if counts[status]]
     profiled = sum(one.kind == "profile" for one in launches)
     if profiled:
         said.append(f"{profiled:,} more that profiled operators")
-    return ", ".join(said)
+    return tuple(said)

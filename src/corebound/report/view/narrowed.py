@@ -4,23 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from corebound.report.view.page import Flag
 
-
-def narrowed_flags(only: Sequence[str]) -> tuple[Flag, ...]:
-    """What stands beside the verdict, which is of that part too; nothing where all is in.
+def narrowed_words(only: Sequence[str]) -> str:
+    """What every page says then, for a reader may land on any; empty where all is in.
 
     Args:
         only: Names, or patterns of them, as they were asked for.
+
+    >>> narrowed_words(["io.*", "resnet50"])
+    'Only of io.* and resnet50, as --only asked'
     """
-    if not only:
-        return ()
-    return (
-        Flag(
-            tone="plain",
-            sign="–",
-            title=f"Only of {' and '.join(only)}",
-            detail="as --only asked; verdict, counts and pages leave out all else",
-            link="",
-        ),
-    )
+    return f"Only of {' and '.join(only)}, as --only asked" if only else ""

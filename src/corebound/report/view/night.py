@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from corebound.model.record import Launch
 from corebound.model.run import Run
 from corebound.model.series import Series
 from corebound.report.view.addresses import run_file, series_place
+from corebound.report.view.by_commit import by_commits
 from corebound.report.view.change_groups import ChangeGroup, change_group, grouped
 from corebound.report.view.chronicle import Chronicle, sizes_word
-from corebound.report.view.command import CommandLine, cells_command, series_command, source_of
+from corebound.report.view.command import CommandLine, cells_command, series_command
 from corebound.report.view.page import Label, Piece, Text
 from corebound.report.view.records import Record, by_host
 from corebound.report.view.too_short import too_short_words
+from corebound.report.view.turns import turns
 from corebound.report.view.words import count, day, full_name, label, rich, strong
-from corebound.stats.regressions import Change, failing, suspicions
+from corebound.stats.regressions import Change, failing
 from corebound.stats.too_short import too_short
 
 # A first page names so many of each; all are on the history's page.
 _MOST_ROWS = 20
+# Of those so many are for what got faster, where there is so much.
+_LEAST_BETTER = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,18 +87,21 @@ def night(known: Chronicle, records: Sequence[Record]) -> Night | None:
     latest = [own[-1] for own in by_host(records).values()]
     going = [one for one in known.histories if one.id not in known.ended]
     failed = [row for record in latest for row in _failed(*record)]
-    rows = [*grouped(_own_first(worse), known), *grouped(_own_first(better), known)]
-    hidden = sum(max(len(several) - _MOST_ROWS, 0) for several in (rows, doubts, failed))
+    slower, faster = (grouped(_own_first(several), known) for several in (worse, better))
+    rows = _shown(slower, faster, known)
+    hidden = len(slower) + len(faster) - len(rows)
+    hidden += sum(max(len(several) - _MOST_ROWS, 0) for several in (doubts, failed))
     return Night(
         verdict=_verdict(worse, better) or _nothing(known, going),
         support=_support(
             latest,
+            going,
             older=_still_open(known),
             doubts=sum(row.cells for row in doubts),
             failed=sum(row.cells for row in failed),
             short=too_short_words(going),
         ),
-        changed=tuple(change_group(one, known, root="") for one in rows[:_MOST_ROWS]),
+        changed=tuple(change_group(one, known, root="") for one in rows),
         doubts=tuple(doubts[:_MOST_ROWS]),
         failed=tuple(failed[:_MOST_ROWS]),
         more=f"{count(hidden, 'more row')} on the pages of the history and of the runs."
@@ -105,6 +112,33 @@ def night(known: Chronicle, records: Sequence[Record]) -> Night | None:
 
 def _own_first(found: Sequence[Change]) -> list[Change]:
     return sorted(found, key=lambda one: one.series.project is not None)
+
+
+def _shown(
+    worse: Sequence[tuple[Change, ...]], better: Sequence[tuple[Change, ...]], known: Chronicle
+) -> list[tuple[Change, ...]]:
+    """As many groups as there are rows, what got worse first; of what few leave, others have more.
+
+    Of one event that changed a hundred benchmarks no more are shown than of another that
+    changed two, as long as there are others.
+    """
+    events = {one.id: at for at, event in enumerate(by_commits(known.news)) for one in event}
+    for_better = min(len(better), max(_LEAST_BETTER, _MOST_ROWS - len(worse)))
+    return [
+        *_by_turns(worse, events, _MOST_ROWS - for_better),
+        *_by_turns(better, events, for_better),
+    ]
+
+
+def _by_turns(
+    groups: Sequence[tuple[Change, ...]], events: Mapping[str, int], most: int
+) -> list[tuple[Change, ...]]:
+    """So many of them, in their order: of each event one in turn, our own before any imported."""
+    turn = turns(events[group[0].id] for group in groups)
+    first = sorted(
+        range(len(groups)), key=lambda at: (groups[at][0].series.project is not None, turn[at], at)
+    )
+    return [groups[at] for at in sorted(first[:most])]
 
 
 def _verdict(worse: Sequence[Change], better: Sequence[Change]) -> Text:
@@ -141,19 +175,33 @@ def _still_open(known: Chronicle) -> int:
     )
 
 
-def _support(latest: Sequence[Record], *, older: int, doubts: int, failed: int, short: str) -> Text:
+def _support(
+    latest: Sequence[Record],
+    going: Sequence[Series],
+    *,
+    older: int,
+    doubts: int,
+    failed: int,
+    short: str,
+) -> Text:
     parts: list[str | Piece] = []
     if latest:
         when = max(run.started_at for run, _ in latest)
         where = latest[0][0].host.name if len(latest) == 1 else count(len(latest), "host")
         parts.append(f"Latest run {day(when)} on {where}. ")
+    elif going:
+        # Only imported ones: how old they are nothing else on the page tells.
+        parts.append(f"Last measured {day(max(one.points.moments[-1].at for one in going))}. ")
     if doubts:
-        parts += [strong(f"{count(doubts, 'cell')} could not be decided"), ". "]
+        parts += [strong(f"{count(doubts, 'cell')} could not be decided", "#undecided"), ". "]
     if failed:
-        parts += [strong(f"{count(failed, 'cell')} had launches that do not count"), ". "]
+        parts += [
+            strong(f"{count(failed, 'cell')} had launches that do not count", "#failed"),
+            ". ",
+        ]
     if older:
-        are = "is" if older == 1 else "are"
-        parts += [strong(f"{count(older, 'older regression')} {are} still open"), ". "]
+        said = f"{count(older, 'older regression')} {'is' if older == 1 else 'are'} still open"
+        parts += [strong(said, "history.html#regressions"), ". "]
     if short:
         many, colon, why = short.partition(":")
         parts += [strong(many), f"{colon}{why} "]
@@ -164,19 +212,9 @@ def _support(latest: Sequence[Record], *, older: int, doubts: int, failed: int, 
 def _doubts(known: Chronicle) -> list[DoubtRow]:
     """The steps that are not clear, the suspicions, and the series that end; grouped."""
     going = [one for one in known.histories if one.id not in known.ended]
-    unclear = [
-        one
-        for one in known.unclear
-        if one.step.status == "new" and one.series.id not in known.ended
-    ]
-    found = [change for one in known.clear.values() for change in one]
-    early = suspicions(going, found)
     rows = [
         _doubt([one.series for one in group], known, f"{sizes_word(group).word}, {why}")
-        for several, why in (
-            (unclear, "not clear among so many series"),
-            (early, "in the last two runs, too few yet"),
-        )
+        for why, several in _by_doubt(known).items()
         for group in _by_scenario(several)
     ]
     ended: dict[tuple[object, ...], list[Series]] = {}
@@ -186,6 +224,20 @@ def _doubts(known: Chronicle) -> list[DoubtRow]:
         ended.setdefault(key, []).append(series)
     rows += [_doubt(several, known, f"no figure since {key[-1]}") for key, several in ended.items()]
     return rows
+
+
+def _by_doubt(known: Chronicle) -> dict[str, list[Change]]:
+    """What is undecided, by why it is."""
+    found: dict[str, list[Change]] = {}
+    for one in known.undecided:
+        why = "clear in the history"
+        if not one.step.votes:
+            why = "in the last two runs, too few yet"
+        elif not one.clear:
+            why = "not clear among so many series"
+        answer = known.answer(one)
+        found.setdefault(f"{why}; {answer}" if answer else why, []).append(one)
+    return found
 
 
 def _by_scenario(found: Sequence[Change]) -> list[list[Change]]:
@@ -229,7 +281,7 @@ def _failed(run: Run, launches: Sequence[Launch]) -> list[FailedRow]:
             cells=len(cells),
             status=f"{len(own)} {status}",
             reason=reason,
-            command=cells_command(run, source_of(run, own[0].cell), cells),
+            command=cells_command(run, cells),
         )
         for (scenario, status, reason), own in alike.items()
         for cells in [tuple({one.cell.id: one.cell for one in own}.values())]

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from corebound.errors import Fault
 from corebound.model.calibration import Calibration
 from corebound.report.charts.axis import Axis
 from corebound.report.charts.interval import IntervalPlot
 from corebound.report.view.addresses import run_file
 from corebound.report.view.chronicle import EMPTY, Chronicle
-from corebound.report.view.claims import judged
 from corebound.report.view.command import FIRST, CommandLine, reproduce_command, row_command
 from corebound.report.view.imported import benchmarks, projects
 from corebound.report.view.intervals import axis_over, plot_of, ratio_ticks
-from corebound.report.view.narrowed import narrowed_flags
+from corebound.report.view.launch_notes import statuses
 from corebound.report.view.night import Night, night
 from corebound.report.view.noise import calibration_for
+from corebound.report.view.overview_flags import overview_flags
 from corebound.report.view.page import (
-    Flag,
     Head,
     Hero,
     Label,
@@ -30,10 +30,10 @@ from corebound.report.view.page import (
 from corebound.report.view.past import Past, past_of
 from corebound.report.view.records import Record
 from corebound.report.view.study import Duel, Study
-from corebound.report.view.tables import launches_summary
 from corebound.report.view.triage import SeriesGroup
 from corebound.report.view.verdict import verdict_of
 from corebound.report.view.words import (
+    NO_BASELINE,
     NOT_MEASURED,
     bounds,
     compared_with,
@@ -104,7 +104,7 @@ def overview_page(
     known: Chronicle = EMPTY,
     records: Sequence[Record] = (),
     calibrations: Sequence[Calibration] = (),
-    only: Sequence[str] = (),
+    faults: Sequence[Fault] = (),
 ) -> OverviewPage:
     """The overview of all scenarios, by name; without any it says what to run.
 
@@ -115,12 +115,12 @@ def overview_page(
         known: What is known over time.
         records: Every run with its launches, in any order.
         calibrations: All there are.
-        only: What was asked for by name, where not all was.
+        faults: What of the records could not be read.
     """
     clear = _clear(studies)
     noise = _noise(studies, calibrations)
     margin = max((study.measure.margin for study in studies), default=0.02)
-    shown = [study.ranked[0].comparison for study in studies if study.ranked]
+    shown = [study.leader.comparison for study in studies if study.leader]
     axis = axis_over(shown, margin=margin) if shown else None
     tonight = night(known, records)
     top = Hero(
@@ -129,7 +129,7 @@ def overview_page(
         context="",
         verdict=tonight.verdict if tonight else _verdict(studies, clear),
         support=(*(tonight.support if tonight else _support(studies, clear)), *noise),
-        flags=(*narrowed_flags(only), *_flags(studies)),
+        flags=overview_flags(studies, faults),
     )
     return OverviewPage(
         head=Head(
@@ -181,11 +181,19 @@ def _verdict(studies: Sequence[Study], clear: frozenset[str]) -> Text:
     faster = sum(_winner(study, clear) is not None for study in studies)
     if len(studies) == 1:
         return verdict_of(studies[0])[0]
+    compared = sum(bool(study.ranked) for study in studies)
+    if not compared:
+        return rich("Nothing could be compared yet.")
+    rest = len(studies) - compared
+    end = f"; {rest} could not be compared." if rest else "."
     if not faster:
-        return rich(f"No setting clearly beats its baseline in {len(studies)} scenarios.")
+        where = count(compared, "scenario")
+        return rich(f"No setting clearly beats its baseline in {where}{end}")
     everywhere = faster == len(studies)
     lead = f"In all {faster}" if everywhere else f"In {faster} of {len(studies)}"
-    return rich(f"{lead} scenarios a setting is ", Piece("faster", "good"), " than the baseline.")
+    return rich(
+        f"{lead} scenarios a setting is ", Piece("faster", "good"), f" than the baseline{end}"
+    )
 
 
 def _support(studies: Sequence[Study], clear: frozenset[str]) -> Text:
@@ -205,68 +213,25 @@ def _support(studies: Sequence[Study], clear: frozenset[str]) -> Text:
     return rich("By the best setting of each: ", strong(said), f". {when}")
 
 
-def _flags(studies: Sequence[Study]) -> tuple[Flag, ...]:
-    flags: list[Flag] = []
-    claims = _claims(studies)
-    if claims is not None:
-        flags.append(claims)
-    counts: dict[str, int] = {}
-    for study in studies:
-        for launch in study.launches:
-            counts[launch.status] = counts.get(launch.status, 0) + 1
-    bad = ("invalid", "failed", "timed-out")
-    lost = {status: counts[status] for status in bad if status in counts}
-    said = ", ".join(f"{number} {status}" for status, number in lost.items())
-    if lost:
-        flags.append(
-            Flag(
-                tone="warn",
-                sign="!",
-                title=f"{said} {'launch' if sum(lost.values()) == 1 else 'launches'}",
-                detail=f"beside {counts.get('ok', 0):,} that count",
-                link="",
-            )
-        )
-    return tuple(flags)
-
-
-def _claims(studies: Sequence[Study]) -> Flag | None:
-    """How many of the published claims that could be decided here hold here."""
-    found = [one.judgement for study in studies for one in judged(study)]
-    if not found:
-        return None
-    held, failed = found.count("reproduces"), found.count("does not")
-    tried = held + failed
-    left = len(found) - tried
-    return Flag(
-        tone="good" if held and not failed else "plain",
-        sign="✓" if held and not failed else "–",
-        title=f"Published claims that reproduce here: {held} of {tried}"
-        if tried
-        else "No published claim could be decided here",
-        detail=f"{left} undecided, or not for this host" if left else "of those decided",
-        link="claims.html",
-    )
-
-
 def _state(study: Study, clear: frozenset[str]) -> VerdictWord:
     """A scenario in a word: that of its best setting."""
     if _winner(study, clear) is not None:
         return verdict_word("faster")
-    if study.ranked:
-        nearest = study.ranked[0].comparison.verdict
+    if study.leader:
+        nearest = study.leader.comparison.verdict
         # Faster by itself, but not clearly so among as many comparisons.
         return verdict_word("undecided" if nearest == "faster" else nearest)
-    measured = any(cell.is_measured for cell in study.cells)
+    measured = [cell for cell in study.cells if cell.is_measured]
+    if any(cell.baseline is not None for cell in measured):
+        return NO_BASELINE
     return _ALONE if measured else NOT_MEASURED
 
 
 def _row(study: Study, known: Chronicle, clear: frozenset[str]) -> OverviewRow:
-    duel: Duel | None = study.winner or next(iter(study.ranked), None)
+    duel = study.leader
     comparison = duel.comparison if duel else None
     interval = comparison.interval if comparison else None
-    summary = launches_summary(study)
-    first, _, rest = summary.partition(", ")
+    first, *rest = statuses(study.launches) or ("none",)
     return OverviewRow(
         name=study.scenario.name,
         address=f"scenario/{study.scenario.name}.html",
@@ -278,8 +243,8 @@ def _row(study: Study, known: Chronicle, clear: frozenset[str]) -> OverviewRow:
         speedup=speedup(comparison.speedup_ratio) if comparison else "–",
         interval=bounds(interval.low, interval.high) if interval else "",
         verdict=_state(study, clear),
-        launches=first or "none",
-        others=rest,
+        launches=first,
+        others=", ".join(rest),
         host=study.run.host.name,
         when=day(study.run.started_at),
         run=run_file(study.run),

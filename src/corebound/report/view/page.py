@@ -13,10 +13,11 @@ Tone = Literal["good", "bad", "warn", "plain"]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A stretch of text with one accent."""
+    """A stretch of text with one accent; what is strong may lead to an address."""
 
     text: str
     kind: Literal["plain", "strong", "good", "bad", "code"]
+    link: str = ""
 
 
 Text = tuple[Piece, ...]

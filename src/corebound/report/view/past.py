@@ -12,6 +12,7 @@ from corebound.report.view.series_figure import figures_span, latest_of
 from corebound.report.view.study import Study
 from corebound.report.view.triage import last_change
 from corebound.report.view.words import count
+from corebound.stats.too_short import too_short
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,4 +81,5 @@ def _standing(study: Study, series: Sequence[Series], known: Chronicle) -> Verdi
         return VerdictWord(tone="warn", sign="!", word="launches lost")
     if news:
         return VerdictWord(tone="good", sign="▲", word="faster")
-    return VerdictWord(tone="plain", sign="", word="nothing new")
+    short = len(too_short(series)) == len(series)
+    return VerdictWord(tone="plain", sign="", word="too short to tell" if short else "nothing new")

@@ -28,7 +28,7 @@ class Placed:
 
 def placed(study: Study) -> tuple[Placed, ...]:
     """The best setting and its baseline on the machine; empty where no placement was recorded."""
-    best = study.winner or next(iter(study.ranked), None)
+    best = study.leader
     chosen = [best.cell, best.baseline] if best else [study.baseline]
     drawn = (_placed(study, one) for one in chosen if one is not None)
     return tuple(one for one in drawn if one is not None)

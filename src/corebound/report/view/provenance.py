@@ -7,12 +7,10 @@ from dataclasses import dataclass
 
 from corebound.model.run import EnvironmentLock, Host, Peak, Run
 from corebound.model.topology import Topology, cpu_list
-from corebound.report.view.checks_of_then import value_of
 from corebound.report.view.command import CommandLine, reproduce_command
 from corebound.report.view.fairness import Check, checks
 from corebound.report.view.study import Study
 from corebound.report.view.throughput import factors
-from corebound.report.view.undone import undone
 from corebound.report.view.words import count, day, spent
 from corebound.units import significant, size
 
@@ -62,7 +60,7 @@ def _comment(study: Study) -> str:
     spent_ns = sum(launch.duration_ns for launch in study.launches)
     if not spent_ns:
         return "measures every cell"
-    if undone(study) is None:
+    if study.undone is None:
         return f"measures every cell again; its launches took {spent(spent_ns)} here"
     return f"measures every cell; the launches until the run ended took {spent(spent_ns)} here"
 
@@ -76,7 +74,7 @@ def _run_facts(study: Study, records_file: str) -> tuple[Fact, ...]:
         facts.append(Fact(term="Subject", value=run.commit.subject))
     launches = study.measure.launches
     each = "launches of each cell"
-    if undone(study) is not None:
+    if study.undone is not None:
         each += " asked for, the run ended early"
     settings = [
         count(study.measure.iterations, "iteration"),
@@ -116,7 +114,7 @@ def _preflight_facts(run: Run) -> tuple[Fact, ...]:
     """What stood out on the host when the run began, and what it did not show."""
     if run.preflight is None:
         return (Fact(term="Host's state", value="unavailable: not looked at"),)
-    stood = [f"{one.check} {value_of(one)}" for one in run.preflight if one.state == "warning"]
+    stood = [f"{one.check} {one.value}" for one in run.preflight if one.state == "warning"]
     hidden = [one.check for one in run.preflight if one.state == "unavailable"]
     facts = [Fact(term="Host's state", value="; ".join(stood) or "nothing stood out")]
     if hidden:

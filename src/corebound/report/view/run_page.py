@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from corebound.errors import Fault
 from corebound.model.host_check import HostCheck
 from corebound.model.record import Launch
 from corebound.model.run import Run
 from corebound.report.view.addresses import host_file, raw_file, run_file
-from corebound.report.view.checks_of_then import mend_of as mend_of_check
-from corebound.report.view.checks_of_then import value_of
 from corebound.report.view.command import (
     CommandLine,
     asked_command,
     launch_command,
     scenario_command,
 )
+from corebound.report.view.damaged import damaged
 from corebound.report.view.launch_notes import evidence_of, mend_of, reason_of, statuses
 from corebound.report.view.page import Head, Hero, Piece, Text, Tone
 from corebound.report.view.provenance import Fact, host_facts, lock_fact
@@ -83,14 +83,18 @@ class RunPage:
     listed: str
 
 
-def run_page(run: Run, launches: Sequence[Launch], *, raw: bool = True) -> RunPage:
+def run_page(
+    run: Run, launches: Sequence[Launch], *, raw: bool = True, faults: Sequence[Fault] = ()
+) -> RunPage:
     """The page of one run.
 
     Args:
         run: The run.
         launches: All its launches, in any order.
         raw: Whether its records are in the site.
+        faults: What of them could not be read.
     """
+    flag = damaged(faults)
     ordered = sorted(launches, key=lambda one: (one.kind, one.block, one.position, one.id))
     rows = tuple(_launch(run, one, launches) for one in ordered)
     return RunPage(
@@ -108,7 +112,7 @@ def run_page(run: Run, launches: Sequence[Launch], *, raw: bool = True) -> RunPa
             context=f"on {run.host.name}, {day(run.started_at)}",
             verdict=_verdict(launches),
             support=rich(_support(run, launches)),
-            flags=(),
+            flags=() if flag is None else (flag,),
         ),
         host=f"../{host_file(run.host.id)}",
         raw=f"../{raw_file(run)}" if raw else "",
@@ -155,7 +159,7 @@ def _listed(launches: Sequence[Launch]) -> str:
 
 
 def _support(run: Run, launches: Sequence[Launch]) -> str:
-    parts = statuses(launches) or "no launch"
+    parts = ", ".join(statuses(launches)) or "no launch"
     spent_ns = sum(one.duration_ns for one in _made(launches))
     scenarios = count(len(run.scenarios), "scenario")
     took = f" The launches took {spent(spent_ns)} together." if spent_ns else ""
@@ -195,7 +199,7 @@ def _scenarios(
     cells_of = [one.cell for one in launches]
     for source in run.scenarios:
         name = str(source.document.get("name", ""))
-        said = statuses([one for one in launches if one.cell.scenario == name])
+        said = ", ".join(statuses([one for one in launches if one.cell.scenario == name]))
         title = str(source.document.get("title") or name)
         cells = tuple({one.id: one for one in cells_of if one.scenario == name}.values())
         command = scenario_command(run, source, cells)
@@ -210,9 +214,9 @@ def _check(one: HostCheck) -> CheckRow:
         sign=sign,
         state=one.state,
         check=one.check,
-        value=value_of(one),
+        value=one.value,
         why=one.why,
-        mend=mend_of_check(one),
+        mend=one.mend or "",
     )
 
 

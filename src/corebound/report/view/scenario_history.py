@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from corebound.model.series import Series
-from corebound.report.view.chronicle import Chronicle, size_word, sizes_word
+from corebound.report.view.chronicle import Chronicle, sizes_word, way_word
 from corebound.report.view.command import CommandLine, series_command
 from corebound.report.view.history import HistoryPanel, history_panel
 from corebound.report.view.page import Bounded, Label
@@ -100,7 +100,7 @@ def scenario_history(study: Study, known: Chronicle) -> ScenarioHistory | None:
 def _chosen(study: Study, series: list[Series]) -> list[Series]:
     """The best cell's series and the baseline's; else the first in the order of the file."""
     by_cell = {one.cell: one for one in series}
-    best = study.winner or next(iter(study.ranked), None)
+    best = study.leader
     wanted = [best.cell.cell.key] if best else []
     if study.baseline is not None:
         wanted.append(study.baseline.cell.key)
@@ -135,8 +135,8 @@ def _title(shown: Sequence[Series], rest: Sequence[Series], known: Chronicle) ->
 
 
 def _news(series: Series, known: Chronicle) -> Change | None:
-    """The latest change of a series that is new; None where none is."""
-    found = [change for change in known.of(series) if change.step.status == "new"]
+    """The latest change of a series that is news, as the overview has it; None where none is."""
+    found = [change for change in known.of(series) if known.is_news(change)]
     return max(found, key=lambda change: change.first_bad.at, default=None)
 
 
@@ -144,7 +144,7 @@ def _by_direction(found: Sequence[Change]) -> dict[str, list[Change]]:
     """Changes by the word for the way they went, the worse ways first."""
     ways: dict[str, list[Change]] = {}
     for change in sorted(found, key=lambda one: not one.is_regression):
-        ways.setdefault(size_word(change).word.rpartition(" ")[2], []).append(change)
+        ways.setdefault(way_word(change), []).append(change)
     return ways
 
 

@@ -97,7 +97,7 @@ def serving(study: Study) -> Serving | None:
             "Good answers a second, and what requests took: geometric means over launches with"
             " their 95 % interval; the 99.9th percentile is of all requests of all launches,"
             " from 1,000 on."
-            " Errors are counted, and enter no latency. Overlap: of the time that a core had a"
+            " Errors are counted, and enter no latency. Cores shared: of the time that a core had a"
             " worker, the share that it had two or more. Core bound: of the slots of its pipeline."
             " These and migrations are medians over launches. Beneath these and p99.9 stand the"
             " least and the most of any launch, unless all have the same."

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from corebound.model.measure import Measure, measured
 from corebound.model.plan import Cell, Placement
 from corebound.model.record import Launch
 from corebound.model.run import Run, ScenarioSource
 from corebound.model.scenario import Scenario
-from corebound.planning.expand import baselines_of, expand, told_apart
+from corebound.planning.expand import asked, baselines_of, expand, told_apart
 from corebound.planning.load import load_document
-from corebound.report.view.asked import asked
+from corebound.report.view.came_to import came_to
+from corebound.report.view.undone import Undone, spent_budget, undone
 from corebound.stats.compare import Comparison, compare
 from corebound.stats.multiplicity import holm
 from corebound.stats.profiles import Profiles
@@ -61,6 +63,17 @@ class Duel:
     baseline: CellStudy
     comparison: Comparison
 
+    @property
+    def is_again(self) -> bool:
+        """Whether both came to the same CPUs, memory and threads: the baseline once more."""
+        one, two = self.cell.twin or self.cell.cell, self.baseline.twin or self.baseline.cell
+        return one.key == two.key
+
+    @property
+    def is_itself(self) -> bool:
+        """Whether both are bound alike as well: they differ by a variable, if not by noise."""
+        return self.is_again and self.cell.cell.binding == self.baseline.cell.binding
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
@@ -76,6 +89,7 @@ class Study:
         ranked: Those that could be compared, fastest first; equals in the same order.
         profiles: The launches that profiled operators, in the same order; they
             are none of the cells' launches.
+        undone: What the run ended too early for; None where it did all that was asked.
         profiles_before: Those of the same cells in earlier runs that were alike, the latest first.
     """
 
@@ -87,6 +101,7 @@ class Study:
     by_key: Mapping[str, CellStudy]
     ranked: tuple[Duel, ...]
     profiles: tuple[Launch, ...]
+    undone: Undone | None
     profiles_before: Profiles = ()
 
     @property
@@ -107,20 +122,26 @@ class Study:
         Clearly: also as one of all the scenario's comparisons, of which one in
         twenty would look faster or slower by chance. Cells that came to the same
         as an earlier one stand back where they can: which of the two is ahead is
-        noise.
+        noise. The baseline once more, bound as it is, never wins.
         """
         clear = holm([duel.comparison.p_value for duel in self.ranked])
         faster = [
             duel
             for duel, is_clear in zip(self.ranked, clear, strict=True)
-            if is_clear and duel.comparison.verdict == "faster"
+            if is_clear and duel.comparison.verdict == "faster" and not duel.is_itself
         ]
         return next((duel for duel in faster if duel.cell.twin is None), next(iter(faster), None))
 
     @property
+    def leader(self) -> Duel | None:
+        """The winner, else the nearest; the baseline once more only where there is no other."""
+        rivals = [duel for duel in self.ranked if not duel.is_again]
+        return self.winner or next(iter(rivals or self.ranked), None)
+
+    @property
     def baseline(self) -> CellStudy | None:
         """The cell that the fastest one is compared with, or the first that is none's rival."""
-        leader = self.winner or next(iter(self.ranked), None)
+        leader = self.leader
         if leader is not None:
             return leader.baseline
         return next((cell for cell in self.cells if cell.baseline is None), None)
@@ -155,21 +176,27 @@ def latest_studies(records: Sequence[tuple[Run, Sequence[Launch]]]) -> tuple[Stu
             known = latest.get(name)
             if known is not None and not _may_be_better(run, source, known):
                 continue
-            own = tuple(launch for launch in launches if launch.cell.scenario == name)
-            if own or known is None:
-                latest[name] = (run, source, own)
-    return tuple(study(*latest[name]) for name in sorted(latest))
+            launched = any(launch.cell.scenario == name for launch in launches)
+            if launched or known is None:
+                latest[name] = _Candidate(run, source, launches, launched)
+    ordered = (latest[name] for name in sorted(latest))
+    return tuple(study(one.run, one.source, one.launches) for one in ordered)
 
 
-_Candidate = tuple[Run, ScenarioSource, tuple[Launch, ...]]
+class _Candidate(NamedTuple):
+    """A run that may be shown for a scenario, and whether it launched any cell of it."""
+
+    run: Run
+    source: ScenarioSource
+    launches: Sequence[Launch]
+    launched: bool
 
 
 def _may_be_better(run: Run, source: ScenarioSource, known: _Candidate) -> bool:
     """Whether an earlier run may say more of a scenario than the one that is known."""
-    later, its_source, launches = known
-    if not launches:
+    if not known.launched:
         return True
-    return bool(later.only) and not run.only and source.sha256 == its_source.sha256
+    return bool(known.run.only) and not run.only and source.sha256 == known.source.sha256
 
 
 def study(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> Study:
@@ -178,7 +205,8 @@ def study(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> Study
     Args:
         run: The run.
         source: The scenario, one of the run's.
-        launches: The run's launches of that scenario, in any order.
+        launches: All of the run's launches, in any order; what it has of other scenarios only
+            tells how long it took.
 
     Raises:
         ScenarioFaults: the recorded scenario is none this version can read.
@@ -187,15 +215,17 @@ def study(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> Study
     planned = tuple(expand(scenario, source.path, run.profile))
     measure = measured(scenario, run.profile)
     # The one place where a page tells the two kinds apart: figures are of the first alone.
-    launched = _by_cell(launch for launch in launches if launch.kind == "measure")
-    profiles = [launch for launch in launches if launch.kind == "profile"]
+    own = [launch for launch in launches if launch.cell.scenario == scenario.name]
+    launched = _by_cell(launch for launch in own if launch.kind == "measure")
+    profiles = [launch for launch in own if launch.kind == "profile"]
     order = {cell.key: index for index, cell in enumerate(planned)}
     keys = sorted(launched, key=lambda key: order.get(key, len(order)))
     summaries = {
         key: summarise(launched[key][0].cell, tuple(launched[key]), measure.warmup) for key in keys
     }
     # Names tell apart what was to be measured, which a run that ended early has not all launched.
-    missing = [cell for cell in asked(planned, run.only) if cell.key not in launched]
+    wanted = asked(planned, run.only)
+    missing = [cell for cell in wanted if cell.key not in launched]
     told = told_apart([*(summaries[key].cell for key in keys), *missing])
     named = {one.key: one for one in told}
     summaries = {key: replace(summaries[key], cell=named[key]) for key in keys}
@@ -207,7 +237,7 @@ def study(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> Study
         cell = named[key]
         baseline = None if found is None or found.key == key else found
         against = "" if baseline is None else baseline.key
-        ways = _ways(launched[key])
+        ways = came_to(launched[key])
         cells[key] = CellStudy(
             cell=cell,
             launches=tuple(launched[key]),
@@ -227,6 +257,13 @@ def study(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> Study
         by_key=cells,
         ranked=_ranked(cells),
         profiles=tuple(sorted(profiles, key=lambda launch: launch.position)),
+        undone=undone(
+            wanted,
+            launched,
+            summaries,
+            least=measure.launches.min,
+            budget=spent_budget(run, launches),
+        ),
     )
 
 
@@ -271,27 +308,3 @@ def _compared(
     return compare(
         summary, baseline, margin=measure.margin, adaptive=measure.launches.follow_spread
     )
-
-
-def _ways(launches: Iterable[Launch]) -> object:
-    """What a cell came to on this host, but for whether it was bound; None if unknown."""
-    for launch in launches:
-        placement = launch.placement
-        if launch.status != "ok" or placement is None:
-            continue
-        cell = launch.cell
-        return (
-            placement.slots,
-            placement.memory,
-            placement.moment,
-            # It binds each thread by itself, the others a whole process.
-            placement.backend == "openmp",
-            tuple(worker.threads_used or placement.threads for worker in launch.workers),
-            cell.workers,
-            cell.environment,
-            cell.framework,
-            cell.parameters,
-            cell.env,
-            tuple(pair for pair in cell.axes if pair[0] not in {"binding", "threads", "smt"}),
-        )
-    return None

@@ -22,10 +22,9 @@ from corebound.report.view.launch_notes import evidence_of, mend_of, reason_of, 
 from corebound.report.view.page import Bounded, Tone, VerdictWord
 from corebound.report.view.study import CellStudy, Study
 from corebound.report.view.throughput import peak_words, throughput, throughput_unit
-from corebound.report.view.undone import undone
 from corebound.report.view.warmup import steady_words
 from corebound.report.view.words import (
-    NOT_COMPARED,
+    NO_BASELINE,
     NOT_MEASURED,
     REFERENCE,
     axis_value,
@@ -39,6 +38,7 @@ from corebound.report.view.words import (
     verdict_word,
 )
 from corebound.stats.interval import Interval
+from corebound.stats.summary import LEAST_FOR_CPU_NS, is_too_short
 from corebound.units import duration, percent, significant, time_unit
 
 # A page carries the end of a log, where the cause is; the record has it all.
@@ -141,15 +141,23 @@ def _cells_lead(study: Study) -> str:
         f" launch's {figure.says}, with its 95 % interval. p99: the same of its 99th"
         f" percentile, from 100 {unit}s on, and with an interval from 500 independent ones."
         " Spread: standard deviation over launches as a share of their mean, with the 95 %"
-        " interval that normal ones would have. CPU time; whole, all iterations of a launch;"
+        " interval that normal ones would have. CPU time; the time of all iterations;"
         " threads in its processes; context switches; migrations: median over launches, and"
         " beneath it the least and the most of any launch, which bound it with 95 % from six"
         " launches on. Where all launches have the same, that stands alone."
+        f"{_left_out(study)}"
     )
 
 
+def _left_out(study: Study) -> str:
+    left = (one.summary for one in study.cells if one.summary.cpu_median_ns is None)
+    least = duration(LEAST_FOR_CPU_NS)
+    said = f" An iteration below {least} is too short for the CPU clock."
+    return said if any(map(is_too_short, left)) else ""
+
+
 def _cells_said(study: Study) -> str:
-    left = undone(study)
+    left = study.undone
     if left is None or not left.never:
         return count(len(study.cells), "cell")
     whole = count(len(study.cells) + left.never, "cell")
@@ -240,7 +248,7 @@ def _cell_verdict(cell: CellStudy) -> VerdictWord:
         return NOT_MEASURED
     if cell.baseline is None:
         return REFERENCE
-    return verdict_word(cell.comparison.verdict) if cell.comparison else NOT_COMPARED
+    return verdict_word(cell.comparison.verdict) if cell.comparison else NO_BASELINE
 
 
 def launch_rows(study: Study) -> tuple[LaunchRow, ...]:
@@ -286,4 +294,4 @@ def log_tail(launch: Launch, *, even_ok: bool = False) -> str:
 
 def launches_summary(study: Study) -> str:
     """How many launches came to each status: `88 ok, 1 invalid, 3 skipped`."""
-    return statuses(study.launches)
+    return ", ".join(statuses(study.launches))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from corebound.model.series import Series
 from corebound.report.view.addresses import series_place
+from corebound.report.view.by_commit import CommitEvent, commit_events
 from corebound.report.view.change_groups import ChangeGroup, change_group, grouped
 from corebound.report.view.chronicle import Chronicle, size_word
-from corebound.report.view.command import CommandLine, series_command
+from corebound.report.view.command import CommandLine, latest_command
 from corebound.report.view.page import Bounded, Head, Hero, Piece, Text, VerdictWord
 from corebound.report.view.series_figure import figures_span, interval_name, latest_of
 from corebound.report.view.series_names import Natural, natural_place
@@ -20,7 +21,7 @@ from corebound.report.view.words import count, day, rich
 from corebound.stats.regressions import Change
 
 # The largest are what there is time for; all are in the CSV.
-_MOST_CHANGES = 250
+_MOST_GROUPS = 250
 # More rows than this nobody reads from first to last: what is beyond is folded.
 _MOST_OPEN = 50
 _ORDER = {"open": 0, "accepted": 1, "fixed": 2, "recovered": 3, "kept": 4, "ended": 5}
@@ -75,6 +76,7 @@ class HistoryPage:
         regressions, improvements, unclear: Changes, those together that one event can
             have made; those beyond what a page holds are counted in `hidden`.
         more: The regressions that come after so many.
+        commits: What changed several benchmarks, the latest first.
         comparisons: (text, address) of pages that compare two runs.
         groups: Every series; `folded` where they are too many to be read.
         without: Those that have too few figures for a chart.
@@ -86,6 +88,7 @@ class HistoryPage:
     more: tuple[ChangeGroup, ...]
     improvements: tuple[ChangeGroup, ...]
     unclear: tuple[ChangeGroup, ...]
+    commits: tuple[CommitEvent, ...]
     hidden: str
     comparisons: tuple[tuple[str, str], ...]
     groups: tuple[SeriesGroup, ...]
@@ -113,11 +116,15 @@ def triage_page(
     better = sorted(
         (one for one in found if not one.is_regression), key=lambda one: _place(one, known)
     )
-    shown = [several[:_MOST_CHANGES] for several in (worse, better, known.unclear)]
-    hidden = len(worse) + len(better) + len(known.unclear) - sum(map(len, shown))
+    groups_of = [grouped(several, known) for several in (worse, better, known.unclear)]
+    hidden = sum(len(group) for several in groups_of for group in several[_MOST_GROUPS:])
+    events = commit_events(known)
     regressions, improvements, unclear = (
-        tuple(change_group(one, known, root="") for one in grouped(several, known))
-        for several in shown
+        tuple(
+            replace(change_group(one, known, root=""), beside=_beside(one[0], events))
+            for one in several[:_MOST_GROUPS]
+        )
+        for several in groups_of
     )
     groups = series_groups(known.histories, known)
     return HistoryPage(
@@ -140,12 +147,21 @@ def triage_page(
         more=regressions[_MOST_OPEN:],
         improvements=improvements,
         unclear=unclear,
+        commits=events,
         hidden=f"{count(hidden, 'smaller change')} more in the CSV." if hidden else "",
         comparisons=tuple(comparisons),
         groups=groups,
         folded=sum(len(group.rows) for group in groups) > _MOST_OPEN,
         without=without(known),
     )
+
+
+def _beside(change: Change, events: Sequence[CommitEvent]) -> tuple[str, str] | None:
+    """What else its commits did, in words, and where that stands."""
+    for event in events:
+        if change.id in event.changes:
+            return f"with {count(event.benchmarks - 1, 'other benchmark')}", event.place
+    return None
 
 
 def _place(change: Change, known: Chronicle) -> tuple[int, bool, float, str]:
@@ -250,7 +266,7 @@ def _row(series: Sequence[Series], known: Chronicle) -> SeriesRow:
         points=count(len(chosen.points), "point"),
         change=size_word(last) if last else None,
         since=last.since[:10] if last else "",
-        command=series_command((chosen,)),
+        command=latest_command(chosen),
     )
 
 

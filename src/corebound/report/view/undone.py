@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
-from corebound.report.view.asked import asked
-from corebound.report.view.study import CellStudy, Study
+from corebound.model.plan import Cell
+from corebound.model.record import Launch
+from corebound.model.run import Run
+from corebound.report.view.calendar import days_of
 from corebound.report.view.words import count
 from corebound.stats.disturbance import is_refused
 from corebound.stats.stopping import given_up
-from corebound.stats.summary import gather
+from corebound.stats.summary import CellSummary, gather
+
+# Records tell when a launch began to the second.
+_ROUNDED_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +27,8 @@ class Undone:
         short: How many have fewer launches than the scenario asks for.
         of: How many cells there were to launch; those that the host cannot hold are none.
         least: How many launches of each the scenario asks for.
-        budget: What the run was told to end by, such as `100s`; empty where it was not.
+        budget: The time it was given and that was up then, such as `1h30m`; empty where
+            nobody knows what ended it.
     """
 
     never: int
@@ -46,39 +52,72 @@ class Undone:
         return said
 
 
-def undone(study: Study) -> Undone | None:
+def undone(
+    asked: Sequence[Cell],
+    launched: Mapping[str, Sequence[Launch]],
+    summaries: Mapping[str, CellSummary],
+    *,
+    least: int,
+    budget: str,
+) -> Undone | None:
     """What the run left undone of a scenario; None where it did all that was asked.
 
     A record does not say how a run ended. But no run that was carried out leaves a cell it was
     asked for without the least number of launches, unless that cell was given up.
+
+    Args:
+        asked: The cells of the scenario that the run was asked for.
+        launched: For the key of each cell that has any, its launches that were to measure.
+        summaries: What they say, by the same.
+        least: How many of each the scenario asks for.
+        budget: As `spent_budget` tells it.
     """
-    least = study.measure.launches.min
-    fitting = [one for one in study.cells if not one.summary.count("skipped")]
-    wanted = asked(study.planned, study.run.only)
-    never = sum(cell.key not in study.by_key for cell in wanted)
-    short = sum(_made(one) < least and not _is_given_up(one) for one in fitting)
+    fitting = [key for key, summary in summaries.items() if not summary.count("skipped")]
+    never = sum(cell.key not in launched for cell in asked)
+    short = 0
+    for key in fitting:
+        made = [launch for launch in launched[key] if not is_refused(launch)]
+        short += len(made) < least and not _is_given_up(summaries[key], made)
     if not never and not short:
         return None
-    return Undone(
-        never=never, short=short, of=len(fitting) + never, least=least, budget=_budget(study)
-    )
+    return Undone(never=never, short=short, of=len(fitting) + never, least=least, budget=budget)
 
 
-def _is_given_up(cell: CellStudy) -> bool:
-    made = [launch.status for launch in cell.launches if not is_refused(launch)]
-    return given_up(gather(cell.cell, cell.summary.launches, made))
+def _is_given_up(summary: CellSummary, made: Sequence[Launch]) -> bool:
+    """Whether it is; a launch that was refused was to be made again, and does not count."""
+    return given_up(gather(summary.cell, summary.launches, [launch.status for launch in made]))
 
 
-def _made(cell: CellStudy) -> int:
-    """How many launches count as made; one that was refused was to be made again."""
-    return sum(not is_refused(launch) for launch in cell.launches)
+def spent_budget(run: Run, launches: Sequence[Launch]) -> str:
+    """The run's budget, where its launches show that time was up: `1h30m`; else empty.
+
+    The last of them began within it and ended after it. One that began later is of a command
+    that went on with the run, whose budget no record has.
+
+    Args:
+        run: The run.
+        launches: All of its launches, of every scenario, in any order.
+    """
+    if run.budget_s is None or not launches:
+        return ""
+    began = days_of(min(launch.started_at for launch in launches))
+    last = max(launches, key=lambda launch: (launch.started_at, launch.duration_ns))
+    last_began = days_of(last.started_at)
+    if began is None or last_began is None:
+        return ""
+    began_s = (last_began - began) * 86_400
+    ended_s = began_s + last.duration_ns / 1e9
+    is_up = began_s - _ROUNDED_S <= run.budget_s <= ended_s + _ROUNDED_S
+    return _as_typed(run.budget_s) if is_up else ""
 
 
-def _budget(study: Study) -> str:
-    words = study.run.argv
-    for word, value in pairwise(words):
-        if word == "--budget":
-            return value
-        if word.startswith("--budget="):
-            return word.partition("=")[2]
-    return ""
+def _as_typed(budget_s: float) -> str:
+    """A length of time as `--budget` takes it.
+
+    >>> _as_typed(14_400), _as_typed(5_430), _as_typed(0)
+    ('4h', '1h30m30s', '0s')
+    """
+    minutes, seconds = divmod(round(budget_s), 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = ((hours, "h"), (minutes, "m"), (seconds, "s"))
+    return "".join(f"{number}{unit}" for number, unit in parts if number) or "0s"

@@ -10,7 +10,6 @@ from corebound.report.view.flags import flags, refused_names
 from corebound.report.view.noise import noise_words
 from corebound.report.view.page import Hero, Piece, Text
 from corebound.report.view.study import CellStudy, Duel, Study
-from corebound.report.view.undone import undone
 from corebound.report.view.words import (
     axis_value,
     bounds,
@@ -55,7 +54,7 @@ def hero(study: Study, checks_passed: int, checks: int, noise: Calibration | Non
 
 def _launches_of(study: Study) -> int:
     """How many launches of each the verdict rests on."""
-    leader = study.winner or next(iter(study.ranked), None)
+    leader = study.leader
     measured = [leader.cell] if leader else study.cells
     return min((len(one.summary.launches) for one in measured), default=0)
 
@@ -88,8 +87,8 @@ def verdict_of(study: Study) -> tuple[Text, Text]:
         return _nothing(study)
     if study.winner is not None:
         return _faster(study, study.winner)
-    if study.ranked:
-        return _none_faster(study)
+    if study.leader is not None:
+        return _none_faster(study, study.leader)
     if len(measured) == 1:
         return _alone(measured[0])
     return (
@@ -114,7 +113,7 @@ def _faster(study: Study, duel: Duel) -> tuple[Text, Text]:
         f" {_pairs(comparison)}",
         f" It is the fastest of {count(others + 1, 'setting')} compared." if is_first else "",
     ]
-    if _same(cell, baseline):
+    if duel.is_again:
         support.append(
             " Both came to the same CPUs and threads on this host, so placement alone"
             " cannot explain the difference."
@@ -126,10 +125,10 @@ def _faster(study: Study, duel: Duel) -> tuple[Text, Text]:
     return verdict, rich(*support)
 
 
-def _none_faster(study: Study) -> tuple[Text, Text]:
-    name = _short_baseline(study)
+def _none_faster(study: Study, nearest: Duel) -> tuple[Text, Text]:
+    name = _short_baseline(study, nearest)
     verdicts = {duel.comparison.verdict for duel in study.ranked}
-    cell, comparison = study.ranked[0].cell, study.ranked[0].comparison
+    cell, comparison = nearest.cell, nearest.comparison
     if verdicts == {"slower"}:
         verdict = rich("No setting beats ", strong(name), " here: every other one is slower.")
     elif verdicts == {"equivalent"}:
@@ -143,10 +142,12 @@ def _none_faster(study: Study) -> tuple[Text, Text]:
         strong(full_name(cell.cell)),
         f" at {speedup(comparison.speedup_ratio)}. ",
         *_interval(comparison),
-        *_medians(cell, study.ranked[0].baseline),
+        *_medians(cell, nearest.baseline),
         f" {_pairs(comparison)}",
     ]
-    by_itself = sum(duel.comparison.verdict == "faster" for duel in study.ranked)
+    by_itself = sum(
+        duel.comparison.verdict == "faster" and not duel.is_itself for duel in study.ranked
+    )
     if by_itself:
         rows = "One row below counts" if by_itself == 1 else f"{by_itself} rows below count"
         support.append(
@@ -183,7 +184,7 @@ def _nothing(study: Study) -> tuple[Text, Text]:
             rich("Nothing has been measured yet."),
             rich("The run ended before a launch of this scenario. Start it again to measure."),
         )
-    left = undone(study)
+    left = study.undone
     refused = [one.cell for one in study.cells if one.summary.count("skipped")]
     if left is not None and len(refused) == len(study.cells):
         reason = next((one.reason for one in study.launches if one.reason), "no reason was kept.")
@@ -248,13 +249,7 @@ def _pairs(comparison: Comparison) -> str:
     return "Compared unpaired: too few blocks hold a valid launch of both."
 
 
-def _same(cell: CellStudy, baseline: CellStudy) -> bool:
-    one, two = cell.twin or cell.cell, baseline.twin or baseline.cell
-    return one.key == two.key
-
-
-def _short_baseline(study: Study) -> str:
+def _short_baseline(study: Study, duel: Duel) -> str:
     if len(study.baselines) > 1:
         return "its baseline"
-    duel = study.ranked[0]
     return compared_with(duel.cell.cell, duel.baseline.cell)

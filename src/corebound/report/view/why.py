@@ -11,20 +11,21 @@ from corebound.model.record import Launch, Stay, ThreadEvidence
 from corebound.model.topology import Cpu, CpuId, NodeId
 from corebound.report.charts.strip import Stretch, Strip, ThreadTrack
 from corebound.report.view.command import CommandLine, reproduce_command
-from corebound.report.view.evidence import counted, host_seen, median_of, migrations, moved
-from corebound.report.view.figure import figure_of
+from corebound.report.view.evidence import counted, cpu_of, host_seen, median_of, migrations, moved
 from corebound.report.view.page import Figure, Label, Tick
 from corebound.report.view.serving_workers import figures as serving_figures
 from corebound.report.view.serving_workers import worker_stays, workers_seen
 from corebound.report.view.strips import node_labels, row_labels, spent, stayed, time_labels
 from corebound.report.view.study import CellStudy, Study, typical_launch
-from corebound.report.view.words import binding_name, full_name, label
-from corebound.units import duration, percent, ratio
+from corebound.report.view.words import binding_name, count, full_name, label
+from corebound.units import percent
 
 # More colours than this cannot be told apart; the busiest threads get them.
 _COLOURS = 8
 # A setting this slow is worth a strip of its own beside the fastest.
 _TRAP_RATIO = 0.5
+# With fewer looks a stripe is what was seen at some moments, not where a thread was.
+_LEAST_LOOKS = 5
 # So many set-ups of a server get a strip.
 _MOST_SETUPS = 6
 
@@ -114,8 +115,8 @@ def shown_cells(study: Study) -> tuple[CellStudy, ...]:
         ]
         return tuple(group[:_MOST_SETUPS])
     chosen = [study.baseline] if study.baseline and study.baseline.is_measured else []
-    if study.ranked:
-        chosen.append((study.winner or study.ranked[0]).cell)
+    if study.leader:
+        chosen.append(study.leader.cell)
         last = study.ranked[-1]
         if last.comparison.verdict == "slower" and last.comparison.speedup_ratio <= _TRAP_RATIO:
             chosen.append(last.cell)
@@ -169,6 +170,12 @@ def _lead(who: str) -> str:
         f" cell's median. A steady stripe is a {who} that stayed put; {who}s that share a CPU"
         " share its row. Every figure is of that one launch, and so has no interval."
     )
+
+
+def _looked(looks: int) -> str:
+    """How often somebody looked: who is seen once or twice is not seen to move or to stay."""
+    said = count(looks, "look")
+    return said if looks >= _LEAST_LOOKS else f"{said}: too short to see a move"
 
 
 def _rows(study: Study, launches: Sequence[Launch]) -> tuple[Cpu, ...]:
@@ -225,7 +232,7 @@ def _panel(
         figures = (*serving_figures(workers_seen(cell, study.run.host)), *figures)
     return StripPanel(
         label=label(cell.cell),
-        caption=f"launch {launch.id}",
+        caption=f"launch {launch.id}, {_looked(launch.looks)}",
         strip=Strip(
             rows=len(cpus),
             tracks=tracks,
@@ -251,7 +258,6 @@ def _figures(
     remote: float | None,
     spin: float | None,
 ) -> tuple[Figure, ...]:
-    summary = cell.summary
     figures: list[Figure] = []
     moves, pushed, waited = migrations(launch), total(launch, "involuntary"), wait_share(launch)
     if moves is not None:
@@ -268,14 +274,7 @@ def _figures(
         asked = "default" if worker.threads_asked is None else f"{worker.threads_asked} asked"
         said = "thread used" if worker.threads_used == 1 else "threads used"
         figures.append(Figure(value=f"{worker.threads_used}", says=f"{said} ({asked})"))
-    if summary.cpu_median_ns is not None and summary.median_ns:
-        busy = summary.cpu_median_ns / summary.median_ns
-        figures.append(
-            Figure(
-                value=duration(summary.cpu_median_ns),
-                says=f"CPU time {figure_of((cell,)).each}, {ratio(busy)} its wall time",
-            )
-        )
+    figures.extend(cpu_of(cell))
     if spin is not None:
         figures.append(Figure(value=percent(spin, 0), says="of it spinning, at most"))
     return tuple(figures)

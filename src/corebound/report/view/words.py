@@ -47,6 +47,7 @@ _LONGEST_NS = 3e20
 REFERENCE = VerdictWord(tone="plain", sign="", word="reference")
 NOT_MEASURED = VerdictWord(tone="warn", sign="!", word="no valid launch")
 NOT_COMPARED = VerdictWord(tone="plain", sign="", word="not compared")
+NO_BASELINE = VerdictWord(tone="plain", sign="", word="baseline not measured")
 
 
 def verdict_word(verdict: Verdict) -> VerdictWord:
@@ -91,9 +92,9 @@ def coded(text: str) -> Text:
     )
 
 
-def strong(text: str) -> Piece:
-    """A piece that carries weight."""
-    return Piece(text, "strong")
+def strong(text: str, link: str = "") -> Piece:
+    """A piece that carries weight, and leads to an address if there is one."""
+    return Piece(text, "strong", link)
 
 
 def plain(text: Text) -> str:

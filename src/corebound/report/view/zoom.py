@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from corebound.model.points import Points
 from corebound.model.series import Series
+from corebound.report.charts.axis import Axis
 from corebound.report.view.addresses import anchor_of
 from corebound.report.view.calendar import days_of
 from corebound.report.view.chronicle import Chronicle
@@ -29,6 +30,8 @@ _LEAST_EXPONENT = -300
 _MOST_COUNTED = 2.0**52
 _OF_COMMIT = 10
 _LEVEL_DIGITS = 6
+# Much finer than a screen, and no tick lies as near to an end.
+_AXIS_DIGITS = 9
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -41,6 +44,7 @@ class Zoom:
         series: The places of its series, apart by spaces; keys of the points' file.
         modes: The classes of their colours, the same way.
         length: What figures are divided by.
+        axis: The still chart's vertical axis, apart by spaces: its scale, its ends.
         still: What the still chart has besides points, as JSON of numbers alone: of each series
             its levels, (begin, end, figure); its changes, (by an even bet at, surely after, no
             later than, 1 where that is worse); its borders. All but figures are minutes since
@@ -51,6 +55,7 @@ class Zoom:
     series: str
     modes: str
     length: float
+    axis: str
     still: str
     is_ordinal: bool
 
@@ -62,6 +67,7 @@ def zoom_of(
     line: Timeline,
     *,
     length: float,
+    axis: Axis,
     borders: Sequence[str],
 ) -> Zoom:
     """What a chart of these series, in which these changes were found, says of itself.
@@ -72,6 +78,7 @@ def zoom_of(
         known: What the series are called.
         line: Where their moments are.
         length: What figures are divided by.
+        axis: The still chart's vertical axis.
         borders: Moments at which something other than the commit changed.
     """
     levels = [
@@ -91,6 +98,7 @@ def zoom_of(
         series=" ".join(anchor_of(one) for one in series),
         modes=" ".join(known.label(one).mode for one in series),
         length=length,
+        axis=f"{axis.scale} {axis.low:.{_AXIS_DIGITS}g} {axis.high:.{_AXIS_DIGITS}g}",
         still=msgspec.json.encode((levels, marks, edges)).decode(),
         is_ordinal=line.is_ordinal,
     )

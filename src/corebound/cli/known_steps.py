@@ -1,0 +1,29 @@
+"""The steps that were found in histories before, kept beside the records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from corebound.stats.segment import Found, Memory
+from corebound.store import cache
+
+_NAME = "steps"
+
+
+@contextmanager
+def known_steps(records: Path, *, of_all: bool) -> Iterator[Memory]:
+    """What was found before; what is found meanwhile is kept in the end.
+
+    Args:
+        records: The folder of records.
+        of_all: Whether all series there are looked at: what none of them asks for is forgotten.
+    """
+    version = cache.code("stats")
+    before = cache.load(dict[str, Found], records, _NAME, version=version) or {}
+    memory = Memory(before)
+    yield memory
+    if of_all or memory.asked.keys() - before.keys():
+        kept = memory.asked if of_all else before | memory.asked
+        cache.keep(kept, records, _NAME, version=version)

@@ -1,0 +1,80 @@
+"""Steps that one command found no other looks for again."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from build import a_series
+from corebound.cli.app import app
+from corebound.cli.known_steps import known_steps
+from corebound.model.series import Series
+from corebound.report.view.chronicle import chronicle
+from corebound.stats import segment
+from corebound.store import histories
+
+
+def imported(project: str) -> Series:
+    noise = random.Random(project)
+    course = [1e6 * (1.2 if day >= 45 else 1.0) * noise.gauss(1, 0.005) for day in range(60)]
+    return a_series(course, project=project, scenario=project, title=project)
+
+
+@pytest.fixture
+def searched(monkeypatch: pytest.MonkeyPatch) -> list[segment.Segment]:
+    """What was looked at anew."""
+    found: list[segment.Segment] = []
+    whole = segment._whole
+
+    def noted(one: segment.Segment) -> segment.Found:
+        found.append(one)
+        return whole(one)
+
+    monkeypatch.setattr(segment, "_whole", noted)
+    return found
+
+
+def look(records: Path, *projects: str, of_all: bool) -> None:
+    with known_steps(records, of_all=of_all) as memory:
+        chronicle([imported(name) for name in projects], memory=memory)
+
+
+def test_who_looks_at_some_series_forgets_nothing_of_the_others(
+    tmp_path: Path, searched: list[segment.Segment]
+) -> None:
+    look(tmp_path, "one", "two", of_all=True)
+    look(tmp_path, "one", "three", of_all=False)
+    assert len(searched) == 3
+
+    look(tmp_path, "one", "two", "three", of_all=False)
+    assert len(searched) == 3
+
+
+def test_what_no_series_asks_for_any_more_is_forgotten(
+    tmp_path: Path, searched: list[segment.Segment]
+) -> None:
+    look(tmp_path, "one", "two", of_all=True)
+    look(tmp_path, "two", of_all=True)
+    look(tmp_path, "one", of_all=False)
+
+    assert len(searched) == 3
+
+
+def test_a_comparison_of_commits_and_the_report_look_once(
+    tmp_path: Path, searched: list[segment.Segment]
+) -> None:
+    series = imported("trees")
+    histories.keep("trees", [series], tmp_path)
+    before, after = (point.commit for point in (series.points[30], series.points[55]))
+    assert before is not None
+    assert after is not None
+    words = ["compare", before.sha, after.sha, "--records", str(tmp_path)]
+
+    for asked in (words, words, ["report", "--records", str(tmp_path), "--out", f"{tmp_path}/s"]):
+        result = CliRunner().invoke(app, asked)
+
+        assert result.exit_code == 0, result.output
+        assert len(searched) == 1
