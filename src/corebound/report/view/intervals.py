@@ -208,8 +208,8 @@ def _row(study: Study, cell: CellStudy, axis: Axis, *, best: bool) -> IntervalRo
         speedup=speedup(comparison.speedup_ratio) if comparison else ("1×" if reference else "–"),
         interval=bounds(interval.low, interval.high) if interval else "",
         verdict=REFERENCE if reference else replace(verdict, tone="plain") if doubt else verdict,
-        needed=doubt or (to_decide(comparison.launches_needed) if comparison else ""),
-        note="; ".join(note for note in (twin_note(cell), _beyond(cell, axis)) if note),
+        needed=to_decide(comparison.launches_needed) if comparison else "",
+        note="; ".join(note for note in (twin_note(cell), doubt, _beyond(cell, axis)) if note),
         best=best,
         baseline=reference,
         command=row_command(study, cell),
@@ -221,7 +221,7 @@ def _doubt(study: Study, cell: CellStudy) -> str:
     duel = next((one for one in study.ranked if one.cell is cell and one.is_itself), None)
     if duel is None or duel.comparison.verdict not in {"faster", "slower"}:
         return ""
-    return "though on the same CPUs and threads: noise, or the variable itself"
+    return "the difference is noise, or the variable itself"
 
 
 def twin_note(cell: CellStudy) -> str:
