@@ -70,9 +70,9 @@ def a_commit(sha: str, *, dirty: bool = False) -> Commit:
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
-        (None, None, "commit unknown: perhaps host or noise"),
-        (a_commit("a"), None, "commit unknown: perhaps host or noise"),
-        (a_commit("a"), a_commit("a"), "same commit: perhaps host or noise"),
+        (None, None, "commit unknown: host or noise"),
+        (a_commit("a"), None, "commit unknown: host or noise"),
+        (a_commit("a"), a_commit("a"), "same commit: host or noise"),
         (a_commit("a"), a_commit("a", dirty=True), ""),
         (a_commit("a"), a_commit("b"), ""),
     ],

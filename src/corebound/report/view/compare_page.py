@@ -220,7 +220,7 @@ def _row(found: RunComparison, one: ComparedCell) -> CompareRow:
     verdict = verdict_word(comparison.verdict) if comparison else NOT_COMPARED
     doubt = ""
     if one.is_finding and found.code is not None:
-        verdict, doubt = replace(verdict, tone="plain"), f"{found.code}: perhaps host or noise"
+        verdict, doubt = replace(verdict, tone="plain"), f"{found.code}: host or noise"
     if comparison and not one.clear and comparison.verdict in {"faster", "slower"}:
         verdict = verdict_word("undecided")
     return CompareRow(
