@@ -666,6 +666,21 @@ def test_the_csv_of_changes_says_in_which_commits_each_recovered_and_how_far() -
     assert [told[kept.id][name] for name in names] == ["", "", ""]
 
 
+def test_the_csv_of_changes_has_also_those_that_are_not_clear() -> None:
+    known = known_of(stepped())
+    (change,) = (replace(one, clear=False) for one in known.changes)
+    doubted = replace(
+        known,
+        changes=(),
+        unclear=(change,),
+        judged={one.id: one for one in judged([change], [], [])},
+    )
+
+    (row,) = csv.DictReader(changes_csv(doubted).splitlines())
+
+    assert (row["id"], row["status"]) == (change.id, "not clear")
+
+
 def test_changes_of_different_nights_stay_apart() -> None:
     page = triage_page(known_of(stepped(cell="c=1", at=20), stepped(cell="c=2", at=45)), now=NOW)
 

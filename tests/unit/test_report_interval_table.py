@@ -60,10 +60,18 @@ def test_pairs_too_far_off_to_draw_are_counted_beside_their_setting() -> None:
 
 def test_dots_leave_a_quarter_of_the_axis_to_what_they_are_behind() -> None:
     alone = ratio_axis([1.0], [(0.96, 1.04)], margin=0.02)
-    axis = ratio_axis([1.0], [(0.96, 1.04)], margin=0.02, dots=[0.5, 2.0])
+    axis = ratio_axis([1.0], [(0.96, 1.04)], margin=0.02, dots=[[0.5, 2.0]])
 
     assert axis.share(1.04) - axis.share(0.96) == pytest.approx(0.22, abs=0.03)
     assert axis.low < alone.low < alone.high < axis.high
+
+
+def test_dots_of_a_ratio_too_far_off_to_draw_are_no_reason_to_press_the_others_together() -> None:
+    estimates, intervals = [1.1, 1.2, 1.3, 0.02], [(1.08, 1.12), (1.18, 1.22), (1.28, 1.32)]
+
+    axis = ratio_axis(estimates, intervals, margin=0.02, dots=[[1.1], [1.2], [1.3], [0.01, 0.03]])
+
+    assert axis == ratio_axis(estimates, intervals, margin=0.02)
 
 
 def measured(scenario: Scenario, *rows: tuple[str, tuple[int, ...], float]) -> Study:

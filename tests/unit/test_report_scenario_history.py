@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 from build import a_launch, a_placement, a_run, a_scenario, a_series, a_worker
 from corebound.model.regression import Decision
@@ -91,6 +92,12 @@ def test_where_only_others_changed_the_heading_says_so() -> None:
 
 def test_without_any_change_the_nights_are_counted() -> None:
     assert history_of().title == "History: nothing new in 60 runs"
+
+
+def test_of_too_few_nights_for_any_change_the_heading_says_no_more() -> None:
+    short = [replace(one, points=one.points[:4]) for one in (_nights(mode, 1.0) for mode in MODES)]
+
+    assert history_in(short).title == "History: too short to tell in 4 runs"
 
 
 def test_a_change_that_was_accepted_is_no_news() -> None:

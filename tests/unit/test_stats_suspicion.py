@@ -144,3 +144,13 @@ def test_what_one_night_refuted_is_asked_again_and_what_the_commits_did_is_not()
     assert is_final("refuted", both=True, covered=True)
     assert not is_final("refuted", both=True, covered=False)
     assert not is_final("refuted", both=False, covered=True)
+
+
+def test_figures_further_apart_than_a_float_tells_are_a_step_all_the_same() -> None:
+    history = [Night(figure=1e-160)] * 12 + [Night(figure=1e160)] * 2
+
+    step = early_step(history, ())
+
+    assert step is not None
+    assert step.ratio > 1e300
+    assert 1 / step.ratio > 0

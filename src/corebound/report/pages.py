@@ -287,7 +287,7 @@ def _about_all(
         yield "history.html", words, renderer.page("history", page)
         feed_ = renderer.page("feed", feed(known, now=inputs.now, records=inputs.asked))
         yield "feed.xml", "Feed of changes, Atom", feed_
-        if known.changes:
+        if known.changes or known.unclear:
             yield "data/changes.csv", "", changes_csv(known, inputs.asked)
     if (claims := claims_page(studies, now=inputs.now)) is not None:
         yield "claims.html", "Claims: published, and measured here", renderer.page("claims", claims)

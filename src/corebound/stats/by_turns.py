@@ -16,7 +16,7 @@ import numpy as np
 from corebound.stats.course import Array, Course, Places
 from corebound.stats.interval import CONFIDENCE, Interval
 from corebound.stats.segment import Memory, Segment, found_in
-from corebound.stats.step import Step
+from corebound.stats.step import Step, ratio_of
 from corebound.stats.step_tests import inflation, shift, shift_bounds, spread_of
 from corebound.stats.step_votes import REACH
 
@@ -126,10 +126,10 @@ def _sized(
         left, right, rho=rho, own_error=spread * math.sqrt(uncertain), confidence=CONFIDENCE
     )
     interval = bounds and Interval(
-        low=math.exp(bounds[0]), high=math.exp(bounds[1]), confidence=CONFIDENCE
+        low=ratio_of(bounds[0]), high=ratio_of(bounds[1]), confidence=CONFIDENCE
     )
     for which, level in levels.items():
-        yield which, replace(step, before=math.exp(level), ratio=math.exp(size), interval=interval)
+        yield which, replace(step, before=math.exp(level), ratio=ratio_of(size), interval=interval)
 
 
 def _level(logs: Array) -> float:

@@ -13,7 +13,7 @@ from corebound.stats.course import Course, segments_of
 from corebound.stats.distributions import normal_quantile
 from corebound.stats.interval import Interval
 from corebound.stats.segment import Memory, Segment, found_in
-from corebound.stats.step import Recovery, Step
+from corebound.stats.step import Recovery, Step, ratio_of
 
 # Smaller steps matter to nobody; a scenario may say otherwise.
 THRESHOLD = 0.02
@@ -200,7 +200,7 @@ def _recovery(step: Step, later: Sequence[Step], threshold: float) -> Recovery |
             last_good=one.last_good,
             first_bad=one.first_bad,
             steps=back,
-            left=math.exp(moved),
+            left=ratio_of(moved),
             whole=side * moved < math.log1p(threshold),
         )
         if found.whole:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corebound.stats.interval import CONFIDENCE, Interval
-from corebound.stats.step import Step
+from corebound.stats.step import Step, ratio_of
 from corebound.stats.step_news import may_have_news
 from corebound.stats.step_search import Cut, rough_spread, search, search_on
 from corebound.stats.step_tests import inflation, mean_error, median, shift, shift_bounds
@@ -262,6 +262,6 @@ def _ratio(
         confidence=CONFIDENCE,
     )
     interval = bounds and Interval(
-        low=math.exp(bounds[0]), high=math.exp(bounds[1]), confidence=CONFIDENCE
+        low=ratio_of(bounds[0]), high=ratio_of(bounds[1]), confidence=CONFIDENCE
     )
-    return math.exp(shift(left, right)), interval
+    return ratio_of(shift(left, right)), interval

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -13,6 +14,17 @@ from corebound.stats.step_votes import Vote
 
 Direction = Literal["up", "down"]
 Status = Literal["new", "recovered", "old"]
+# Of a ratio that a float can tell, and the other way round too.
+_MOST_SHIFT = 700.0
+
+
+def ratio_of(shift: float) -> float:
+    """The ratio that a shift of logarithms is; beyond what a float can tell, about 10 to the 304.
+
+    >>> ratio_of(0.0), ratio_of(1e4) == ratio_of(1e5)
+    (1.0, True)
+    """
+    return math.exp(min(max(shift, -_MOST_SHIFT), _MOST_SHIFT))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from corebound.stats.change_points import (
 from corebound.stats.compare import Comparison
 from corebound.stats.distributions import normal_quantile, student_below
 from corebound.stats.segment import believable
-from corebound.stats.step import Direction, Step
+from corebound.stats.step import Direction, Step, ratio_of
 from corebound.stats.step_tests import correlation, median, shift
 
 Array = NDArray[np.float64]
@@ -83,7 +83,7 @@ def early_step(
         first_bad=present[-EARLY_NIGHTS],
         direction="up" if size > 0 else "down",
         before=math.exp(median(before)),
-        ratio=math.exp(size),
+        ratio=ratio_of(size),
         interval=None,
         votes=(),
         p_value=_chance(before, float(nearer), side=side),

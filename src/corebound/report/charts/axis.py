@@ -87,7 +87,7 @@ def ratio_axis(
     intervals: Sequence[tuple[float, float]],
     *,
     margin: float,
-    dots: Sequence[float] = (),
+    dots: Sequence[Sequence[float]] = (),
 ) -> Axis:
     """An axis for ratios about 1 on which the rows that matter can be told apart.
 
@@ -100,7 +100,7 @@ def ratio_axis(
         estimates: Ratios above 0.
         intervals: Low and high ends; a high end may be infinite.
         margin: The share either way of 1 that must be on the axis.
-        dots: Ratios above 0 behind the estimates on the axis.
+        dots: Ratios above 0 behind each of the estimates; of one that falls off, so do they.
     """
     near = [ratio for ratio in estimates if 1 / _FAR_RATIO <= ratio <= _FAR_RATIO]
     if len(estimates) - len(near) > len(estimates) * _MOST_FAR:
@@ -114,10 +114,16 @@ def ratio_axis(
         for end in pair
     ]
     low, high = min([low, *ends]), max([high, *ends])
-    if dots:
+    behind = [
+        ratio
+        for estimate, own in zip(estimates, dots, strict=False)
+        if low <= estimate <= high
+        for ratio in own
+    ]
+    if behind:
         room = (high / low) ** ((_MOST_DOTS_SPAN - 1) / 2)
-        low = min(low, max(min(dots), low / room))
-        high = max(high, min(max(dots), high * room))
+        low = min(low, max(min(behind), low / room))
+        high = max(high, min(max(behind), high * room))
     if high / low > _LINEAR_SPAN:
         pad = (high / low) ** 0.04
         return log_axis(low / pad, high * pad)

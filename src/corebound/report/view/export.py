@@ -130,7 +130,7 @@ def _ends(
 
 
 def changes_csv(known: Chronicle, records: str = "") -> str:
-    """Every clear change, at least one, a line each, the latest first."""
+    """Every change, at least one, a line each: the clear ones, the latest first, then others."""
     return lines_csv(
         [
             {
@@ -158,7 +158,7 @@ def changes_csv(known: Chronicle, records: str = "") -> str:
                 **_recovered(one),
                 "command": again.at(records) if (again := _again(one)) else None,
             }
-            for one in known.changes
+            for one in (*known.changes, *known.unclear)
         ]
     )
 

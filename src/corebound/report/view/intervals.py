@@ -122,7 +122,7 @@ def axis_over(comparisons: Sequence[Comparison], *, margin: float, whole: bool =
             if comparison.interval
         ],
         margin=margin,
-        dots=[ratio for one in comparisons for _, ratio in one.per_block] if whole else (),
+        dots=[[ratio for _, ratio in one.per_block] for one in comparisons] if whole else (),
     )
 
 
