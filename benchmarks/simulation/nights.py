@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from benchmarks.simulation.histories import NEAR, NOISES, STEP, TYPICAL_NS, Draw, nights_of, rate
 from benchmarks.simulation.verdicts import BASELINE, CELL, MARGIN, summary_of
 from corebound.model.regression import Answer
-from corebound.stats.change_points import find_steps
+from corebound.stats.change_points import course_of_nights, find_steps
 from corebound.stats.compare import Comparison, compare
 from corebound.stats.step import Step
 from corebound.stats.suspicion import (
@@ -143,12 +143,12 @@ def _year(index: int, *, draw: Draw, seed: int) -> Year:
     truth = Truth(noise=noise, levels=np.where(np.arange(noise.size) >= YEAR, STEP, 0.0))
     suspected: list[tuple[int, Step]] = []
     watches = [Watch(way) for way in WAYS]
-    course = nights_of((truth.noise + truth.levels)[:nights])
+    history = nights_of((truth.noise + truth.levels)[:nights])
     for night in range(nights):
-        seen = course[: night + 1]
+        seen = history[: night + 1]
         found = find_steps(seen)
         voted = tuple(step for step in found if step.status == "new")
-        early = early_step(seen, found)
+        early = early_step(course_of_nights(seen), found)
         for step in (*voted, *(() if early is None else (early,))):
             note(suspected, night, step)
             for watch in watches:

@@ -11,9 +11,9 @@ from corebound.model.run import Run
 from corebound.report.view.export_runs import host_json
 from corebound.report.view.host_page import host_page
 from corebound.report.view.hosts import host_studies
+from corebound.report.view.latest import latest_studies
 from corebound.report.view.provenance import provenance
 from corebound.report.view.run_page import run_page
-from corebound.report.view.study import latest_studies
 from report_sample import NOW, a_sample
 
 BUSY = examined(

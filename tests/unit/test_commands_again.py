@@ -31,7 +31,8 @@ from corebound.report.view.command import (
     series_command,
 )
 from corebound.report.view.evidence import migrations, span_of
-from corebound.report.view.study import latest_studies, study
+from corebound.report.view.latest import latest_studies
+from corebound.report.view.study import study
 from corebound.report.view.words import ends
 from corebound.units import duration
 from html_tree import read

@@ -10,7 +10,7 @@ import pytest
 from build import a_point, a_series
 from corebound.model.points import Points
 from corebound.model.series import Series
-from corebound.stats.regressions import ended
+from corebound.stats.ended import ended
 
 
 def on(host: str, days: Iterable[int], **changes: Any) -> Series:

@@ -13,8 +13,9 @@ from corebound.model.scenario import Scenario
 from corebound.planning.expand import expand
 from corebound.report.view.claims import claim_rows
 from corebound.report.view.fairness import checks
+from corebound.report.view.latest import latest_studies
 from corebound.report.view.provenance import provenance
-from corebound.report.view.study import Study, latest_studies
+from corebound.report.view.study import Study
 from corebound.store import codec
 
 GPU = Gpu(id="0", name="NVIDIA H100")

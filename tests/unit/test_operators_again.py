@@ -21,9 +21,10 @@ from corebound.model.run import Commit, Run
 from corebound.planning.expand import expand
 from corebound.report.view.export import cells_json
 from corebound.report.view.export_operators import operators_csv
+from corebound.report.view.latest import latest_studies
 from corebound.report.view.operators import Operators, operators
 from corebound.report.view.profiles_before import with_profiles_before
-from corebound.report.view.study import Study, latest_studies
+from corebound.report.view.study import Study
 from corebound.stats.profiles import profiles_of
 from corebound.store import jsonl
 

@@ -12,9 +12,9 @@ import pytest
 from build import an_operator
 from corebound.model.profile import PROFILE_SCHEMA, ImportedProfile, OperatorProfile
 from corebound.report.view.export_operators import imported_csv
+from corebound.report.view.latest import latest_studies
 from corebound.report.view.operators_page import OperatorsPage, operators_page
 from corebound.report.view.page import Piece
-from corebound.report.view.study import latest_studies
 from corebound.report.view.words import plain
 from made_site import pages_of
 from report_sample import NOW, a_sample, sample_imports

@@ -15,8 +15,9 @@ from corebound.model.scenario import Scenario
 from corebound.planning.expand import expand
 from corebound.report.view.export import cells_json
 from corebound.report.view.export_operators import operators_csv
+from corebound.report.view.latest import latest_studies
 from corebound.report.view.operators import Operators, operators
-from corebound.report.view.study import Study, latest_studies
+from corebound.report.view.study import Study
 from corebound.report.view.words import plain
 from corebound.stats.summary import summarise_launch
 

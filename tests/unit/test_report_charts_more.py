@@ -14,10 +14,11 @@ from corebound.report.charts.axis import linear_axis
 from corebound.report.charts.dots import dots_svg
 from corebound.report.charts.scaling import Gain, GainCurve, scaling_svg
 from corebound.report.charts.topology import topology_html
+from corebound.report.view.latest import latest_studies
 from corebound.report.view.launch_dots import launch_dots
 from corebound.report.view.placed import placed
 from corebound.report.view.scaling import scaling
-from corebound.report.view.study import Study, latest_studies
+from corebound.report.view.study import Study
 from corebound.report.view.topology_boxes import boxes_of
 from report_sample import a_sample
 

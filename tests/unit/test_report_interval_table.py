@@ -9,8 +9,9 @@ from corebound.model.scenario import Scenario
 from corebound.planning.expand import expand
 from corebound.report.charts.axis import ratio_axis
 from corebound.report.view.intervals import IntervalTable, interval_table
+from corebound.report.view.latest import latest_studies
 from corebound.report.view.overview import overview_page
-from corebound.report.view.study import Study, latest_studies
+from corebound.report.view.study import Study
 from corebound.report.view.verdict import verdict_of
 from corebound.report.view.words import plain
 from report_sample import NOW

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from build import a_scenario
 from corebound.planning.expand import expand
+from corebound.report.view.latest import latest_studies
 from corebound.report.view.scenario import scenario_page
-from corebound.report.view.study import latest_studies
 from corebound.report.view.words import compared_with, doing, full_name, plain
 from report_sample import NOW, a_serving_sample
 

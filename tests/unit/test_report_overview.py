@@ -9,8 +9,9 @@ from build import a_launch, a_run, a_scenario, a_worker
 from corebound.errors import Fault
 from corebound.planning.expand import expand
 from corebound.report import site
+from corebound.report.view.latest import latest_studies
 from corebound.report.view.overview import OverviewPage, overview_page
-from corebound.report.view.study import Study, latest_studies
+from corebound.report.view.study import Study
 from corebound.report.view.words import plain
 from corebound.store import jsonl
 from report_sample import NOW

@@ -9,9 +9,9 @@ from corebound.errors import Fault
 from corebound.model.record import Launch
 from corebound.model.telemetry import Disturbance
 from corebound.planning.expand import expand
+from corebound.report.view.latest import latest_studies
 from corebound.report.view.run_page import RunPage, run_page
 from corebound.report.view.scenario import scenario_page
-from corebound.report.view.study import latest_studies
 from corebound.report.view.words import plain
 from report_sample import NOW
 

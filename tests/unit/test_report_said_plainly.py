@@ -17,7 +17,7 @@ from corebound.report.view.compare_page import compare_page
 from corebound.report.view.comparing import RunComparison, compare_runs
 from corebound.report.view.fairness import checks
 from corebound.report.view.intervals import interval_table
-from corebound.report.view.study import latest_studies
+from corebound.report.view.latest import latest_studies
 from corebound.report.view.why import why
 from corebound.stats.series import joined, series_of_run
 from made_site import pages_of

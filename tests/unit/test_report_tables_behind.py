@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from corebound.model.record import Stay
 from corebound.model.topology import CpuId
+from corebound.report.view.latest import latest_studies
 from corebound.report.view.strips import spent
-from corebound.report.view.study import latest_studies
 from corebound.report.view.warmup import warmup
 from made_site import pages_of
 from report_sample import a_past, a_sample, an_earlier_sample

@@ -10,7 +10,8 @@ import pytest
 from build import a_cell
 from corebound.report.charts.axis import linear_axis
 from corebound.report.charts.trade import Spot, TradeCurve, trade_svg
-from corebound.report.view.study import CellStudy, latest_studies
+from corebound.report.view.latest import latest_studies
+from corebound.report.view.study import CellStudy
 from corebound.report.view.trade import Trade, trade
 from corebound.stats.serving import Estimate, ServedCell, summarise_served
 from report_sample import a_serving_sample

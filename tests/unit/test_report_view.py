@@ -28,10 +28,11 @@ from corebound.model.scenario import Scenario
 from corebound.planning.expand import expand
 from corebound.report.view.command import CommandLine
 from corebound.report.view.export import cells_csv, cells_json
+from corebound.report.view.latest import latest_studies
 from corebound.report.view.overview import overview_page
 from corebound.report.view.run_page import run_page
 from corebound.report.view.scenario import ScenarioPage, scenario_page
-from corebound.report.view.study import Study, latest_studies
+from corebound.report.view.study import Study
 from corebound.report.view.words import bounds, plain, speedup, times_slower
 from report_sample import NOW, a_sample
 

@@ -24,7 +24,8 @@ from corebound.cli.regressions_suite import Suite, suite_of
 from corebound.cli.regressions_words import Told
 from corebound.errors import InputError
 from corebound.model.regression import Decision, State
-from corebound.stats.regressions import Change, changes, ended, failing, suspicions
+from corebound.stats.ended import ended
+from corebound.stats.regressions import Change, changes, failing, suspicions
 from corebound.stats.regressions_judged import Judged, judged
 from corebound.store import confirmations
 

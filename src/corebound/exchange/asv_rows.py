@@ -153,8 +153,8 @@ class Rows:
 
     def _number(self, place: int, value: Any) -> float:
         """A figure that is one; of another, which is NaN then, it is remembered what it was."""
-        if type(value) in _NUMBERS:
-            return value  # type: ignore[no-any-return]
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return value
         self._odd[place] = _FAILED if value is None else f"{clean(str(value))[:40]!r} is no number"
         return math.nan
 

@@ -17,10 +17,11 @@ from corebound.report.pages import Inputs, Pair, Progress, pages
 from corebound.report.render import Renderer
 from corebound.report.shelf import Shelf
 from corebound.report.view.addresses import raw_file
+from corebound.report.view.latest import latest_studies
 from corebound.report.view.narrowed import narrowed_words
 from corebound.report.view.profiles_before import with_profiles_before
 from corebound.report.view.records import Record
-from corebound.report.view.study import Study, latest_studies
+from corebound.report.view.study import Study
 from corebound.stats.profiles import Profiles
 from corebound.stats.segment import Memory
 from corebound.store import jsonl

@@ -72,15 +72,19 @@ def find_steps(nights: Sequence[Night], *, threshold: float = THRESHOLD) -> tupl
     Raises:
         ValueError: `threshold` is not above 0.
     """
+    return steps_of(course_of_nights(nights), threshold=threshold)
+
+
+def course_of_nights(nights: Sequence[Night]) -> Course:
+    """The nights as columns."""
     seen = [night.figure if night.seen and night.figure is not None else np.nan for night in nights]
     keys = [night.key for night in nights]
     borders = [at for at in range(1, len(keys)) if keys[at] != keys[at - 1]]
-    course = Course(
+    return Course(
         logs=np.log(np.array(seen, dtype=np.float64)),
         errors=np.array([own_error_of(night) if night.seen else 0.0 for night in nights]),
         segments=segments_of(keys, borders),
     )
-    return steps_of(course, threshold=threshold)
 
 
 def steps_of(course: Course, *, threshold: float, memory: Memory | None = None) -> tuple[Step, ...]:

@@ -34,6 +34,11 @@ class Course:
         last = self.logs.size - 1
         return next((one for one in self.segments if one[-1] == last), np.empty(0, dtype=np.int64))
 
+    def level_since(self, start: int) -> Places:
+        """The nights from this one on, of the segment that goes on, that tell something."""
+        own = self.latest[self.latest >= start]
+        return own[~np.isnan(self.logs[own])]
+
 
 def segments_of(circumstances: Sequence[Hashable], borders: Sequence[int]) -> tuple[Places, ...]:
     """The segments of nights whose circumstances these are, by their first nights.

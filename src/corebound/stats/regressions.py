@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,22 +14,17 @@ from corebound.model.missing import is_failure
 from corebound.model.points import Point, Points
 from corebound.model.regression import Place
 from corebound.model.series import Series
-from corebound.stats.change_points import RECENT_NIGHTS, Night, steps_of
-from corebound.stats.course import Array, Course, segments_of
+from corebound.stats.change_points import steps_of
+from corebound.stats.course import Course, segments_of
 from corebound.stats.distributions import normal_quantile
-from corebound.stats.interval import Interval
 from corebound.stats.multiplicity import benjamini_hochberg
 from corebound.stats.segment import Memory
 from corebound.stats.step import Step
 from corebound.stats.step_tests import median, spread_of
-from corebound.stats.suspicion import EARLY_NIGHTS, early_step, few_as_far
+from corebound.stats.suspicion import early_step
 
-# Times its longest pause: a machine that is quiet for longer is not expected back.
-_QUIET = 2
 # Fewer points hardly tell how far they differ.
 _OF_A_LEVEL = 5
-# Letters of a moment that are its day.
-_OF_DAY = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,30 +106,8 @@ class Failing:
     points: int
 
 
-def nights_of(series: Series) -> tuple[Night, ...]:
-    """The points as `find_steps` takes them."""
-    # Most points share their circumstances.
-    keys = {id(each): each for each in series.points.circumstances}
-    told = {which: repr(circumstances) for which, circumstances in keys.items()}
-    return tuple(
-        Night(
-            figure=point.figure,
-            key=told[id(point.circumstances)],
-            interval=_interval(point, series.confidence),
-        )
-        for point in series.points
-    )
-
-
-def _interval(point: Point, confidence: float) -> Interval | None:
-    if point.bounds is None:
-        return None
-    low, high = point.bounds
-    return Interval(low=low, high=high, confidence=confidence)
-
-
 def course_of(series: Series) -> Course:
-    """The points as `steps_of` takes them: the same, without an object a point."""
+    """The points as `steps_of` takes them."""
     points = series.points
     figures = np.array(points.figures)
     errors = np.zeros_like(figures)
@@ -202,9 +174,7 @@ def suspicions(suite: Sequence[Series], found: Sequence[Change]) -> tuple[Change
     made = []
     for series in suite:
         steps = by_series.get(series.id, [])
-        if not _may_stand_out(series, steps):
-            continue
-        step = early_step(nights_of(series), steps, threshold=series.margin)
+        step = early_step(course_of(series), steps, threshold=series.margin)
         if step is not None:
             made.append(Change(series=series, step=step, clear=False))
     return tuple(sorted(made, key=_largest_first))
@@ -219,27 +189,11 @@ def level_spread(series: Series, steps: Sequence[Step]) -> float | None:
         series: The series.
         steps: Its steps.
     """
-    logs = _latest_level(course_of(series), steps)
+    course = course_of(series)
+    logs = course.logs[course.level_since(max((step.at for step in steps), default=0))]
     if logs.size < _OF_A_LEVEL:
         return None
     return spread_of(logs - median(logs))
-
-
-def _latest_level(course: Course, steps: Sequence[Step]) -> Array:
-    """The logarithms of the figures since the last step, in the segment that goes on."""
-    start = max((step.at for step in steps), default=0)
-    logs = course.logs[course.latest[course.latest >= start]]
-    return logs[~np.isnan(logs)]
-
-
-def _may_stand_out(series: Series, steps: Sequence[Step]) -> bool:
-    """Whether there can be an `early_step`: cheap to see, and hardly ever so."""
-    logs = _latest_level(course_of(series), steps)
-    before, latest = logs[:-EARLY_NIGHTS], logs[-EARLY_NIGHTS:]
-    return before.size > 0 and (
-        few_as_far(before, float(latest.min()), side=1.0)
-        or few_as_far(before, float(latest.max()), side=-1.0)
-    )
 
 
 def failing(suite: Sequence[Series]) -> tuple[Failing, ...]:
@@ -262,46 +216,6 @@ def _failures_at_the_end(points: Points) -> int:
     ends = zip(reversed(points.figures), reasons, strict=True)
     failed = (math.isnan(figure) and is_failure(why) for figure, why in ends)
     return sum(itertools.takewhile(bool, failed))
-
-
-def ended(suite: Iterable[Series]) -> frozenset[str]:
-    """The ids of series that no night will add to, so that nothing in them is news.
-
-    Their benchmark or environment was retired: the last point lies before the last 30 moments
-    of its host or machine. Or that was: others of the project have 30 moments since its last,
-    and it has been quiet for twice as long as ever before.
-    """
-    by_host: dict[tuple[str | None, str], list[Series]] = {}
-    for one in suite:
-        by_host.setdefault((one.project, one.host), []).append(one)
-    moments = {host: _moments(several) for host, several in by_host.items()}
-    found: set[str] = set()
-    for (project, host), several in by_host.items():
-        own = moments[project, host]
-        others = [each for (of, name), each in moments.items() if of == project and name != host]
-        since = own[-RECENT_NIGHTS:][0]
-        gone = _is_gone(own, {at for each in others for at in each[bisect_right(each, own[-1]) :]})
-        found |= {one.id for one in several if gone or one.points.moments[-1].at < since}
-    return frozenset(found)
-
-
-def _moments(several: Iterable[Series]) -> list[str]:
-    """When a host or machine measured, in order."""
-    # Most series share their moments.
-    columns = {id(one.points.moments): one.points.moments for one in several}.values()
-    return sorted({moment.at for column in columns for moment in column})
-
-
-def _is_gone(own: Sequence[str], later: Collection[str]) -> bool:
-    """Whether a machine is no longer used, by its own moments and those of others since."""
-    if len(later) < RECENT_NIGHTS:
-        return False
-    try:
-        days = np.array([at[:_OF_DAY] for at in (*own, max(later))], dtype="datetime64[D]")
-    except ValueError:  # what another tool takes for a moment may be none
-        return False
-    *before, quiet = np.diff(days).astype(int).tolist()
-    return bool(quiet > _QUIET * max(before, default=0))
 
 
 def _largest_first(change: Change) -> tuple[float, str]:

@@ -11,21 +11,15 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from corebound.model.regression import Answer
-from corebound.stats.change_points import (
-    THRESHOLD,
-    Night,
-    own_error_of,
-)
+from corebound.stats.change_points import THRESHOLD
 from corebound.stats.compare import Comparison
+from corebound.stats.course import Array, Course
 from corebound.stats.distributions import normal_quantile, student_below
 from corebound.stats.segment import believable
 from corebound.stats.step import Direction, Step, ratio_of
 from corebound.stats.step_tests import correlation, median, shift
-
-Array = NDArray[np.float64]
 
 # The first night may be a spike; a second one like it is hardly one too.
 EARLY_NIGHTS = 2
@@ -44,13 +38,13 @@ _CERTAIN = 0.01
 
 
 def early_step(
-    nights: Sequence[Night], steps: Sequence[Step], *, threshold: float = THRESHOLD
+    course: Course, steps: Sequence[Step], *, threshold: float = THRESHOLD
 ) -> Step | None:
     """Suspect a step that began with the last two nights, before a vote can find it.
 
     Args:
-        nights: In time order.
-        steps: What `find_steps` found in them; one that holds the last two nights
+        course: The history.
+        steps: What `steps_of` found in it; one that holds the last two nights
             already is no suspicion any more.
         threshold: Least change that matters, above 0; 0.02 is a ratio of 1.02.
 
@@ -58,29 +52,25 @@ def early_step(
         The step, without votes and without an interval; None where there is none.
         Its p-value is of a night as far off as the nearer of the two.
     """
-    if not nights:
-        return None
-    start = max((step.at for step in steps), default=0)
-    present = [
-        i for i in range(start, len(nights)) if nights[i].seen and nights[i].key == nights[-1].key
-    ]
-    values = _logs([nights[i] for i in present])
+    present = course.level_since(max((step.at for step in steps), default=0))
+    values = course.logs[present]
     before, latest = values[:-EARLY_NIGHTS], values[-EARLY_NIGHTS:]
     if before.size < _LEAST_BEFORE or any(step.at >= present[-EARLY_NIGHTS] for step in steps):
         return None
     size = shift(before, latest)
     side = math.copysign(1.0, size)
-    errors = believable(np.array([own_error_of(nights[i]) for i in present]), values)
+    if not all(stands_out(before, float(value), side=side) for value in latest):
+        return None
+    errors = believable(course.errors[present], values)
     doubt = normal_quantile(_LEVEL) * float(errors[-EARLY_NIGHTS:].max())
     if abs(size) < max(math.log1p(threshold) * (1 - 1e-9), doubt):
         return None
-    if not all(stands_out(before, float(value), side=side) for value in latest):
-        return None
     nearer = min(latest, key=lambda value: side * value)
+    first = int(present[-EARLY_NIGHTS])
     return Step(
-        at=present[-EARLY_NIGHTS],
-        last_good=present[-EARLY_NIGHTS - 1],
-        first_bad=present[-EARLY_NIGHTS],
+        at=first,
+        last_good=int(present[-EARLY_NIGHTS - 1]),
+        first_bad=first,
         direction="up" if size > 0 else "down",
         before=math.exp(median(before)),
         ratio=ratio_of(size),
@@ -102,13 +92,11 @@ def stands_out(before: Array, value: float, *, side: float) -> bool:
         value: The night's.
         side: 1.0 or -1.0.
     """
-    return few_as_far(before, value, side=side) and _chance(before, value, side=side) <= 1 - _LEVEL
-
-
-def few_as_far(before: Array, value: float, *, side: float) -> bool:
-    """Whether no more than one night in twenty, with this one, lies as far off to this side."""
     as_far = 1 + int(np.count_nonzero(side * before >= side * value))
-    return as_far <= max(_SHARE * (before.size + 1), 1.0)
+    return (
+        as_far <= max(_SHARE * (before.size + 1), 1.0)
+        and _chance(before, value, side=side) <= 1 - _LEVEL
+    )
 
 
 def rerun_says(
@@ -205,7 +193,3 @@ def _chance(before: Array, value: float, *, side: float) -> float:
         return 0.0 if off > 0 else 1.0
     below = student_below(freedom, -abs(off) / spread)
     return below if off > 0 else 1 - below
-
-
-def _logs(nights: Sequence[Night]) -> Array:
-    return np.array([math.log(night.figure) for night in nights if night.figure is not None])

@@ -14,7 +14,8 @@ from corebound.report.view.answers import answer_words
 from corebound.report.view.page import Label, VerdictWord
 from corebound.report.view.study import Study
 from corebound.report.view.words import label
-from corebound.stats.regressions import Change, changes, ended, suspicions
+from corebound.stats.ended import ended
+from corebound.stats.regressions import Change, changes, suspicions
 from corebound.stats.regressions_judged import Judged, judged
 from corebound.stats.segment import Memory
 
