@@ -12,7 +12,7 @@ from corebound.report.view.chronicle import PLAIN_MODE, Chronicle, size_word
 from corebound.report.view.page import Bounded, VerdictWord
 from corebound.report.view.series_figure import interval_name, latest_of
 from corebound.report.view.series_names import natural_place, own_axes
-from corebound.report.view.words import count
+from corebound.report.view.words import and_more, count
 
 # A row weighs a twentieth of a chart; what is beyond, and did not change, has only a name.
 _MOST_ROWS = 800
@@ -44,7 +44,7 @@ class Silent:
     machine: str
     reason: str
     cells: tuple[str, ...]
-    more: int
+    more: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +126,7 @@ def _silent(series: Sequence[Series]) -> tuple[Silent, ...]:
             machine=machine,
             reason=reason,
             cells=tuple(filter(None, cells[:_MOST_NAMED])),
-            more=max(len(cells) - _MOST_NAMED, 0),
+            more=and_more(len(cells) - _MOST_NAMED),
         )
         for (machine, reason), cells in sorted(found.items())
     )

@@ -12,7 +12,7 @@ from corebound.report.view.change_groups import overlapping
 from corebound.report.view.changes import commit_range, range_link
 from corebound.report.view.chronicle import Chronicle, sizes_word
 from corebound.report.view.page import VerdictWord
-from corebound.report.view.words import day
+from corebound.report.view.words import and_more, day
 from corebound.stats.regressions import Change
 
 # Whoever wants more of them wants the CSV.
@@ -91,7 +91,6 @@ def _event(found: Sequence[Change]) -> CommitEvent | None:
     ordered = sorted(by_benchmark.items(), key=lambda item: (item[0][0], -_largest(item[1])))
     worse = sum(not is_better for is_better, _, _ in by_benchmark)
     parts = ((worse, "worse"), (len(by_benchmark) - worse, "better"))
-    more = len(ordered) - _MOST_NAMED
     return CommitEvent(
         place=f"commit-{bad.commit.sha[:10]}",
         commits=commit_range(good, bad),
@@ -102,7 +101,7 @@ def _event(found: Sequence[Change]) -> CommitEvent | None:
         benchmarks=benchmarks,
         says=", ".join(f"{number} {way}" for number, way in parts if number),
         named=tuple(_named(several) for _, several in ordered[:_MOST_NAMED]),
-        more=f"and {more:,} more" if more > 0 else "",
+        more=and_more(len(ordered) - _MOST_NAMED),
         changes=frozenset(one.id for one in found),
     )
 

@@ -15,6 +15,7 @@ from corebound.report.view.changes import (
 )
 from corebound.report.view.chronicle import Chronicle, sizes_word
 from corebound.report.view.command import between_command
+from corebound.report.view.words import and_more
 from corebound.stats.regressions import Change
 
 # Whoever wants more of them wants the CSV.
@@ -106,12 +107,11 @@ def change_group(found: Sequence[Change], known: Chronicle, *, root: str) -> Cha
         recovery=recovery_note(largest_first),
         command=between_command([one.series for one in largest_first], good, bad),
     )
-    hidden = len(found) - len(rows)
     return ChangeGroup(
         head=head,
         cells=f"{len(found):,} cells",
         rows=rows,
-        more=f"and {hidden:,} more" if hidden else "",
+        more=and_more(len(found) - len(rows)),
     )
 
 

@@ -29,5 +29,4 @@ def damaged(faults: Sequence[Fault]) -> Flag | None:
         sign="!",
         title=f"{count(len(faults), 'record')} {'damaged' if is_damage else 'could not be read'}",
         detail=f"passed over: {Path(first.file).name}{line}{more}",
-        link="",
     )

@@ -13,7 +13,7 @@ from corebound.diagnosis.finding import Tone as Strength
 from corebound.report.view.operators import profiled
 from corebound.report.view.page import Label, Text, Tone
 from corebound.report.view.study import Study
-from corebound.report.view.words import coded, label
+from corebound.report.view.words import and_more, coded, label
 
 # Of a finding that is seen in many cells the worst are named.
 _MOST_CELLS = 4
@@ -83,7 +83,6 @@ def findings_data(found: Sequence[Finding]) -> list[dict[str, Any]]:
 
 def _row(one: Finding) -> FindingRow:
     tone, sign, meaning = _SIGNS[one.tone]
-    rest = len(one.cells) - _MOST_CELLS
     return FindingRow(
         tone=tone,
         sign=sign,
@@ -92,6 +91,6 @@ def _row(one: Finding) -> FindingRow:
         evidence=one.evidence,
         remedy=coded(one.remedy),
         cells=tuple(label(cell) for cell in one.cells[:_MOST_CELLS]),
-        more=f"and {rest} more" if rest > 0 else "",
+        more=and_more(len(one.cells) - _MOST_CELLS),
         of_first=one.of_first,
     )

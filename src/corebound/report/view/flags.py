@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from corebound.report.view.evidence import disturbed
 from corebound.report.view.figure import figure_of
 from corebound.report.view.page import Flag
@@ -80,9 +82,7 @@ def _ended_early(study: Study) -> Flag | None:
     left = study.undone
     if left is None:
         return None
-    return Flag(
-        tone="warn",
-        sign="!",
+    return Flag.warning(
         title=f"The run ended early{budget_words(left)}",
         detail=left.says,
         link="#cells",
@@ -105,9 +105,7 @@ def _disturbed(study: Study) -> Flag | None:
     named = list(dict.fromkeys(full_name(cell.cell) for cell, _ in hit))
     more = f" and {count(len(named) - 1, 'more cell')}" if len(named) > 1 else ""
     are, its = ("was", "its") if len(hit) == 1 else ("were", "their")
-    return Flag(
-        tone="warn",
-        sign="!",
+    return Flag.warning(
         title=f"{count(len(hit), 'launch', 'launches')} in the figures {are} disturbed",
         detail=f"of {total}, by {' and '.join(causes)} for most of {its} time: {named[0]}{more}",
         link="#launches",
@@ -115,23 +113,24 @@ def _disturbed(study: Study) -> Flag | None:
 
 
 def _lost(study: Study) -> Flag | None:
+    said = lost_words([study])
+    if not said:
+        return None
+    total = sum(cell.summary.attempts - cell.summary.count("skipped") for cell in study.cells)
+    return Flag.warning(
+        title=said, detail=f"of {total}; none of them is in any figure", link="#launches"
+    )
+
+
+def lost_words(studies: Sequence[Study]) -> str:
+    """How many launches came to nothing, by what became of them; empty where none did."""
     counts = {
-        status: sum(cell.summary.count(status) for cell in study.cells)
+        status: sum(cell.summary.count(status) for study in studies for cell in study.cells)
         for status in ("invalid", "failed", "timed-out")
     }
-    lost = {status: number for status, number in counts.items() if number}
-    if not lost:
-        return None
-    said = ", ".join(f"{number} {status}" for status, number in lost.items())
-    total = sum(cell.summary.attempts - cell.summary.count("skipped") for cell in study.cells)
-    noun = "launch" if sum(lost.values()) == 1 else "launches"
-    return Flag(
-        tone="warn",
-        sign="!",
-        title=f"{said} {noun}",
-        detail=f"of {total}; none of them is in any figure",
-        link="#launches",
-    )
+    said = ", ".join(f"{number} {status}" for status, number in counts.items() if number)
+    noun = "launch" if sum(counts.values()) == 1 else "launches"
+    return said and f"{said} {noun}"
 
 
 def _unsettled(study: Study) -> Flag | None:
@@ -139,9 +138,7 @@ def _unsettled(study: Study) -> Flag | None:
     if not unsettled:
         return None
     total = sum(len(cell.summary.launches) for cell in study.cells)
-    return Flag(
-        tone="warn",
-        sign="!",
+    return Flag.warning(
         title=f"{count(unsettled, 'launch', 'launches')} never became steady",
         detail=f"of {total}; counted, because leaving them out would flatter",
         link="#launches",

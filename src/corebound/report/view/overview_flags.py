@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from corebound.errors import Fault
 from corebound.report.view.claims import judged
 from corebound.report.view.damaged import damaged
-from corebound.report.view.flags import budget_words
+from corebound.report.view.flags import budget_words, lost_words
 from corebound.report.view.page import Flag
 from corebound.report.view.study import Study
 from corebound.report.view.words import count
@@ -32,34 +32,20 @@ def _ended_early(studies: Sequence[Study]) -> Flag | None:
     latest = max(studies, key=lambda study: (study.run.started_at, study.run.id)).run.id
     # Only the latest run can go on.
     more = "; corebound run --resume goes on with it" if {*cut} == {latest} else ""
-    return Flag(
-        tone="warn",
-        sign="!",
+    return Flag.warning(
         title=f"The run ended early{budget_words(*cut.values())}"
         if len(cut) == 1
         else f"{len(cut)} runs ended early",
         detail=f"{short} of {count(len(studies), 'scenario')} cut short{more}",
-        link="",
     )
 
 
 def _lost(studies: Sequence[Study]) -> Flag | None:
-    counts: dict[str, int] = {}
-    for study in studies:
-        for launch in study.launches:
-            counts[launch.status] = counts.get(launch.status, 0) + 1
-    bad = ("invalid", "failed", "timed-out")
-    lost = {status: counts[status] for status in bad if status in counts}
-    if not lost:
+    said = lost_words(studies)
+    if not said:
         return None
-    said = ", ".join(f"{number} {status}" for status, number in lost.items())
-    return Flag(
-        tone="warn",
-        sign="!",
-        title=f"{said} {'launch' if sum(lost.values()) == 1 else 'launches'}",
-        detail=f"beside {counts.get('ok', 0):,} that count",
-        link="",
-    )
+    sound = sum(cell.summary.count("ok") for study in studies for cell in study.cells)
+    return Flag.warning(title=said, detail=f"beside {sound:,} that count")
 
 
 def _claims(studies: Sequence[Study]) -> Flag | None:

@@ -6,7 +6,7 @@ Templates only arrange page models; they compute nothing and choose no words.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
 Tone = Literal["good", "bad", "warn", "plain"]
 
@@ -79,7 +79,12 @@ class Flag:
     sign: str
     title: str
     detail: str
-    link: str
+    link: str = ""
+
+    @classmethod
+    def warning(cls, title: str, detail: str, link: str = "") -> Self:
+        """What casts doubt on figures, or leaves some out."""
+        return cls(tone="warn", sign="!", title=title, detail=detail, link=link)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

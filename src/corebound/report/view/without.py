@@ -10,7 +10,7 @@ from corebound.report.view.addresses import series_page
 from corebound.report.view.benchmark_rest import why_silent
 from corebound.report.view.chronicle import Chronicle, has_grown
 from corebound.report.view.series_names import natural_place, parameters
-from corebound.report.view.words import count
+from corebound.report.view.words import and_more, count
 
 # The list is folded; beyond so many it is no longer one that is read.
 _MOST_NAMED = 500
@@ -40,7 +40,7 @@ class Without:
     where: str
     reason: str
     named: tuple[Nothing, ...]
-    more: int
+    more: str
 
 
 def without(known: Chronicle) -> tuple[Without, ...]:
@@ -63,7 +63,7 @@ def without(known: Chronicle) -> tuple[Without, ...]:
                 )
                 for title, several in [*titles.items()][:_MOST_NAMED]
             ),
-            more=max(len(titles) - _MOST_NAMED, 0),
+            more=and_more(len(titles) - _MOST_NAMED),
         )
         for (where, reason), titles in sorted(found.items())
     )

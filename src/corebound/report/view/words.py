@@ -207,6 +207,15 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
+def and_more(number: int) -> str:
+    """What stands after the first of many; empty where there are no others.
+
+    >>> and_more(1200), and_more(0), and_more(-2)
+    ('and 1,200 more', '', '')
+    """
+    return f"and {number:,} more" if number > 0 else ""
+
+
 def bounds(low: float, high: float) -> str:
     """An interval of ratios in brackets; an end that is not known is infinite.
 
