@@ -125,6 +125,20 @@ def test_a_figure_stands_with_the_interval_that_its_own_samples_gave_it() -> Non
     assert (line["before_low"], line["after_high"]) == ("1200000.0", "1400000.0")
 
 
+def test_a_unit_of_several_words_that_both_intervals_share_is_written_once() -> None:
+    series = a_history(unit="rows / s")
+    bounded = [replace(point, bounds=(1.2e6, 1.4e6)) for point in series.points]
+    series = replace(series, points=Points.of(bounded))
+
+    page = commits_page(
+        compare_commits("trees", EARLY, LATE, known(series)), known(series), now="2026-12-01"
+    )
+
+    (row,) = page.others.rows
+    assert row.before.ends == "[1,200,000,\xa01,400,000]"
+    assert row.after.ends == "[1,200,000,\xa01,400,000]\xa0rows\xa0/\xa0s"
+
+
 def test_a_page_of_a_thousand_series_shows_some_and_says_how_many_more() -> None:
     several = known(*(a_history(cell=f"n={n}", seed=n) for n in range(260)))
     found = compare_commits("trees", EARLY, LATE, several)

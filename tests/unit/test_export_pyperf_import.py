@@ -67,6 +67,7 @@ def test_a_commit_is_the_one_that_the_metadata_tells() -> None:
     ("data", "says"),
     [
         (b"{", "no whole JSON"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "pointer of Git LFS"),
         (b'{"a": 1}', "no file of pyperf"),
         (b'{"version": "1.0", "benchmarks": []}', "no file of pyperf"),
         (b'{"version": 6, "benchmarks": [1]}', "format is 6"),

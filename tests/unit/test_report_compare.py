@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import re
 from dataclasses import replace
@@ -23,6 +24,7 @@ from corebound.report.view.compare_page import compare_page
 from corebound.report.view.comparing import CAVEAT, compare_runs, latest_comparisons
 from corebound.stats import summary
 from corebound.stats.calibrated import lock_digest
+from corebound.stats.interval import Interval
 from corebound.stats.summary import LaunchSummary, Warmup, summarise_launch
 from corebound.store import calibrations, codec, jsonl
 
@@ -90,6 +92,41 @@ def test_a_cell_that_got_slower_is_found_and_comes_first() -> None:
     assert comparison is not None
     assert comparison.verdict == "slower"
     assert comparison.speedup_ratio == pytest.approx(1 / 1.1, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shown"),
+    [
+        ((1.2e6, 1.4e6), (1.3e6, 1.5e6), ("[1.20, 1.40]", "[1.30, 1.50] ms")),
+        ((8e5, 9e5), (1.3e6, 1.5e6), ("[800, 900] µs", "[1.30, 1.50] ms")),
+        ((1.2e6, 1.4e6), (8e5, 1.2e6), ("[1.20, 1.40] ms", "[800 µs, 1.20 ms]")),
+        # Of an end that is not known nobody knows the unit.
+        ((1.2e9, 1.4e9), (1.3e9, math.inf), ("[1.20, 1.40] s", "[1.30 s, ∞]")),
+        ((1.2e6, 1.4e6), None, ("[1.20, 1.40] ms", "")),
+        (None, (1.2e6, 1.4e6), ("", "[1.20, 1.40] ms")),
+    ],
+)
+def test_a_unit_that_all_ends_of_both_intervals_share_is_written_once(
+    before: tuple[float, float] | None,
+    after: tuple[float, float] | None,
+    shown: tuple[str, str],
+) -> None:
+    found = compare_runs(a_record(1), a_record(2))
+    one, two = (
+        span and Interval(low=span[0], high=span[1], confidence=0.95) for span in (before, after)
+    )
+    cell = found.cells[0]
+    cell = replace(
+        cell,
+        before=replace(cell.before, interval=one),
+        after=replace(cell.after, interval=two),
+    )
+
+    page = compare_page(replace(found, cells=(cell,)), now=NOW)
+
+    (row,) = (*page.findings.rows, *page.others.rows)
+    # On one line.
+    assert (row.before.ends, row.after.ends) == tuple(one.replace(" ", "\xa0") for one in shown)
 
 
 def test_each_launch_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

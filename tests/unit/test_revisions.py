@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from build import a_point, a_series
+from corebound.cli import commits_meant
 from corebound.cli.app import app
 from corebound.cli.commits_meant import meant_commits
 from corebound.cli.revisions import commit_of
@@ -99,6 +100,20 @@ def test_a_release_that_was_not_measured_is_told_with_its_commit(
 
     assert (caught.value.where, last[:10] in caught.value.what) == ("v2.0", True)
     assert "trees" in caught.value.what
+
+
+def test_git_is_asked_once_for_a_name_however_many_projects_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(commits_meant, "commit_of", asked.append)
+    several = [replace(measured("a" * 40), project=name) for name in ("trees", "woods", "fields")]
+
+    assert meant_commits("v1.0", "v2.0", several) is None
+    with pytest.raises(InputError, match="begins so"):
+        meant_commits("aaaa", "v3.0", several)
+
+    assert asked == ["v1.0", "v2.0", "v3.0"]
 
 
 @pytest.mark.parametrize("words", [("compare",), ("report",)])

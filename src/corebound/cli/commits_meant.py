@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import TypeAlias
 
 from corebound.cli.revisions import commit_of
 from corebound.errors import InputError
@@ -11,6 +13,8 @@ from corebound.report.view.commits_compared import commits_of
 
 # A shorter one may be the beginning of anything.
 _LEAST_LETTERS = 4
+# Told a name, the hash of what git knows by it here, or None.
+_Known: TypeAlias = Callable[[str], str | None]
 
 
 def meant_commits(before: str, after: str, series: Iterable[Series]) -> tuple[str, str, str] | None:
@@ -25,9 +29,11 @@ def meant_commits(before: str, after: str, series: Iterable[Series]) -> tuple[st
     Raises:
         InputError: several commits begin so, several projects have both, or one has one only.
     """
+    # It starts git, which says the same of a name whatever project is looked at.
+    known = cache(commit_of)
     found, halves = [], []
     for project, commits in commits_of(series).items():
-        ones, twos = (_named(name, commits) for name in (before, after))
+        ones, twos = (_named(name, commits, known) for name in (before, after))
         for name, several in ((before, ones), (after, twos)):
             if ones and twos and len(several) > 1:
                 raise InputError(
@@ -46,27 +52,27 @@ def meant_commits(before: str, after: str, series: Iterable[Series]) -> tuple[st
             mend="Name a folder of records with one of them, by --records.",
         )
     if halves and not found:
-        raise _unmeasured(*halves[0])
+        raise _unmeasured(*halves[0], known)
     return found[0] if found else None
 
 
-def _named(name: str, commits: Iterable[str]) -> list[str]:
+def _named(name: str, commits: Iterable[str], known: _Known) -> list[str]:
     """The measured commits of that name; a hash goes before a branch that is called like one."""
     begun = [sha for sha in commits if len(name) >= _LEAST_LETTERS and sha.startswith(name.lower())]
     if begun:
         return begun
     # asv keeps as many letters of a hash as it is configured to.
-    known = commit_of(name)
-    return [sha for sha in commits if known and known.startswith(sha)]
+    here = known(name)
+    return [sha for sha in commits if here and here.startswith(sha)]
 
 
-def _unmeasured(project: str, name: str) -> InputError:
-    known = commit_of(name)
-    if known is None:
+def _unmeasured(project: str, name: str, known: _Known) -> InputError:
+    here = known(name)
+    if here is None:
         what = f"no commit of {project} that was measured begins so."
         mend = f"Name it by at least {_LEAST_LETTERS} letters of its hash, or by a tag or a branch "
         mend += "in the clone that has it."
     else:
-        what = f"it is commit {known[:10]} here, which was not measured of {project}."
+        what = f"it is commit {here[:10]} here, which was not measured of {project}."
         mend = "Name one that was, or run this in the project's own clone."
     return InputError(what=what, where=name, mend=mend)

@@ -13,8 +13,9 @@ from rich.text import Text
 
 from corebound.cli.options import RECORDS, Records
 from corebound.errors import Fault, InputError, refusals_told
-from corebound.exchange import asv_export, asv_results, dashboards, pyperf_export, table
+from corebound.exchange import asv_export, dashboards, pyperf_export, table
 from corebound.exchange.cells import CellOfRun, cells_of, without_iterations
+from corebound.exchange.foreign_json import document
 from corebound.exchange.reading import Unreadable
 from corebound.store import jsonl, whole
 
@@ -155,7 +156,7 @@ def _benchmarks(out: Path) -> dict[str, Any]:
     """What benchmarks.json holds already: asv's own benchmarks stay beside ours."""
     file = out / asv_export.BENCHMARKS
     try:
-        told = asv_results.document(file.read_bytes())
+        told = document(file.read_bytes())
     except FileNotFoundError:
         return {}
     except (OSError, Unreadable) as error:

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from corebound.errors import InputError
-from corebound.exchange import asv_results, asv_tree
+from corebound.exchange import asv_tree
+from corebound.exchange.foreign_json import document
 from corebound.exchange.reading import Unreadable, clean
 
 CONFIGURATION = "asv.conf.json"
@@ -184,7 +185,7 @@ def _configuration(file: Path) -> Mapping[str, Any]:
     except OSError as error:
         raise _unreadable(file, error.strerror or str(error)) from error
     try:
-        told = asv_results.document(data)
+        told = document(data)
     except Unreadable:
         # Slow to import, and needed for comments only.
         json5 = importlib.import_module("json5")

@@ -15,21 +15,13 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, TypeAlias
 
-import msgspec
-
 from corebound.exchange.asv_machine import facet
+from corebound.exchange.foreign_json import DAMAGED, document
 from corebound.exchange.reading import Unreadable
 
 # The end of the year 9999, which is as far as ISO 8601 goes.
 _LATEST_MS = 253_402_300_800_000
 _OTHER_TOOL = "Delete it, or move it out of the folder of results."
-_DAMAGED = "Fetch it again from where it was copied, or delete it."
-# What version control leaves in a file's place, and how to get the file.
-_PLACEHOLDERS = (
-    (b"version https://git-lfs", "a pointer of Git LFS", "Fetch the files: `git lfs pull`."),
-    (b"/annex/objects/", "a pointer of git-annex", "Fetch the files: `git annex get`."),
-    (b"<<<<<<< ", "half of a merge", "Finish the merge, or check one side out."),
-)
 # As asv reads them; whatever else a row does is damage too.
 DAMAGES = (AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError)
 # No hash of git or Mercurial, nor a name of a revision, is so long.
@@ -44,8 +36,6 @@ _COLUMNS = ("result", "params", "version", "stats_ci_99_a", "stats_ci_99_b", "sa
 # fastest; asv's hash of what is measured; both ends of its 99 % interval of each figure; what
 # each figure was made of.
 Row: TypeAlias = tuple[Any, Any, Any, Any, Any, Any]
-
-_decoder = msgspec.json.Decoder()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,25 +70,6 @@ def hashes_in(data: bytes) -> list[str]:
     return [found.decode() for found in _COMMIT.findall(data)]
 
 
-def document(data: bytes) -> Any:
-    """JSON as Python writes it, which has NaN and Infinity where a figure is none.
-
-    Raises:
-        Unreadable: it is no JSON.
-    """
-    try:
-        return _decoder.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        pass
-    for start, what, mend in _PLACEHOLDERS:
-        if data.startswith(start):
-            raise Unreadable(f"it is {what}.", mend)
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise Unreadable(f"it is no whole JSON: {error}.", _DAMAGED) from None
-
-
 def read(data: bytes) -> ResultFile:
     """Read one result file, but for its benchmarks, of which each may be damaged by itself.
 
@@ -122,7 +93,7 @@ def read(data: bytes) -> ResultFile:
 
 def damaged(why: str) -> Unreadable:
     """What is to be said of a file of which nothing can be read."""
-    return Unreadable(f"it is damaged: {why}.", _DAMAGED)
+    return Unreadable(f"it is damaged: {why}.", DAMAGED)
 
 
 def _file(told: Mapping[str, Any], row_of: Callable[[str, Any], Row]) -> ResultFile:

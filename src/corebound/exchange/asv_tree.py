@@ -11,6 +11,7 @@ from corebound.exchange import asv_benchmarks, asv_results
 from corebound.exchange.asv_benchmarks import Known
 from corebound.exchange.asv_environments import Source
 from corebound.exchange.asv_results import ResultFile
+from corebound.exchange.foreign_json import document
 from corebound.exchange.reading import Unreadable, clean
 from corebound.store import cache
 
@@ -167,7 +168,7 @@ def benchmarks_of(results: Path, faults: list[Fault]) -> dict[str, Known]:
     """What benchmarks.json says, if anything."""
     about = about_of(results)
     try:
-        return asv_benchmarks.known(asv_results.document(about.read_bytes()))
+        return asv_benchmarks.known(document(about.read_bytes()))
     except FileNotFoundError:
         faults.append(Fault(file=name_of(about), line=None, what=_GUESSED, mend=_GUESSED_MEND))
     except Unreadable as error:

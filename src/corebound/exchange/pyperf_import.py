@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from corebound.exchange.asv_results import document
+from corebound.exchange.foreign_json import document
 from corebound.exchange.pyperf_command import command_of
 from corebound.exchange.reading import Unreadable, clean
 from corebound.model.missing import INCOMPARABLE

@@ -135,7 +135,7 @@ def _row(one: ComparedSeries, label: Label) -> CompareRow:
         one.series, [figure for figure in (one.before.figure, one.after.figure) if figure] or [1.0]
     )
     before, after = side_by_side(
-        _figure(one.before, length, unit), _figure(one.after, length, unit)
+        _figure(one.before, length, unit), _figure(one.after, length, unit), unit=unit
     )
     return CompareRow(
         title=one.series.title,

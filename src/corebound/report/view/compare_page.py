@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -36,7 +37,9 @@ from corebound.report.view.words import (
     verdict_word,
 )
 from corebound.stats.compare import Comparison
+from corebound.stats.interval import Interval
 from corebound.stats.summary import CellSummary
+from corebound.units import time_unit
 
 # The cells that differ most; the others' histories are on their scenarios' pages.
 _MOST_HISTORIES = 6
@@ -216,7 +219,11 @@ def _run(what: str, run: Run) -> tuple[str, str, str]:
 def _row(found: RunComparison, one: ComparedCell) -> CompareRow:
     comparison = one.comparison
     interval = comparison.interval if comparison else None
-    before, after = side_by_side(_bounded(one.before), _bounded(one.after))
+    before, after = side_by_side(
+        _bounded(one.before),
+        _bounded(one.after),
+        unit=_shared_unit((one.before.interval, one.after.interval)),
+    )
     verdict = verdict_word(comparison.verdict) if comparison else NOT_COMPARED
     doubt = ""
     if one.is_finding and found.code is not None:
@@ -238,12 +245,24 @@ def _row(found: RunComparison, one: ComparedCell) -> CompareRow:
     )
 
 
-def side_by_side(before: Bounded, after: Bounded) -> tuple[Bounded, Bounded]:
-    """Two figures whose intervals stand side by side: a unit that they share is written once."""
-    unit = before.ends.rpartition(" ")[2]
-    if after.ends.endswith(f"] {unit}") and before.ends.endswith(f"] {unit}"):
+def side_by_side(before: Bounded, after: Bounded, *, unit: str) -> tuple[Bounded, Bounded]:
+    """Two figures whose intervals stand side by side: a unit that they share is written once.
+
+    Args:
+        before: The earlier one.
+        after: The later one.
+        unit: What all ends of both are in; empty where they share none.
+    """
+    if before.ends and after.ends:
         before = replace(before, ends=before.ends.removesuffix(f" {unit}"))
     return _unbroken(before), _unbroken(after)
+
+
+def _shared_unit(intervals: Sequence[Interval | None]) -> str:
+    """The unit that all their ends are written in; of one that is not known there is none."""
+    ends_ns = [end for one in intervals if one for end in (one.low, one.high)]
+    units = {time_unit(end)[1] if math.isfinite(end) else "" for end in ends_ns}
+    return units.pop() if len(units) == 1 else ""
 
 
 def _unbroken(figure: Bounded) -> Bounded:
