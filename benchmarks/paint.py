@@ -33,6 +33,7 @@ from corebound.model.record import Launch
 from corebound.model.run import Run
 from corebound.model.series import Series
 from corebound.report import site
+from corebound.report.inputs import Inputs
 from corebound.stats.series import series_of_run
 from corebound.store import jsonl
 
@@ -101,7 +102,7 @@ def measure(scenarios: int = SCENARIOS, loads: int = LOADS) -> tuple[Painted, Pa
         folder = Path(name)
         run, launches = recorded(folder)
         records, series = suite(run, launches, scenarios)
-        site.write([records], folder / "site", now=NOW, series=series)
+        site.write(Inputs(records=[records], now=NOW, series=series), folder / "site")
         made = folder / "site"
         return (
             painted(f"overview of {scenarios} scenarios", made, "index.html", loads),

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from corebound.report import site
+from corebound.report.inputs import Inputs
 from corebound.report.view.records import Record
 from report_sample import NOW
 
@@ -18,11 +19,11 @@ def pages_of(records: Sequence[Record], **known: Any) -> dict[str, str]:
 
     Args:
         records: Every run with its launches, in any order.
-        known: What else the site is made of, as `site.write` takes it.
+        known: What else the site is made of, as `Inputs` has it.
     """
     with TemporaryDirectory() as folder:
         out = Path(folder)
-        site.write(records, out, now=NOW, **known)
+        site.write(Inputs(records=records, now=NOW, **known), out)
         return {
             file.relative_to(out).as_posix(): _text(file)
             for file in sorted(out.rglob("[!.]*"))

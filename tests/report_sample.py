@@ -40,7 +40,7 @@ from corebound.model.scenario import Scenario
 from corebound.model.series import Series
 from corebound.model.telemetry import Counters, HostOverTime
 from corebound.planning.expand import expand
-from corebound.report.pages import Pair
+from corebound.report.inputs import Pair
 from corebound.stats.calibrated import lock_digest
 
 NOW = "2026-03-14T09:26:53+00:00"

@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from browser.pages import DESK, PAGES, Tabs
 from corebound.report import site
+from corebound.report.inputs import Inputs
 from report_sample import (
     COMMITS,
     NOW,
@@ -36,16 +37,18 @@ ARGUMENTS = (
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three sites in a folder: of a first run, of nothing yet, and of all there can be."""
     folder = tmp_path_factory.mktemp("site")
-    site.write([a_sample()], folder, now=NOW)
-    site.write([], folder / "empty", now=NOW)
+    site.write(Inputs(records=[a_sample()], now=NOW), folder)
+    site.write(Inputs(records=[], now=NOW), folder / "empty")
     site.write(
-        sample_records(),
+        Inputs(
+            records=sample_records(),
+            now=NOW,
+            profiles=sample_imports(),
+            series=a_past(),
+            calibrations=sample_calibrations(),
+            compared=[COMMITS],
+        ),
         folder / "past",
-        now=NOW,
-        profiles=sample_imports(),
-        series=a_past(),
-        calibrations=sample_calibrations(),
-        compared=[COMMITS],
     )
     return folder
 

@@ -14,6 +14,7 @@ from build import a_point, a_series
 from corebound.model.points import Points
 from corebound.model.series import Series
 from corebound.report import site
+from corebound.report.inputs import Inputs
 from corebound.report.view.addresses import anchor_of, benchmark_file
 from report_sample import NOW
 
@@ -45,7 +46,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         a_cell(2, nights=1, host="a-machine-that-stopped"),
         *(a_cell(n, host="a-machine-of-null", figure=None) for n in range(30)),
     ]
-    site.write([], folder, now=NOW, series=cells)
+    site.write(Inputs(records=[], now=NOW, series=cells), folder)
     return folder
 
 

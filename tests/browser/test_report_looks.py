@@ -18,6 +18,7 @@ from build import a_point, a_series
 from corebound.model.points import Points
 from corebound.model.series import Series
 from corebound.report import site
+from corebound.report.inputs import Inputs
 from report_sample import NOW
 
 pytestmark = [
@@ -173,7 +174,7 @@ def zoomed(page: Page) -> None:
 
 def of_series(chromium: Browser, folder: Path, series: Series, width: int) -> Page:
     """The page of an imported benchmark that has one series."""
-    site.write([], folder, now=NOW, series=[series])
+    site.write(Inputs(records=[], now=NOW, series=[series]), folder)
     (file,) = folder.glob("history/*.html")
     return opened(chromium, file, width=width)
 

@@ -14,6 +14,7 @@ import needs
 from build import a_launch, a_run, a_scenario
 from corebound.planning.expand import expand
 from corebound.report import site
+from corebound.report.inputs import Inputs
 from report_sample import NOW
 
 CHROMIUM = shutil.which("chromium")
@@ -38,7 +39,7 @@ def overview(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for position, cell in enumerate(expand(scenario, "a.yaml"))
     )
     run = a_run(scenarios=scenarios)
-    return site.write([(run, launches)], tmp_path_factory.mktemp("site"), now=NOW)
+    return site.write(Inputs(records=[(run, launches)], now=NOW), tmp_path_factory.mktemp("site"))
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,8 @@ from build import a_series
 from corebound.model.regression import Decision
 from corebound.model.series import Series
 from corebound.report import site
-from corebound.report.pages import Inputs, pages
+from corebound.report.inputs import Inputs
+from corebound.report.pages import pages
 from corebound.report.view.change_groups import grouped
 from corebound.report.view.chronicle import chronicle
 from corebound.stats.regressions import Change, changes
@@ -105,7 +106,6 @@ def test_a_page_is_made_again_when_the_reason_is_another() -> None:
         decisions = [accepted(found[0], because)]
         inputs = Inputs(
             records=(),
-            studies=(),
             now=NOW,
             series=(series,),
             decisions=decisions,
@@ -116,7 +116,7 @@ def test_a_page_is_made_again_when_the_reason_is_another() -> None:
             seen.add(key)
             return False
 
-        for _ in pages(inputs, site._renderer(""), holds):
+        for _ in pages(inputs, (), site._renderer(inputs), holds, traces={}, raw=False):
             pass
         keys.append(seen)
 

@@ -11,6 +11,7 @@ from typing import Any
 from build import a_series
 from corebound.model.series import Series
 from corebound.report import site
+from corebound.report.inputs import Inputs
 from corebound.report.view.by_commit import CommitEvent, commit_events
 from corebound.report.view.chronicle import chronicle
 from corebound.report.view.triage import triage_page
@@ -100,7 +101,7 @@ def test_a_change_leads_to_what_else_its_commit_did(tmp_path: Path) -> None:
     assert beside["alone"] is None
     assert beside["a<b>"] == beside["c"] == ("with 1 other benchmark", page.commits[0].place)
 
-    site.write([], tmp_path, now=NOW, series=known.series)
+    site.write(Inputs(records=[], now=NOW, series=known.series), tmp_path)
     made = (tmp_path / "history.html").read_text("utf-8")
     assert made.count(f'href="#{page.commits[0].place}"') == 2
     assert made.count(f'id="{page.commits[0].place}"') == 1

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from corebound.report import site
+from corebound.report.inputs import Inputs
 from report_sample import NOW, sample_calibrations, sample_records
 
 HOST = "host/bench-01-0123456789ab.html"
@@ -20,10 +21,7 @@ HOST = "host/bench-01-0123456789ab.html"
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     site.write(
-        sample_records(),
-        folder,
-        now=NOW,
-        calibrations=sample_calibrations(),
+        Inputs(records=sample_records(), now=NOW, calibrations=sample_calibrations()), folder
     )
     return folder
 
@@ -71,7 +69,10 @@ def test_a_host_has_all_that_its_page_shows_as_json(out: Path) -> None:
 
 
 def test_the_same_records_give_the_same_bytes(out: Path, tmp_path: Path) -> None:
-    site.write(sample_records()[::-1], tmp_path, now=NOW, calibrations=sample_calibrations())
+    site.write(
+        Inputs(records=sample_records()[::-1], now=NOW, calibrations=sample_calibrations()),
+        tmp_path,
+    )
 
     for name in ("data/compare/r0-r1.csv", "data/host/bench-01-0123456789ab.json"):
         assert (tmp_path / name).read_bytes() == (out / name).read_bytes()

@@ -32,7 +32,7 @@ def elsewhere() -> dict[str, str]:
         series=a_past(),
         profiles=sample_imports(),
         compared=[COMMITS],
-        asked=ELSEWHERE,
+        records_folder=ELSEWHERE,
     )
 
 
@@ -65,7 +65,7 @@ def test_every_command_on_every_page_finds_the_records_where_they_are(
 
 
 def test_a_site_of_nothing_says_what_to_run_for_that_folder() -> None:
-    page = pages_of([], asked="r")["index.html"]
+    page = pages_of([], records_folder="r")["index.html"]
 
     assert commands_of(page) == [
         "corebound run scenarios --profile quick --records r",

@@ -21,6 +21,7 @@ from corebound.model.series import Series
 from corebound.report import site
 from corebound.report.charts.axis import Axis
 from corebound.report.charts.history import Dot, HistoryChart, Track, history_svg
+from corebound.report.inputs import Inputs
 from corebound.report.view.history_export import history_csv
 from corebound.report.view.zoom import points_script
 from report_sample import NOW
@@ -82,12 +83,12 @@ def test_text_that_a_spreadsheet_would_run_is_inert() -> None:
 
 def test_an_imported_history_is_in_the_site_packed_and_the_same_each_time(tmp_path: Path) -> None:
     series = replace(a_series([1.0, 2.0, 3.0]), project="p")
-    site.write([], tmp_path / "site", now=NOW, series=[series])
+    site.write(Inputs(records=[], now=NOW, series=[series]), tmp_path / "site")
     (packed,) = tmp_path.glob("site/data/history/*.csv.gz")
     once = packed.read_bytes()
     packed.unlink()
 
-    site.write([], tmp_path / "site", now=NOW, series=[series])
+    site.write(Inputs(records=[], now=NOW, series=[series]), tmp_path / "site")
 
     assert packed.read_bytes() == once
     assert gzip.decompress(once).decode() == history_csv([series])

@@ -8,7 +8,7 @@ import pytest
 
 from build import a_series
 from corebound.model.series import Series
-from corebound.report.pages import Pair
+from corebound.report.inputs import Pair
 from corebound.report.render import breakable, unbroken
 from html_tree import Element, read
 from made_site import pages_of

@@ -9,6 +9,7 @@ from build import a_launch, a_run, a_scenario, a_worker
 from corebound.errors import Fault
 from corebound.planning.expand import expand
 from corebound.report import site
+from corebound.report.inputs import Inputs
 from corebound.report.view.latest import latest_studies
 from corebound.report.view.overview import OverviewPage, overview_page
 from corebound.report.view.study import Study
@@ -78,7 +79,7 @@ def test_a_damaged_record_is_told_on_the_overview_and_on_its_runs_page(tmp_path:
     file = jsonl.file_of(run, Path("records")).as_posix()
     fault = Fault(file=file, line=20, what="…", mend="…")
 
-    site.write([(run, ()), (other, ())], tmp_path, now=NOW, faults=[fault])
+    site.write(Inputs(records=[(run, ()), (other, ())], now=NOW, faults=[fault]), tmp_path)
 
     told = "1 record damaged"
     assert told in (tmp_path / "index.html").read_text()

@@ -19,6 +19,7 @@ from corebound.model.run import Commit, Run
 from corebound.model.series import Series
 from corebound.planning.expand import expand
 from corebound.report import site
+from corebound.report.inputs import Inputs
 from corebound.store import codec, jsonl
 from corebound.store.traces import folder_of
 from corebound.store.unread import UnreadLaunches
@@ -38,7 +39,7 @@ def everything(folder: Path) -> dict[str, bytes]:
 
 
 def test_a_site_is_an_overview_pages_figures_and_assets(tmp_path: Path) -> None:
-    index = site.write([a_sample()], tmp_path / "site", now=NOW)
+    index = site.write(Inputs(records=[a_sample()], now=NOW), tmp_path / "site")
 
     assert index == tmp_path / "site" / "index.html"
     assert list(everything(tmp_path / "site")) == [
@@ -63,16 +64,16 @@ def test_a_site_is_an_overview_pages_figures_and_assets(tmp_path: Path) -> None:
 
 def test_the_same_records_give_the_same_bytes(tmp_path: Path) -> None:
     for name in ("one", "two"):
-        site.write([a_sample()], tmp_path / name, now=NOW)
+        site.write(Inputs(records=[a_sample()], now=NOW), tmp_path / name)
 
     assert everything(tmp_path / "one") == everything(tmp_path / "two")
 
 
 def test_a_page_that_would_not_change_is_left_alone(tmp_path: Path) -> None:
-    index = site.write([a_sample()], tmp_path, now=NOW)
+    index = site.write(Inputs(records=[a_sample()], now=NOW), tmp_path)
     os.utime(index, ns=(1, 1))
 
-    site.write([a_sample()], tmp_path, now=NOW)
+    site.write(Inputs(records=[a_sample()], now=NOW), tmp_path)
 
     assert index.stat().st_mtime_ns == 1
 
@@ -81,7 +82,7 @@ def test_a_place_that_cannot_be_written_is_an_error_with_a_remedy(tmp_path: Path
     (tmp_path / "file").write_text("in the way")
 
     with pytest.raises(InputError, match="--out"):
-        site.write([], tmp_path / "file", now=NOW)
+        site.write(Inputs(records=[], now=NOW), tmp_path / "file")
 
 
 def test_traces_beside_the_records_are_part_of_the_site(tmp_path: Path) -> None:
@@ -93,7 +94,11 @@ def test_traces_beside_the_records_are_part_of_the_site(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "a-scenario-profile-0.json.gz").write_bytes(b"a trace")
 
-    site.write([(run, (profiled, gone))], tmp_path / "site", now=NOW, kept=tmp_path / "records")
+    site.write(
+        Inputs(records=[(run, (profiled, gone))], now=NOW),
+        tmp_path / "site",
+        kept=tmp_path / "records",
+    )
 
     made = everything(tmp_path / "site")
     assert made["traces/a-scenario-profile-0.json.gz"] == b"a trace"
@@ -154,7 +159,9 @@ def test_records_are_in_the_site_as_they_are_kept(tmp_path: Path) -> None:
     file.parent.mkdir(parents=True)
     file.write_bytes(codec.encode(run))
 
-    site.write([(run, launches)], tmp_path / "site", now=NOW, kept=tmp_path / "records")
+    site.write(
+        Inputs(records=[(run, launches)], now=NOW), tmp_path / "site", kept=tmp_path / "records"
+    )
 
     raw = everything(tmp_path / "site")["data/run/r1.jsonl.gz"]
     assert gzip.decompress(raw) == file.read_bytes()
@@ -162,7 +169,7 @@ def test_records_are_in_the_site_as_they_are_kept(tmp_path: Path) -> None:
 
 
 def test_a_history_has_its_pages_feed_and_figures(tmp_path: Path) -> None:
-    site.write([a_sample()], tmp_path, now=NOW, series=a_past())
+    site.write(Inputs(records=[a_sample()], now=NOW, series=a_past()), tmp_path)
 
     made = everything(tmp_path)
     assert {"history.html", "feed.xml", "data/changes.csv"} <= set(made)
@@ -179,11 +186,12 @@ def test_a_site_without_records_says_what_to_run() -> None:
 def a_site_of(past: Sequence[Series], folder: Path, source: str, now: str = NOW) -> Path:
     """A site of imported histories, their files' hashes being `source`."""
     (folder / "records").mkdir(exist_ok=True)
-    projects = {one.project for one in past if one.project}
+    sources = dict.fromkeys((one.project for one in past if one.project), source)
     return site.write(
-        [], folder / "site", now=now, kept=folder / "records", series=past,
-        sources=dict.fromkeys(projects, source),
-    )  # fmt: skip
+        Inputs(records=[], now=now, series=past, sources=sources),
+        folder / "site",
+        kept=folder / "records",
+    )
 
 
 def test_a_page_of_a_history_that_did_not_change_is_not_made_again(tmp_path: Path) -> None:
@@ -235,7 +243,9 @@ def test_launches_of_a_night_long_past_are_not_asked_for_again(tmp_path: Path) -
 
     def write(oldest: Sequence[Launch]) -> None:
         records = [(nights[0], oldest), *((night, launches) for night in nights[1:])]
-        site.write(records, tmp_path / "site", now=NOW, kept=tmp_path, stamps=stamps)
+        site.write(
+            Inputs(records=records, now=NOW, stamps=stamps), tmp_path / "site", kept=tmp_path
+        )
 
     write(launches)
     before = everything(tmp_path / "site")

@@ -23,7 +23,7 @@ from corebound.launch.own_folder import own_folder
 from corebound.model.run import Run
 from corebound.model.series import Series
 from corebound.report import site
-from corebound.report.pages import Pair, Progress
+from corebound.report.inputs import Inputs, Pair, Progress
 from corebound.stats.series import joined
 from corebound.store import calibrations, confirmations, histories, jsonl, profiles
 
@@ -130,28 +130,32 @@ def _made(
     now = datetime.now(UTC).isoformat(timespec="seconds")
     with known_steps(records, of_all=not only) as memory:
         return site.write(
-            known.records,
+            Inputs(
+                records=known.records,
+                now=now,
+                profiles=known.profiles,
+                series=known.series,
+                decisions=decisions,
+                confirmations=again,
+                calibrations=noise,
+                memory=memory,
+                sources=histories.sources(
+                    {one.project for one in elsewhere if one.project}, records
+                ),
+                # Of a run's launches some may have been left out.
+                stamps={} if only else {one.abstract.run.id: one.abstract.stamp for one in runs},
+                profiled={one.abstract.run.id: one.abstract.profiles for one in runs},
+                records_folder="" if records == RECORDS else str(records),
+                only=only,
+                compared=[
+                    _pair(asked, [run for run, _ in every], elsewhere, records) for asked in compare
+                ],
+                faults=of_runs,
+                progress=progress,
+            ),
             out,
-            now=now,
             kept=records,
-            profiles=known.profiles,
-            series=known.series,
-            decisions=decisions,
-            confirmations=again,
-            calibrations=noise,
-            memory=memory,
-            sources=histories.sources({one.project for one in elsewhere if one.project}, records),
-            # Of a run's launches some may have been left out.
-            stamps={} if only else {one.abstract.run.id: one.abstract.stamp for one in runs},
-            profiled={one.abstract.run.id: one.abstract.profiles for one in runs},
-            asked="" if records == RECORDS else str(records),
-            only=only,
-            compared=[
-                _pair(asked, [run for run, _ in every], elsewhere, records) for asked in compare
-            ],
             own=own_folder(),
-            faults=of_runs,
-            progress=progress,
         )
 
 

@@ -7,15 +7,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from corebound.errors import Fault
-from corebound.model.calibration import Calibration
-from corebound.model.profile import ImportedProfile
-from corebound.model.regression import Confirmation, Decision
 from corebound.model.series import Series
+from corebound.report.inputs import Inputs
 from corebound.report.render import Renderer
 from corebound.report.view.addresses import (
     benchmark_file,
@@ -42,94 +38,38 @@ from corebound.report.view.host_page import host_links, host_page
 from corebound.report.view.hosts import host_studies
 from corebound.report.view.operators_page import operators_page
 from corebound.report.view.overview import overview_page
-from corebound.report.view.records import Record
 from corebound.report.view.run_page import run_page
 from corebound.report.view.scenario import scenario_page
 from corebound.report.view.study import Study
 from corebound.report.view.triage import triage_page
 from corebound.report.view.zoom import points_script
-from corebound.stats.segment import Memory
 from corebound.store import jsonl
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
-    """Two runs by their ids; where an imported project is named, two of its commits by hash."""
-
-    before: str
-    after: str
-    project: str | None = None
-
-
-Progress = Callable[[str, int, int], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inputs:
-    """All that the site is made of.
-
-    Attributes:
-        records: Every run with its launches, in any order.
-        studies: The latest of each scenario in them.
-        now: ISO moment to put on the pages.
-        profiles: Operator profiles that were imported.
-        series: Histories, our own joined over the runs, and imported ones.
-        decisions: What people decided of changes, in the order of their file.
-        confirmations: What re-runs said of changes.
-        traces: For each scenario the launches whose trace is in the site, with its
-            path from the site's top.
-        calibrations: The noise of hosts, for the verdicts.
-        raw: Whether the records themselves are in the site.
-        memory: Steps that were found before; what is found now is added.
-        sources: For each imported project a hash of all that its series are read from.
-        stamps: For each run, by its id, what tells whether its records are as they were.
-        compared: What is to be compared beside the latest runs.
-        asked: The folder of records as commands have to name it; empty where that is the
-            usual one.
-        only: Names, or patterns of them, that were asked for; empty where all of it was.
-        faults: What of the records could not be read.
-        progress: Called with what is done, how many of it are, and of how many.
-    """
-
-    records: Sequence[Record]
-    studies: Sequence[Study]
-    now: str
-    profiles: Sequence[ImportedProfile] = ()
-    series: Sequence[Series] = ()
-    decisions: Sequence[Decision] = ()
-    confirmations: Sequence[Confirmation] = ()
-    traces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    calibrations: Sequence[Calibration] = ()
-    raw: bool = False
-    memory: Memory | None = None
-    sources: Mapping[str, str] = field(default_factory=dict)
-    stamps: Mapping[str, str] = field(default_factory=dict)
-    compared: Sequence[Pair] = ()
-    asked: str = ""
-    only: Sequence[str] = ()
-    faults: Sequence[Fault] = ()
-    progress: Progress = lambda _what, _done, _all: None
-
 
 Holds = Callable[[str, str], bool]
 
 
-def _nothing(_path: str, _key: str) -> bool:
-    return False
-
-
-def pages(inputs: Inputs, renderer: Renderer, holds: Holds = _nothing) -> Iterator[tuple[str, str]]:
+def pages(
+    inputs: Inputs,
+    studies: Sequence[Study],
+    renderer: Renderer,
+    holds: Holds,
+    *,
+    traces: Mapping[str, str],
+    raw: bool,
+) -> Iterator[tuple[str, str]]:
     """Every page and data file as (path within the site, text), the overview last.
 
     The overview comes last so that what it links to is there before it.
 
     Args:
-        inputs: What is known.
+        inputs: What the site is made of.
+        studies: The latest of each scenario in the records.
         renderer: With the templates.
         holds: Whether the site has a file as it follows from all that this key is a hash
             of; then it is not made.
+        traces: Of each launch whose trace is in the site, its path from the site's top.
+        raw: Whether the records themselves are in the site.
     """
-    studies = inputs.studies
     # First, for what cannot be compared is told before a page is written.
     asked = [(one.before, one.after) for one in inputs.compared if one.project is None]
     compared = comparisons(inputs.records, asked)
@@ -146,9 +86,9 @@ def pages(inputs: Inputs, renderer: Renderer, holds: Holds = _nothing) -> Iterat
         for one in inputs.compared
         if one.project is not None
     ]
-    yield from _scenarios(studies, inputs, known, renderer)
+    yield from _scenarios(studies, inputs, known, renderer, traces)
     yield from _benchmarks(inputs, known, renderer, holds)
-    yield from _runs(inputs, renderer, holds)
+    yield from _runs(inputs, renderer, holds, raw=raw)
     yield from _hosts(inputs, compared, known, renderer)
     linked: list[tuple[str, str]] = []
     for name, words, text in _about_all(studies, inputs, known, compared, renderer):
@@ -180,11 +120,14 @@ def pages(inputs: Inputs, renderer: Renderer, holds: Holds = _nothing) -> Iterat
 
 
 def _scenarios(
-    studies: Sequence[Study], inputs: Inputs, known: Chronicle, renderer: Renderer
+    studies: Sequence[Study],
+    inputs: Inputs,
+    known: Chronicle,
+    renderer: Renderer,
+    traces: Mapping[str, str],
 ) -> Iterator[tuple[str, str]]:
     for study in studies:
         name = study.scenario.name
-        traces = inputs.traces.get(name, {})
         found = findings(study)
         page = scenario_page(
             study,
@@ -195,8 +138,8 @@ def _scenarios(
             known=known,
             calibrations=inputs.calibrations,
         )
-        yield f"data/{name}.csv", cells_csv(study, inputs.asked)
-        yield f"data/{name}.json", cells_json(study, found, inputs.asked)
+        yield f"data/{name}.csv", cells_csv(study, inputs.records_folder)
+        yield f"data/{name}.json", cells_json(study, found, inputs.records_folder)
         if operators := operators_csv(study):
             yield f"data/{name}.operators.csv", operators
         if grown := known.grown(project=None, scenario=name):
@@ -239,17 +182,19 @@ def _key(inputs: Inputs, project: str, series: Sequence[Series], known: Chronicl
         for one in series
         for change in known.every(one)
     ]
-    told = "\n".join((source, inputs.now[:10], inputs.asked, *inputs.only, *found))
+    told = "\n".join((source, inputs.now[:10], inputs.records_folder, *inputs.only, *found))
     return hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
 
 
-def _runs(inputs: Inputs, renderer: Renderer, holds: Holds) -> Iterator[tuple[str, str]]:
+def _runs(
+    inputs: Inputs, renderer: Renderer, holds: Holds, *, raw: bool
+) -> Iterator[tuple[str, str]]:
     for done, (run, launches) in enumerate(inputs.records, start=1):
         stamp = inputs.stamps.get(run.id)
-        if stamp is None or not holds(run_file(run), f"{stamp} {inputs.raw} {inputs.asked}"):
+        if stamp is None or not holds(run_file(run), f"{stamp} {raw} {inputs.records_folder}"):
             file = jsonl.file_of(run, Path()).as_posix()
             own = [one for one in inputs.faults if file in one.file]
-            page = run_page(run, launches, raw=inputs.raw, faults=own)
+            page = run_page(run, launches, raw=raw, faults=own)
             yield page.address, renderer.page("run", page)
         inputs.progress("pages of runs", done, len(inputs.records))
 
@@ -258,7 +203,7 @@ def _hosts(
     inputs: Inputs, compared: Sequence[RunComparison], known: Chronicle, renderer: Renderer
 ) -> Iterator[tuple[str, str]]:
     for study in host_studies(inputs.records, inputs.calibrations):
-        yield host_data(study.runs[-1].host.id), host_json(study, inputs.asked)
+        yield host_data(study.runs[-1].host.id), host_json(study, inputs.records_folder)
         page = host_page(study, now=inputs.now)
         yield page.address, renderer.page("host", page)
     for comparison in compared:
@@ -267,7 +212,7 @@ def _hosts(
         )
         yield (
             comparison_data(comparison.before, comparison.after),
-            comparison_csv(comparison, inputs.asked),
+            comparison_csv(comparison, inputs.records_folder),
         )
         yield pair.address, renderer.page("compare", pair)
 
@@ -285,10 +230,10 @@ def _about_all(
         page = triage_page(known, now=inputs.now, comparisons=links)
         words = "History: every change, and every series"
         yield "history.html", words, renderer.page("history", page)
-        feed_ = renderer.page("feed", feed(known, now=inputs.now, records=inputs.asked))
+        feed_ = renderer.page("feed", feed(known, now=inputs.now, records=inputs.records_folder))
         yield "feed.xml", "Feed of changes, Atom", feed_
         if known.changes or known.unclear:
-            yield "data/changes.csv", "", changes_csv(known, inputs.asked)
+            yield "data/changes.csv", "", changes_csv(known, inputs.records_folder)
     if (claims := claims_page(studies, now=inputs.now)) is not None:
         yield "claims.html", "Claims: published, and measured here", renderer.page("claims", claims)
     if (operators := operators_page(studies, inputs.profiles, now=inputs.now)) is not None:
