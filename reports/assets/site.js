@@ -1,4 +1,4 @@
-/* What the pages can do more with scripts on: keep the theme, sort tables, zoom a history.
+/* What the pages can do more with scripts on: keep the theme, sort and search tables, zoom a history.
    Every number and chart is there without it. Classic, for modules do not load from file://. */
 "use strict";
 
@@ -80,11 +80,52 @@
     body.append(...rows.map(({ row }) => row));
   }
 
+  /* Searching what a section lists: rows with all the words stay, and what they are folded in opens */
+
+  const MANY_ROWS = 30;
+  const lists = new Map();
+
+  /* All that a row says but its commands. */
+  function saidBy(row) {
+    const copy = row.cloneNode(true);
+    for (const command of all("details:has(> code)", copy)) command.remove();
+    return copy.textContent.toLowerCase();
+  }
+
+  function found(words, table) {
+    const { rows, fold, frame, open } = table;
+    table.said ??= rows.map(saidBy);
+    rows.forEach((row, at) => (row.hidden = !words.every((word) => table.said[at].includes(word))));
+    const left = rows.filter((row) => !row.hidden).length;
+    (fold || frame).hidden = !left;
+    if (fold) fold.open = words.length ? left > 0 : open;
+    return left;
+  }
+
+  function searchable(section, tables) {
+    const heading = section.querySelector("h2").textContent;
+    const input = made("input", { type: "search", class: "only", "aria-label": `Only rows with, ${heading}` });
+    const told = made("output", { class: "soft" });
+    const rows = tables.reduce((sum, one) => sum + one.rows.length, 0).toLocaleString("en");
+    input.addEventListener("input", () => {
+      const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+      const left = tables.reduce((sum, table) => sum + found(words, table), 0);
+      told.textContent = words.length ? `${left.toLocaleString("en")} of ${rows}` : "";
+    });
+    const line = made("p", { class: "soft" }, "Only rows with ");
+    line.append(input, " ", told);
+    const [{ fold, frame }] = tables;
+    (fold || frame).before(line);
+  }
+
   for (const table of all("table.data")) {
     const rows = [...(table.tBodies[0]?.rows || [])];
     /* Groups and sums have an order of their own. */
     if (table.tBodies.length !== 1 || rows.length < 2 || table.querySelector("[colspan], [rowspan]")) continue;
     table.classList.add("sortable");
+    const [section, fold] = [table.closest("section"), table.closest("details")];
+    if (!table.closest("figure, .panel"))
+      lists.set(section, [...(lists.get(section) || []), { rows, fold, frame: table.parentNode, open: fold?.open }]);
     for (const head of all("thead th:not(.axis, .line, .bars, .plain)", table)) {
       if (!head.textContent.trim()) continue;
       const button = made("button", { type: "button" });
@@ -93,6 +134,9 @@
       button.addEventListener("click", () => sort(table, head, rows));
     }
   }
+
+  for (const [section, tables] of lists)
+    if (section && tables.flatMap(({ rows }) => rows).length >= MANY_ROWS) searchable(section, tables);
 
   /* A table's frame is a stop of the keyboard, with a name of its own, only where it scrolls */
 

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 import needs
-from build import a_launch, a_run, a_scenario
+from build import a_launch, a_run, a_scenario, a_series
 from corebound.planning.expand import expand
 from corebound.report import site
 from corebound.report.inputs import Inputs
@@ -98,3 +98,54 @@ def test_rows_far_off_are_read_aloud(page: Page) -> None:
 
     assert LAST in said
     assert sum(name == f"command, data for {LAST}" for name in said) == 1
+
+
+def test_words_leave_the_rows_that_have_them_all(page: Page) -> None:
+    only = page.get_by_role("searchbox", name="Only rows with, Scenarios")
+    only.fill("scenario 07")
+    rows = page.locator("#scenarios tbody tr:visible")
+
+    # Numbers 070 to 079, 007 and 107.
+    assert rows.count() == 12
+    assert page.get_by_role("status").inner_text() == f"12 of {SCENARIOS}"
+    page.get_by_role("button", name="Scenario", exact=True).click()
+    assert "107" in rows.first.inner_text()
+    # A command is on every row, and is none of what a row says.
+    only.fill("corebound run")
+    assert rows.count() == 0
+    only.fill("")
+    assert rows.count() == SCENARIOS
+    assert page.get_by_role("status").inner_text() == ""
+
+
+def test_a_search_opens_what_it_finds_and_closes_it_again(
+    chromium: Browser, tmp_path: Path
+) -> None:
+    course = [1.0 + night % 3 / 1000 for night in range(20)]
+    names = [f"{module}.time_{which}" for module in ("core", "plot") for which in range(40)]
+    series = [a_series(course, project="p", title=name, scenario=name) for name in names]
+    site.write(Inputs(records=[], now=NOW, series=series), tmp_path)
+    page = chromium.new_context().new_page()
+    page.goto((tmp_path / "history.html").as_uri())
+    folds, rows = page.locator("#series > details"), page.locator("#series tbody tr:visible")
+    only = page.get_by_role("searchbox", name="Only rows with, Every series")
+
+    assert (folds.count(), rows.count()) == (2, 0)
+    only.fill("plot TIME_7")
+    assert [row.split()[0] for row in rows.all_inner_texts()] == ["plot.time_7"]
+    assert page.locator("#series > details:visible").count() == 1
+    only.fill("")
+    assert (page.locator("#series > details:visible").count(), rows.count()) == (2, 0)
+    page.context.close()
+
+
+def test_a_short_list_needs_no_search(chromium: Browser, tmp_path: Path) -> None:
+    series = [
+        a_series([1.0] * 20, project="p", title=f"time_{n}", scenario=f"{n}") for n in range(9)
+    ]
+    site.write(Inputs(records=[], now=NOW, series=series), tmp_path)
+    page = chromium.new_context().new_page()
+    page.goto((tmp_path / "history.html").as_uri())
+
+    assert page.get_by_role("searchbox").count() == 0
+    page.context.close()
