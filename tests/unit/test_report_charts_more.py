@@ -90,6 +90,8 @@ def test_the_dots_are_of_the_launches_that_count_and_the_fastest_setting_is_firs
     # The geometric mean of the ratios to the geometric mean is 1.
     assert math.prod(by_name["one node", "2 threads"].ratios) == pytest.approx(1.0)
     assert found.rows[-1].label.name == "one CPU"
+    # As numbers are set: with a minus, not a hyphen.
+    assert {tick.text[0] for tick in found.ticks} == {"\N{MINUS SIGN}", "0", "+"}
 
 
 def test_the_cpus_of_the_best_setting_are_marked_on_the_machine() -> None:

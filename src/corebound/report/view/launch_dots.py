@@ -77,13 +77,18 @@ def launch_dots(study: Study) -> LaunchDots | None:
         ticks=tuple(
             Tick(
                 at=round(axis.share(tick) * 100, 1),
-                text=f"{(tick - 1) * 100:+.3g} %" if tick != 1 else "0 %",
+                text=_away(tick),
                 minor=index % 2 == 1,
             )
             for index, tick in enumerate(axis.ticks)
         ),
         rows=tuple(rows),
     )
+
+
+def _away(ratio: float) -> str:
+    percent = f"{(ratio - 1) * 100:+.3g} %" if ratio != 1 else "0 %"
+    return percent.replace("-", "\N{MINUS SIGN}")
 
 
 def _axis(ratios: list[float]) -> Axis:
