@@ -63,7 +63,7 @@ def test_what_no_series_asks_for_any_more_is_forgotten(
     assert len(searched) == 3
 
 
-def test_a_comparison_of_commits_and_the_report_look_once(
+def test_a_comparison_of_commits_the_report_and_the_gate_look_once(
     tmp_path: Path, searched: list[segment.Segment]
 ) -> None:
     series = imported("trees")
@@ -71,10 +71,15 @@ def test_a_comparison_of_commits_and_the_report_look_once(
     before, after = (point.commit for point in (series.points[30], series.points[55]))
     assert before is not None
     assert after is not None
-    words = ["compare", before.sha, after.sha, "--records", str(tmp_path)]
+    words = ["compare", before.sha, after.sha]
 
-    for asked in (words, words, ["report", "--records", str(tmp_path), "--out", f"{tmp_path}/s"]):
-        result = CliRunner().invoke(app, asked)
+    for asked, code in (
+        (words, 0),
+        (words, 0),
+        (["report", "--out", f"{tmp_path}/site"], 0),
+        (["regressions"], 1),  # there is one
+    ):
+        result = CliRunner().invoke(app, [*asked, "--records", str(tmp_path)])
 
-        assert result.exit_code == 0, result.output
+        assert result.exit_code == code, result.output
         assert len(searched) == 1

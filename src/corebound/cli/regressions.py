@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,8 @@ from rich.text import Text
 
 from corebound.cli import projects, regressions_confirm, regressions_words
 from corebound.cli.documents import indented
+from corebound.cli.forking import forked
+from corebound.cli.known_steps import known_steps
 from corebound.cli.options import RECORDS, Json, Records
 from corebound.cli.projects import Config
 from corebound.cli.regressions_beside import beside
@@ -24,6 +27,7 @@ from corebound.cli.regressions_suite import Suite, suite_of
 from corebound.cli.regressions_words import Told
 from corebound.errors import InputError
 from corebound.model.regression import Decision, State
+from corebound.model.series import Series
 from corebound.stats.ended import ended
 from corebound.stats.regressions import Change, changes, failing, suspicions
 from corebound.stats.regressions_judged import Judged, judged
@@ -78,7 +82,7 @@ def regressions(
             mend="Measure first (`corebound run`), import a history, or name the folder of"
             " records with --records.",
         )
-    found = changes(suite.series)
+    found = _changes(suite.series, records, console)
     over = ended(suite.series)
     going = tuple(one for one in suite.series if one.id not in over)
     every = (*found, *suspicions(going, found))
@@ -107,6 +111,17 @@ def regressions(
     )
     typer.echo(_formatted(told, "json" if as_json else form))
     raise typer.Exit(REGRESSION if told.alarms else 0)
+
+
+def _changes(series: Sequence[Series], records: Path, console: Console) -> tuple[Change, ...]:
+    # Only a terminal shows how far it is, and only while it lasts.
+    with known_steps(records, of_all=False) as memory, console.status("looking for steps") as shown:
+
+        def progress(done: int, every: int) -> None:
+            if console.is_terminal:
+                shown.update(f"looking for steps in series: {done:,} of {every:,}")
+
+        return changes(series, memory=memory, mapper=forked, progress=progress)
 
 
 def _formatted(told: Told, form: Format) -> str:

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from corebound.cli import regressions_status, serve
 from corebound.cli.commits_meant import meant_commits
+from corebound.cli.forking import forked
 from corebound.cli.known_steps import known_steps
 from corebound.cli.options import RECORDS, Records
 from corebound.cli.runs_known import known_runs
@@ -20,6 +21,7 @@ from corebound.cli.runs_meant import Kept, meant_pair
 from corebound.cli.site_only import Known, narrowed
 from corebound.errors import Fault, InputError
 from corebound.launch.own_folder import own_folder
+from corebound.mapping import Mapper, in_turn
 from corebound.model.run import Run
 from corebound.model.series import Series
 from corebound.report import site
@@ -84,6 +86,8 @@ def report(
             return _made(
                 console,
                 progress,
+                # Beside a run that measures one process is enough of a disturbance.
+                mapper=in_turn if serve_ else forked,
                 records=records,
                 out=out,
                 status=status,
@@ -103,6 +107,7 @@ def _made(
     console: Console,
     progress: Progress,
     *,
+    mapper: Mapper,
     records: Path,
     out: Path,
     status: Path,
@@ -151,6 +156,7 @@ def _made(
                     _pair(asked, [run for run, _ in every], elsewhere, records) for asked in compare
                 ],
                 faults=of_runs,
+                mapper=mapper,
                 progress=progress,
             ),
             out,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from corebound.errors import Fault
+from corebound.mapping import Mapper, in_turn
 from corebound.model.calibration import Calibration
 from corebound.model.profile import ImportedProfile
 from corebound.model.regression import Confirmation, Decision
@@ -50,6 +51,7 @@ class Inputs:
             where that is the usual one.
         only: Names, or patterns of them, that were asked for; empty where all of it was.
         faults: What of the records could not be read.
+        mapper: Does what is the same for many series or pages.
         progress: Called with what is done, how many of it are, and of how many.
     """
 
@@ -68,4 +70,5 @@ class Inputs:
     records_folder: str = ""
     only: Sequence[str] = ()
     faults: Sequence[Fault] = ()
+    mapper: Mapper = in_turn
     progress: Progress = lambda _what, _done, _all: None

@@ -21,7 +21,12 @@ from corebound.report.view.addresses import (
     host_data,
     run_file,
 )
-from corebound.report.view.benchmark import benchmark_page, benchmarks_of, charted
+from corebound.report.view.benchmark import (
+    ImportedBenchmark,
+    benchmark_page,
+    benchmarks_of,
+    charted,
+)
 from corebound.report.view.chronicle import Chronicle, chronicle
 from corebound.report.view.claims import claims_page
 from corebound.report.view.commits_compared import compare_commits
@@ -79,6 +84,7 @@ def pages(
         decisions=inputs.decisions,
         confirmations=inputs.confirmations,
         memory=inputs.memory,
+        mapper=inputs.mapper,
         progress=partial(inputs.progress, "looking for steps in series"),
     )
     commits = [
@@ -151,21 +157,31 @@ def _scenarios(
 def _benchmarks(
     inputs: Inputs, known: Chronicle, renderer: Renderer, holds: Holds
 ) -> Iterator[tuple[str, str]]:
-    found = list(benchmarks_of(known))
-    for done, (project, benchmark, series, silent) in enumerate(found, start=1):
-        # Of thousands of points, which other lines are much like; our own have dozens.
-        data = f"data/history/{benchmark_slug(project, benchmark)}.csv.gz"
-        file = benchmark_file(project, benchmark)
-        key = _key(inputs, project, series, known)
-        if key is None or not holds(data, key):
-            yield data, history_csv(series)
-        points = f"data/history/{benchmark_slug(project, benchmark)}.js"
-        if key is None or not holds(points, key):
-            yield points, points_script(charted(series, known))
-        if key is None or not holds(file, key):
-            page = benchmark_page(project, series, known, now=inputs.now, silent=silent)
-            yield file, renderer.page("benchmark", page)
-        inputs.progress("pages of benchmarks", done, len(found))
+    # Of each benchmark three files: thousands of points, which other lines are much like (our own
+    # have dozens), the same for a script, and the page.
+    wanted: list[tuple[tuple[str, ...], ImportedBenchmark]] = []
+    for one in benchmarks_of(known):
+        data = f"data/history/{benchmark_slug(one.project, one.name)}"
+        files = (f"{data}.csv.gz", f"{data}.js", benchmark_file(one.project, one.name))
+        key = _key(inputs, one.project, one.series, known)
+        # Each is asked for, so that what is made of it is remembered under its key.
+        held = [key is not None and holds(file, key) for file in files]
+        if not all(held):
+            wanted.append((files, one))
+
+    def made(told: tuple[tuple[str, ...], ImportedBenchmark]) -> list[tuple[str, str]]:
+        files, one = told
+        page = benchmark_page(one.project, one.series, known, now=inputs.now, silent=one.silent)
+        texts = (
+            history_csv(one.series),
+            points_script(charted(one.series, known)),
+            renderer.page("benchmark", page),
+        )
+        return list(zip(files, texts, strict=True))
+
+    for done, texts in enumerate(inputs.mapper(made, wanted), start=1):
+        yield from texts
+        inputs.progress("pages of benchmarks", done, len(wanted))
 
 
 def _key(inputs: Inputs, project: str, series: Sequence[Series], known: Chronicle) -> str | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from corebound.mapping import Mapper, in_turn
 from corebound.model.missing import is_failure
 from corebound.model.points import Point, Points
 from corebound.model.regression import Place
@@ -18,7 +19,7 @@ from corebound.stats.change_points import steps_of
 from corebound.stats.course import Course, segments_of
 from corebound.stats.distributions import normal_quantile
 from corebound.stats.multiplicity import benjamini_hochberg
-from corebound.stats.segment import Memory
+from corebound.stats.segment import Found, Memory
 from corebound.stats.step import Step
 from corebound.stats.step_tests import median, spread_of
 from corebound.stats.suspicion import early_step
@@ -126,6 +127,7 @@ def changes(
     suite: Sequence[Series],
     *,
     memory: Memory | None = None,
+    mapper: Mapper = in_turn,
     progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> tuple[Change, ...]:
     """Every step of every series, largest first.
@@ -133,15 +135,22 @@ def changes(
     Args:
         suite: All the series that are judged together.
         memory: What was found before, as in `steps_of`.
+        mapper: Looks at the series, each by itself.
         progress: Called with how many series are looked at, of how many.
 
     Source: of the steps that the detectors' votes let through, `clear` are those that
     Benjamini & Hochberg keep over the suite.
     """
-    found = []
-    for done, series in enumerate(suite, start=1):
-        steps = steps_of(course_of(series), threshold=series.margin, memory=memory)
-        found += [(series, step) for step in steps]
+    remembered = memory or Memory()
+
+    def looked_at(series: Series) -> tuple[tuple[Step, ...], dict[str, Found]]:
+        own = remembered.apart()
+        return steps_of(course_of(series), threshold=series.margin, memory=own), own.asked
+
+    found: list[tuple[Series, Step]] = []
+    for done, (steps, asked) in enumerate(mapper(looked_at, suite), start=1):
+        found += [(suite[done - 1], step) for step in steps]
+        remembered.asked |= asked
         progress(done, len(suite))
     clear = benjamini_hochberg([step.p_value for _, step in found])
     stand = {

@@ -124,6 +124,10 @@ class Memory:
         self._before = before or {}
         self.asked: dict[str, Found] = {}
 
+    def apart(self) -> Memory:
+        """One that knows what was found before, for who looks elsewhere meanwhile."""
+        return Memory(self._before)
+
     def get(self, key: str) -> Found | None:
         """What follows from this, if it is known."""
         known = self.asked.get(key) or self._before.get(key)

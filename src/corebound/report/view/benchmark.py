@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from corebound.model.series import Series
 from corebound.report.view.addresses import anchor_of, benchmark_slug
@@ -57,14 +58,17 @@ class BenchmarkPage:
     code: str | None
 
 
-def benchmarks_of(
-    known: Chronicle,
-) -> Iterator[tuple[str, str, tuple[Series, ...], tuple[Series, ...]]]:
-    """Every imported benchmark with a history.
+class ImportedBenchmark(NamedTuple):
+    """A benchmark of a project: its series with a figure, and those without any."""
 
-    Yields:
-        Project, benchmark, its series with a figure, those without any.
-    """
+    project: str
+    name: str
+    series: tuple[Series, ...]
+    silent: tuple[Series, ...]
+
+
+def benchmarks_of(known: Chronicle) -> Iterator[ImportedBenchmark]:
+    """Every imported benchmark with a history, by project and name."""
     groups: dict[tuple[str, str], tuple[list[Series], list[Series]]] = {}
     for one in known.series:
         if one.project is not None:
@@ -72,7 +76,7 @@ def benchmarks_of(
             found[0 if has_grown(one) else 1].append(one)
     for (project, benchmark), (series, silent) in sorted(groups.items()):
         if series:
-            yield project, benchmark, tuple(series), tuple(silent)
+            yield ImportedBenchmark(project, benchmark, tuple(series), tuple(silent))
 
 
 def benchmark_page(

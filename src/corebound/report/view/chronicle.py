@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from corebound.mapping import Mapper, in_turn
 from corebound.model.plan import Cell
 from corebound.model.regression import Confirmation, Decision
 from corebound.model.series import Series
@@ -133,6 +134,7 @@ def chronicle(
     decisions: Sequence[Decision] = (),
     confirmations: Sequence[Confirmation] = (),
     memory: Memory | None = None,
+    mapper: Mapper = in_turn,
     progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> Chronicle:
     """Look for changes in all the series together.
@@ -143,12 +145,13 @@ def chronicle(
         decisions: What people decided of changes, in the order of their file.
         confirmations: What re-runs said of changes.
         memory: Steps that were found before.
-        progress: As in `changes`.
+        mapper: As in `changes`.
+        progress: As there.
     """
     suite = tuple(sorted(series, key=lambda one: one.id))
     over = ended(suite)
     grown = [one for one in suite if has_grown(one)]
-    found = changes(grown, memory=memory, progress=progress)
+    found = changes(grown, memory=memory, mapper=mapper, progress=progress)
     early = suspicions([one for one in grown if one.id not in over], found)
     about = judged((*found, *early), decisions, confirmations, ended=over)
     standing = [one.change for one in about if one.change.clear or one.alarm]

@@ -1,0 +1,75 @@
+"""The same work for many things on all CPUs that are ours, where nothing is being measured."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+from corebound.errors import InputError
+
+_Item = TypeVar("_Item")
+_Made = TypeVar("_Made")
+
+# With fewer for each process, starting it takes longer than it saves.
+_LEAST_EACH = 8
+# For each process so many results may wait to be taken: they are in memory meanwhile.
+_AHEAD = 4
+
+
+def forked(function: Callable[[_Item], _Made], items: Sequence[_Item], /) -> Generator[_Made]:
+    """A `Mapper`, in as many processes as this one may use CPUs.
+
+    They are forks: function and items are theirs already, and only what comes of an item is
+    sent. Few items are done here.
+
+    Raises:
+        InputError: a process was killed, as the kernel does where memory runs out.
+    """
+    workers = min(len(os.sched_getaffinity(0)), len(items) // _LEAST_EACH)
+    if workers < 2:
+        yield from map(function, items)
+        return
+    pool = ProcessPoolExecutor(
+        workers,
+        mp_context=multiprocessing.get_context("fork"),
+        initializer=_begin,
+        initargs=(function, items),
+    )
+    waiting: deque[Future[_Made]] = deque()
+    try:
+        for index in range(len(items)):
+            waiting.append(pool.submit(_one, index))
+            if len(waiting) > workers * _AHEAD:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    except BrokenProcessPool as broken:
+        raise InputError(
+            what="one of its processes was killed, as the kernel does where memory runs out.",
+            where="corebound",
+            mend="Give it fewer CPUs, each of which has a process: `taskset -c 0 corebound ...`.",
+        ) from broken
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+# What a process of the pool does, and with what.
+_WORK: ContextVar[tuple[Callable[[Any], Any], Sequence[Any]]] = ContextVar("work")
+
+
+def _begin(function: Callable[[Any], Any], items: Sequence[Any]) -> None:
+    _WORK.set((function, items))
+    # Who interrupts means us: we end them.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _one(index: int) -> Any:
+    function, items = _WORK.get()
+    return function(items[index])

@@ -1,0 +1,92 @@
+"""The same work for many things, in as many processes as there are CPUs for it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+import needs
+from build import a_series
+from corebound.cli.forking import forked
+from corebound.errors import InputError
+from corebound.report import site
+from corebound.report.inputs import Inputs
+from corebound.stats.regressions import changes
+from corebound.stats.segment import Memory
+from report_sample import NOW
+
+pytestmark = needs.two_cpus
+MANY = range(100)
+
+
+def test_what_comes_of_each_is_in_the_items_order() -> None:
+    offset = 7  # a fork has what the function closes over, and nothing of it is pickled
+
+    assert list(forked(lambda item: item * item + offset, MANY)) == [n * n + 7 for n in MANY]
+
+
+def test_it_is_done_by_others_and_few_things_are_done_here() -> None:
+    others = set(forked(lambda _: os.getpid(), MANY))
+
+    assert os.getpid() not in others
+    assert 1 <= len(others) <= len(os.sched_getaffinity(0))
+    assert set(forked(lambda _: os.getpid(), range(3))) == {os.getpid()}
+
+
+def test_who_takes_some_only_leaves_no_process_behind() -> None:
+    pids = forked(lambda _: os.getpid(), MANY)
+    first = next(pids)
+    pids.close()
+
+    with pytest.raises(ProcessLookupError):
+        os.kill(first, 0)
+
+
+def test_what_an_item_raises_is_raised_here() -> None:
+    with pytest.raises(ZeroDivisionError):
+        list(forked(lambda item: 1 // (item - 50), MANY))
+
+
+def test_a_process_that_is_killed_is_told_with_what_helps() -> None:
+    def killed(item: int) -> int:
+        if item == 50:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return item
+
+    with pytest.raises(InputError, match=r"(?s)killed.*taskset -c 0"):
+        list(forked(killed, MANY))
+
+
+def test_a_site_is_the_same_whoever_makes_its_pages(tmp_path: Path) -> None:
+    levels = [1.0, 1.2, 0.9]
+    series = [
+        a_series(
+            [levels[night // 20] * (1 + (night * 7 % 5 + which) / 1000) for night in range(60)],
+            project="p",
+            title=f"time_{which}",
+            scenario=f"time_{which}",
+        )
+        for which in range(40)
+    ]
+    memories = Memory(), Memory()
+    site.write(Inputs(records=[], now=NOW, series=series, memory=memories[0]), tmp_path / "one")
+    site.write(
+        Inputs(records=[], now=NOW, series=series, memory=memories[1], mapper=forked),
+        tmp_path / "many",
+    )
+
+    assert _files(tmp_path / "one") == _files(tmp_path / "many")
+    assert memories[0].asked == memories[1].asked
+    assert memories[0].asked
+    assert changes(series, mapper=forked) == changes(series)
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {
+        str(file.relative_to(folder)): file.read_bytes()
+        for file in folder.rglob("*")
+        if file.is_file()
+    }
