@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -43,6 +46,28 @@ def test_who_takes_some_only_leaves_no_process_behind() -> None:
 
     with pytest.raises(ProcessLookupError):
         os.kill(first, 0)
+
+
+PARENT = """\
+import os, time
+from corebound.cli.forking import forked
+pids = forked(lambda _: os.getpid(), range(100))
+print(next(pids), flush=True)
+time.sleep(600)
+"""
+
+
+def test_who_is_killed_leaves_no_process_behind() -> None:
+    with subprocess.Popen(
+        (sys.executable, "-c", PARENT), stdout=subprocess.PIPE, text=True
+    ) as parent:
+        assert parent.stdout is not None
+        child = os.pidfd_open(int(parent.stdout.readline()))
+        parent.kill()
+
+    ended, _, _ = select.select([child], [], [], 10)
+    os.close(child)
+    assert ended
 
 
 def test_what_an_item_raises_is_raised_here() -> None:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from corebound.cli.commits_meant import meant_commits
 from corebound.cli.compare_words import Told, as_json, as_markdown, of_commits, of_runs, show
+from corebound.cli.forking import forked
 from corebound.cli.known_steps import known_steps
 from corebound.cli.options import RECORDS, Records
 from corebound.cli.runs_meant import Kept, meant_pair
@@ -66,7 +67,8 @@ def _told(before: str, after: str, records: Path) -> Told:
             Console(stderr=True).status("looking for what changed between"),
             known_steps(records, of_all=False) as memory,
         ):
-            return of_commits(compare_commits(*commits, chronicle(own, memory=memory)))
+            known = chronicle(own, memory=memory, mapper=forked)
+            return of_commits(compare_commits(*commits, known))
     one, two = (jsonl.read(each.file) for each in meant)
     for fault in (*one.faults, *two.faults):
         Console(stderr=True, highlight=False, soft_wrap=True).print(Text(f"warning: {fault}"))

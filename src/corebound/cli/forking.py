@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from corebound.errors import InputError
+from corebound.launch.supervisor import end_with_parent
 
 _Item = TypeVar("_Item")
 _Made = TypeVar("_Made")
@@ -66,8 +67,9 @@ _WORK: ContextVar[tuple[Callable[[Any], Any], Sequence[Any]]] = ContextVar("work
 
 def _begin(function: Callable[[Any], Any], items: Sequence[Any]) -> None:
     _WORK.set((function, items))
-    # Who interrupts means us: we end them.
+    # Who interrupts means us: we end them. Were we killed, they would wait for work for ever.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent(signal.SIGKILL)
 
 
 def _one(index: int) -> Any:
