@@ -10,10 +10,13 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any, TypeVar
 
 from corebound.errors import InputError
+from corebound.host.checkup.quota import cpus_worth
 from corebound.launch.supervisor import end_with_parent
+from corebound.topology.probe import Files
 
 _Item = TypeVar("_Item")
 _Made = TypeVar("_Made")
@@ -25,7 +28,7 @@ _AHEAD = 4
 
 
 def forked(function: Callable[[_Item], _Made], items: Sequence[_Item], /) -> Generator[_Made]:
-    """A `Mapper`, in as many processes as this one may use CPUs.
+    """A `Mapper`, in as many processes as this one may use CPUs, and their time.
 
     They are forks: function and items are theirs already, and only what comes of an item is
     sent. Few items are done here.
@@ -33,7 +36,9 @@ def forked(function: Callable[[_Item], _Made], items: Sequence[_Item], /) -> Gen
     Raises:
         InputError: a process was killed, as the kernel does where memory runs out.
     """
-    workers = min(len(os.sched_getaffinity(0)), len(items) // _LEAST_EACH)
+    # A container sees all CPUs, and often has a few ones' time.
+    cpus = min(len(os.sched_getaffinity(0)), cpus_worth(Files(Path("/"))))
+    workers = min(int(cpus), len(items) // _LEAST_EACH)
     if workers < 2:
         yield from map(function, items)
         return
