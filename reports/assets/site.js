@@ -92,40 +92,66 @@
     return copy.textContent.toLowerCase();
   }
 
-  function found(words, table) {
-    const { rows, fold, frame, open } = table;
-    table.said ??= rows.map(saidBy);
-    rows.forEach((row, at) => (row.hidden = !words.every((word) => table.said[at].includes(word))));
+  /* What goes with a list that has no such row: its fold if there is nothing else in it, and its heading. */
+  function partsOf(table) {
+    const [frame, fold] = [table.parentNode, table.closest("details")];
+    const block = fold && !fold.querySelector("figure, ul.reasons") ? fold : frame;
+    const heading = block.previousElementSibling;
+    return { frame, fold, block, heading: heading?.tagName === "H3" ? heading : null };
+  }
+
+  function found(words, list) {
+    const { rows, fold, block, heading } = list;
+    list.said ??= rows.map(saidBy);
+    rows.forEach((row, at) => (row.hidden = !words.every((word) => list.said[at].includes(word))));
     const left = rows.filter((row) => !row.hidden).length;
-    (fold || frame).hidden = !left;
-    if (fold) fold.open = words.length ? left > 0 : open;
+    for (const part of [block, heading]) if (part) part.hidden = !left;
+    if (fold && words.length) {
+      list.open ??= fold.open;
+      fold.open = left > 0;
+    } else if (fold) {
+      fold.open = list.open ?? fold.open;
+      list.open = null;
+    }
     return left;
   }
 
-  function searchable(section, tables) {
-    const heading = section.querySelector("h2").textContent;
-    const input = made("input", { type: "search", class: "only", "aria-label": `Only rows with, ${heading}` });
+  function searchable(section, several) {
+    const title = section.querySelector("h2")?.textContent || document.title;
+    const input = made("input", { type: "search", class: "only", "aria-label": `Only rows with, ${title}` });
     const told = made("output", { class: "soft" });
-    const rows = tables.reduce((sum, one) => sum + one.rows.length, 0).toLocaleString("en");
+    const rows = several.reduce((sum, one) => sum + one.rows.length, 0).toLocaleString("en");
     input.addEventListener("input", () => {
       const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
-      const left = tables.reduce((sum, table) => sum + found(words, table), 0);
+      const left = several.reduce((sum, list) => sum + found(words, list), 0);
       told.textContent = words.length ? `${left.toLocaleString("en")} of ${rows}` : "";
     });
     const line = made("p", { class: "soft" }, "Only rows with ");
     line.append(input, " ", told);
-    const [{ fold, frame }] = tables;
-    (fold || frame).before(line);
+    const [{ fold, frame, heading }] = several;
+    (heading || fold || frame).before(line);
   }
+
+  /* A link within the page leads to its row, whatever was searched for. */
+  addEventListener("hashchange", () => {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (!target?.closest("[hidden]")) return;
+    for (const input of all(".only")) {
+      input.value = "";
+      input.dispatchEvent(new Event("input"));
+    }
+    target.scrollIntoView();
+  });
 
   for (const table of all("table.data")) {
     const rows = [...(table.tBodies[0]?.rows || [])];
     /* Groups and sums have an order of their own. */
-    if (table.tBodies.length !== 1 || rows.length < 2 || table.querySelector("[colspan], [rowspan]")) continue;
+    if (table.tBodies.length !== 1 || !rows.length || table.querySelector("[colspan], [rowspan]")) continue;
+    const section = table.closest("section");
+    if (section && !table.closest("figure, .panel"))
+      lists.set(section, [...(lists.get(section) || []), { rows, ...partsOf(table) }]);
+    if (rows.length < 2) continue;
     table.classList.add("sortable");
-    const [section, fold] = [table.closest("section"), table.closest("details")];
-    if (!table.closest("figure, .panel"))
-      lists.set(section, [...(lists.get(section) || []), { rows, fold, frame: table.parentNode, open: fold?.open }]);
     for (const head of all("thead th:not(.axis, .line, .bars, .plain)", table)) {
       if (!head.textContent.trim()) continue;
       const button = made("button", { type: "button" });
@@ -135,8 +161,8 @@
     }
   }
 
-  for (const [section, tables] of lists)
-    if (section && tables.flatMap(({ rows }) => rows).length >= MANY_ROWS) searchable(section, tables);
+  for (const [section, several] of lists)
+    if (several.flatMap(({ rows }) => rows).length >= MANY_ROWS) searchable(section, several);
 
   /* A table's frame is a stop of the keyboard, with a name of its own, only where it scrolls */
 

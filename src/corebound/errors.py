@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class CoreboundError(Exception):
@@ -19,6 +19,18 @@ class CoreboundError(Exception):
         self.what = what
         self.where = where
         self.mend = mend
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What it takes to be raised again in another process: its arguments go by name."""
+        return _again, (type(self), self.args, self.__dict__)
+
+
+def _again(
+    kind: type[CoreboundError], words: tuple[str, ...], told: dict[str, Any]
+) -> CoreboundError:
+    error = kind.__new__(kind, *words)
+    error.__dict__.update(told)
+    return error
 
 
 class InputError(CoreboundError):

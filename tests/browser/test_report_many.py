@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -118,25 +118,62 @@ def test_words_leave_the_rows_that_have_them_all(page: Page) -> None:
     assert page.get_by_role("status").inner_text() == ""
 
 
-def test_a_search_opens_what_it_finds_and_closes_it_again(
+def a_history(folder: Path, chromium: Browser, names: Sequence[str]) -> Page:
+    """The history's page of imported benchmarks that each stay as they are."""
+    course = [1.0 + night % 3 / 1000 for night in range(20)]
+    series = [a_series(course, project="p", title=name, scenario=name) for name in names]
+    site.write(Inputs(records=[], now=NOW, series=series), folder)
+    page = chromium.new_context().new_page()
+    page.goto((folder / "history.html").as_uri())
+    return page
+
+
+def test_a_search_opens_what_it_finds_and_leaves_it_as_it_was(
     chromium: Browser, tmp_path: Path
 ) -> None:
-    course = [1.0 + night % 3 / 1000 for night in range(20)]
     names = [f"{module}.time_{which}" for module in ("core", "plot") for which in range(40)]
-    series = [a_series(course, project="p", title=name, scenario=name) for name in names]
-    site.write(Inputs(records=[], now=NOW, series=series), tmp_path)
-    page = chromium.new_context().new_page()
-    page.goto((tmp_path / "history.html").as_uri())
+    page = a_history(tmp_path, chromium, [*names, "lone.time_7"])
     folds, rows = page.locator("#series > details"), page.locator("#series tbody tr:visible")
     only = page.get_by_role("searchbox", name="Only rows with, Every series")
 
-    assert (folds.count(), rows.count()) == (2, 0)
+    assert (folds.count(), rows.count()) == (3, 0)
     only.fill("plot TIME_7")
     assert [row.split()[0] for row in rows.all_inner_texts()] == ["plot.time_7"]
     assert page.locator("#series > details:visible").count() == 1
+    # A list of one is searched as any other.
+    only.fill("lone")
+    assert [row.split()[0] for row in rows.all_inner_texts()] == ["lone.time_7"]
+    assert page.get_by_role("status").inner_text() == "1 of 81"
     only.fill("")
-    assert (page.locator("#series > details:visible").count(), rows.count()) == (2, 0)
+    assert (page.locator("#series > details:visible").count(), rows.count()) == (3, 0)
+    # What the reader opened stays open.
+    folds.first.locator("> summary").click()
+    only.fill("lone")
+    only.fill("")
+    assert rows.count() == 40
     page.context.close()
+
+
+def test_the_search_stands_above_all_it_searches(chromium: Browser, tmp_path: Path) -> None:
+    page = a_history(tmp_path, chromium, [f"time_{which}" for which in range(35)])
+    only, heading = page.get_by_role("searchbox"), page.locator("#series h3")
+
+    above, below = only.bounding_box(), heading.bounding_box()
+    assert above is not None
+    assert below is not None
+    assert above["y"] < below["y"]
+    only.fill("nothing like it")
+    assert not heading.is_visible()
+    page.context.close()
+
+
+def test_a_link_leads_to_its_row_whatever_was_searched(page: Page) -> None:
+    page.locator("#scenarios tbody tr").last.evaluate("row => (row.id = 'far')")
+    page.get_by_role("searchbox").fill("number 001")
+    page.evaluate("location.hash = 'far'")
+
+    page.wait_for_function("document.querySelector('#far').checkVisibility()")
+    assert page.get_by_role("searchbox").input_value() == ""
 
 
 def test_a_short_list_needs_no_search(chromium: Browser, tmp_path: Path) -> None:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import select
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
+from rich.console import Console
 
 import needs
 from build import a_series
 from corebound.cli.forking import forked
-from corebound.errors import InputError
+from corebound.errors import HostError, InputError
+from corebound.host.lock import alone, is_held
 from corebound.report import site
 from corebound.report.inputs import Inputs
 from corebound.stats.regressions import changes
@@ -74,6 +79,62 @@ def test_what_an_item_raises_is_raised_here() -> None:
     with pytest.raises(ZeroDivisionError):
         list(forked(lambda item: 1 // (item - 50), MANY))
 
+    def refused(item: int) -> int:
+        raise InputError(what="it is none.", where=f"item {item}", mend="Leave it out.")
+
+    with pytest.raises(InputError, match="item 0: it is none") as caught:
+        list(forked(refused, MANY))
+    assert caught.value.mend == "Leave it out."
+
+
+def test_what_an_item_prints_is_not_lost_and_needs_no_lock_of_ours(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    console = Console(file=sys.stderr, force_terminal=True)
+    taken, done = Event(), Event()
+
+    def refresh() -> None:
+        with console._lock:
+            taken.set()
+            done.wait()
+
+    # As what refreshes a status may be at it when forks begin.
+    with console.status("working"), ThreadPoolExecutor() as threads:
+        threads.submit(refresh)
+        taken.wait()
+        letters = forked(lambda item: sys.stderr.write(f"item {item}\n"), MANY)
+        try:
+            assert len(list(letters)) == len(MANY)
+        finally:
+            done.set()
+
+    assert "item 99" in capfd.readouterr().err
+
+
+def test_a_host_that_allows_no_more_processes_gets_by_with_this_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fork, forks = os.fork, []
+
+    def refused() -> int:
+        forks.append(1)
+        if len(forks) > 1:
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+        return fork()
+
+    monkeypatch.setattr(os, "fork", refused)
+
+    assert set(forked(lambda _: os.getpid(), MANY)) == {os.getpid()}
+    assert multiprocessing.active_children() == []
+
+
+def test_while_a_run_measures_all_is_done_here(tmp_path: Path) -> None:
+    assert not is_held()
+    with alone("a test"):
+        assert is_held()
+        assert set(forked(lambda _: os.getpid(), MANY)) == {os.getpid()}
+    assert not is_held()
+
 
 def test_a_process_that_is_killed_is_told_with_what_helps() -> None:
     def killed(item: int) -> int:
@@ -81,7 +142,7 @@ def test_a_process_that_is_killed_is_told_with_what_helps() -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return item
 
-    with pytest.raises(InputError, match=r"(?s)killed.*taskset -c 0"):
+    with pytest.raises(HostError, match=r"(?s)killed.*taskset -c 0"):
         list(forked(killed, MANY))
 
 

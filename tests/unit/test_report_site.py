@@ -208,6 +208,19 @@ def test_a_page_of_a_history_that_did_not_change_is_not_made_again(tmp_path: Pat
     assert "another" in page.read_text()
 
 
+def test_a_file_of_a_history_that_was_lost_is_made_again_once(tmp_path: Path) -> None:
+    a_site_of(a_past(), tmp_path, "one", now="2026-03-01T12:00:00+00:00")
+    page, *_ = sorted((tmp_path / "site" / "history").glob("*.html"))
+    for lost in (tmp_path / "site" / "data" / "history").glob("*.gz"):
+        lost.unlink()
+
+    a_site_of(a_past(), tmp_path, "one", now="2026-03-01T13:00:00+00:00")
+    again = page.read_bytes()
+    assert list((tmp_path / "site" / "data" / "history").glob("*.gz"))
+    a_site_of(a_past(), tmp_path, "one", now="2026-03-01T14:00:00+00:00")
+    assert page.read_bytes() == again
+
+
 def test_a_page_that_somebody_touched_is_made_again(tmp_path: Path) -> None:
     a_site_of(a_past(), tmp_path, "one")
     page, *_ = sorted((tmp_path / "site" / "history").glob("*.html"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -13,8 +14,9 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TypeVar
 
-from corebound.errors import InputError
+from corebound.errors import HostError
 from corebound.host.checkup.quota import cpus_worth
+from corebound.host.lock import is_held
 from corebound.launch.supervisor import end_with_parent
 from corebound.topology.probe import Files
 
@@ -31,23 +33,16 @@ def forked(function: Callable[[_Item], _Made], items: Sequence[_Item], /) -> Gen
     """A `Mapper`, in as many processes as this one may use CPUs, and their time.
 
     They are forks: function and items are theirs already, and only what comes of an item is
-    sent. Few items are done here.
+    sent. Few items are done here, and all while a run is measuring on this host.
 
     Raises:
-        InputError: a process was killed, as the kernel does where memory runs out.
+        HostError: a process was killed, as the kernel does where memory runs out.
     """
-    # A container sees all CPUs, and often has a few ones' time.
-    cpus = min(len(os.sched_getaffinity(0)), cpus_worth(Files(Path("/"))))
-    workers = min(int(cpus), len(items) // _LEAST_EACH)
-    if workers < 2:
+    workers = min(_cpus(), len(items) // _LEAST_EACH)
+    pool = _started(workers, function, items) if workers > 1 and not is_held() else None
+    if pool is None:
         yield from map(function, items)
         return
-    pool = ProcessPoolExecutor(
-        workers,
-        mp_context=multiprocessing.get_context("fork"),
-        initializer=_begin,
-        initargs=(function, items),
-    )
     waiting: deque[Future[_Made]] = deque()
     try:
         for index in range(len(items)):
@@ -57,7 +52,7 @@ def forked(function: Callable[[_Item], _Made], items: Sequence[_Item], /) -> Gen
         while waiting:
             yield waiting.popleft().result()
     except BrokenProcessPool as broken:
-        raise InputError(
+        raise HostError(
             what="one of its processes was killed, as the kernel does where memory runs out.",
             where="corebound",
             mend="Give it fewer CPUs, each of which has a process: `taskset -c 0 corebound ...`.",
@@ -66,12 +61,40 @@ def forked(function: Callable[[_Item], _Made], items: Sequence[_Item], /) -> Gen
         pool.shutdown(cancel_futures=True)
 
 
+def _cpus() -> int:
+    # A container sees all CPUs, and often has a few ones' time.
+    return int(min(len(os.sched_getaffinity(0)), cpus_worth(Files(Path("/")))))
+
+
+def _started(
+    workers: int, function: Callable[[Any], Any], items: Sequence[Any]
+) -> ProcessPoolExecutor | None:
+    """A pool with its processes; None where the host allows no more of them."""
+    pool = ProcessPoolExecutor(
+        workers,
+        mp_context=multiprocessing.get_context("fork"),
+        initializer=_begin,
+        initargs=(function, items),
+    )
+    try:
+        pool.submit(int)
+    except (OSError, RuntimeError):
+        # Those that it has started nobody would ever tell to end.
+        for child in multiprocessing.active_children():
+            child.kill()
+            child.join()
+        return None
+    return pool
+
+
 # What a process of the pool does, and with what.
 _WORK: ContextVar[tuple[Callable[[Any], Any], Sequence[Any]]] = ContextVar("work")
 
 
 def _begin(function: Callable[[Any], Any], items: Sequence[Any]) -> None:
     _WORK.set((function, items))
+    # A console of the parent's takes a lock to print, which a thread of it may have held.
+    sys.stdout = sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
     # Who interrupts means us: we end them. Were we killed, they would wait for work for ever.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent(signal.SIGKILL)

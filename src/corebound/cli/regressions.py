@@ -115,7 +115,7 @@ def regressions(
 
 def _changes(series: Sequence[Series], records: Path, console: Console) -> tuple[Change, ...]:
     # Only a terminal shows how far it is, and only while it lasts.
-    with known_steps(records, of_all=False) as memory, console.status("looking for steps") as shown:
+    with known_steps(records, of_all=True) as memory, console.status("looking for steps") as shown:
 
         def progress(done: int, every: int) -> None:
             if console.is_terminal:

@@ -21,7 +21,6 @@ from corebound.cli.runs_meant import Kept, meant_pair
 from corebound.cli.site_only import Known, narrowed
 from corebound.errors import Fault, InputError
 from corebound.launch.own_folder import own_folder
-from corebound.mapping import Mapper, in_turn
 from corebound.model.run import Run
 from corebound.model.series import Series
 from corebound.report import site
@@ -86,8 +85,6 @@ def report(
             return _made(
                 console,
                 progress,
-                # Beside a run that measures one process is enough of a disturbance.
-                mapper=in_turn if serve_ else forked,
                 records=records,
                 out=out,
                 status=status,
@@ -107,7 +104,6 @@ def _made(
     console: Console,
     progress: Progress,
     *,
-    mapper: Mapper,
     records: Path,
     out: Path,
     status: Path,
@@ -156,7 +152,7 @@ def _made(
                     _pair(asked, [run for run, _ in every], elsewhere, records) for asked in compare
                 ],
                 faults=of_runs,
-                mapper=mapper,
+                mapper=forked,
                 progress=progress,
             ),
             out,

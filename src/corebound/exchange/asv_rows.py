@@ -153,7 +153,7 @@ class Rows:
 
     def _number(self, place: int, value: Any) -> float:
         """A figure that is one; of another, which is NaN then, it is remembered what it was."""
-        if isinstance(value, int | float) and not isinstance(value, bool):
+        if isinstance(value, int | float) and type(value) in _NUMBERS:
             return value
         self._odd[place] = _FAILED if value is None else f"{clean(str(value))[:40]!r} is no number"
         return math.nan

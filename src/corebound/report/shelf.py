@@ -28,11 +28,12 @@ class Shelf:
 
     def holds(self, path: str, key: str) -> bool:
         """Whether the site has this file as it was made from what this key is a hash of."""
+        # Whoever makes it all the same has to be remembered too.
+        self._wanted[path] = key
         known = self._before.get(path)
         if known is not None and known[0] == key and self._is_whole(path, known[1]):
             self._now[path] = known
             return True
-        self._wanted[path] = key
         return False
 
     def took(self, path: str, data: bytes) -> None:

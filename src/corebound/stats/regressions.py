@@ -19,7 +19,7 @@ from corebound.stats.change_points import steps_of
 from corebound.stats.course import Course, segments_of
 from corebound.stats.distributions import normal_quantile
 from corebound.stats.multiplicity import benjamini_hochberg
-from corebound.stats.segment import Found, Memory
+from corebound.stats.segment import Memory, News
 from corebound.stats.step import Step
 from corebound.stats.step_tests import median, spread_of
 from corebound.stats.suspicion import early_step
@@ -143,14 +143,14 @@ def changes(
     """
     remembered = memory or Memory()
 
-    def looked_at(series: Series) -> tuple[tuple[Step, ...], dict[str, Found]]:
+    def looked_at(series: Series) -> tuple[tuple[Step, ...], News]:
         own = remembered.apart()
-        return steps_of(course_of(series), threshold=series.margin, memory=own), own.asked
+        return steps_of(course_of(series), threshold=series.margin, memory=own), own.news
 
     found: list[tuple[Series, Step]] = []
-    for done, (steps, asked) in enumerate(mapper(looked_at, suite), start=1):
+    for done, (steps, news) in enumerate(mapper(looked_at, suite), start=1):
         found += [(suite[done - 1], step) for step in steps]
-        remembered.asked |= asked
+        remembered.learn(news)
         progress(done, len(suite))
     clear = benjamini_hochberg([step.p_value for _, step in found])
     stand = {

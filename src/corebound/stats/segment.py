@@ -7,6 +7,7 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,6 +113,10 @@ def believable(errors: Array, values: Array) -> Array:
     return errors * min(1.0, _BELIEVED * rough_spread(values) / median(told))
 
 
+# The keys of what was asked for, and what of it nobody knew before.
+News: TypeAlias = tuple[tuple[str, ...], dict[str, Found]]
+
+
 class Memory:
     """What was found in segments, by a hash of all it follows from.
 
@@ -127,6 +132,18 @@ class Memory:
     def apart(self) -> Memory:
         """One that knows what was found before, for who looks elsewhere meanwhile."""
         return Memory(self._before)
+
+    @property
+    def news(self) -> News:
+        """What was asked for, and what of it was not known before."""
+        asked = self.asked
+        return tuple(asked), {key: asked[key] for key in asked.keys() - self._before.keys()}
+
+    def learn(self, news: News) -> None:
+        """Take the news of one that was apart."""
+        keys, found = news
+        for key in keys:
+            self.asked[key] = found.get(key) or self._before[key]
 
     def get(self, key: str) -> Found | None:
         """What follows from this, if it is known."""
