@@ -85,24 +85,29 @@
   const MANY_ROWS = 30;
   const lists = new Map();
 
-  /* All that a row says but its commands. */
-  function saidBy(row) {
+  /* As it is compared: without case and accents, and with `25 %` as `25%`. */
+  const plain = (text) => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase().replace(/\s+%/g, "%");
+
+  /* All that a row says in words, but its commands; and what it stands under. */
+  function saidBy(row, { fold, heading }) {
     const copy = row.cloneNode(true);
-    for (const command of all("details:has(> code)", copy)) command.remove();
-    return copy.textContent.toLowerCase();
+    for (const other of all("details:has(> code), svg", copy)) other.remove();
+    for (const part of all("th, td, small, li", copy)) part.append(" ");
+    const above = [heading, fold?.querySelector("summary")].map((one) => one?.textContent || "");
+    return plain([...above, copy.textContent].join(" "));
   }
 
   /* What goes with a list that has no such row: its fold if there is nothing else in it, and its heading. */
-  function partsOf(table) {
-    const [frame, fold] = [table.parentNode, table.closest("details")];
-    const block = fold && !fold.querySelector("figure, ul.reasons") ? fold : frame;
+  function partsOf(frame) {
+    const fold = frame.closest("details");
+    const block = fold && all("figure, table.data, ul.reasons", fold).length === 1 ? fold : frame;
     const heading = block.previousElementSibling;
     return { frame, fold, block, heading: heading?.tagName === "H3" ? heading : null };
   }
 
   function found(words, list) {
     const { rows, fold, block, heading } = list;
-    list.said ??= rows.map(saidBy);
+    list.said ??= rows.map((row) => saidBy(row, list));
     rows.forEach((row, at) => (row.hidden = !words.every((word) => list.said[at].includes(word))));
     const left = rows.filter((row) => !row.hidden).length;
     for (const part of [block, heading]) if (part) part.hidden = !left;
@@ -116,18 +121,26 @@
     return left;
   }
 
-  function searchable(section, several) {
+  function searchable(section, unordered) {
+    const isFirst = (one, other) => one.frame.compareDocumentPosition(other.frame) & Node.DOCUMENT_POSITION_FOLLOWING;
+    const several = unordered.toSorted((one, other) => (isFirst(one, other) ? -1 : 1));
     const title = section.querySelector("h2")?.textContent || document.title;
     const input = made("input", { type: "search", class: "only", "aria-label": `Only rows with, ${title}` });
     const told = made("output", { class: "soft" });
     const rows = several.reduce((sum, one) => sum + one.rows.length, 0).toLocaleString("en");
-    input.addEventListener("input", () => {
-      const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const look = () => {
+      const words = plain(input.value).split(/\s+/).filter(Boolean);
       const left = several.reduce((sum, list) => sum + found(words, list), 0);
-      told.textContent = words.length ? `${left.toLocaleString("en")} of ${rows}` : "";
-    });
-    const line = made("p", { class: "soft" }, "Only rows with ");
-    line.append(input, " ", told);
+      told.textContent = words.length ? `${left.toLocaleString("en")}\u00a0of\u00a0${rows}\u00a0listed` : "";
+    };
+    input.addEventListener("input", look);
+    /* Who comes back finds the words there, put by the browser. */
+    addEventListener("pageshow", () => setTimeout(look));
+    const [line, label] = [made("p", { class: "soft" }), made("label", {}, "Only rows with ")];
+    label.append(input);
+    line.append(label, " ", told);
+    addEventListener("beforeprint", () => (line.hidden = !input.value));
+    addEventListener("afterprint", () => (line.hidden = false));
     const [{ fold, frame, heading }] = several;
     (heading || fold || frame).before(line);
   }
@@ -149,7 +162,7 @@
     if (table.tBodies.length !== 1 || !rows.length || table.querySelector("[colspan], [rowspan]")) continue;
     const section = table.closest("section");
     if (section && !table.closest("figure, .panel"))
-      lists.set(section, [...(lists.get(section) || []), { rows, ...partsOf(table) }]);
+      lists.set(section, [...(lists.get(section) || []), { rows, ...partsOf(table.parentNode) }]);
     if (rows.length < 2) continue;
     table.classList.add("sortable");
     for (const head of all("thead th:not(.axis, .line, .bars, .plain)", table)) {
@@ -159,6 +172,11 @@
       head.append(button);
       button.addEventListener("click", () => sort(table, head, rows));
     }
+  }
+
+  for (const list of all("section ul.reasons")) {
+    const section = list.closest("section");
+    lists.set(section, [...(lists.get(section) || []), { rows: [...list.children], ...partsOf(list) }]);
   }
 
   for (const [section, several] of lists)

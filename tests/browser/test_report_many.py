@@ -107,7 +107,10 @@ def test_words_leave_the_rows_that_have_them_all(page: Page) -> None:
 
     # Numbers 070 to 079, 007 and 107.
     assert rows.count() == 12
-    assert page.get_by_role("status").inner_text() == f"12 of {SCENARIOS}"
+    assert (
+        page.get_by_role("status").inner_text()
+        == f"12\N{NO-BREAK SPACE}of\N{NO-BREAK SPACE}{SCENARIOS}\N{NO-BREAK SPACE}listed"
+    )
     page.get_by_role("button", name="Scenario", exact=True).click()
     assert "107" in rows.first.inner_text()
     # A command is on every row, and is none of what a row says.
@@ -143,7 +146,10 @@ def test_a_search_opens_what_it_finds_and_leaves_it_as_it_was(
     # A list of one is searched as any other.
     only.fill("lone")
     assert [row.split()[0] for row in rows.all_inner_texts()] == ["lone.time_7"]
-    assert page.get_by_role("status").inner_text() == "1 of 81"
+    assert (
+        page.get_by_role("status").inner_text()
+        == "1\N{NO-BREAK SPACE}of\N{NO-BREAK SPACE}81\N{NO-BREAK SPACE}listed"
+    )
     only.fill("")
     assert (page.locator("#series > details:visible").count(), rows.count()) == (3, 0)
     # What the reader opened stays open.
@@ -165,6 +171,32 @@ def test_the_search_stands_above_all_it_searches(chromium: Browser, tmp_path: Pa
     only.fill("nothing like it")
     assert not heading.is_visible()
     page.context.close()
+
+
+def test_a_search_knows_what_a_row_stands_under_and_no_accents(
+    chromium: Browser, tmp_path: Path
+) -> None:
+    names = [f"{module}.time_{which}" for module in ("core", "plot") for which in range(40)]
+    page = a_history(tmp_path, chromium, [*names, "plot.time_Scénario"])
+    only, rows = page.get_by_role("searchbox"), page.locator("#series tbody tr:visible")
+
+    only.fill("scenario")
+    assert rows.count() == 1
+    # The machine is told above the list, once.
+    only.fill("host plot time_11")
+    assert rows.count() == 1
+    page.context.close()
+
+
+def test_who_comes_back_finds_what_was_searched(page: Page) -> None:
+    page.get_by_role("searchbox").fill("number 001")
+    page.locator("#scenarios tbody tr:visible a").first.click()
+    page.go_back()
+
+    words = page.get_by_role("searchbox").input_value()
+    shown = page.locator("#scenarios tbody tr:visible")
+    page.wait_for_timeout(200)
+    assert shown.count() == (1 if words else SCENARIOS)
 
 
 def test_a_link_leads_to_its_row_whatever_was_searched(page: Page) -> None:

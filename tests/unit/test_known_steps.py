@@ -63,6 +63,22 @@ def test_what_no_series_asks_for_any_more_is_forgotten(
     assert len(searched) == 3
 
 
+def test_who_is_interrupted_keeps_what_was_found_until_then(
+    tmp_path: Path, searched: list[segment.Segment]
+) -> None:
+    def interrupted() -> None:
+        with known_steps(tmp_path, of_all=True) as memory:
+            chronicle([imported("two")], memory=memory)
+            raise KeyboardInterrupt
+
+    look(tmp_path, "one", of_all=True)
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+
+    look(tmp_path, "one", "two", of_all=False)
+    assert len(searched) == 2
+
+
 def test_a_comparison_of_commits_the_report_and_the_gate_look_once(
     tmp_path: Path, searched: list[segment.Segment]
 ) -> None:

@@ -143,6 +143,15 @@ def test_what_was_more_than_taken_back_has_come_back_and_beyond() -> None:
     assert (first.recovery.whole, second.recovery.whole) == (True, True)
 
 
+def test_what_took_back_of_a_later_step_only_took_nothing_back_of_this_one() -> None:
+    """Up by a quarter, by a third more, and down by less than that third."""
+    first, second, _ = find_steps(a_history((40, 40.0), (20, 50.0), (20, 66.0), (20, 60.0)))
+
+    assert first.recovery is None
+    assert second.recovery is not None
+    assert second.recovery.left == pytest.approx(60 / 50, abs=0.01)
+
+
 def test_a_step_further_the_same_way_takes_nothing_back() -> None:
     first, _ = find_steps(a_history((40, 40.0), (15, 42.0), (15, 44.1)))
 

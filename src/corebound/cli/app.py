@@ -1,7 +1,7 @@
 """The command line: parse, dispatch, print errors for people; exit codes of every command.
 
 0 ok · 1 a regression or a claim failed, where asked to judge · 2 bad input ·
-3 the host cannot · 4 launches failed · 130 interrupted.
+3 the host cannot · 4 launches failed · 130 interrupted · 141 nobody read on.
 """
 
 from __future__ import annotations
@@ -94,6 +94,11 @@ def main() -> None:
     """Run the command line; never returns."""
     try:
         app()
+    except SystemExit as end:
+        # As for whom a closed pipe ended: 1 would be a regression.
+        if isinstance(end.__context__, BrokenPipeError):
+            end.code = 141
+        raise
     except CoreboundError as error:
         _end(error)
     except OSError as error:

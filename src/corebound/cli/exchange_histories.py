@@ -90,7 +90,7 @@ def asv(
 def _counts(found: Read) -> list[Count]:
     """What was read; what is not so of any is not named."""
     counts = [Count(found.files, "result files", "result file")]
-    if found.unknown is not None:
+    if found.unknown:
         lacked = "the repository does not have"
         counts.append(Count(found.unknown, f"commits {lacked}", f"commit {lacked}"))
     if found.gone:

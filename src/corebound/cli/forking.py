@@ -51,6 +51,7 @@ def forked(function: Callable[[_Item], _Made], items: Sequence[_Item], /) -> Gen
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
+        pool.shutdown()
     except BrokenProcessPool as broken:
         raise HostError(
             what="one of its processes was killed, as the kernel does where memory runs out.",
@@ -58,7 +59,15 @@ def forked(function: Callable[[_Item], _Made], items: Sequence[_Item], /) -> Gen
             mend="Give it fewer CPUs, each of which has a process: `taskset -c 0 corebound ...`.",
         ) from broken
     finally:
-        pool.shutdown(cancel_futures=True)
+        # Of a second interrupt too nothing is left that would wait for work.
+        _kill_all()
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _kill_all() -> None:
+    for child in multiprocessing.active_children():
+        child.kill()
+        child.join()
 
 
 def _cpus() -> int:
@@ -80,9 +89,7 @@ def _started(
         pool.submit(int)
     except (OSError, RuntimeError):
         # Those that it has started nobody would ever tell to end.
-        for child in multiprocessing.active_children():
-            child.kill()
-            child.join()
+        _kill_all()
         return None
     return pool
 

@@ -14,7 +14,7 @@ _NAME = "steps"
 
 @contextmanager
 def known_steps(records: Path, *, of_all: bool) -> Iterator[Memory]:
-    """What was found before; what is found meanwhile is kept in the end.
+    """What was found before; what is found meanwhile is kept in the end, however that comes.
 
     Args:
         records: The folder of records.
@@ -23,7 +23,12 @@ def known_steps(records: Path, *, of_all: bool) -> Iterator[Memory]:
     version = cache.code("stats")
     before = cache.load(dict[str, Found], records, _NAME, version=version) or {}
     memory = Memory(before)
-    yield memory
-    if of_all or memory.asked.keys() - before.keys():
-        kept = memory.asked if of_all else before | memory.asked
-        cache.keep(kept, records, _NAME, version=version)
+    is_whole = False
+    try:
+        yield memory
+        is_whole = of_all
+    finally:
+        # Who was interrupted has looked at some only.
+        if is_whole or memory.asked.keys() - before.keys():
+            kept = memory.asked if is_whole else before | memory.asked
+            cache.keep(kept, records, _NAME, version=version)

@@ -199,6 +199,8 @@ def _recovery(step: Step, later: Sequence[Step], threshold: float) -> Recovery |
         if one.direction == step.direction:
             continue
         back += 1
+        if side * moved >= side * math.log(step.ratio):
+            continue  # what it took back was of later steps
         found = Recovery(
             at=one.at,
             last_good=one.last_good,

@@ -29,7 +29,7 @@ def ratio_of(shift: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovery:
-    """What later steps the other way took back of a step.
+    """What later steps the other way took back of a step: the level came nearer to what it was.
 
     Attributes:
         at, last_good, first_bad: As of a `Step`: the one with which the level came back to what it
