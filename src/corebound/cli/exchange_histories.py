@@ -90,7 +90,7 @@ def asv(
 def _counts(found: Read) -> list[Count]:
     """What was read; what is not so of any is not named."""
     counts = [Count(found.files, "result files", "result file")]
-    if found.unknown:
+    if found.unknown is not None:
         lacked = "the repository does not have"
         counts.append(Count(found.unknown, f"commits {lacked}", f"commit {lacked}"))
     if found.gone:
@@ -152,7 +152,9 @@ def tell(
     for warning in _warnings(faults):
         warnings.print(Text(f"warning: {warning}"))
     console = Console(highlight=False, soft_wrap=True)
-    said = ", ".join(map(str, counts))
+    # What there is none of a script may ask for; people are told what there is.
+    first, *others = counts
+    said = ", ".join(str(one) for one in (first, *others) if one is first or one.number)
     console.print(Text(f"{project}: {said}"))
     console.print(
         Text(
