@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +11,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from corebound.stats.change_points import Night, find_steps
+from corebound.stats.change_points import THRESHOLD, steps_of
+from corebound.stats.course import Course, segments_of
 from corebound.stats.step import Step
 
 NIGHTS = 100
@@ -83,8 +84,19 @@ class Trial:
     covered: bool
 
 
-def nights_of(logs: Sequence[float] | Array) -> tuple[Night, ...]:
-    return tuple(Night(figure=TYPICAL_NS * math.exp(log)) for log in logs)
+def course_of(logs: Array, which: NDArray[np.int64] | None = None) -> Course:
+    """A history of these logarithms, each under the circumstances of this number, or all alike."""
+    told = np.zeros(logs.size, dtype=np.int64) if which is None else which
+    borders = (np.flatnonzero(np.diff(told)) + 1).tolist()
+    return Course(
+        logs=logs + math.log(TYPICAL_NS),
+        errors=np.zeros(logs.size),
+        segments=segments_of(told.tolist(), borders),
+    )
+
+
+def find_steps(logs: Array, which: NDArray[np.int64] | None = None) -> tuple[Step, ...]:
+    return steps_of(course_of(logs, which), threshold=THRESHOLD)
 
 
 def near(steps: Iterable[Step], at: int, direction: str) -> list[Step]:
@@ -96,9 +108,9 @@ def _trial(index: int, *, draw: Draw, seed: int) -> Trial:
     logs = draw(rng, NIGHTS)
     at = int(rng.integers(EDGE, NIGHTS - EDGE + 1))
     up = bool(rng.integers(2))
-    alarm = bool(find_steps(nights_of(logs)))
+    alarm = bool(find_steps(logs))
     logs[at:] += STEP if up else -STEP
-    steps = find_steps(nights_of(logs))
+    steps = find_steps(logs)
     right = near(steps, at, "up" if up else "down")
     truth = math.exp(STEP if up else -STEP)
     return Trial(
@@ -157,9 +169,8 @@ def _season(index: int, *, draw: Draw, seed: int) -> tuple[bool, int | None]:
     alarm = False
     logs = draw(rng, 2 * NIGHTS)
     logs[NIGHTS:] += STEP
-    nights = nights_of(logs)
-    for count in range(1, len(nights) + 1):
-        new = [step for step in find_steps(nights[:count]) if step.status == "new"]
+    for count in range(1, logs.size + 1):
+        new = [step for step in find_steps(logs[:count]) if step.status == "new"]
         if count <= NIGHTS:
             alarm = alarm or bool(new)
         elif near(new, NIGHTS, "up"):

@@ -12,10 +12,18 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.simulation.histories import NEAR, NOISES, STEP, TYPICAL_NS, Draw, nights_of, rate
+from benchmarks.simulation.histories import (
+    NEAR,
+    NOISES,
+    STEP,
+    TYPICAL_NS,
+    Draw,
+    course_of,
+    find_steps,
+    rate,
+)
 from benchmarks.simulation.verdicts import BASELINE, CELL, MARGIN, summary_of
 from corebound.model.regression import Answer
-from corebound.stats.change_points import course_of_nights, find_steps
 from corebound.stats.compare import Comparison, compare
 from corebound.stats.step import Step
 from corebound.stats.suspicion import (
@@ -143,12 +151,12 @@ def _year(index: int, *, draw: Draw, seed: int) -> Year:
     truth = Truth(noise=noise, levels=np.where(np.arange(noise.size) >= YEAR, STEP, 0.0))
     suspected: list[tuple[int, Step]] = []
     watches = [Watch(way) for way in WAYS]
-    history = nights_of((truth.noise + truth.levels)[:nights])
+    history = (truth.noise + truth.levels)[:nights]
     for night in range(nights):
         seen = history[: night + 1]
         found = find_steps(seen)
         voted = tuple(step for step in found if step.status == "new")
-        early = early_step(course_of_nights(seen), found)
+        early = early_step(course_of(seen), found)
         for step in (*voted, *(() if early is None else (early,))):
             note(suspected, night, step)
             for watch in watches:

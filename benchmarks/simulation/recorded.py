@@ -16,8 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.simulation.histories import NIGHTS, STEP, Array, near, nights_of, rate
-from corebound.stats.change_points import find_steps
+from benchmarks.simulation.histories import NIGHTS, STEP, Array, find_steps, near, rate
 
 # A history with fewer points says little either way.
 LEAST_POINTS = 40
@@ -26,12 +25,12 @@ LABELLED_SERIES = 200
 
 def _found(rng: np.random.Generator, logs: Array) -> tuple[bool, bool]:
     """Whether a series has a step, and whether one of 5 % that is put in is found."""
-    before = find_steps(nights_of(logs))
+    before = find_steps(logs)
     quarter = logs.size // 4
     at = int(rng.integers(quarter, logs.size - quarter + 1))
     stepped = logs.copy()
     stepped[at:] += STEP
-    return bool(before), bool(near(find_steps(nights_of(stepped)), at, "up"))
+    return bool(before), bool(near(find_steps(stepped), at, "up"))
 
 
 def launches(rng: np.random.Generator, path: Path) -> None:

@@ -11,8 +11,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.simulation.histories import NIGHTS, NOISES, TYPICAL_NS, Draw, rate
-from corebound.stats.change_points import Night, find_steps
+from benchmarks.simulation.histories import NIGHTS, NOISES, Draw, find_steps, rate
 from corebound.stats.step import Step
 
 PROCESSORS = (2, 3, 5)
@@ -47,25 +46,21 @@ def _trial(index: int, *, draw: Draw, processors: int, seed: int) -> Trial:
     logs = draw(rng, n) + rng.uniform(-APART, APART, processors)[which]
     up = bool(rng.integers(2))
     logs[NIGHTS:] += STEP if up else -STEP
-    nights = [
-        Night(figure=TYPICAL_NS * math.exp(log), key=str(key))
-        for log, key in zip(logs, which, strict=True)
-    ]
     truth = math.exp(STEP if up else -STEP)
     found, covered = [], []
     for after in AFTER:
-        seen = nights[: NIGHTS + after]
-        right = [s for s in find_steps(seen) if _is_it(s, range(len(seen)), up=up)]
+        seen = NIGHTS + after
+        right = [s for s in find_steps(logs[:seen], which[:seen]) if _is_it(s, range(seen), up=up)]
         alone = any(
             _is_it(s, own, up=up)
-            for own in _by_processor(which[: len(seen)])
-            for s in find_steps([seen[at] for at in own])
+            for own in _by_processor(which[:seen])
+            for s in find_steps(logs[own])
         )
         found.append((alone, bool(right)))
         covered += [s.interval is not None and s.interval.contains(truth) for s in right[:1]]
-    before = nights[:NIGHTS]
-    alone = any(find_steps([before[at] for at in own]) for own in _by_processor(which[:NIGHTS]))
-    return Trial((alone, bool(find_steps(before))), tuple(found), tuple(covered))
+    alone = any(find_steps(logs[own]) for own in _by_processor(which[:NIGHTS]))
+    together = bool(find_steps(logs[:NIGHTS], which[:NIGHTS]))
+    return Trial((alone, together), tuple(found), tuple(covered))
 
 
 def _is_it(step: Step, nights: Sequence[int], *, up: bool) -> bool:

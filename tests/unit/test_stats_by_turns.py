@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from corebound.stats.change_points import Night, find_steps
+from night_by_night import Night, find_steps
 
 PROCESSORS = 5
 

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from corebound.stats.change_points import Night, find_steps, own_error_of
 from corebound.stats.interval import Interval
 from corebound.stats.step import Step
+from night_by_night import Night, course, find_steps
 
 Array = NDArray[np.float64]
 
@@ -341,9 +341,9 @@ def test_a_step_never_lies_outside_the_range_that_is_told() -> None:
 
 def test_what_has_no_logarithm_is_no_figure_and_no_threshold() -> None:
     with pytest.raises(ValueError, match="above 0"):
-        Night(figure=0.0)
+        find_steps([Night(figure=0.0)])
     with pytest.raises(ValueError, match="above 0"):
-        Night(figure=math.inf)
+        find_steps([Night(figure=math.inf)])
     with pytest.raises(ValueError, match="threshold"):
         find_steps([], threshold=0.0)
 
@@ -430,4 +430,5 @@ def test_of_steps_of_5_percent_nearly_all_are_found_and_hardly_any_other(kind: s
 def test_an_interval_wider_than_a_float_can_tell_has_an_error() -> None:
     night = Night(figure=1.0, interval=Interval(low=1e-200, high=1e200, confidence=0.95))
 
-    assert own_error_of(night) == pytest.approx(400 * math.log(10) / 2 / 1.96, rel=1e-3)
+    (error,) = course([night]).errors
+    assert error == pytest.approx(400 * math.log(10) / 2 / 1.96, rel=1e-3)

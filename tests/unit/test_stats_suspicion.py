@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corebound.model.regression import Answer
-from corebound.stats.change_points import Night, course_of_nights, find_steps
 from corebound.stats.compare import Comparison, Verdict
 from corebound.stats.interval import Interval
 from corebound.stats.suspicion import alarms, both_say, early_step, is_final, rerun_says
+from night_by_night import Night, course, find_steps
 
 
 def nights(*later: float, before: int = 40, seed: int = 1, key: str = "") -> list[Night]:
@@ -24,7 +24,7 @@ def nights(*later: float, before: int = 40, seed: int = 1, key: str = "") -> lis
 
 
 def test_two_nights_that_stand_out_are_suspected_with_their_size_and_place() -> None:
-    step = early_step(course_of_nights(nights(1.05, 1.06)), ())
+    step = early_step(course(nights(1.05, 1.06)), ())
 
     assert step is not None
     assert (step.at, step.last_good, step.direction) == (40, 39, "up")
@@ -34,7 +34,7 @@ def test_two_nights_that_stand_out_are_suspected_with_their_size_and_place() -> 
 
 @pytest.mark.parametrize("later", [(1.05,), (1.05, 1.0), (1.0, 1.05), (0.95, 1.05), (1.015, 1.015)])
 def test_one_night_or_two_that_differ_or_little_are_not(later: tuple[float, ...]) -> None:
-    assert early_step(course_of_nights(nights(*later)), ()) is None
+    assert early_step(course(nights(*later)), ()) is None
 
 
 def test_what_the_vote_has_found_is_no_suspicion_any_more() -> None:
@@ -42,7 +42,7 @@ def test_what_the_vote_has_found_is_no_suspicion_any_more() -> None:
     found = find_steps(history)
 
     assert found
-    assert early_step(course_of_nights(history), found) is None
+    assert early_step(course(history), found) is None
 
 
 def test_nights_that_are_often_so_do_not_stand_out() -> None:
@@ -53,15 +53,13 @@ def test_nights_that_are_often_so_do_not_stand_out() -> None:
         if night.figure is not None
     ]
 
-    assert (
-        early_step(course_of_nights([*history, Night(figure=1.06), Night(figure=1.06)]), ()) is None
-    )
+    assert early_step(course([*history, Night(figure=1.06), Night(figure=1.06)]), ()) is None
 
 
 def test_another_host_or_kernel_begins_anew() -> None:
     moved = [*nights(), Night(figure=1.05, key="new"), Night(figure=1.06, key="new")]
 
-    assert early_step(course_of_nights(moved), ()) is None
+    assert early_step(course(moved), ()) is None
 
 
 def test_a_night_that_its_own_launches_doubt_is_not_suspected() -> None:
@@ -70,12 +68,12 @@ def test_a_night_that_its_own_launches_doubt_is_not_suspected() -> None:
         for _ in range(2)
     ]
 
-    assert early_step(course_of_nights([*nights(), *doubtful]), ()) is None
+    assert early_step(course([*nights(), *doubtful]), ()) is None
 
 
 def test_no_night_at_all_is_no_suspicion() -> None:
-    assert early_step(course_of_nights(()), ()) is None
-    assert early_step(course_of_nights([Night(figure=None)] * 10), ()) is None
+    assert early_step(course(()), ()) is None
+    assert early_step(course([Night(figure=None)] * 10), ()) is None
 
 
 @pytest.mark.parametrize(
@@ -151,7 +149,7 @@ def test_what_one_night_refuted_is_asked_again_and_what_the_commits_did_is_not()
 def test_figures_further_apart_than_a_float_tells_are_a_step_all_the_same() -> None:
     history = [Night(figure=1e-160)] * 12 + [Night(figure=1e160)] * 2
 
-    step = early_step(course_of_nights(history), ())
+    step = early_step(course(history), ())
 
     assert step is not None
     assert step.ratio > 1e300

@@ -16,9 +16,9 @@ from corebound.model.points import Points
 from corebound.model.series import Series
 from corebound.report.view.chronicle import Chronicle, chronicle
 from corebound.report.view.night import night
-from corebound.stats.change_points import Night, find_steps
 from corebound.stats.too_short import least_figures, too_short
 from corebound.store import histories
+from night_by_night import Night, find_steps
 
 ENOUGH = least_figures()
 

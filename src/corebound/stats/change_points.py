@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from corebound.stats.by_turns import steps_by_turns
-from corebound.stats.course import Course, segments_of
-from corebound.stats.distributions import normal_quantile
-from corebound.stats.interval import Interval
+from corebound.stats.course import Course
 from corebound.stats.segment import Memory, Segment, found_in
 from corebound.stats.step import Recovery, Step, ratio_of
 
@@ -23,38 +21,7 @@ RECENT_NIGHTS = 30
 _SEED = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Night:
-    """One point of a history: a night, or a commit.
-
-    Attributes:
-        figure: A time, or anything positive that varies by factors; None or NaN
-            where the night has none.
-        key: Host, kernel and environment in one. Nights of another are of another
-            segment, and what differs between the two is no commit's doing.
-        interval: Where the figure truly lies, by the night's own launches; None
-            where that is not known.
-    """
-
-    figure: float | None
-    key: str = ""
-    interval: Interval | None = None
-
-    def __post_init__(self) -> None:
-        if self.figure is not None and (self.figure <= 0 or math.isinf(self.figure)):
-            raise ValueError("a figure is above 0 and finite, or absent")
-
-    @property
-    def seen(self) -> bool:
-        """Whether the night tells anything."""
-        return (
-            self.figure is not None
-            and not math.isnan(self.figure)
-            and (self.interval is None or 0 < self.interval.low <= self.interval.high < math.inf)
-        )
-
-
-def find_steps(nights: Sequence[Night], *, threshold: float = THRESHOLD) -> tuple[Step, ...]:
+def steps_of(course: Course, *, threshold: float, memory: Memory | None = None) -> tuple[Step, ...]:
     """Find where a history changed its level, up or down, and stayed there a while.
 
     Each segment is looked at by itself, also where nights of others lie between its own.
@@ -62,38 +29,13 @@ def find_steps(nights: Sequence[Night], *, threshold: float = THRESHOLD) -> tupl
     how, and how often they are right. The same nights give the same steps.
 
     Args:
-        nights: In time order; those that have no figure are passed over.
+        course: The history; nights that have no figure are passed over.
         threshold: Least change that matters, above 0; 0.02 is a ratio of 1.02
             or of its reciprocal.
+        memory: What was found before; what is found now is added.
 
     Returns:
         In time order.
-
-    Raises:
-        ValueError: `threshold` is not above 0.
-    """
-    return steps_of(course_of_nights(nights), threshold=threshold)
-
-
-def course_of_nights(nights: Sequence[Night]) -> Course:
-    """The nights as columns."""
-    seen = [night.figure if night.seen and night.figure is not None else np.nan for night in nights]
-    keys = [night.key for night in nights]
-    borders = [at for at in range(1, len(keys)) if keys[at] != keys[at - 1]]
-    return Course(
-        logs=np.log(np.array(seen, dtype=np.float64)),
-        errors=np.array([own_error_of(night) if night.seen else 0.0 for night in nights]),
-        segments=segments_of(keys, borders),
-    )
-
-
-def steps_of(course: Course, *, threshold: float, memory: Memory | None = None) -> tuple[Step, ...]:
-    """As `find_steps`, of columns.
-
-    Args:
-        course: The history.
-        threshold: As there.
-        memory: What was found before; what is found now is added.
 
     Raises:
         ValueError: `threshold` is not above 0.
@@ -162,15 +104,6 @@ def _narrowed(step: Step, other: Step) -> Step:
     first_bad = min(step.first_bad, other.first_bad)
     at = min(max(step.at, last_good + 1), first_bad)
     return replace(step, last_good=last_good, first_bad=first_bad, at=at)
-
-
-def own_error_of(night: Night) -> float:
-    """Standard error of a night's logarithm by its own launches; 0 where not known."""
-    if night.interval is None:
-        return 0.0
-    # Of logarithms: what lies between may be more than a float can tell.
-    reach = (math.log(night.interval.high) - math.log(night.interval.low)) / 2
-    return reach / normal_quantile((1 + night.interval.confidence) / 2)
 
 
 def _with_recoveries(steps: Sequence[Step], threshold: float) -> list[Step]:

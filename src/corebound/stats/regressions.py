@@ -108,9 +108,15 @@ class Failing:
 
 
 def course_of(series: Series) -> Course:
-    """The points as `steps_of` takes them."""
+    """The points as `steps_of` takes them.
+
+    Raises:
+        ValueError: a figure is not above 0, or infinite: it has no logarithm.
+    """
     points = series.points
     figures = np.array(points.figures)
+    if not np.all(np.isnan(figures) | (figures > 0) & (figures < math.inf)):
+        raise ValueError("a figure is above 0 and finite, or absent")
     errors = np.zeros_like(figures)
     if points.lows:
         low, high = np.array(points.lows), np.array(points.highs)
