@@ -126,7 +126,7 @@ def make(name: str, suite: Path, say: Callable[[str], None]) -> Environment:
     file = requirements(name, suite)
     folder = _folder(name, file)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with _alone(folder.with_suffix(".lock")):
+    with _alone(folder.with_name(f"{folder.name}.lock")):
         if (found := find(name, suite)) is not None:
             return found
         shutil.rmtree(folder, ignore_errors=True)
