@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from build import a_series
 from corebound.model.series import Series
 from corebound.report.inputs import Pair
-from corebound.report.render import breakable, unbroken
+from corebound.report.render import breakable, options_kept, unbroken
 from html_tree import Element, read
 from made_site import pages_of
 from report_sample import a_past, a_sample
@@ -101,3 +102,11 @@ def test_a_long_unit_goes_on_the_next_line_and_figures_do_not() -> None:
     assert unbroken("[1.2, ∞] particles / second") == f"[1.2,{glue}∞] particles / second"
     assert " " not in unbroken("[800 µs, 1.20 ms]") + unbroken("122 to 193 KiB") + unbroken("3 %")
     assert unbroken("–") == "–"
+
+
+def test_an_option_in_a_sentence_stays_on_one_line_with_its_dashes() -> None:
+    said = "ended early (--budget 1m40s); corebound run --resume goes on, not a--b <i>"
+    told = options_kept(said)
+
+    assert re.findall("<span[^>]*nowrap[^>]*>([^<]*)</span>", told) == ["--budget", "--resume"]
+    assert read(told).text == said

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Literal
 
 from jinja2 import BytecodeCache, DictLoader, Environment, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from corebound.report.charts.dots import dots_svg
 from corebound.report.charts.history import history_svg, spark_line_svg
@@ -68,6 +68,22 @@ def breakable(name: str) -> Markup:
     )
 
 
+_OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*)")
+
+
+def options_kept(text: str) -> Markup:
+    """A sentence whose options stay on one line: browsers break after their dashes.
+
+    >>> options_kept("run --resume")
+    Markup('run <span style="white-space:nowrap">--resume</span>')
+    """
+    whole = Markup('<span style="white-space:nowrap">{}</span>')
+    parts = _OPTION.split(text)
+    return Markup("").join(
+        whole.format(part) if at % 2 else escape(part) for at, part in enumerate(parts)
+    )
+
+
 # A unit that is longer may go on the next line.
 _SHORT_UNIT = 4
 _FIGURES = re.compile(r"(.*[0-9∞\])])( .*|)", re.DOTALL)
@@ -123,6 +139,7 @@ class Renderer:
             bytecode_cache=compiled,
         )
         self._environment.filters["glued"] = _glued
+        self._environment.filters["options_kept"] = options_kept
         self._environment.filters["breakable"] = breakable
         self._environment.filters["unbroken"] = unbroken
         self._environment.filters["here"] = partial(_typed, records=records)
