@@ -13,10 +13,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from asv_runner.benchmarks.mark import SkipNotImplemented
+from msgspec import Struct
 
 from benchmarks import paint, publish, telemetry_cost
 from corebound.store import jsonl
@@ -39,8 +39,7 @@ measure:
 WORKLOAD = "def setup():\n    return lambda: None\n"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
+class Figure(Struct, frozen=True, kw_only=True):
     """One line of the table; `target` is what it has to stay under, or None."""
 
     name: str

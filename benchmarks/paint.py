@@ -23,10 +23,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.model.points import Point, Points
 from corebound.model.record import Launch
@@ -64,8 +65,7 @@ _PAINTED_MS = """() => new Promise(done => new PerformanceObserver(seen => {
 }).observe({type: 'paint', buffered: true}))"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Painted:
+class Painted(Struct, frozen=True, kw_only=True):
     """A page.
 
     Attributes:

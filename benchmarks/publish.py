@@ -33,11 +33,11 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from corebound import cli
 
@@ -64,8 +64,7 @@ print([os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime,
 _ABOUT = ("machine.json", "benchmarks.json")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
+class Cost(Struct, frozen=True, kw_only=True):
     """What commands took together; memory is that of the largest process."""
 
     cpu_s: float

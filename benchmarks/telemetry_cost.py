@@ -15,8 +15,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 import corebound
 from corebound.launch.launch import Order, launch
@@ -36,8 +37,7 @@ WARM_UP = ITERATIONS // 8
 STEPS = "def steps(*, terms):\n    return lambda: sum(range(terms))\n"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
+class Cost(Struct, frozen=True, kw_only=True):
     """What looks cost.
 
     Attributes:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any
+
+from msgspec.structs import replace
 
 from corebound.model.calibration import CALIBRATION_SCHEMA, Calibration, Noise
 from corebound.model.host_check import HostCheck

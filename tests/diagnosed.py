@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from build import a_cell, a_host, a_launch, a_placement, a_thread, a_worker
 from corebound.diagnosis.diagnose import diagnose

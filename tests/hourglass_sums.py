@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.workloads.hourglass import DEPTH, JOINTS, Shape
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Convolution:
+class Convolution(Struct, frozen=True, kw_only=True):
     """Of maps of `before` channels make `after`; each output sees side×side inputs.
 
     Attributes:

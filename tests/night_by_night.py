@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from build import a_point, a_series
 from corebound.model.points import Points
@@ -14,8 +15,7 @@ from corebound.stats.regressions import course_of
 from corebound.stats.step import Step
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Night:
+class Night(Struct, frozen=True, kw_only=True):
     """One point of a history.
 
     Attributes:

@@ -6,8 +6,10 @@ pages made of it are the same every time.
 
 from __future__ import annotations
 
+import dataclasses
 import random
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from build import (
     a_calibration,
@@ -328,8 +330,10 @@ def sample_imports() -> tuple[ImportedProfile, ...]:
         phases={"forward": told - 9_000_000, "backward": 9_000_000},
     )
     short = (
-        replace(an_operator("Conv2D", 21_000_000, calls=53), quiet_ns=None),
-        replace(an_operator("MatMul", 2_600_000, calls=1), quiet_ns=None, min_ns=None, max_ns=None),
+        dataclasses.replace(an_operator("Conv2D", 21_000_000, calls=53), quiet_ns=None),
+        dataclasses.replace(
+            an_operator("MatMul", 2_600_000, calls=1), quiet_ns=None, min_ns=None, max_ns=None
+        ),
     )
     summed = OperatorProfile(
         iterations=None, step_ns=None, outside_ns=None, operators=short, phases={}

@@ -9,9 +9,10 @@ import json
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 # Iterations of the inner loop for one step without any slow-down: a few milliseconds.
 WORK = 40_000
@@ -61,8 +62,7 @@ SETUP = "from setuptools import setup\n\nsetup()\n"
 BROKEN = "raise SystemExit('this commit does not build')\n"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Toy:
+class Toy(Struct, frozen=True, kw_only=True):
     """A repository, and the hashes of its commits, oldest first."""
 
     folder: Path

@@ -19,10 +19,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from benchmarks.peers.tools import Said, Tool, present
 from benchmarks.peers.workload import pair
@@ -34,8 +35,7 @@ SHARES = (0.0, 0.02, 0.03, 0.05)
 _PACE, _LEAST = 0.5, 0.2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(Struct, frozen=True, kw_only=True):
     """What a rule said of a pair of which the second does `share` more work."""
 
     rule: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 # Turns of the inner loop of one step: a few milliseconds.
 TURNS = 40_000
@@ -78,8 +79,7 @@ class Work:
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class Pair(Struct, frozen=True, kw_only=True):
     """What is compared: two amounts of work, and a folder to do it in.
 
     `seconds` is what one tool may take for both, start-up and all.

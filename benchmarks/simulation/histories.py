@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from corebound.stats.change_points import THRESHOLD, steps_of
@@ -73,8 +73,7 @@ NOISES: tuple[tuple[str, Draw], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(Struct, frozen=True):
     """One series without and with a step, looked at once in the end."""
 
     alarm: bool

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from benchmarks.simulation.histories import (
@@ -52,8 +53,7 @@ Way = Literal["vote", "present", "both"]
 WAYS: tuple[Way, ...] = ("vote", "present", "both")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Truth:
+class Truth(Struct, frozen=True, kw_only=True):
     """A host's nights: how each went, and the level the commit of the night had."""
 
     noise: Array
@@ -126,8 +126,7 @@ def _both(step: Step, _night: int, truth: Truth, rng: np.random.Generator) -> An
     return both_say(compared, direction=step.direction, ratio=step.ratio)
 
 
-@dataclass(frozen=True, slots=True)
-class Year:
+class Year(Struct, frozen=True):
     """What came of one history.
 
     Attributes:

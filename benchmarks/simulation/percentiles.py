@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 from scipy import optimize, signal, special, stats
 
@@ -29,8 +29,7 @@ Draw = Callable[[np.random.Generator, int, int], Array]
 _NORMAL = float(special.ndtri(SHARE))
 
 
-@dataclass(frozen=True, slots=True)
-class Tail:
+class Tail(Struct, frozen=True):
     """A way in which iterations vary, and the logarithm of its 99th percentile."""
 
     name: str

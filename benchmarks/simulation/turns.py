@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from benchmarks.simulation.histories import NIGHTS, NOISES, Draw, find_steps, rate
@@ -24,8 +24,7 @@ APART = 0.3
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(Struct, frozen=True):
     """One history, looked at before its step and some nights after it.
 
     Attributes:

@@ -8,9 +8,9 @@ iteration for a measurement of its own, as many tools do.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 from scipy import stats
 
@@ -31,8 +31,7 @@ Array = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int, int], Array]
 
 
-@dataclass(frozen=True, slots=True)
-class Noise:
+class Noise(Struct, frozen=True):
     """A way in which launches vary."""
 
     name: str

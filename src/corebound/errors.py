@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
+
+from msgspec import Struct
 
 
 class CoreboundError(Exception):
@@ -97,8 +98,7 @@ class BuildError(LaunchError):
     """A commit of the project under test could not be built; `what` ends with the log's tail."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class Fault(Struct, frozen=True, kw_only=True):
     """One thing wrong with a file.
 
     `line` counts from 1 and is None where the file has no line to show, as

@@ -6,11 +6,11 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Struct
 from playwright.sync_api import Browser, Page, expect
 
 import needs
@@ -21,8 +21,7 @@ pytestmark = [pytest.mark.browser, needs.chromium, needs.libatomic]
 GLYPHS = re.compile("[▲▼△▽✓✗→←↑↓≈•█~]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
+class Heard(Struct, frozen=True, kw_only=True):
     """A part of a page as it is read out, with the parts in it."""
 
     role: str

@@ -5,16 +5,15 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
 
 from corebound.cli.app import main
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class Done(Struct, frozen=True, kw_only=True):
     """How a command ended, and what it said."""
 
     returncode: int

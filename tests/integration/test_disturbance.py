@@ -6,10 +6,10 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 import needs
 from corebound.launch.launch import Order, launch

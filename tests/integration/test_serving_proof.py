@@ -10,11 +10,12 @@ import statistics
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Struct
+from msgspec.structs import replace
 
 import needs
 from build import a_traffic
@@ -115,8 +116,7 @@ def listening(pid: int) -> Iterator[str]:
 LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Watched:
+class Watched(Struct, frozen=True, kw_only=True):
     """A launch with which nothing is wrong, and where its processes took connections."""
 
     outcome: Outcome

@@ -11,10 +11,10 @@ import json
 import shutil
 import subprocess
 import sysconfig
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
 
 import needs
 from corebound.diagnosis.launches import moves
@@ -79,8 +79,7 @@ measure: {iterations: 3, launches: {min: 2, max: 2}, timeout_s: 120}
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class Told(Struct, frozen=True, kw_only=True):
     """A run in the machine: its launches, and what the workload saw of itself."""
 
     run: Run

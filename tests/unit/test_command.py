@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from build import a_cell, a_host
 from corebound.model.plan import Binding, BindingMode, Cell, Command, Placement, Threads

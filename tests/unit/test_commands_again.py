@@ -7,10 +7,10 @@ import html
 import io
 import itertools
 import shlex
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from build import a_cell, a_launch, a_point, a_run, a_scenario, a_series
 from corebound.model.plan import Cell

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from rich.console import Console
 from test_report_compare import CELLS, NOW, Record, a_record, kept
 from typer.testing import CliRunner

@@ -3,10 +3,10 @@ tests/integration/test_disturbance.py."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from build import a_host, a_host_over_time, a_window
 from corebound.diagnosis.evidence import CellEvidence, spin_share

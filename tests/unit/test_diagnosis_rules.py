@@ -6,9 +6,8 @@ more launches than the recorded runs had time for.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from build import a_host, a_host_over_time, a_profiled_launch, a_thread, a_window, an_operator
 from corebound.diagnosis.evidence import CellEvidence

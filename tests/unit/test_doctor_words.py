@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from build import a_host, a_host_check, a_launch, a_run, a_scenario
 from checkup_machine import CPU, THP, examined, process, stat

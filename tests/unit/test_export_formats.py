@@ -7,12 +7,12 @@ import io
 import json
 import math
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet
 import pytest
+from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from build import a_launch, a_machine, a_run, a_scenario, a_worker

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from build import a_launch, a_machine, a_peak, a_placement, a_run, a_scenario, a_worker
 from corebound.model.run import Gpu, Host

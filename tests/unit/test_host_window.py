@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from corebound.launch.host_text import Ticks
 from corebound.launch.host_window import Look, Threads, together, window

@@ -6,12 +6,12 @@ import json
 import os
 import re
 import sys
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from test_regressions_of_rates import a_rate
 from typer.testing import CliRunner
 

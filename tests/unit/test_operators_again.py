@@ -7,11 +7,11 @@ import csv
 import io
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from build import a_launch, a_profiled_launch, a_run, a_scenario, an_operator

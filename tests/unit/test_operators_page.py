@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from build import an_operator
 from corebound.model.profile import PROFILE_SCHEMA, ImportedProfile, OperatorProfile
@@ -40,7 +41,7 @@ def a_profile(name: str = "one", **changed: Any) -> ImportedProfile:
 
 def a_summed_profile(**changed: Any) -> ImportedProfile:
     operators = tuple(
-        replace(one, quiet_ns=None, min_ns=None, max_ns=None)
+        dataclasses.replace(one, quiet_ns=None, min_ns=None, max_ns=None)
         for one in a_profile().profile.operators
     )
     return a_profile(
@@ -149,7 +150,7 @@ def test_six_stand_side_by_side_at_most(number: int, tables: int) -> None:
 
 
 def test_a_profile_of_no_time_at_all_is_shown() -> None:
-    nothing = replace(an_operator(), total_ns=0, calls=0, quiet_ns=0)
+    nothing = dataclasses.replace(an_operator(), total_ns=0, calls=0, quiet_ns=0)
 
     (table,) = page(a_profile(step_ns=0, outside_ns=0, operators=(nothing,))).tables
 
@@ -172,7 +173,10 @@ def test_the_export_leaves_empty_what_is_not_told() -> None:
 
 def test_beside_figures_of_all_that_was_profiled_bars_are_shares() -> None:
     # Ten times as long, for it is of ten iterations and does not say so.
-    long = tuple(replace(one, total_ns=10 * one.total_ns) for one in a_profile().profile.operators)
+    long = tuple(
+        dataclasses.replace(one, total_ns=10 * one.total_ns)
+        for one in a_profile().profile.operators
+    )
     whole = a_profile("whole", iterations=None, step_ns=10_000_000, operators=long)
 
     (table,) = page(a_profile(), whole).tables
@@ -182,7 +186,7 @@ def test_beside_figures_of_all_that_was_profiled_bars_are_shares() -> None:
 
 
 def test_a_bar_has_no_colour_where_there_is_no_figure_and_one_where_it_took_no_time() -> None:
-    nothing = replace(an_operator("add"), total_ns=0, quiet_ns=0)
+    nothing = dataclasses.replace(an_operator("add"), total_ns=0, quiet_ns=0)
     without = a_profile("two", operators=(an_operator(),))
     with_nothing = a_profile("three", operators=(an_operator(), nothing))
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from build import a_launch, a_profiled_launch, a_run, a_scenario, a_worker, an_operator
 from corebound.model.record import Launch

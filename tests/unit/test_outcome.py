@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 import json
 import random
-from dataclasses import replace
 from pathlib import Path
 
+from msgspec.structs import replace
 from rich.console import Console
 
 from build import a_calibration, a_launch, a_run, a_scenario, a_worker

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from build import a_point, a_series
 from corebound.model.points import Point, Points

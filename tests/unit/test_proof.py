@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from build import a_placement, a_thread, a_worker
 from corebound.launch.proof import against

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import csv
 import random
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from build import a_series
 from corebound.model.regression import Decision

@@ -6,13 +6,13 @@ import json
 import math
 import random
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from typer.testing import CliRunner, Result
 
 from build import a_point, a_series

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import random
 import shlex
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from asv_trees import a_file, a_tree, imported, read

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from build import a_host_check, a_launch, a_run, a_scenario
 from corebound.model.run import ScenarioSource

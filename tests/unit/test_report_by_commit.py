@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from build import a_series
 from corebound.model.series import Series

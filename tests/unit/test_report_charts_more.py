@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from build import a_launch, a_run, a_scenario, a_worker
 from corebound.planning.expand import expand

@@ -6,11 +6,11 @@ import json
 import math
 import random
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from build import a_calibration, a_launch, a_machine, a_run, a_scenario, a_worker

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from build import a_launch, a_placement, a_run, a_scenario, a_worker
 from corebound.model.plan import Cell

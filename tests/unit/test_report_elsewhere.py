@@ -7,12 +7,12 @@ import html
 import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
+from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from build import a_run

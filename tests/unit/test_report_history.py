@@ -9,12 +9,12 @@ import math
 import random
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from build import a_launch, a_point, a_run, a_scenario, a_series
 from corebound.model.points import Points

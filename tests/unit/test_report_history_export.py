@@ -7,13 +7,13 @@ import gzip
 import io
 import json
 import math
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from build import a_point, a_series
 from corebound.model.points import Points

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from build import a_host_check, a_run
 from corebound.model.host_check import State

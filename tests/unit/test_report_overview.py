@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from build import a_launch, a_run, a_scenario, a_worker
 from corebound.errors import Fault

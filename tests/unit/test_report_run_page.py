@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from build import a_launch, a_profiled_launch, a_run, a_scenario, an_operator
 from corebound.errors import Fault

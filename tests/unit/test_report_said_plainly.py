@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from build import a_launch, a_placement, a_run, a_scenario, a_thread, a_worker
 from corebound.cli import compare_words

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from build import a_launch, a_placement, a_run, a_scenario, a_series, a_worker
 from corebound.model.regression import Decision

@@ -6,10 +6,10 @@ import gzip
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from build import a_launch, a_profiled_launch, a_run, a_scenario, a_series, an_operator
 from corebound.errors import InputError

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 
 import feedparser
 import html5lib
 import pytest
+from msgspec.structs import replace
 
 from build import a_series
 from corebound.model.points import Points

@@ -6,10 +6,10 @@ import csv
 import io
 import json
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from build import (
     a_host,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import gzip
 import random
 import statistics
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from build import a_launch, a_machine, a_point, a_run, a_scenario, a_series
 from corebound.model.points import Points

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from build import a_host, a_host_over_time, a_run, a_scenario, a_window, a_worker
 from corebound.launch.outcome import Outcome

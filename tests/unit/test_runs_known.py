@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from build import a_launch, a_run
 from corebound.cli.runs_known import KnownRun, known_runs

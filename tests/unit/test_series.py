@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 import random
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from build import a_launch, a_machine, a_point, a_run, a_scenario, a_series
 from corebound.model.points import Points

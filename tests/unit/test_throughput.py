@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from build import a_cell, a_host, a_launch, a_machine, a_peak, a_placement, a_scenario, a_worker
 from corebound.model.run import Host

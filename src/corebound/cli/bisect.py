@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 from rich.console import Console
 
 from corebound.cli import bisect_words, commits, doctor, measure, noise_beside, projects

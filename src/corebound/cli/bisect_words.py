@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from corebound.cli.commits import short
 from corebound.cli.documents import indented
@@ -13,8 +14,7 @@ from corebound.model.run import Commit
 from corebound.stats.bisection import Ending
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class Told(Struct, frozen=True, kw_only=True):
     """Everything there is to tell.
 
     Attributes:

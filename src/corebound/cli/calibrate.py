@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 
 import typer
+from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 

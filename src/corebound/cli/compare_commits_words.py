@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 from xml.etree import ElementTree as ET
+
+from msgspec import Struct
 
 from corebound import foreign, units
 from corebound.cli.documents import indented
@@ -19,8 +20,7 @@ from corebound.stats.two_commits import Judged, Pair
 Format = Literal["text", "md", "json", "junit"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class Told(Struct, frozen=True, kw_only=True):
     """Everything there is to tell.
 
     Attributes:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -29,8 +29,7 @@ _CELLS, _SERIES = ("cell", "cells"), ("series", "series")
 _HEADINGS = ("", "before", "after", "ratio", "95 %", "verdict")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(Struct, frozen=True, kw_only=True):
     """One line: its name (in a terminal `short`, below `group`), figures, and what they say."""
 
     name: str
@@ -42,8 +41,7 @@ class Row:
     group: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class Told(Struct, frozen=True, kw_only=True):
     """A comparison in words.
 
     Attributes:

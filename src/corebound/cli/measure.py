@@ -6,11 +6,11 @@ import re
 import signal
 import time
 from contextlib import ExitStack
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, NoReturn
 
 import typer
+from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from corebound.errors import CoreboundError, InputError, LaunchError
 from corebound.model.measure import ProfileName
@@ -18,8 +19,7 @@ SITE = Path("reports/site")
 PUBLIC = Path("reports/public")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Asked(Struct, frozen=True, kw_only=True):
     """What a night is asked for; the fields are the options of `corebound nightly`."""
 
     files: tuple[Path, ...]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from corebound.model.run import EnvironmentLock, Run, ScenarioSource
 from corebound.planning.expand import PROJECT, is_project

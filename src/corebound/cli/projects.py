@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec import Struct
 from rich.console import Console
 from rich.text import Text
 
@@ -33,8 +33,7 @@ CONFIG = Path("asv.conf.json")
 Say = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Built:
+class Built(Struct, frozen=True, kw_only=True):
     """Environments of the project under test, by the name that cells know them by.
 
     Attributes:

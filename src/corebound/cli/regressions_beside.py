@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from corebound.cli.regressions_commits import Pair, pair_of
 from corebound.cli.regressions_suite import Suite
@@ -15,8 +16,7 @@ from corebound.stats.regressions import Change
 from corebound.store import calibrations
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
+class Beside(Struct, frozen=True, kw_only=True):
     """For the eye.
 
     Attributes:

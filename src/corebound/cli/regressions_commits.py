@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
 from pathlib import Path
 
+from msgspec import Struct
+from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
@@ -25,8 +26,7 @@ from corebound.stats.compare import Comparison
 from corebound.stats.regressions import Change
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class Pair(Struct, frozen=True, kw_only=True):
     """What is to be compared: the cell as it was recorded, at two commits.
 
     Attributes:
@@ -45,8 +45,7 @@ class Pair:
     path: Path
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(Struct, frozen=True, kw_only=True):
     """What the comparison came to: of the bad commit with the good one."""
 
     comparison: Comparison

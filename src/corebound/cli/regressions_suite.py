@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from corebound.cli.runs_known import known_runs
 from corebound.errors import Fault
@@ -14,8 +15,7 @@ from corebound.stats.series import joined
 from corebound.store import histories
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Suite:
+class Suite(Struct, frozen=True, kw_only=True):
     """What the records hold over time.
 
     Attributes:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from corebound import foreign
 from corebound.cli.regressions_beside import Beside
@@ -20,8 +21,7 @@ from corebound.stats.regressions import Change, Failing
 from corebound.stats.regressions_judged import Judged
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class Told(Struct, frozen=True, kw_only=True):
     """Everything there is to tell.
 
     Attributes:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from corebound import units
 from corebound.cli.documents import indented
@@ -13,8 +14,7 @@ from corebound.report.view.comparing import CAVEAT
 from corebound.stats.compare import Comparison
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class Told(Struct, frozen=True, kw_only=True):
     """Everything there is to tell; of pairs, what was recorded and what was measured now.
 
     Attributes:

@@ -8,9 +8,11 @@ first line and its faults are kept; a file of another size or moment is read aga
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.errors import Fault, InputError, ScenarioFaults
 from corebound.model.record import Launch
@@ -28,8 +30,7 @@ _NAME = "runs"
 _FILES_AT_ONCE = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Abstract:
+class Abstract(Struct, frozen=True, kw_only=True):
     """What is kept of a run's file.
 
     Attributes:
@@ -47,8 +48,7 @@ class Abstract:
     profiles: Profiles
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownRun:
+class KnownRun(Struct, frozen=True, kw_only=True):
     """A run, and where its launches are when somebody wants them."""
 
     file: Path

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from corebound.cli.revisions import commit_of
 from corebound.errors import InputError
@@ -12,8 +13,7 @@ from corebound.model.run import Run
 from corebound.store import jsonl
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class Kept(Struct, frozen=True, kw_only=True):
     """A run and its file, whose launches are unread: two of all runs are compared."""
 
     file: Path

@@ -5,9 +5,11 @@ from __future__ import annotations
 import secrets
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound import __version__
 from corebound.cli import projects, suite
@@ -25,8 +27,7 @@ from corebound.store.jsonl import Stored
 from corebound.topology import probe
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class Wanted(Struct, frozen=True, kw_only=True):
     """What the user asked to be measured, as it was asked.
 
     `config` is the asv.conf.json of the project under test; `python` an interpreter
@@ -41,8 +42,7 @@ class Wanted:
     python: Path | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
+class Session(Struct, frozen=True, kw_only=True):
     """A run, what it is made of, and what of it has been done.
 
     `note` says why a new run begins although one was to be continued.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import yaml
+from msgspec import Struct
 
 from corebound.cli import suite
 from corebound.cli.commits import by_axis, short
@@ -30,8 +30,7 @@ _PINNED = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(\[[^\]]*\])?\s*[=<>!~@
 _ENVIRONMENT: Key = ("environment",)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class Side(Struct, frozen=True, kw_only=True):
     """One of the two.
 
     Attributes:
@@ -45,8 +44,7 @@ class Side:
     commit: Commit | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ends:
+class Ends(Struct, frozen=True, kw_only=True):
     """Both sides.
 
     Attributes:
@@ -73,8 +71,7 @@ def of_commits(project: str, base: Commit, head: Commit) -> Ends:
     return Ends(what=project, axis=("commit",), base=one, head=other)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(Struct, frozen=True, kw_only=True):
     """Two values of one setting.
 
     Attributes:

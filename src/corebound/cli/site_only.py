@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.errors import InputError
 from corebound.model.profile import ImportedProfile
@@ -12,8 +14,7 @@ from corebound.model.series import Series
 from corebound.report.view.records import Record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class Known(Struct, frozen=True, kw_only=True):
     """What a report is made of.
 
     Attributes:

@@ -6,8 +6,9 @@ import hashlib
 import os
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from corebound import units
 from corebound.cli import projects
@@ -36,8 +37,7 @@ MOST_BYTES = 1 << 20
 JAVA = "java"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
+class Loaded(Struct, frozen=True, kw_only=True):
     """A scenario, where it was read from, and those of its cells that are wanted."""
 
     path: Path

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.diagnosis.evidence import CellEvidence, Evidence, as_long_as
 from corebound.diagnosis.finding import Finding
@@ -21,8 +22,7 @@ BUSY_SHARE = 0.8
 IDLE_SHARE = 0.5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Starving:
+class _Starving(Struct, frozen=True, kw_only=True):
     """One sign that a step waits for its data.
 
     Attributes:

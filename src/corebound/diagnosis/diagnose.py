@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from corebound.diagnosis import data, host, places, processor, threads, trust, work
 from corebound.diagnosis.evidence import CellEvidence, Evidence

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from itertools import chain
+
+from msgspec import Struct
 
 from corebound.diagnosis.launches import median, most_common, threads_of, total, wait_share
 from corebound.model.plan import Cell, Placement
@@ -26,8 +27,7 @@ HOW_IT_RUNS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CellEvidence:
+class CellEvidence(Struct, frozen=True, kw_only=True):
     """What is known of one cell.
 
     Attributes:
@@ -88,8 +88,7 @@ class CellEvidence:
         return dict(self.cell.axes).get(axis)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loss:
+class Loss(Struct, frozen=True, kw_only=True):
     """A cell that is surely slower than another.
 
     Attributes:
@@ -101,8 +100,7 @@ class Loss:
     ratio: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class Evidence(Struct, frozen=True, kw_only=True):
     """One scenario in one run.
 
     Attributes:

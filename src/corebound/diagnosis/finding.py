@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from corebound.model.plan import Cell
 
@@ -12,8 +13,7 @@ from corebound.model.plan import Cell
 Tone = Literal["bad", "warn", "plain"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(Struct, frozen=True, kw_only=True):
     """One thing that stands out in a scenario's records, and what mends it.
 
     Attributes:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Literal
+
+from msgspec import Struct
 
 from corebound.model.record import Launch, ThreadEvidence, Worker
 from corebound.model.telemetry import known_sum
@@ -54,8 +55,7 @@ def remote_share(launch: Launch, nodes: Mapping[CpuId, NodeId | None]) -> float 
     return 1 - own / all_bytes if all_bytes else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Moves:
+class Moves(Struct, frozen=True, kw_only=True):
     """How often threads were seen on another CPU than just before, by how far that is.
 
     The kernel counts moves, not whence and whither; between two looks some are not seen.
@@ -76,7 +76,7 @@ def moves(launch: Launch, topology: Topology) -> Moves | None:
     for thread in threads:
         seen = [places.get(stay.cpu) for stay in thread.stays if stay.to_ms > 0]
         found.update(_distance(one, other) for one, other in pairwise(seen) if one and other)
-    return Moves(**{one.name: found[one.name] for one in fields(Moves)})
+    return Moves(**{name: found[name] for name in Moves.__struct_fields__})
 
 
 def _distance(one: Cpu, other: Cpu) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.diagnosis.evidence import CellEvidence, Evidence
 from corebound.diagnosis.finding import Finding
@@ -19,8 +20,7 @@ BACKEND_SHARE, MEMORY_SHARE, CORE_SHARE = 0.2, 0.2, 0.1
 REMOTE_SHARE = 0.1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Waits:
+class _Waits(Struct, frozen=True, kw_only=True):
     """What the back end of a pipeline waits for, as shares of all slots.
 
     Attributes:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.diagnosis.evidence import (
     CellEvidence,
@@ -31,8 +32,7 @@ SPINNING_RATIO = 1.5
 WAITING_SHARE = 0.3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Harm:
+class _Harm(Struct, frozen=True, kw_only=True):
     """What too many threads were seen to do.
 
     Attributes:

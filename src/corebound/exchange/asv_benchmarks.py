@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 # What asv's own kinds of benchmark are measured in, by the start of their names: for trees
 # without benchmarks.json. Source: asv's documentation, "Benchmark types and attributes".
@@ -20,8 +21,7 @@ _OF_THEMSELVES = re.compile(r"[kMGTPE]?FLOPS|[Ss]peed-?up")
 _TIMES = re.compile(_TIME, re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class Known(Struct, frozen=True, kw_only=True):
     """What benchmarks.json says of a benchmark.
 
     Attributes:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.exchange.asv_cells import label
 from corebound.exchange.asv_results import ResultFile
@@ -18,8 +20,7 @@ from corebound.model.series import Series
 FirstNames = Mapping[tuple[str, str], str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class Source(Struct, frozen=True, kw_only=True):
     """What is remembered of a result file once it was read.
 
     Attributes:

@@ -9,11 +9,11 @@ import itertools
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from corebound.exchange.cells import CellOfRun
 from corebound.model.plan import Cell
@@ -93,8 +93,7 @@ def _machine(one: CellOfRun) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Shape:
+class _Shape(Struct, frozen=True, kw_only=True):
     """The parameters of a benchmark; `axes`: they are its scenario's, else one is its cells."""
 
     names: tuple[str, ...]

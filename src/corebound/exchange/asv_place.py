@@ -7,9 +7,11 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.errors import InputError
 from corebound.exchange import asv_tree
@@ -27,8 +29,7 @@ _FORGES = {"github.com": "commit", "codeberg.org": "commit", "gitlab.com": "-/co
 _REMOTE = re.compile(r"^(?:(?:https?|git|ssh)://)?(?:git@)?([a-z.]+)[/:]([\w./-]+?)(?:\.git)?/?$")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(Struct, frozen=True, kw_only=True):
     """Where an asv project keeps what.
 
     Attributes:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.errors import Fault, InputError
 from corebound.exchange import asv_environments, asv_place, asv_tree
@@ -32,8 +34,7 @@ def _nothing_known(_project: str, _settings: str) -> Mapping[str, Source]:
     return {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
+class Read(Struct, frozen=True, kw_only=True):
     """What a project's results came to.
 
     Attributes:

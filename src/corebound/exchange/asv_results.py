@@ -11,9 +11,10 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, TypeAlias
+
+from msgspec import Struct
 
 from corebound.exchange.asv_machine import facet
 from corebound.exchange.foreign_json import DAMAGED, document
@@ -38,8 +39,7 @@ _COLUMNS = ("result", "params", "version", "stats_ci_99_a", "stats_ci_99_b", "sa
 Row: TypeAlias = tuple[Any, Any, Any, Any, Any, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResultFile:
+class ResultFile(Struct, frozen=True, kw_only=True):
     """What asv measured at one commit, on one machine, in one environment.
 
     Attributes:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+from msgspec import Struct
 
 from corebound.exchange import asv_points
 from corebound.exchange.asv_benchmarks import Known, more_is_better, unit_of
@@ -32,8 +32,7 @@ _OF_VERSION = 12
 _CONFIDENCE = 0.99
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Project:
+class Project(Struct, frozen=True, kw_only=True):
     """Whose history it is.
 
     Attributes:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.errors import Fault
 from corebound.exchange import asv_benchmarks, asv_results
@@ -31,8 +33,7 @@ _GUESSED_MEND = "Copy it from where asv ran, if it is still there."
 Progress = Callable[[int, int], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unread:
+class Unread(Struct, frozen=True, kw_only=True):
     """Which result files there are.
 
     Attributes:

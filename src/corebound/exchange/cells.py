@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.errors import Fault, ScenarioFaults
 from corebound.model.measure import measured
@@ -16,8 +18,7 @@ from corebound.planning.load import load_document
 from corebound.stats.summary import CellSummary, Warmup, summarise
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CellOfRun:
+class CellOfRun(Struct, frozen=True, kw_only=True):
     """One cell in one run.
 
     Attributes:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from corebound.errors import Fault, InputError
 from corebound.exchange import recognise
@@ -35,8 +36,7 @@ class UnreadableProfiles(InputError):
         return "\n".join(str(fault) for fault in self.faults)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
+class _Found(Struct, frozen=True, kw_only=True):
     """A part and the file it is of."""
 
     file: Path

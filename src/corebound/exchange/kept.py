@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from corebound.errors import InputError
 from corebound.exchange.merging import merged
@@ -15,8 +16,7 @@ from corebound.store import histories
 from corebound.store.codec import UnreadableError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class Kept(Struct, frozen=True, kw_only=True):
     """A project's history after an import.
 
     Attributes:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from corebound.exchange.asv_points import dated, in_order, ordered, told_in
 from corebound.model.points import Moment, Points

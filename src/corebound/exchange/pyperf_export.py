@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
+
+from msgspec.structs import replace
 
 from corebound.exchange.cells import CellOfRun
 from corebound.exchange.pyperf_command import OWN

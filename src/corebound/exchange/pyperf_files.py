@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from corebound.errors import Fault, InputError
 from corebound.exchange import pyperf_import
@@ -14,8 +15,7 @@ from corebound.model.series import Series
 Progress = Callable[[int, int], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
+class Read(Struct, frozen=True, kw_only=True):
     """What files came to: series of one point, how many files, what was passed over."""
 
     series: tuple[Series, ...]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from decimal import Decimal
+
+from msgspec import Struct
 
 from corebound.model.operators import Span
 
@@ -30,8 +31,7 @@ class Unknown(Unreadable):
     """Content that is of no format that is known; a folder may hold such files."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timeline:
+class Timeline(Struct, frozen=True, kw_only=True):
     """When each operator ran.
 
     Attributes:
@@ -49,8 +49,7 @@ class Timeline:
     device: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sum:
+class Sum(Struct, frozen=True, kw_only=True):
     """All calls of one type over all that was profiled; `None` is not told."""
 
     type: str
@@ -60,8 +59,7 @@ class Sum:
     max_ns: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sums:
+class Sums(Struct, frozen=True, kw_only=True):
     """A table that was summed up already, a row a type.
 
     Attributes:
@@ -76,8 +74,7 @@ class Sums:
     device: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Iterations:
+class Iterations(Struct, frozen=True, kw_only=True):
     """When iterations began and ended, without any operator.
 
     Attributes:

@@ -6,7 +6,8 @@ import csv
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.exchange.reading import Unreadable, clean, nanoseconds, text_lines
 
@@ -16,8 +17,7 @@ _ABSENT = ("", "n/a", "na", "none", "-")
 _MEND = "Export the profile again: the file was cut short or damaged."
 
 
-@dataclass(frozen=True, slots=True)
-class Sheet:
+class Sheet(Struct, frozen=True):
     """A table as it is read, row by row.
 
     Attributes:
@@ -61,8 +61,7 @@ class Sheet:
             raise Unreadable("it has a heading and no rows.", "Export a profile that holds some.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(Struct, frozen=True, kw_only=True):
     """One row of a table."""
 
     sheet: Sheet

@@ -12,8 +12,9 @@ import json
 import os
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from corebound.errors import BuildError, InputError, LaunchError, git_needed
 from corebound.fronts.asked import ask
@@ -31,8 +32,7 @@ _LONGEST_S = 1800.0
 Say = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Project:
+class Project(Struct, frozen=True, kw_only=True):
     """A repository and how its commits are built, as asv.conf.json says.
 
     Attributes:

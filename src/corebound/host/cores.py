@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Core:
+
+class Core(Struct, frozen=True, kw_only=True):
     """A design of a core, and for each width in bits its fused multiply-adds a cycle.
 
     Designs are told apart by name.

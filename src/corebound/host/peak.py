@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from corebound.host.cores import Core, known
 from corebound.model.run import Peak
@@ -55,16 +56,14 @@ _NUMBER = re.compile(r"[0-9]{1,12}")
 Block = dict[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Simd:
+class _Simd(Struct, frozen=True, kw_only=True):
     """The widest instructions with a fused multiply-add, and their width; None: none known."""
 
     name: str | None
     bits: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Clock:
+class _Clock(Struct, frozen=True, kw_only=True):
     hz: int | None
     assumption: str
 

@@ -16,8 +16,10 @@ import socket
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Self
+
+from msgspec import Struct
 
 from corebound.model import wire
 
@@ -124,8 +126,7 @@ def _stint(caller: socket.socket) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(Struct, frozen=True, kw_only=True):
     """One launch's part in an alternation."""
 
     alternation: Alternation

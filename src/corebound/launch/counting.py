@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.launch import perf_csv
 from corebound.launch.perf import Offer
@@ -12,8 +14,7 @@ from corebound.model.record import ThreadEvidence
 from corebound.model.telemetry import Counters, HostOverTime, known_sum
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
+class Counted(Struct, frozen=True, kw_only=True):
     """All counts of one launch.
 
     Attributes:

@@ -12,10 +12,11 @@ import sys
 import venv
 from collections.abc import Callable
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from corebound.errors import InputError, LaunchError
 from corebound.launch.own_folder import own_folder
@@ -37,8 +38,7 @@ print(json.dumps([platform.python_version(), found]))
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Environment:
+class Environment(Struct, frozen=True, kw_only=True):
     """An interpreter with packages: its program and what it holds."""
 
     python: Path

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ticks:
+class Ticks(Struct, frozen=True, kw_only=True):
     """Of CPUs since the start: not at work for programs, and given to others by the hypervisor.
 
     `resting` is idle time, waiting for a disk, and interrupts: a kernel may count these

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from corebound.launch.host_text import Ticks
 from corebound.launch.processes import Used
@@ -17,8 +18,7 @@ _SEEN_SHARE = 0.9
 _UNSEEN_CPUS = 0.01
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Threads:
+class Threads(Struct, frozen=True, kw_only=True):
     """The threads that are being watched: what they used and waited since they began.
 
     What was not counted is None.
@@ -50,8 +50,7 @@ def _sum(values: Sequence[int | None]) -> int | None:
     return sum(known) if len(known) == len(values) else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class Look(Struct, frozen=True, kw_only=True):
     """All counts at one moment, each since it began.
 
     Attributes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import selectors
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from corebound.errors import LaunchError
@@ -27,8 +26,7 @@ LEAVE_S = 10.0
 GRACE_S = 0.2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Order(AnyOrder):
+class Order(AnyOrder, frozen=True, kw_only=True):
     """What one launch of workers needs.
 
     Attributes:

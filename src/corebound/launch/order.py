@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from corebound.launch.perf import Offer
 from corebound.model.plan import Placement
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnyOrder:
+class AnyOrder(Struct, frozen=True, kw_only=True):
     """What one launch needs, resolved: nothing is looked up after this.
 
     Attributes:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from corebound.model.record import Status, Worker
 from corebound.model.serving import Served
 from corebound.model.telemetry import Counters, HostOverTime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(Struct, frozen=True, kw_only=True):
     """What became of a launch; the fields are those of `record.Launch`.
 
     `trace` is a file: the one that the first worker's profiler left in the

@@ -10,8 +10,9 @@ import signal
 import subprocess
 import time
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from corebound.errors import LaunchError
 from corebound.launch import perf_csv
@@ -30,8 +31,7 @@ PATIENCE_S = 2.0
 _ENVIRONMENT = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+class Offer(Struct, frozen=True, kw_only=True):
     """What this host can count of a launch.
 
     Attributes:

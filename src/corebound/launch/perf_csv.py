@@ -7,8 +7,9 @@ counted, and two columns of a metric that is not used here (perf-stat(1), CSV FO
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 # Of the top-down method; the kernel names these events where the processor has them, and
 # counts each in slots: on Intel level 1 since Ice Lake, level 2 since Sapphire Rapids.
@@ -28,8 +29,7 @@ FIELDS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Count:
+class Count(Struct, frozen=True, kw_only=True):
     """One event.
 
     Attributes:

@@ -6,8 +6,10 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.launch.supervisor import processes_below
 
@@ -18,8 +20,7 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _TRIES = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Used:
+class Used(Struct, frozen=True, kw_only=True):
     """What processes and the children they waited for have used since they began.
 
     `user_ns` and `system_ns` are how the kernel splits `cpu_ns`, in its ticks. `rss_bytes`
@@ -32,9 +33,6 @@ class Used:
     minor_faults: int
     major_faults: int
     rss_bytes: int
-
-
-_FIELDS = fields(Used)
 
 
 def below(root: int) -> set[int]:
@@ -85,7 +83,9 @@ def used(processes: Callable[[], Iterable[int]]) -> Used:
     else:
         found = _used(processes())
     known = [one for one in found if one is not None]
-    return Used(**{each.name: sum(getattr(one, each.name) for one in known) for each in _FIELDS})
+    return Used(
+        **{name: sum(getattr(one, name) for one in known) for name in Used.__struct_fields__}
+    )
 
 
 def _used(processes: Iterable[int]) -> list[Used | None]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import signal
 import time
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from corebound.launch.pipes import Pipes
 from corebound.model import wire

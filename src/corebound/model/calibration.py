@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 # Of files that keep calibrations.
 CALIBRATION_SCHEMA = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Noise:
+class Noise(Struct, frozen=True, kw_only=True):
     """What so many launches of each of two equal cells can tell apart.
 
     Attributes:
@@ -28,8 +28,7 @@ class Noise:
     detectable_ratio: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Calibration:
+class Calibration(Struct, frozen=True, kw_only=True):
     """A cell compared with itself: every difference is noise.
 
     It is of use only where like is compared with like: of the same host, in the same

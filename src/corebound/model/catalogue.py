@@ -5,13 +5,12 @@ Standard library only. A test holds every entry against the function it names.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 Kind = type[bool] | type[int] | type[float] | type[str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuiltIn:
+class BuiltIn(Struct, frozen=True, kw_only=True):
     """A workload that comes with corebound.
 
     Attributes:

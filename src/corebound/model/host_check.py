@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 # `unavailable`: the host does not show it, which is neither zero nor fine.
 State = Literal["ok", "warning", "unavailable"]
 Group = Literal["processor", "CPUs", "load", "memory", "kernel", "tools", "environments"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostCheck:
+class HostCheck(Struct, frozen=True, kw_only=True):
     """What one check saw.
 
     Attributes:

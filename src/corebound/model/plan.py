@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import astuple, replace
 
 from corebound.model.topology import CpuId, NodeId
 
@@ -34,8 +36,7 @@ BackendUsed = Literal["none", "taskset", "numactl", "openmp"]
 BindMoment = Literal["before-start", "after-start"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Threads:
+class Threads(Struct, frozen=True, kw_only=True):
     """How many threads a cell asks for, before the host is known.
 
     `rule` is a count or a rule that a placement resolves to one; the rest
@@ -49,8 +50,7 @@ class Threads:
     inter_op: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Binding:
+class Binding(Struct, frozen=True, kw_only=True):
     """Where a cell asks to run, before the host is known.
 
     `cpus` is set for the mode `cpus` only. `smt` False keeps to one CPU of
@@ -70,8 +70,7 @@ class Binding:
 CoreKindWanted = Literal["performance", "efficiency"] | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class Cell(Struct, frozen=True, kw_only=True):
     """One point of a scenario's matrix.
 
     Attributes:
@@ -102,7 +101,19 @@ class Cell:
     where: str
     gpus: int = 0
     commit: str | None = None
-    unsaid: tuple[str, ...] = field(default=(), compare=False)
+    unsaid: tuple[str, ...] = ()
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same cell, whichever others either stands among."""
+        return isinstance(other, Cell) and self._itself == other._itself
+
+    def __hash__(self) -> int:
+        """As it is compared."""
+        return hash(self._itself)
+
+    @property
+    def _itself(self) -> tuple[object, ...]:
+        return astuple(replace(self, unsaid=()))
 
     @property
     def key(self) -> str:
@@ -125,8 +136,7 @@ class Cell:
         return f"{self.scenario}[{self.key}]"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Slot:
+class Slot(Struct, frozen=True, kw_only=True):
     """The CPUs and memory nodes one worker gets, by number.
 
     `memory_nodes` is empty where the cell leaves memory to the kernel.
@@ -140,8 +150,7 @@ class Slot:
             raise ValueError("a slot has at least one CPU")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
+class Placement(Struct, frozen=True, kw_only=True):
     """Where a cell's workers run, one slot each, and with how many threads.
 
     Attributes:
@@ -163,16 +172,14 @@ class Placement:
     omp: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class Command(Struct, frozen=True, kw_only=True):
     """What starts one worker: the words and what is added to its environment."""
 
     argv: tuple[str, ...]
     env: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unfit:
+class Unfit(Struct, frozen=True, kw_only=True):
     """Why the host cannot hold a cell, and what the user may do about it."""
 
     what: str

@@ -7,9 +7,10 @@ import math
 import operator
 from array import array
 from collections.abc import Iterable, Iterator, Sequence, Sized
-from dataclasses import dataclass
 from itertools import repeat
 from typing import NamedTuple, TypeAlias, TypeVar, overload
+
+from msgspec import Struct
 
 from corebound.model.run import Commit
 
@@ -31,8 +32,7 @@ class Moment(NamedTuple):
 _Line: TypeAlias = tuple[Moment, float, Circumstances, float, float, tuple[float, ...], str | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class Point(Struct, frozen=True, kw_only=True):
     """What a cell came to once.
 
     Attributes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from corebound.model.wire import Operator
 
@@ -10,8 +10,7 @@ from corebound.model.wire import Operator
 PROFILE_SCHEMA = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperatorProfile:
+class OperatorProfile(Struct, frozen=True, kw_only=True):
     """Where an iteration's time goes; the fields are those of `wire.Profile`.
 
     A launch's profile has all of them; one made elsewhere has what its files tell.
@@ -29,8 +28,7 @@ class OperatorProfile:
     phases: dict[str, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportedProfile:
+class ImportedProfile(Struct, frozen=True, kw_only=True):
     """An operator profile that was made elsewhere.
 
     Attributes:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
+
+from msgspec import Struct, field
 
 from corebound.model.plan import Cell, Command, Placement
 from corebound.model.profile import OperatorProfile
@@ -18,8 +19,7 @@ Kind = Literal["measure", "profile"]
 GOES_ON = "It is launched again."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stay:
+class Stay(Struct, frozen=True, kw_only=True):
     """A thread was on one CPU from one look to a later one.
 
     Times are milliseconds since the launch's workers were told to go, so the
@@ -41,8 +41,7 @@ class Stint(NamedTuple):
     began_us: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThreadEvidence:
+class ThreadEvidence(Struct, frozen=True, kw_only=True):
     """One thread of a worker's process tree, as seen from outside.
 
     Attributes:
@@ -69,8 +68,7 @@ class ThreadEvidence:
     involuntary: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Worker:
+class Worker(Struct, frozen=True, kw_only=True):
     """What one worker said, and what was seen of it.
 
     `wall_ns` and `cpu_ns` hold every iteration, warm-ups included, one for one;
@@ -105,8 +103,7 @@ class Worker:
     stints: tuple[Stint, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
+class Launch(Struct, frozen=True, kw_only=True):
     """One launch of a cell, whatever became of it.
 
     Attributes:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 # Of the file of decisions, and of those that keep confirmations.
 DECISIONS_SCHEMA = 1
@@ -16,8 +17,7 @@ State = Literal["open", "accepted", "fixed"]
 Answer = Literal["confirmed", "refuted", "undecided", "impossible"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(Struct, frozen=True, kw_only=True):
     """Where a change is: between two points of a series.
 
     Attributes:
@@ -54,8 +54,7 @@ class Place:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Decision(Struct, frozen=True, kw_only=True):
     """What somebody decided about a change.
 
     Attributes:
@@ -75,8 +74,7 @@ class Decision:
     line: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Confirmation:
+class Confirmation(Struct, frozen=True, kw_only=True):
     """What a re-run said of a change.
 
     Attributes:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from corebound.model.host_check import HostCheck
 from corebound.model.topology import Topology
@@ -11,16 +12,14 @@ from corebound.model.topology import Topology
 SCHEMA = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gpu:
+class Gpu(Struct, frozen=True, kw_only=True):
     """A GPU that CUDA could use: what CUDA_VISIBLE_DEVICES calls it, and its model's name."""
 
     id: str
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Peak:
+class Peak(Struct, frozen=True, kw_only=True):
     """What bounds the floating-point throughput of a core; None where it is not known.
 
     Attributes:
@@ -49,8 +48,7 @@ class Peak:
         return float(cores * self.fma_units * (self.simd_bits // bits) * 2 * self.clock_hz)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Host:
+class Host(Struct, frozen=True, kw_only=True):
     """The machine.
 
     `id` is stable: machine-id, CPU model and topology hashed, so that a renamed
@@ -69,8 +67,7 @@ class Host:
     peak: Peak | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Commit:
+class Commit(Struct, frozen=True, kw_only=True):
     """The revision of the project under test."""
 
     sha: str
@@ -79,8 +76,7 @@ class Commit:
     dirty: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EnvironmentLock:
+class EnvironmentLock(Struct, frozen=True, kw_only=True):
     """What an environment held: interpreter and `name==version` of every package.
 
     `sha256` hashes its requirements file; it is empty for `host`, corebound's own.
@@ -95,8 +91,7 @@ class EnvironmentLock:
     commit: Commit | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScenarioSource:
+class ScenarioSource(Struct, frozen=True, kw_only=True):
     """A scenario as it was when the run began, so that a page needs no other file.
 
     `document` is `Scenario.document()`; `sha256` hashes it in canonical JSON.
@@ -107,8 +102,7 @@ class ScenarioSource:
     document: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class Run(Struct, frozen=True, kw_only=True):
     """One invocation of `run`: everything that is the same for all its launches.
 
     Times are ISO 8601 in UTC, to the second. `preflight` is what `corebound doctor`

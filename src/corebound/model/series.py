@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from corebound.model.points import Points
 
@@ -10,8 +10,7 @@ from corebound.model.points import Points
 SERIES_SCHEMA = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
+class Series(Struct, frozen=True, kw_only=True):
     """The points of one cell on one host, oldest first.
 
     Attributes:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from corebound.model.topology import CpuId
 from corebound.model.traffic import Answered, Traffic, Warmed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Served:
+class Served(Struct, frozen=True, kw_only=True):
     """One launch of a server under one traffic.
 
     Attributes:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 from corebound.model.topology import CpuId
 
@@ -36,8 +37,7 @@ def known_sum(values: Iterable[int | None]) -> int | None:
     return sum(known) if known else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuUse:
+class GpuUse(Struct, frozen=True, kw_only=True):
     """One GPU at one look; what it does not tell is None.
 
     Attributes:
@@ -52,8 +52,7 @@ class GpuUse:
     memory_bytes: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostWindow:
+class HostWindow(Struct, frozen=True, kw_only=True):
     """A stretch between two looks at the host; what nobody could say is None, never 0.
 
     Attributes:
@@ -104,8 +103,7 @@ class HostWindow:
     gpus: tuple[GpuUse, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostOverTime:
+class HostOverTime(Struct, frozen=True, kw_only=True):
     """The host over the time that a launch's iterations took.
 
     Attributes:
@@ -156,8 +154,7 @@ class HostOverTime:
         return tuple(one.frequency_hz for one in self.windows if one.frequency_hz is not None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Marked:
+class Marked(Struct, frozen=True, kw_only=True):
     """Iterations of a worker, from `first` to `last`, that something outside disturbed."""
 
     first: int
@@ -165,8 +162,7 @@ class Marked:
     by: tuple[Cause, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Disturbance:
+class Disturbance(Struct, frozen=True, kw_only=True):
     """What disturbed a launch.
 
     Attributes:
@@ -182,8 +178,7 @@ class Disturbance:
     refused: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counters:
+class Counters(Struct, frozen=True, kw_only=True):
     """Counts of a launch's processes while its iterations ran; absent ones are None.
 
     Attributes:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal, NewType
+
+from msgspec import Struct
 
 CpuId = NewType("CpuId", int)  # the kernel's number for a logical CPU
 NodeId = NewType("NodeId", int)  # a NUMA node, never a machine; may have gaps
@@ -12,8 +13,7 @@ NodeId = NewType("NodeId", int)  # a NUMA node, never a machine; may have gaps
 CoreKind = Literal["performance", "efficiency"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class CoreKey:
+class CoreKey(Struct, frozen=True, kw_only=True, order=True):
     """Which physical core a CPU belongs to.
 
     A bare `core_id` repeats across packages and dies and is never a CPU
@@ -25,8 +25,7 @@ class CoreKey:
     core: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cpu:
+class Cpu(Struct, frozen=True, kw_only=True):
     """One logical CPU that is online.
 
     Attributes:
@@ -47,8 +46,7 @@ class Cpu:
     allowed: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cache:
+class Cache(Struct, frozen=True, kw_only=True):
     """A last-level (outermost data or unified) cache and the CPUs behind it."""
 
     level: int
@@ -56,8 +54,7 @@ class Cache:
     cpus: tuple[CpuId, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class Node(Struct, frozen=True, kw_only=True):
     """A NUMA node; it may have no CPUs, or no memory (`memory_bytes` 0).
 
     `distances` pairs every node with the kernel's relative distance from
@@ -71,8 +68,7 @@ class Node:
     allowed: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Topology:
+class Topology(Struct, frozen=True, kw_only=True):
     """All online CPUs by number, with where they sit; offline ones by number."""
 
     cpus: tuple[Cpu, ...]

@@ -12,8 +12,9 @@ microseconds with 3 significant digits: `stats.latency` reads and merges them.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
+
+from msgspec import Struct, to_builtins
 
 from corebound.model.wire import Failure, WireError
 
@@ -28,8 +29,7 @@ Client = Literal["corebound", "ab"]
 OPEN: tuple[Shape, ...] = ("constant", "poisson", "server")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Traffic:
+class Traffic(Struct, frozen=True, kw_only=True):
     """What is sent to a server in one launch.
 
     Attributes:
@@ -77,8 +77,7 @@ def _matches(name: str, value: float | None, *, belongs: bool) -> None:
         raise ValueError(f"`{name}` is above 0 where its shape has it, and absent elsewhere")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GeneratorOrder:
+class GeneratorOrder(Struct, frozen=True, kw_only=True):
     """What one generator is to do.
 
     Attributes:
@@ -103,8 +102,7 @@ class GeneratorOrder:
     connections: int = 256
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Warmed:
+class Warmed(Struct, frozen=True, kw_only=True):
     """The warm-up requests are through; the generator waits for `GO`.
 
     Attributes:
@@ -117,8 +115,7 @@ class Warmed:
     errors: dict[str, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class Window(Struct, frozen=True, kw_only=True):
     """What ended within one stretch of time.
 
     `worst_ns` is the longest latency among `ok`, None where there is none.
@@ -129,8 +126,7 @@ class Window:
     worst_ns: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MlPerf:
+class MlPerf(Struct, frozen=True, kw_only=True):
     """What MLPerf's rules say of a run; an error counts as a query that took for ever.
 
     Attributes:
@@ -157,8 +153,7 @@ class MlPerf:
     samples_per_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
+class Answered(Struct, frozen=True, kw_only=True):
     """What came of the measured requests: `ok` and `errors` add up to all of them.
 
     Attributes:
@@ -204,7 +199,7 @@ _KINDS: dict[str, type[Message]] = {"warmed": Warmed, "answered": Answered, "fai
 
 def encode(message: GeneratorOrder | Message) -> bytes:
     """Write a message as one line."""
-    return json.dumps(asdict(message), separators=(",", ":")).encode() + b"\n"
+    return json.dumps(to_builtins(message), separators=(",", ":")).encode() + b"\n"
 
 
 def decode_order(line: bytes) -> GeneratorOrder:

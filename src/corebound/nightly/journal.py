@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
+
+from msgspec import Struct
 
 from corebound.errors import refusals_told
 
@@ -23,8 +24,7 @@ STAMP = "%Y%m%dT%H%M%SZ"
 LONGEST = timedelta(hours=12)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Journal:
+class Journal(Struct, frozen=True, kw_only=True):
     """One night's.
 
     Attributes:

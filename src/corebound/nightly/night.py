@@ -7,8 +7,9 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from corebound.errors import HostError, InputError, LaunchError, refusals_told
 from corebound.nightly.journal import Journal
@@ -20,8 +21,7 @@ _PATIENCE_S = 60.0
 _BETWEEN_LOOKS_S = 0.2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class Failure(Struct, frozen=True, kw_only=True):
     """The step at which a night ended, its exit code, and the end of its log."""
 
     step: str
@@ -30,8 +30,7 @@ class Failure:
     tail: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(Struct, frozen=True, kw_only=True):
     """What a night came to.
 
     Attributes:

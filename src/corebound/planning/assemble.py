@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from corebound.model import wire
 from corebound.model.catalogue import BUILT_IN
@@ -19,8 +20,7 @@ from corebound.planning.profiling import unprofiled
 from corebound.planning.servers import SERVERS, traffic_of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
+class Planned(Struct, frozen=True, kw_only=True):
     """One cell, ready to be launched any number of times, or unfit to be.
 
     Exactly one of `placement` and `unfit` is None. `unprofiled` says why its
@@ -39,8 +39,7 @@ class Planned:
     python: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Means:
+class Means(Struct, frozen=True, kw_only=True):
     """What the host offers to bind with and to run in.
 
     Attributes:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.model.plan import Binding, BindingMode, Cell, Unfit
 from corebound.model.topology import CpuId, Topology, cpu_list
@@ -27,8 +28,7 @@ Chosen = tuple[tuple[CpuId, ...], ...]  # for each worker its CPUs, by number
 UNBOUND: frozenset[BindingMode] = frozenset({"none", "launcher"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Ask:
+class _Ask(Struct, frozen=True, kw_only=True):
     """What one cell asks of one host.
 
     `cores` are those its options leave; `wanted` is its number of threads

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any, get_args
+
+from msgspec.structs import replace
 
 from corebound.errors import InputError
 from corebound.model.measure import ProfileName

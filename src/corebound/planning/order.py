@@ -8,15 +8,16 @@ CPUs every night.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.model.topology import Cpu, CpuId, NodeId, Topology
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Core:
+class Core(Struct, frozen=True, kw_only=True):
     """A physical core as far as a cell may use it: one CPU or more, by number."""
 
     cpus: tuple[Cpu, ...]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from corebound.model.scenario import ExplicitCpus, Matrix, MatrixEntry, Scenario
 from corebound.model.topology import cpu_list, parse_cpu_list
@@ -20,8 +21,7 @@ AXES: tuple[str, ...] = tuple(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class Setting(Struct, frozen=True, kw_only=True):
     """A value, how the axes of cells show it, and where in the file it stands."""
 
     value: Any

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import BaseModel, ValidationError
 
 from corebound.model.catalogue import BUILT_IN
@@ -25,8 +26,7 @@ from corebound.planning.tree import MOST_DEPTH, Node, Path, plain, printable
 from corebound.planning.words import NULLABLE, WORDS, close_to, label, listed, shown, words_for
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class Problem(Struct, frozen=True, kw_only=True):
     """One thing wrong at a place, on a line unless it came from no file.
 
     `is_unknown` where it is a key that means nothing there; `meant` is then the
@@ -41,8 +41,7 @@ class Problem:
     is_unknown: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shaped:
+class Shaped(Struct, frozen=True, kw_only=True):
     """What validation made of a tree.
 
     Attributes:

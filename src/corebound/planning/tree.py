@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.foreign import one_line
 
@@ -17,8 +18,7 @@ Flaw = tuple[Path, str, str]
 MOST_DEPTH = 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class Node(Struct, frozen=True, kw_only=True):
     """A value with its line, which is its key's where it has one; None for no file.
 
     `text` is a scalar as it was written, without its quotes. A `flawed` value has

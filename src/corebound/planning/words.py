@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import get_args
+
+from msgspec import Struct
 
 from corebound.model.plan import Backend, BindMoment, Framework, MemoryPolicy, NamedMode
 from corebound.model.scenario import Allocator, WaitPolicy
 from corebound.planning.tree import Node, Path, printable
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Words:
+class Words(Struct, frozen=True, kw_only=True):
     """`noun` completes "is not …"; `choices` are all the words it may be, if few."""
 
     noun: str

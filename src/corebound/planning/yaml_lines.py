@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 import yaml
+from msgspec.structs import replace
 
 from corebound.errors import Fault
 from corebound.planning.scalars import FlawError, check_characters, resolve

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from corebound.errors import InputError, LaunchError, git_needed
 from corebound.publishing.site import MARKER, Site
@@ -23,8 +24,7 @@ PLAIN = ".nojekyll"
 _NONE = "0" * 40
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Branch:
+class Branch(Struct, frozen=True, kw_only=True):
     """Where a site goes.
 
     Attributes:
@@ -40,8 +40,7 @@ class Branch:
     squash: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Published:
+class Published(Struct, frozen=True, kw_only=True):
     """The commit that the branch is at; `new` is False where the site was there already."""
 
     sha: str
@@ -78,8 +77,7 @@ def publish(site: Site, branch: Branch) -> Published:
     return Published(sha=sha, new=sha != last)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Git:
+class _Git(Struct, frozen=True, kw_only=True):
     """git in one folder; `environment` is added to ours."""
 
     folder: Path

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from corebound.errors import InputError
 
@@ -15,8 +16,7 @@ MARKER = "corebound-site.json"
 INDEX = "index.html"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class Site(Struct, frozen=True, kw_only=True):
     """A folder that `corebound report` has written.
 
     `at` is the moment of publishing, ISO 8601.

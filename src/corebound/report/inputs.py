@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from corebound.errors import Fault
 from corebound.mapping import Mapper, in_turn
@@ -16,8 +17,7 @@ from corebound.stats.profiles import Profiles
 from corebound.stats.segment import Memory
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class Pair(Struct, frozen=True, kw_only=True):
     """Two runs by their ids; where an imported project is named, two of its commits by hash."""
 
     before: str
@@ -28,8 +28,7 @@ class Pair:
 Progress = Callable[[str, int, int], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inputs:
+class Inputs(Struct, frozen=True, kw_only=True):
     """What a site is made of, as whoever wants it made knows it.
 
     Attributes:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from corebound.launch.outcome import Outcome
 from corebound.model.record import GOES_ON

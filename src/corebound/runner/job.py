@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from corebound.model.record import Kind
 from corebound.model.scenario import Scenario
 from corebound.planning.assemble import Planned
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class Task(Struct, frozen=True, kw_only=True):
     """One scenario's share of a run: all its cells, planned.
 
     `turns` is how many blocks of it are launched before the next scenario's turn: more for
@@ -22,8 +21,7 @@ class Task:
     turns: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class Job(Struct, frozen=True, kw_only=True):
     """One launch to be made: what of, what for, and under which name it is recorded.
 
     `attempt` counts the launches that were refused in its place before; `name` is what the

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 import corebound
 from corebound.launch import gpu_use, perf
@@ -29,8 +32,7 @@ _LIBRARY = "library"
 _TICK_S = 0.1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launcher:
+class Launcher(Struct, frozen=True, kw_only=True):
     """Launches planned cells for real.
 
     Attributes:
@@ -167,7 +169,9 @@ def requests(job: Job) -> tuple[wire.Request, ...]:
     if job.kind == "measure":
         return job.planned.requests
     operators = job.planned.measure.operators
-    return tuple(replace(request, operators=operators) for request in job.planned.requests)
+    return tuple(
+        dataclasses.replace(request, operators=operators) for request in job.planned.requests
+    )
 
 
 def _lay_out(scratch: Path) -> None:

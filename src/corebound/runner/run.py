@@ -10,8 +10,10 @@ a measurement.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Literal, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.launch.outcome import Outcome
 from corebound.model.plan import Unfit
@@ -38,8 +40,7 @@ class Observer(Protocol):
         """Time passes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Clock:
+class Clock(Struct, frozen=True, kw_only=True):
     """The time, as the runner needs it: seconds that only rise, and the date in UTC."""
 
     monotonic_s: Callable[[], float]

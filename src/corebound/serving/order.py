@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from corebound.launch.order import AnyOrder
@@ -14,8 +13,7 @@ from corebound.serving.models import Execute
 from corebound.serving.server import ServedModel, Server
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServingOrder(AnyOrder):
+class ServingOrder(AnyOrder, frozen=True, kw_only=True):
     """What one launch of a server and of what loads it needs.
 
     Attributes:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import socket
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+from msgspec import Struct
 
 from corebound.errors import CoreboundError
 
@@ -19,8 +20,7 @@ class ServerError(CoreboundError):
     exit_code = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerWorker:
+class ServerWorker(Struct, frozen=True, kw_only=True):
     """One of the processes that a server answers with.
 
     Attributes:
@@ -34,8 +34,7 @@ class ServerWorker:
     ready: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServedModel:
+class ServedModel(Struct, frozen=True, kw_only=True):
     """What is served, as files: the model, a request, and the answer to it."""
 
     folder: Path

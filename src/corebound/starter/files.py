@@ -6,9 +6,10 @@ import json
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from corebound.errors import refusals_told
 from corebound.starter.repository import Repository
@@ -19,8 +20,7 @@ _LONGEST_NAME = 80
 Fate = Literal["written", "there already", "left alone"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class Wanted(Struct, frozen=True, kw_only=True):
     """What is to be made.
 
     Attributes:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 # What pip installs by.
 _INSTALLABLE = ("pyproject.toml", "setup.py", "setup.cfg")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Repository:
+class Repository(Struct, frozen=True, kw_only=True):
     """A folder that is to be measured.
 
     Attributes:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from corebound.stats import special
 from corebound.stats.interval import CONFIDENCE, Interval, log_interval
@@ -24,8 +25,7 @@ _SMALLEST_LOOK = 3
 LogRatios = Mapping[tuple[int, int], Mapping[int, float]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class Ask(Struct, frozen=True, kw_only=True):
     """What is to be measured: so many launches of each of these places, block by block.
 
     What was measured of the same places before counts.
@@ -35,8 +35,7 @@ class Ask:
     launches: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(Struct, frozen=True, kw_only=True):
     """What was measured of each place and the next, and the places that could not be."""
 
     log_ratios: LogRatios
@@ -46,8 +45,7 @@ class Answer:
 Outcome = Literal["found", "range", "no difference", "undecided", "broken"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class Ending(Struct, frozen=True, kw_only=True):
     """What the search came to.
 
     Attributes:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from corebound.stats.course import Array, Course, Places
 from corebound.stats.interval import CONFIDENCE, Interval

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.stats import special
 from corebound.stats.blocks import log_ratios, logs_by_block
@@ -23,8 +25,7 @@ Verdict = Literal["faster", "slower", "equivalent", "undecided"]
 PRICE_OF_STOPPING = 1.1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class Comparison(Struct, frozen=True, kw_only=True):
     """A cell's speed as a multiple of its baseline's.
 
     Attributes:
@@ -52,8 +53,7 @@ class Comparison:
     launches_needed: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Estimate:
+class _Estimate(Struct, frozen=True, kw_only=True):
     """The logarithm of a ratio.
 
     `blocks` are the logarithms it is the mean of, empty where unpaired;

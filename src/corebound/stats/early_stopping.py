@@ -11,15 +11,15 @@ incomplete beta function. MLPerf uses d = 0 and c = 0.99.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.stats import special
 
 CONFIDENCE = 0.99
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class Estimate(Struct, frozen=True, kw_only=True):
     """A latency that the percentile does not exceed, with MLPerf's confidence.
 
     Attributes:

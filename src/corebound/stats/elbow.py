@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import ArrayLike, NDArray
 
 from corebound.stats.pelt import change_points
@@ -20,8 +20,7 @@ _DEFAULT_PENALTY = 15.0
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Segmentations:
+class _Segmentations(Struct, frozen=True, kw_only=True):
     """The best segmentation for each number of cuts.
 
     Attributes:

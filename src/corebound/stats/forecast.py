@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from corebound.stats import special
@@ -21,8 +21,7 @@ _PARTS = (np.arange(25) + 0.5) / 25
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class Seen(Struct, frozen=True, kw_only=True):
     """What the launches say so far: a log ratio, the error of it, and how sure that is.
 
     `error` is the standard error of `middle`, above 0; `freedom` its degrees of freedom;

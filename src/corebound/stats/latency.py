@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from hdrh.codec import HdrCookieException, HdrLengthException
 from hdrh.histogram import HdrHistogram
+from msgspec import Struct
 from numpy.typing import ArrayLike, NDArray
 
 from corebound.errors import InputError
@@ -28,8 +28,7 @@ SHARES = (0.5, 0.9, 0.99, 0.999, 1.0)
 POINTS_A_HALVING = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Percentiles:
+class Percentiles(Struct, frozen=True, kw_only=True):
     """Latencies that a share of the requests stayed within, and how many there were."""
 
     count: int
@@ -40,8 +39,7 @@ class Percentiles:
     max_ns: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class Point(Struct, frozen=True, kw_only=True):
     """A share of the requests, in (0, 1], and the latency that they stayed within."""
 
     share: float

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.stats import special
 from corebound.stats.interval import CONFIDENCE
@@ -21,8 +22,7 @@ ONE_OF = 5
 WORTH = 0.4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Middle:
+class Middle(Struct, frozen=True, kw_only=True):
     """A mean, its standard error and that error's degrees of freedom."""
 
     mean: float

@@ -6,9 +6,9 @@ import hashlib
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from corebound.mapping import Mapper, in_turn
 from corebound.model.missing import is_failure
@@ -28,8 +28,7 @@ from corebound.stats.suspicion import early_step
 _OF_A_LEVEL = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(Struct, frozen=True, kw_only=True):
     """A lasting change in one series; `step` has indices into its points.
 
     `clear`: it stands as one of all the suite's steps, of which some look like
@@ -92,8 +91,7 @@ class Change:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failing:
+class Failing(Struct, frozen=True, kw_only=True):
     """A series that was measured and ends in points that were not.
 
     Attributes:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.model.regression import Confirmation, Decision, Place, State
 from corebound.stats.regressions import Change
 from corebound.stats.suspicion import ASK_AGAIN_NIGHTS, alarms, is_final
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class Judged(Struct, frozen=True, kw_only=True):
     """A change, and what is to be told of it.
 
     Attributes:

@@ -6,10 +6,11 @@ import hashlib
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from corebound.stats.interval import CONFIDENCE, Interval
@@ -34,8 +35,7 @@ _TELLING = 8
 _AGAIN = REACH
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Segment:
+class Segment(Struct, frozen=True, kw_only=True):
     """All that the steps of a segment follow from.
 
     Attributes:
@@ -79,8 +79,7 @@ class Segment:
         return replace(self, values=self.values[:at], errors=self.errors[:at]) if over else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Found(Struct, frozen=True, kw_only=True):
     """What was found in a segment.
 
     Attributes:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 import msgspec
+from msgspec.structs import replace
 
 from corebound.model.measure import Measure, Warmup, WarmupIterations, WarmupSeconds, measured
 from corebound.model.plan import Cell

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.model.record import Launch
 from corebound.model.serving import Served
@@ -26,8 +27,7 @@ BY_P90: tuple[Shape, ...] = ("single-stream",)
 LEAST_FOR_P99_9 = 1_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class Estimate(Struct, frozen=True, kw_only=True):
     """A figure of a cell: geometric mean over its launches, and where it lies at 95 %.
 
     `interval` is None with fewer than two launches.
@@ -37,8 +37,7 @@ class Estimate:
     interval: Interval | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServedCell:
+class ServedCell(Struct, frozen=True, kw_only=True):
     """What the `ok` launches of one cell came to.
 
     Attributes:

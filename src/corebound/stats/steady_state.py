@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from msgspec import Struct
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
@@ -40,8 +40,7 @@ _NEVER_OUTLIERS = 20
 _MOST_POINTS = 3000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SteadyState:
+class SteadyState(Struct, frozen=True, kw_only=True):
     """How a launch behaved, and from which iteration on its samples count.
 
     Attributes:

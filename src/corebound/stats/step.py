@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from corebound.stats.interval import Interval
@@ -27,8 +28,7 @@ def ratio_of(shift: float) -> float:
     return math.exp(min(max(shift, -_MOST_SHIFT), _MOST_SHIFT))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recovery:
+class Recovery(Struct, frozen=True, kw_only=True):
     """What later steps the other way took back of a step: the level came nearer to what it was.
 
     Attributes:
@@ -47,8 +47,7 @@ class Recovery:
     whole: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(Struct, frozen=True, kw_only=True):
     """A lasting change within one segment.
 
     Attributes:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from corebound.stats.energy import best_split
@@ -32,8 +32,7 @@ Cuts = tuple[int, ...]
 LEAST_NIGHTS = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Noise:
+class Noise(Struct, frozen=True, kw_only=True):
     """How nights lie about the levels that some cuts make.
 
     Attributes:

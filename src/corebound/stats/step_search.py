@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from corebound.stats.potts import potts_cuts
@@ -20,8 +20,7 @@ Array = NDArray[np.float64]
 _PLAIN_PENALTY = 5 * SEGMENT_PENALTY
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
+class Cut(Struct, frozen=True, kw_only=True):
     """A step of one segment.
 
     Attributes:
@@ -106,8 +105,7 @@ def search_on(
     return _told(jury, _with_more(jury, cuts, likely, settled), settled)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Settled:
+class _Settled(Struct, frozen=True, kw_only=True):
     """What a search takes for granted: of all the cuts it has in hand, the first.
 
     Attributes:

@@ -7,10 +7,10 @@ thrown by a single night that took twice as long. Values are logarithms.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from corebound.stats.differences import ranked_differences
@@ -88,8 +88,7 @@ def ranks(values: Array) -> Array:
     return shared
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trimmed:
+class Trimmed(Struct, frozen=True, kw_only=True):
     """A stretch without its extremes.
 
     Attributes:
@@ -156,8 +155,7 @@ def t_p_value(left: Trimmed, right: Trimmed, *, rho: float, own_error: float) ->
     return min(1.0, 2 * student_below(freedom, -difference / error))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RankSum:
+class RankSum(Struct, frozen=True, kw_only=True):
     """Two stretches by their ranks.
 
     Attributes:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from corebound.stats.distributions import binomial_above
@@ -62,8 +63,7 @@ _OWN_DOUBT = 2.58
 REACH = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Vote:
+class Vote(Struct, frozen=True, kw_only=True):
     """What one detector says: yes, no, or None where so few nights cannot tell it."""
 
     detector: Detector
@@ -134,8 +134,7 @@ class Sides:
         return ordered
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class Stretch(Struct, frozen=True, kw_only=True):
     """A cut, and the noise about the pieces of its series.
 
     Attributes:
@@ -161,8 +160,7 @@ class Stretch:
     own_error: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Election:
+class Election(Struct, frozen=True, kw_only=True):
     """The votes on one cut.
 
     Attributes:

@@ -6,10 +6,10 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from msgspec import Struct
 
 from corebound.model.measure import WarmupIterations, WarmupSeconds
 from corebound.model.plan import Cell
@@ -33,8 +33,7 @@ _LEAST_FOR_P99_INTERVAL = 500
 LEAST_FOR_CPU_NS = 200_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchSummary:
+class LaunchSummary(Struct, frozen=True, kw_only=True):
     """One launch, its warm-up left out.
 
     Attributes:
@@ -67,8 +66,7 @@ class LaunchSummary:
     alternated: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CellSummary:
+class CellSummary(Struct, frozen=True, kw_only=True):
     """What the launches of one cell say together.
 
     Attributes:
@@ -232,8 +230,7 @@ def is_too_short(cell: CellSummary) -> bool:
     return cell.median_ns is not None and cell.median_ns < LEAST_FOR_CPU_NS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Kept:
+class _Kept(Struct, frozen=True, kw_only=True):
     """What is left of one worker's samples."""
 
     wall_ns: Sequence[int]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.stats.compare import Comparison, Verdict
 from corebound.stats.multiplicity import benjamini_hochberg
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class Pair(Struct, frozen=True, kw_only=True):
     """A cell at two commits.
 
     Attributes:
@@ -47,8 +47,7 @@ class Pair:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class Judged(Struct, frozen=True, kw_only=True):
     """A pair, and what it is as one of many.
 
     `verdict` is None without a comparison. `is_regression`: slower by more than the

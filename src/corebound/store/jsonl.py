@@ -6,8 +6,9 @@ import contextlib
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from corebound.errors import Fault, InputError, refusals_told
 from corebound.model.record import Launch
@@ -15,8 +16,7 @@ from corebound.model.run import Run
 from corebound.store import codec, whole
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class Stored(Struct, frozen=True, kw_only=True):
     """One run as it was read.
 
     `faults` are the lines that could not be: the rest is not lost for them.

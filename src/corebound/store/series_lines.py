@@ -10,10 +10,10 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from corebound.model.points import Circumstances, Moment, Points
 from corebound.model.run import Commit

@@ -7,15 +7,15 @@ order in which mounts are tried is hwloc's, whose answers ours must equal.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.model.files import Tree
 from corebound.model.topology import CpuId
 from corebound.topology.tree import content, listed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Mount:
+class _Mount(Struct, frozen=True, kw_only=True):
     """Where cpusets are to be read: a directory and the name of its files, `{}` the resource."""
 
     directory: str

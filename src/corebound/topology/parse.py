@@ -15,7 +15,8 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.errors import HostError
 from corebound.model.files import Tree
@@ -98,8 +99,7 @@ def _online(tree: Tree) -> tuple[tuple[CpuId, ...], tuple[CpuId, ...]]:
     return tuple(sorted(usable)), tuple(sorted(present - usable))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Ids:
+class _Ids(Struct, frozen=True, kw_only=True):
     """The numbers beside the lists of siblings, None where the kernel has none."""
 
     package: int | None
@@ -228,8 +228,7 @@ def _caches(
     return tuple(caches)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _LastLevel:
+class _LastLevel(Struct, frozen=True, kw_only=True):
     level: int
     size_bytes: int | None
     behind: frozenset[CpuId]

@@ -9,8 +9,9 @@ import json
 import os
 import signal
 import sys
-from dataclasses import asdict
 from pathlib import Path
+
+from msgspec.structs import asdict
 
 from corebound.host.checkup.examine import examine
 from corebound.host.checkup.judged import Judged

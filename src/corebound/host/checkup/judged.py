@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.host.checkup.moment import Moment
 from corebound.host.checkup.reading import shown
@@ -14,8 +15,7 @@ from corebound.model.host_check import Group, HostCheck, State
 from corebound.model.topology import Topology, cpu_list
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class Seen(Struct, frozen=True, kw_only=True):
     """A host as the checks see it: its files, two looks a moment apart, and what the rest knows.
 
     Attributes:
@@ -37,8 +37,7 @@ class Seen:
     environments: Mapping[str, bool] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(Struct, frozen=True, kw_only=True):
     """A setting that would mend a warning.
 
     `path` is relative to the root; `prior` is what it is, `value` what it ought to be.
@@ -49,8 +48,7 @@ class Change:
     value: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class Judged(Struct, frozen=True, kw_only=True):
     """A check, and what of the host root may safely change to mend it.
 
     `later` is the check for who reads it long after, where it says what only holds now, such as
@@ -67,8 +65,7 @@ class Judged:
         return self.later or self.host_check
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class Subject(Struct, frozen=True, kw_only=True):
     """What a check is about; it makes its check."""
 
     check: str

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Literal
+
+from msgspec.structs import replace
 
 from corebound.host.checkup.judged import Judged, Seen, Subject
 from corebound.host.checkup.moment import Process

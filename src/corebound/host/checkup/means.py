@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.host.checkup.judged import Judged, Seen, Subject
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Tool:
+class _Tool(Struct, frozen=True, kw_only=True):
     """A tool, a program that it brings, its Debian package, and what is lost without it."""
 
     name: str

@@ -6,7 +6,8 @@ Source: proc(5), /proc/stat and /proc/pid/stat; both count in clock ticks.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.host.checkup.reading import integer, number, numbered
 from corebound.model.files import Tree
@@ -17,8 +18,7 @@ _KTHREADD = "2"  # the parent of the kernel's threads
 _THROTTLES = ("core_throttle_count", "package_throttle_count")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ticks:
+class Ticks(Struct, frozen=True, kw_only=True):
     """CPU time since the machine started, in ticks summed over so many CPUs."""
 
     cpus: int
@@ -27,8 +27,7 @@ class Ticks:
     steal: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Process:
+class Process(Struct, frozen=True, kw_only=True):
     """A process and the CPU time it has had, in ticks.
 
     `started` is when, in ticks since the machine started: a number may be used again.
@@ -42,8 +41,7 @@ class Process:
     kernel: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
+class Moment(Struct, frozen=True, kw_only=True):
     """A host at one moment; None where it does not show something.
 
     Attributes:

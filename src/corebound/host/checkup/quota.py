@@ -9,15 +9,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.host.checkup.judged import command
 from corebound.host.checkup.reading import content, integer, number
 from corebound.model.files import Tree
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Mount:
+class _Mount(Struct, frozen=True, kw_only=True):
     """A hierarchy that can ration CPU time: where it is mounted and our group below that."""
 
     v2: bool
@@ -25,8 +25,7 @@ class _Mount:
     group: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quota:
+class Quota(Struct, frozen=True, kw_only=True):
     """So many CPUs' worth of time; and the commands that lift it and set it again."""
 
     cpus: float

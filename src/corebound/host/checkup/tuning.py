@@ -12,8 +12,10 @@ import fcntl
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.errors import HostError
 from corebound.host.checkup.judged import Change
@@ -23,8 +25,7 @@ from corebound.host.checkup.reading import chosen
 STATE = "run/corebound/tuned.json"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(Struct, frozen=True, kw_only=True):
     """What became of one setting.
 
     Attributes:

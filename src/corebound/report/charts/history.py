@@ -6,9 +6,9 @@ import itertools
 import math
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from corebound.report.charts.axis import Axis, linear_axis, log_axis
 from corebound.report.charts.heard import course_words, image
@@ -29,8 +29,7 @@ _LINEAR_SPAN = 4.0
 _LEAST, _MOST = 1e-100, 1e100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dot:
+class Dot(Struct, frozen=True, kw_only=True):
     """A point: `x` is its share of the width; `low` and `high` bound the value, or are None."""
 
     x: float
@@ -39,8 +38,7 @@ class Dot:
     high: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
+class Level(Struct, frozen=True, kw_only=True):
     """The level of a stretch between two changes; `begin` and `end` are shares of the width."""
 
     begin: float
@@ -48,8 +46,7 @@ class Level:
     value: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Track:
+class Track(Struct, frozen=True, kw_only=True):
     """One series.
 
     Attributes:
@@ -67,8 +64,7 @@ class Track:
     levels: tuple[Level, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
+class Mark(Struct, frozen=True, kw_only=True):
     """A change: by an even bet at `x`; surely after `begin` and no later than `end`."""
 
     x: float
@@ -76,8 +72,7 @@ class Mark:
     end: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryChart:
+class HistoryChart(Struct, frozen=True, kw_only=True):
     """What a history draws.
 
     Attributes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from corebound.report.charts.axis import Axis
 from corebound.report.charts.heard import image, interval_words
@@ -15,8 +15,7 @@ _ESTIMATE_Y = 15
 _DOT_YS = (27, 34, 32, 30, 28, 35, 33, 31, 29)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IntervalPlot:
+class IntervalPlot(Struct, frozen=True, kw_only=True):
     """What one row draws.
 
     Attributes:

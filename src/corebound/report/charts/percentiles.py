@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.report.charts.axis import Axis
 from corebound.report.charts.heard import image
@@ -14,8 +15,7 @@ from corebound.report.charts.square import SIZE, levels, y_of
 FIRST, LEAST_LEFT = 0.5, 0.0001
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
+class Curve(Struct, frozen=True, kw_only=True):
     """One setting's latencies.
 
     Attributes:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.report.charts.axis import Axis
 from corebound.report.charts.heard import image
 from corebound.report.charts.square import SIZE, columns, levels, x_of, y_of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gain:
+class Gain(Struct, frozen=True, kw_only=True):
     """A point: `threads`, the speed as a multiple of the curve's first, and its interval's ends."""
 
     threads: float
@@ -20,8 +20,7 @@ class Gain:
     high: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GainCurve:
+class GainCurve(Struct, frozen=True, kw_only=True):
     """One setting; `dash` is the style of its line, so that colour is not alone."""
 
     mode: str

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from html import escape
+
+from msgspec import Struct
 
 from corebound.report.charts.heard import image
 
 _SIZE = 1000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class Stretch(Struct, frozen=True, kw_only=True):
     """A thread on a row, from one time to a later one, both in [0, 1] of the width."""
 
     row: int
@@ -20,8 +20,7 @@ class Stretch:
     end: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThreadTrack:
+class ThreadTrack(Struct, frozen=True, kw_only=True):
     """Where one thread was: `colour` numbers its class, `name` is its title."""
 
     colour: int
@@ -29,8 +28,7 @@ class ThreadTrack:
     stretches: tuple[Stretch, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Strip:
+class Strip(Struct, frozen=True, kw_only=True):
     """What a CPU × time strip draws.
 
     Attributes:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from html import escape
 from typing import Literal
+
+from msgspec import Struct
 
 from corebound.model.topology import cpu_list
 from corebound.report.charts.heard import image
@@ -27,8 +28,7 @@ _KINDS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Box:
+class Box(Struct, frozen=True, kw_only=True):
     """A part of a machine.
 
     Attributes:

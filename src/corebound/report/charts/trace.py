@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.report.charts.axis import Axis
 from corebound.report.charts.heard import image
@@ -14,8 +15,7 @@ from corebound.report.charts.square import SIZE, levels
 MOST_POINTS = 1_600
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trace:
+class Trace(Struct, frozen=True, kw_only=True):
     """What a trace draws.
 
     Attributes:

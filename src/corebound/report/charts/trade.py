@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.report.charts.axis import Axis
 from corebound.report.charts.heard import image
 from corebound.report.charts.square import SIZE, columns, levels, x_of, y_of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spot:
+class Spot(Struct, frozen=True, kw_only=True):
     """One load: throughput and latency in the units of their axes, with their intervals' ends."""
 
     per_s: float
@@ -20,8 +20,7 @@ class Spot:
     latency_ends: tuple[float, float] | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TradeCurve:
+class TradeCurve(Struct, frozen=True, kw_only=True):
     """One setting under its loads, by throughput; a single load is a spot without a line."""
 
     mode: str

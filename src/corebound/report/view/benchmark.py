@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from corebound.model.series import Series
 from corebound.report.view.addresses import anchor_of, benchmark_slug
@@ -27,8 +28,7 @@ _ALL_POINTS, _LEAST_POINTS = 6_000, 60
 _ALL_NIGHTS, _LEAST_NIGHTS = 300, 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BenchmarkChart:
+class BenchmarkChart(Struct, frozen=True, kw_only=True):
     """A chart: its place on the page, and when a series that has ended was last measured."""
 
     place: str
@@ -36,8 +36,7 @@ class BenchmarkChart:
     ended: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BenchmarkPage:
+class BenchmarkPage(Struct, frozen=True, kw_only=True):
     """An imported benchmark.
 
     Attributes:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
+
+from msgspec import Struct
 
 from corebound.model.series import Series
 from corebound.report.view.change_groups import grouped
@@ -25,8 +26,7 @@ _BEGUN = 0.1
 _NEW_AND_WORSE, _OPEN, _NEW_AND_BETTER, _CHANGED, _UNCHANGED = range(5)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class Choice(Struct, frozen=True, kw_only=True):
     """The series of a benchmark, those first that there is most to see of.
 
     Attributes:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.model.missing import kind_of
 from corebound.model.series import Series
@@ -20,8 +21,7 @@ _MOST_ROWS = 800
 _MOST_NAMED = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OtherRow:
+class OtherRow(Struct, frozen=True, kw_only=True):
     """A series without a chart: `place` is where it stands on the page, `figures` its course."""
 
     place: str
@@ -36,8 +36,7 @@ class OtherRow:
     since: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Silent:
+class Silent(Struct, frozen=True, kw_only=True):
     """Cells of one machine that never gave a figure, for one reason; `says` how many."""
 
     says: str
@@ -47,8 +46,7 @@ class Silent:
     more: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rest:
+class Rest(Struct, frozen=True, kw_only=True):
     """All that has no chart.
 
     Attributes:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.model.points import Point
 from corebound.report.view.addresses import series_place
@@ -20,8 +22,7 @@ _MOST_EVENTS = 50
 _MOST_NAMED = 12
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommitEvent:
+class CommitEvent(Struct, frozen=True, kw_only=True):
     """Several benchmarks that can have changed in one commit.
 
     Attributes:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.model.points import Point
 from corebound.report.view.changes import (
@@ -22,8 +24,7 @@ from corebound.stats.regressions import Change
 _MOST_LISTED = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeGroup:
+class ChangeGroup(Struct, frozen=True, kw_only=True):
     """Changes of one scenario on one host, one way, that can have begun in one commit.
 
     Attributes:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.model.points import Point
 from corebound.model.series import Series
@@ -23,8 +25,7 @@ _ALL, _PART, _MORE = "undone", "partly undone", "more than undone"
 _STATUS_TONES: dict[str, Tone] = {"open": "bad", "fixed": "good"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecoveryNote:
+class RecoveryNote(Struct, frozen=True, kw_only=True):
     """What took a change back, all of it or in part.
 
     Attributes:
@@ -41,8 +42,7 @@ class RecoveryNote:
     left: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeRow:
+class ChangeRow(Struct, frozen=True, kw_only=True):
     """A change.
 
     Attributes:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from corebound.mapping import Mapper, in_turn
 from corebound.model.plan import Cell
@@ -24,8 +25,7 @@ from corebound.stats.segment import Memory
 PLAIN_MODE = "m-history"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chronicle:
+class Chronicle(Struct, frozen=True, kw_only=True):
     """The series and their changes.
 
     Attributes:

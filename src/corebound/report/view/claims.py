@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from corebound.model.plan import Cell
 from corebound.model.run import Host
@@ -32,8 +33,7 @@ _WORDS: dict[Judgement, VerdictWord] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimRow:
+class ClaimRow(Struct, frozen=True, kw_only=True):
     """A published claim beside what was measured here; `command` may be empty."""
 
     says: str
@@ -46,8 +46,7 @@ class ClaimRow:
     command: CommandLine
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class Judged(Struct, frozen=True, kw_only=True):
     """One claim about one pair of cells.
 
     Attributes:
@@ -71,8 +70,7 @@ class Judged:
     detail: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimsGroup:
+class ClaimsGroup(Struct, frozen=True, kw_only=True):
     """The claims of one source, of a scenario each."""
 
     name: str
@@ -82,8 +80,7 @@ class ClaimsGroup:
     rows: tuple[tuple[ClaimRow, IntervalPlot | None], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimsPage:
+class ClaimsPage(Struct, frozen=True, kw_only=True):
     """Every published claim; `axis` is None where nothing could be compared."""
 
     head: Head

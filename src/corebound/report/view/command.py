@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.model.plan import Cell
 from corebound.model.points import Point
@@ -18,8 +19,7 @@ from corebound.report.view.study import CellStudy, Study
 NO_COMMAND = "What was imported does not tell which command measured it."
 
 
-@dataclass(frozen=True, slots=True)
-class CommandLine:
+class CommandLine(Struct, frozen=True):
     """A command as it is typed in a shell.
 
     Attributes:

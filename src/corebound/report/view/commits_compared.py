@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.errors import InputError
 from corebound.model.points import Point
@@ -22,8 +23,7 @@ CAVEAT = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedSeries(Compared):
+class ComparedSeries(Compared, frozen=True, kw_only=True):
     """One benchmark's cell on one machine at both commits.
 
     Of a rate the comparison is of the later figure with the earlier one, so that above 1, and
@@ -40,8 +40,7 @@ class ComparedSeries(Compared):
         return (self.verdict == "faster") != self.series.more_is_better
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommitComparison:
+class CommitComparison(Struct, frozen=True, kw_only=True):
     """What a project's history says of two of its commits.
 
     Attributes:

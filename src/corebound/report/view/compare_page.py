@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.model.calibration import Calibration
 from corebound.model.run import Run
@@ -45,8 +47,7 @@ from corebound.units import time_unit
 _MOST_HISTORIES = 6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompareRow:
+class CompareRow(Struct, frozen=True, kw_only=True):
     """One cell in both runs; what `before` and `after` say of where they lie may be empty."""
 
     title: str
@@ -62,8 +63,7 @@ class CompareRow:
     command: CommandLine | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RatioTable:
+class RatioTable(Struct, frozen=True, kw_only=True):
     """Cells on one axis, which is None where none of them has a ratio."""
 
     axis: Axis | None
@@ -71,8 +71,7 @@ class RatioTable:
     rows: tuple[CompareRow, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparePage:
+class ComparePage(Struct, frozen=True, kw_only=True):
     """Two runs: findings first, the rest folded.
 
     Attributes:

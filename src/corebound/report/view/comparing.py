@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.errors import InputError
 from corebound.model.measure import measured
@@ -28,8 +30,7 @@ CAVEAT = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class Compared(Struct, frozen=True, kw_only=True):
     """Something that was measured twice.
 
     Attributes:
@@ -70,8 +71,7 @@ class Compared:
 C = TypeVar("C", bound=Compared)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedCell(Compared):
+class ComparedCell(Compared, frozen=True, kw_only=True):
     """One cell in both runs.
 
     Attributes:
@@ -86,8 +86,7 @@ class ComparedCell(Compared):
     after: CellSummary
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunComparison:
+class RunComparison(Struct, frozen=True, kw_only=True):
     """What two runs say about one another.
 
     Attributes:

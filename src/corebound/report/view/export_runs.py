@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict
 from typing import Any
+
+from msgspec import to_builtins
 
 from corebound.model.run import Run
 from corebound.report.view.command import again_command, asked_command
@@ -61,8 +62,8 @@ def host_json(study: HostStudy, records: str = "") -> str:
     """
     runs = study.latest_runs
     document = {
-        "host": asdict(runs[0].host),
-        "noise": [asdict(one) for one in study.calibrations],
+        "host": to_builtins(runs[0].host),
+        "noise": [to_builtins(one) for one in study.calibrations],
         "runs": [_run(run, records) for run in runs],
     }
     return json.dumps(_known(document), indent=1, ensure_ascii=False, allow_nan=False) + "\n"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.model.record import Launch
 from corebound.report.view.study import Study
@@ -16,8 +17,7 @@ from corebound.units import percent
 _MOST_LOOKING = 0.005
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class Check(Struct, frozen=True, kw_only=True):
     """A fairness check and the evidence; `passed` is None where nothing could be checked.
 
     `says` is what holds where it passed or could not be checked, and what failed where it did.
@@ -46,8 +46,7 @@ def checks(study: Study) -> tuple[Check, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Rule:
+class _Rule(Struct, frozen=True, kw_only=True):
     """A check in words: what it says where it `holds`, and what where it `fails`."""
 
     holds: str

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound import foreign
 from corebound.report.view.change_groups import change_group, grouped
@@ -19,8 +20,7 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 _NO_MOMENT = "1970-01-01T00:00:00Z"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(Struct, frozen=True, kw_only=True):
     """Changes that one event can have made, as on the pages.
 
     `id` stays, `updated` is when the first of them was surely seen.
@@ -33,8 +33,7 @@ class Entry:
     summary: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Feed:
+class Feed(Struct, frozen=True, kw_only=True):
     """Those there is room for, the latest first."""
 
     id: str

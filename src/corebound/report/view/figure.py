@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.report.view.study import CellStudy
 from corebound.stats.serving import BY_P90, BY_TAIL
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FigureName:
+class FigureName(Struct, frozen=True, kw_only=True):
     """A figure: as a heading, in a sentence after "each launch's", and what it is of.
 
     `each` is the last with its article.

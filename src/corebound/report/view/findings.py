@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
+
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from corebound.diagnosis.diagnose import diagnose
 from corebound.diagnosis.evidence import CellEvidence, Evidence
@@ -26,8 +28,7 @@ _SIGNS: dict[Strength, tuple[Tone, str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FindingRow:
+class FindingRow(Struct, frozen=True, kw_only=True):
     """One finding; `more` counts the cells that are not named.
 
     `of_first`: its figures are of the first cell, the others have their own.
@@ -74,7 +75,7 @@ def findings_data(found: Sequence[Finding]) -> list[dict[str, Any]]:
     """Findings as plain data; cells by their keys."""
     return [
         {
-            **{name: value for name, value in asdict(one).items() if name != "cells"},
+            **to_builtins(replace(one, cells=())),
             "cells": [cell.key for cell in one.cells],
         }
         for one in found

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.model.plan import Cell
 from corebound.report.view.study import CellStudy
 from corebound.report.view.words import axis_value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class Group(Struct, frozen=True, kw_only=True):
     """A baseline, which comes first, and the cells that are compared with it.
 
     Attributes:

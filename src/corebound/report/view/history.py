@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.model.points import Points
 from corebound.model.series import Series
@@ -34,8 +35,7 @@ _WORD_WIDTH = 22.0
 _MOST_SAID = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MarkLabel:
+class MarkLabel(Struct, frozen=True, kw_only=True):
     """A change's number, or a border's letter, over the chart; `lane` counts from the top."""
 
     at: float
@@ -44,8 +44,7 @@ class MarkLabel:
     tone: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryPanel:
+class HistoryPanel(Struct, frozen=True, kw_only=True):
     """A chart with its tables.
 
     Attributes:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.model.series import Series
 from corebound.report.view.chronicle import Chronicle
@@ -17,8 +18,7 @@ _MOST_MARKED = 12
 _MOST_NAMED = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BorderRow:
+class BorderRow(Struct, frozen=True, kw_only=True):
     """Where something other than the commit changed; what was measured before is not compared."""
 
     letter: str
@@ -27,8 +27,7 @@ class BorderRow:
     cell: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Borders:
+class Borders(Struct, frozen=True, kw_only=True):
     """The borders of a chart.
 
     Attributes:

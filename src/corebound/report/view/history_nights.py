@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.model.points import Point
 from corebound.model.series import Series
@@ -16,8 +17,7 @@ from corebound.units import significant
 MOST_NIGHTS = 30
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NightRow:
+class NightRow(Struct, frozen=True, kw_only=True):
     """One night: each series' figure with its interval, or why there is none.
 
     `commands` measure these again; empty where another tool measured them.

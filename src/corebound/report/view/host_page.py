@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
+
+from msgspec import Struct
 
 from corebound.model.calibration import Calibration
 from corebound.model.host_check import HostCheck, State
@@ -25,8 +26,7 @@ from corebound.report.view.words import check_sign, count, day, rich
 _MOST_SIGNS = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckHistory:
+class CheckHistory(Struct, frozen=True, kw_only=True):
     """A check over the runs: how it is now, since when, how often it warned.
 
     Attributes:
@@ -48,8 +48,7 @@ class CheckHistory:
     mend: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostPage:
+class HostPage(Struct, frozen=True, kw_only=True):
     """A host.
 
     Attributes:

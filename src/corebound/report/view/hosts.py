@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.model.calibration import Calibration
 from corebound.model.run import Run
@@ -13,8 +14,7 @@ from corebound.report.view.records import Record, by_host
 _MOST_RUNS = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostStudy:
+class HostStudy(Struct, frozen=True, kw_only=True):
     """A host.
 
     Attributes:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.model.plan import Cell
 from corebound.report.charts.axis import Axis, ratio_axis, ratio_tick
@@ -33,8 +35,7 @@ from corebound.units import percent
 DECIDES = "Under what is undecided: how many launches of each would decide it at this noise."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IntervalRow:
+class IntervalRow(Struct, frozen=True, kw_only=True):
     """One cell against its baseline; the table row is the chart.
 
     `command` measures both again.
@@ -52,8 +53,7 @@ class IntervalRow:
     command: CommandLine
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unmeasured:
+class Unmeasured(Struct, frozen=True, kw_only=True):
     """A cell without figures, and why; `command` launches it again."""
 
     label: Label
@@ -63,8 +63,7 @@ class Unmeasured:
     command: CommandLine
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IntervalTable:
+class IntervalTable(Struct, frozen=True, kw_only=True):
     """How each setting compares; `unmeasured` are listed beneath."""
 
     title: str

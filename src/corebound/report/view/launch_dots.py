@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from corebound.report.charts.axis import Axis, linear_axis
 from corebound.report.view.command import CommandLine, reproduce_command
@@ -17,8 +17,7 @@ _FURTHEST = 0.5
 _LEAST_SPAN = 0.02
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DotRow:
+class DotRow(Struct, frozen=True, kw_only=True):
     """One setting: each launch's figure as a multiple of what they come to, and in words.
 
     `command` launches it again.
@@ -32,8 +31,7 @@ class DotRow:
     command: CommandLine
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchDots:
+class LaunchDots(Struct, frozen=True, kw_only=True):
     """The chart, which is a table."""
 
     says: str

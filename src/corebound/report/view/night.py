@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.model.record import Launch
 from corebound.model.run import Run
@@ -27,8 +28,7 @@ _MOST_ROWS = 20
 _LEAST_BETTER = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DoubtRow:
+class DoubtRow(Struct, frozen=True, kw_only=True):
     """Cells of one scenario that may have changed: too few nights, or not clear among so many.
 
     `label` is of the first of so many `cells`, `says` of all; `command` measures them
@@ -43,8 +43,7 @@ class DoubtRow:
     command: CommandLine | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailedRow:
+class FailedRow(Struct, frozen=True, kw_only=True):
     """Launches of the latest run that did not count, for one reason.
 
     `label` is of the first of so many `cells` of one scenario; `command` launches them again.
@@ -59,8 +58,7 @@ class FailedRow:
     command: CommandLine | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Night:
+class Night(Struct, frozen=True, kw_only=True):
     """What is new; the rows beyond what a first page holds are in `more`."""
 
     verdict: Text

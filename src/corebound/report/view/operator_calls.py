@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.model.wire import Operator
 from corebound.report.view.operator_notes import Column
 from corebound.units import duration
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallRow:
+class CallRow(Struct, frozen=True, kw_only=True):
     """One type of operator: for each column the mean and (may be empty) the ends."""
 
     name: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.model.profile import OperatorProfile
 from corebound.model.wire import Operator
@@ -19,8 +20,7 @@ _LEAST_DIFFERENCE = 0.05
 OUTSIDE = "outside operators"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class Column(Struct, frozen=True, kw_only=True):
     """A profile with what it is called.
 
     Attributes:

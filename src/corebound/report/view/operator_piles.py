@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.model.profile import OperatorProfile
 from corebound.report.view.operator_notes import OUTSIDE, Column, basis_ns
@@ -15,8 +16,7 @@ _MOST_PIECES = 6
 _REST, _OUTSIDE = "h8", "gap"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pile:
+class Pile(Struct, frozen=True, kw_only=True):
     """One step: what it is of, how long, and (colour, per cent of the room) of each piece.
 
     `says` is the same in words: how long, and its longest piece.
@@ -28,8 +28,7 @@ class Pile:
     pieces: tuple[tuple[str, float], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Piles:
+class Piles(Struct, frozen=True, kw_only=True):
     """Steps beside one another, in pieces of the same order; `key` is (colour, name) of each."""
 
     title: str

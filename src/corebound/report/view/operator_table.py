@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
+
+from msgspec import Struct
 
 from corebound.model.profile import OperatorProfile
 from corebound.report.view.command import CommandLine
@@ -31,8 +32,7 @@ _MOST_TYPES = 12
 _MOST_SHOWN = 1e9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperatorTime:
+class OperatorTime(Struct, frozen=True, kw_only=True):
     """One figure, its share of the step, and beneath it where it lies; each perhaps empty."""
 
     time: str
@@ -40,8 +40,7 @@ class OperatorTime:
     ends: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperatorRow:
+class OperatorRow(Struct, frozen=True, kw_only=True):
     """One type of operator, or a sum; `bars` pairs each colour with per cent of the longest.
 
     The colour is empty where there is no figure.
@@ -54,8 +53,7 @@ class OperatorRow:
     bars: tuple[tuple[str, float], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperatorTable:
+class OperatorTable(Struct, frozen=True, kw_only=True):
     """Profiles side by side, the one that the others are compared with first.
 
     Attributes:

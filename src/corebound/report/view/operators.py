@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.model.plan import Cell
 from corebound.model.profile import OperatorProfile
@@ -19,8 +21,7 @@ from corebound.stats.interval import Interval
 from corebound.units import percent
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operators:
+class Operators(Struct, frozen=True, kw_only=True):
     """The section: a table for each baseline, and what could not be profiled."""
 
     title: str
@@ -29,8 +30,7 @@ class Operators:
     unprofiled: tuple[Unmeasured, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Profiled:
+class Profiled(Struct, frozen=True, kw_only=True):
     """A cell's profile: that of its first worker.
 
     Attributes:

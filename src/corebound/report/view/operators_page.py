@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.model.profile import ImportedProfile
 from corebound.report.view.command import CommandLine, import_command
@@ -20,8 +21,7 @@ _MOST_COLUMNS = 6
 _COLOURS = ("m-physical-cores", "m-one-cpu", "m-node", "m-smt-siblings", "m-logical-cpus", "m-none")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceRow:
+class SourceRow(Struct, frozen=True, kw_only=True):
     """Where an imported profile is from; absent figures are a dash.
 
     `command` reads it again.
@@ -37,8 +37,7 @@ class SourceRow:
     command: CommandLine
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScenarioLink:
+class ScenarioLink(Struct, frozen=True, kw_only=True):
     """The operators of a scenario, on its own page."""
 
     title: str
@@ -46,8 +45,7 @@ class ScenarioLink:
     says: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperatorsPage:
+class OperatorsPage(Struct, frozen=True, kw_only=True):
     """Everything on the page; sections without anything are empty."""
 
     head: Head

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.errors import Fault
 from corebound.model.calibration import Calibration
@@ -52,8 +53,7 @@ _TITLE = "Which cores, and how many threads?"
 _ALONE = VerdictWord(tone="plain", sign="", word="one setting")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OverviewRow:
+class OverviewRow(Struct, frozen=True, kw_only=True):
     """A scenario's state, as its latest run left it."""
 
     name: str
@@ -75,8 +75,7 @@ class OverviewRow:
     past: Past | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OverviewPage:
+class OverviewPage(Struct, frozen=True, kw_only=True):
     """The site's first page; without rows it says what to run.
 
     `night` is what is new, where there is a history; `pages` are (text, address) of those

@@ -5,14 +5,14 @@ Templates only arrange page models; they compute nothing and choose no words.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, Self
+
+from msgspec import Struct
 
 Tone = Literal["good", "bad", "warn", "plain"]
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """A stretch of text with one accent; what is strong may lead to an address."""
 
     text: str
@@ -23,8 +23,7 @@ class Piece:
 Text = tuple[Piece, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
+class Head(Struct, frozen=True, kw_only=True):
     """What every page has about it.
 
     Attributes:
@@ -48,8 +47,7 @@ class Head:
         return (*((text, f"{self.root}{path}") for text, path in self.above), (self.here, ""))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Label:
+class Label(Struct, frozen=True, kw_only=True):
     """A cell's name: coloured by binding mode, with the rest of its axes."""
 
     mode: str
@@ -62,8 +60,7 @@ class Label:
         return f"{self.name}, {self.more}" if self.more else self.name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerdictWord:
+class VerdictWord(Struct, frozen=True, kw_only=True):
     """A verdict as tone, sign and word together."""
 
     tone: Tone
@@ -71,8 +68,7 @@ class VerdictWord:
     word: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flag:
+class Flag(Struct, frozen=True, kw_only=True):
     """One thing to know before the figures are believed; `link` is an address or empty."""
 
     tone: Tone
@@ -87,8 +83,7 @@ class Flag:
         return cls(tone="warn", sign="!", title=title, detail=detail, link=link)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tick:
+class Tick(Struct, frozen=True, kw_only=True):
     """A label at a place in per cent; `minor` ones go where there is no room."""
 
     at: float
@@ -96,16 +91,14 @@ class Tick:
     minor: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounded:
+class Bounded(Struct, frozen=True, kw_only=True):
     """A figure with its unit, and beneath it where it lies; `ends` is empty where nobody knows."""
 
     value: str
     ends: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
+class Figure(Struct, frozen=True, kw_only=True):
     """A number and what it counts; one that is not known says so in a word."""
 
     value: str
@@ -113,8 +106,7 @@ class Figure:
     known: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hero:
+class Hero(Struct, frozen=True, kw_only=True):
     """The top of a page: what was asked, the verdict, what it rests on, what to mind."""
 
     title: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.model.series import Series
 from corebound.report.view.chronicle import Chronicle, size_word
@@ -15,8 +16,7 @@ from corebound.report.view.words import count
 from corebound.stats.too_short import too_short
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Past:
+class Past(Struct, frozen=True, kw_only=True):
     """A scenario over time: a cell's figures for the spark, how it stands, what changed last.
 
     Attributes:

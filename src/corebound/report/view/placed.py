@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from corebound.model.topology import cpu_list
 from corebound.report.charts.topology import Box
@@ -13,8 +13,7 @@ from corebound.report.view.topology_boxes import boxes_of
 from corebound.report.view.words import count, label
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
+class Placed(Struct, frozen=True, kw_only=True):
     """A setting on the machine: `says` are its CPUs in words, of each worker.
 
     `command` shows where it would be placed, and launches nothing.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.model.run import EnvironmentLock, Host, Peak, Run
 from corebound.model.topology import Topology, cpu_list
@@ -15,8 +16,7 @@ from corebound.report.view.words import count, day, spent
 from corebound.units import significant, size
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fact:
+class Fact(Struct, frozen=True, kw_only=True):
     """A line of the environment; `more` is folded away."""
 
     term: str
@@ -25,8 +25,7 @@ class Fact:
     more: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Provenance:
+class Provenance(Struct, frozen=True, kw_only=True):
     """How to get this result again, and what it was got on."""
 
     command: CommandLine

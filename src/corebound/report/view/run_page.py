@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.errors import Fault
 from corebound.model.host_check import HostCheck
@@ -24,8 +25,7 @@ from corebound.report.view.tables import log_tail, status_tone
 from corebound.report.view.words import check_sign, count, day, full_name, rich, spent, time_text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunLaunch:
+class RunLaunch(Struct, frozen=True, kw_only=True):
     """One launch, whatever became of it; `command` launches its cell again."""
 
     id: str
@@ -41,8 +41,7 @@ class RunLaunch:
     is_lost: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckRow:
+class CheckRow(Struct, frozen=True, kw_only=True):
     """What the doctor saw when the run began."""
 
     tone: Tone
@@ -54,8 +53,7 @@ class CheckRow:
     mend: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunPage:
+class RunPage(Struct, frozen=True, kw_only=True):
     """A run.
 
     Attributes:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.report.charts.axis import Axis, linear_axis, log_axis, ratio_tick
 from corebound.report.charts.scaling import Gain, GainCurve
@@ -21,8 +22,7 @@ _AXIS = "threads"
 _LINEAR_SPAN = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScalingRow:
+class ScalingRow(Struct, frozen=True, kw_only=True):
     """One point in words: the setting, its threads, its gain, and that as a share of the ideal.
 
     `interval` and `share_interval` are of the two; `command` measures it again beside the
@@ -38,8 +38,7 @@ class ScalingRow:
     command: CommandLine
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scaling:
+class Scaling(Struct, frozen=True, kw_only=True):
     """The section: a chart and the table behind it."""
 
     curves: tuple[GainCurve, ...]

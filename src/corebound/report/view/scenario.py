@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.diagnosis.finding import Finding
 from corebound.model.calibration import Calibration
@@ -35,8 +36,7 @@ from corebound.report.view.why import Why, why
 from corebound.report.view.words import day, plain
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScenarioPage:
+class ScenarioPage(Struct, frozen=True, kw_only=True):
     """Everything on a scenario's page; sections without evidence are None or empty."""
 
     head: Head

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.model.series import Series
 from corebound.report.view.chronicle import Chronicle, sizes_word, way_word
@@ -23,8 +24,7 @@ _FOLDED_POINTS = 4_000
 _LEAST_POINTS = 40
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OtherRow:
+class OtherRow(Struct, frozen=True, kw_only=True):
     """A folded chart in figures; `command` measures its cell again, where that is known."""
 
     label: Label
@@ -35,8 +35,7 @@ class OtherRow:
     command: CommandLine | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScenarioHistory:
+class ScenarioHistory(Struct, frozen=True, kw_only=True):
     """The section: one chart first, then the rest.
 
     Attributes:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.model.record import Launch
 from corebound.model.serving import Served
@@ -28,8 +29,7 @@ SHARES = ((0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9"), (0.9999, 
 _DASHES = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServingRow:
+class ServingRow(Struct, frozen=True, kw_only=True):
     """One setting's figures, each with what bounds it beneath."""
 
     label: Label
@@ -48,8 +48,7 @@ class ServingRow:
     launches: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CurvePanel:
+class CurvePanel(Struct, frozen=True, kw_only=True):
     """Latency by percentile of settings that are compared with one another.
 
     `key` has each setting's name, colour and line style.
@@ -66,8 +65,7 @@ class CurvePanel:
     key: tuple[tuple[str, str, int], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Serving:
+class Serving(Struct, frozen=True, kw_only=True):
     """The section; `bound` and `remote`: whether any setting has that figure."""
 
     title: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from corebound.diagnosis.launches import remote_share
 from corebound.model.record import Launch, Stay, Worker
@@ -25,8 +26,7 @@ _ELSEWHERE = "memory on another node"
 _NOT_COUNTED = "not counted"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkersSeen:
+class WorkersSeen(Struct, frozen=True, kw_only=True):
     """A set-up's workers: medians over its `ok` launches, None where nobody could say.
 
     Attributes:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.model.measure import Measure, measured
 from corebound.model.plan import Cell, Placement
@@ -20,8 +22,7 @@ from corebound.stats.profiles import Profiles
 from corebound.stats.summary import CellSummary, LaunchSummary, summarise
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CellStudy:
+class CellStudy(Struct, frozen=True, kw_only=True):
     """One cell that was launched, or tried to be.
 
     Attributes:
@@ -54,8 +55,7 @@ class CellStudy:
         return next((launch.placement for launch in self.launches if launch.placement), None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Duel:
+class Duel(Struct, frozen=True, kw_only=True):
     """A cell, the baseline it was compared with, and how that ended."""
 
     cell: CellStudy
@@ -74,8 +74,7 @@ class Duel:
         return self.is_again and self.cell.cell.binding == self.baseline.cell.binding
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Study:
+class Study(Struct, frozen=True, kw_only=True):
     """One scenario in one run.
 
     Attributes:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.model.record import Launch
 from corebound.report.view.command import CommandLine, launch_command, row_command
@@ -51,8 +52,7 @@ _MOST_SHOWN = 1e9
 _TONES: dict[str, Tone] = {"ok": "good", "skipped": "plain"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CellRow:
+class CellRow(Struct, frozen=True, kw_only=True):
     """One cell's figures; absent ones are a dash."""
 
     mode: str
@@ -77,8 +77,7 @@ class CellRow:
     peak: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CellTable:
+class CellTable(Struct, frozen=True, kw_only=True):
     """All cells.
 
     Attributes:
@@ -95,8 +94,7 @@ class CellTable:
     rows: tuple[CellRow, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchRow:
+class LaunchRow(Struct, frozen=True, kw_only=True):
     """One launch, whatever became of it."""
 
     id: str

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.model.catalogue import BUILT_IN
 from corebound.model.run import Host, Peak
@@ -22,8 +24,7 @@ _FLOP = "flop"
 _BITS = {"float32": 32, "float64": 64}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PeakShare:
+class PeakShare(Struct, frozen=True, kw_only=True):
     """A throughput against the computed peak of the cores that the cell was placed on.
 
     Attributes:

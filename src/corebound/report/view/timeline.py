@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from corebound.model.points import Points
 from corebound.model.series import Series
@@ -25,8 +25,7 @@ _EDGE = 0.015
 _LONG = 1.8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timeline:
+class Timeline(Struct, frozen=True, kw_only=True):
     """The horizontal axis: days since 1970, or an order where a moment cannot be read.
 
     Attributes:

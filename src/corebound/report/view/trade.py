@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.report.charts.axis import Axis, linear_axis, log_axis
 from corebound.report.charts.trade import Spot, TradeCurve
@@ -23,8 +25,7 @@ _LINEAR_SPAN = 12.0
 _DASHES = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trade:
+class Trade(Struct, frozen=True, kw_only=True):
     """The drawing; the table of the section says the same.
 
     Attributes:

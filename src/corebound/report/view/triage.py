@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.model.series import Series
 from corebound.report.view.addresses import series_place
@@ -27,8 +29,7 @@ _MOST_OPEN = 50
 _ORDER = {"open": 0, "accepted": 1, "fixed": 2, "recovered": 3, "kept": 4, "ended": 5}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeriesRow:
+class SeriesRow(Struct, frozen=True, kw_only=True):
     """The cells of one scenario on one host: that which changed last stands for all.
 
     Attributes:
@@ -54,8 +55,7 @@ class SeriesRow:
     command: CommandLine | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeriesGroup:
+class SeriesGroup(Struct, frozen=True, kw_only=True):
     """The scenarios of one host, or an imported project's on one machine; of many, a module's.
 
     `says` is how many there are, and in how many of them something changed; `interval` what
@@ -68,8 +68,7 @@ class SeriesGroup:
     rows: tuple[SeriesRow, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryPage:
+class HistoryPage(Struct, frozen=True, kw_only=True):
     """history.html.
 
     Attributes:

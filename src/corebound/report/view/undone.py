@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.model.plan import Cell
 from corebound.model.record import Launch
@@ -18,8 +19,7 @@ from corebound.stats.summary import CellSummary, gather
 _ROUNDED_S = 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Undone:
+class Undone(Struct, frozen=True, kw_only=True):
     """What a run did not come to.
 
     Attributes:

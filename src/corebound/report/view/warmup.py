@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+
+from msgspec import Struct
 
 from corebound.model.measure import WarmupIterations, WarmupSeconds
 from corebound.model.record import Launch
@@ -27,8 +28,7 @@ _HEADROOM = 1.15
 _STRETCHES = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TracePanel:
+class TracePanel(Struct, frozen=True, kw_only=True):
     """Every iteration of one launch; `stretches` say the same as a table, in its unit.
 
     A stretch is (iterations, least, median, most), a tenth of the launch; `command`
@@ -48,8 +48,7 @@ class TracePanel:
     command: CommandLine
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Warmup:
+class Warmup(Struct, frozen=True, kw_only=True):
     """How launches settled."""
 
     title: str

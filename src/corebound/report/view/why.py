@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.diagnosis.evidence import spin_share
 from corebound.diagnosis.launches import remote_share, total, wait_share
@@ -30,8 +31,7 @@ _LEAST_LOOKS = 5
 _MOST_SETUPS = 6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StripPanel:
+class StripPanel(Struct, frozen=True, kw_only=True):
     """CPU × time of one launch, with its figures; `spent` says the same as a table.
 
     `command` launches its cell again.
@@ -49,16 +49,14 @@ class StripPanel:
     command: CommandLine
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
+class Beside(Struct, frozen=True, kw_only=True):
     """One figure of every panel, in their order; a dash where a launch has none."""
 
     says: str
     values: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Why:
+class Why(Struct, frozen=True, kw_only=True):
     """Where the threads ran; `key` pairs a colour's number with its thread.
 
     `meanwhile` holds what the host and its counters told of the same launches, which

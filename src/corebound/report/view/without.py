@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.model.series import Series
 from corebound.report.view.addresses import series_page
@@ -18,8 +19,7 @@ _MOST_NAMED = 500
 _MOST_CELLS = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Nothing:
+class Nothing(Struct, frozen=True, kw_only=True):
     """A scenario or benchmark without history.
 
     Attributes:
@@ -33,8 +33,7 @@ class Nothing:
     address: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Without:
+class Without(Struct, frozen=True, kw_only=True):
     """What has no history for one reason, and how many more there are."""
 
     where: str

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from corebound.model.points import Points
 from corebound.model.series import Series
@@ -36,8 +36,7 @@ _AXIS_DIGITS = 9
 FloatArray = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Zoom:
+class Zoom(Struct, frozen=True, kw_only=True):
     """What a chart says of itself to the script that zooms.
 
     Attributes:

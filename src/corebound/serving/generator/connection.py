@@ -5,24 +5,23 @@ from __future__ import annotations
 import asyncio
 import errno
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import cast
+
+from msgspec import Struct
 
 from corebound.serving.generator.http1 import MalformedError, Response
 
 Clock = Callable[[], int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(Struct, frozen=True, kw_only=True):
     """How a request ended (None: well; else the kind of error) and when."""
 
     error: str | None
     ended_ns: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class Target(Struct, frozen=True, kw_only=True):
     """Where requests go and what they are.
 
     `host` is an address, not a name: a look-up would count as latency.

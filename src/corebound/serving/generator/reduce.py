@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from corebound.model.traffic import Answered, MlPerf, Traffic, Window
@@ -21,8 +21,7 @@ MOST_WINDOWS = 200
 _WINDOWS_MS = (100, 200, 500, 1000)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
+class Cost(Struct, frozen=True, kw_only=True):
     """What measuring took of the generator: its clocks, and its connections."""
 
     cpu_ns: int

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from corebound.serving.generator.connection import Answer
 
@@ -11,8 +12,7 @@ from corebound.serving.generator.connection import Answer
 OK = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Moments:
+class Moments(Struct, frozen=True, kw_only=True):
     """When a request could have gone, from when it counts, and when it went."""
 
     due_ns: int
