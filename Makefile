@@ -19,6 +19,8 @@ $(READY): pyproject.toml scripts/debian-packages
 	@PYTHON="$(PYTHON)" scripts/debian-packages venv
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@# Where PYTHONDONTWRITEBYTECODE is set each process would compile all of it again.
+	@$(BIN)/python -m compileall -q src
 	@touch $@
 
 demo: $(READY) ## measure this machine with PyTorch and NumPy, and write the site

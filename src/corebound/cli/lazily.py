@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 from collections.abc import Mapping
+from types import ModuleType
 from typing import Any, ClassVar
 
 import typer
@@ -26,7 +28,7 @@ class Group(TyperGroup):
         if place is None:
             return super().get_command(ctx, cmd_name)
         module, _, name = place.partition(":")
-        found = getattr(importlib.import_module(f"corebound.cli.{module}"), name)
+        found = getattr(_loaded(f"corebound.cli.{module}"), name)
         alone = typer.Typer(
             pretty_exceptions_enable=False, add_completion=False, rich_markup_mode=None
         )
@@ -50,3 +52,13 @@ class Group(TyperGroup):
             for name in self.places:
                 self.commands[name] = self.get_command(ctx, name)
         return super().resolve_command(ctx, args)
+
+
+def _loaded(module: str) -> ModuleType:
+    """A module, loaded without looking for garbage in what stays to the end."""
+    gc.disable()
+    try:
+        return importlib.import_module(module)
+    finally:
+        gc.freeze()
+        gc.enable()

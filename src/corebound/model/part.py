@@ -19,7 +19,8 @@ from pydantic import (
 class Part(BaseModel):
     """A part of a scenario: frozen, and a fault where a key is not known."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    # Many commands read no scenario: what checks one is built when the first is read.
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
 class Ordered(Part):
