@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-import math
+import operator
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import repeat
+
+import numpy as np
 
 from corebound.foreign import spreadsheet
 from corebound.model.points import Circumstances
@@ -34,21 +36,25 @@ def history_csv(series: Sequence[Series]) -> str:
 def _points(one: Series, behind: dict[Circumstances, str]) -> Iterator[str]:
     where, unit = _line([one.host, one.cell]), _line([one.unit])
     points = one.points
-    for moment, figure, low, high, missing, end in zip(
+    columns = (
+        repeat(where),
         [_moment(at, run, commit.sha if commit else None) for at, run, commit in points.moments],
+        repeat(unit),
         _numbers(points.figures),
         _numbers(points.lows) or repeat(""),
         _numbers(points.highs) or repeat(""),
         [_reason(missing) if missing else "" for missing in points.missing] or repeat(""),
-        _ends(points.circumstances, behind),
-        strict=False,  # what repeats has no end
-    ):
-        yield f"{where},{moment},{unit},{figure},{low},{high},{missing}{end}"
+    )
+    lines = map(",".join, zip(*columns, strict=False))  # what repeats has no end
+    return map(operator.add, lines, _ends(points.circumstances, behind))
 
 
-def _numbers(values: Iterable[float]) -> list[str]:
+def _numbers(values: Sequence[float]) -> list[str]:
     """Nothing of one that is none, or has no end."""
-    return [f"{value:{_DIGITS}}" if math.isfinite(value) else "" for value in values]
+    told = [*map(format, values, repeat(_DIGITS))]
+    for at in np.flatnonzero(~np.isfinite(values)).tolist():
+        told[at] = ""
+    return told
 
 
 def _ends(told: Iterable[Circumstances], behind: dict[Circumstances, str]) -> Iterator[str]:
