@@ -23,6 +23,7 @@ pytestmark = [pytest.mark.browser, needs.chromium, needs.libatomic]
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--force-renderer-accessibility"]
 SCENARIOS = 120
 LAST = f"Scenario number {SCENARIOS - 1:03}"
+TWO_MODULES = [f"{module}.time_{which}" for module in ("core", "plot") for which in range(40)]
 LAID_OUT = """() => [...document.querySelectorAll('#scenarios tbody tr a:first-child')]
     .filter(one => one.checkVisibility({contentVisibilityAuto: true})).length"""
 
@@ -134,8 +135,7 @@ def a_history(folder: Path, chromium: Browser, names: Sequence[str]) -> Page:
 def test_a_search_opens_what_it_finds_and_leaves_it_as_it_was(
     chromium: Browser, tmp_path: Path
 ) -> None:
-    names = [f"{module}.time_{which}" for module in ("core", "plot") for which in range(40)]
-    page = a_history(tmp_path, chromium, [*names, "lone.time_7"])
+    page = a_history(tmp_path, chromium, [*TWO_MODULES, "lone.time_7"])
     folds, rows = page.locator("#series > details"), page.locator("#series tbody tr:visible")
     only = page.get_by_role("searchbox", name="Only rows with, Every series")
 
@@ -176,8 +176,7 @@ def test_the_search_stands_above_all_it_searches(chromium: Browser, tmp_path: Pa
 def test_a_search_knows_what_a_row_stands_under_and_no_accents(
     chromium: Browser, tmp_path: Path
 ) -> None:
-    names = [f"{module}.time_{which}" for module in ("core", "plot") for which in range(40)]
-    page = a_history(tmp_path, chromium, [*names, "plot.time_Scénario"])
+    page = a_history(tmp_path, chromium, [*TWO_MODULES, "plot.time_Scénario"])
     only, rows = page.get_by_role("searchbox"), page.locator("#series tbody tr:visible")
 
     only.fill("scenario")
@@ -209,12 +208,7 @@ def test_a_link_leads_to_its_row_whatever_was_searched(page: Page) -> None:
 
 
 def test_a_short_list_needs_no_search(chromium: Browser, tmp_path: Path) -> None:
-    series = [
-        a_series([1.0] * 20, project="p", title=f"time_{n}", scenario=f"{n}") for n in range(9)
-    ]
-    site.write(Inputs(records=[], now=NOW, series=series), tmp_path)
-    page = chromium.new_context().new_page()
-    page.goto((tmp_path / "history.html").as_uri())
+    page = a_history(tmp_path, chromium, TWO_MODULES[:9])
 
     assert page.get_by_role("searchbox").count() == 0
     page.context.close()
