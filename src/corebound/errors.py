@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
-
-from msgspec import Struct
 
 
 class CoreboundError(Exception):
@@ -98,7 +97,9 @@ class BuildError(LaunchError):
     """A commit of the project under test could not be built; `what` ends with the log's tail."""
 
 
-class Fault(Struct, frozen=True, kw_only=True):
+# Every command has errors, also those that need no msgspec.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
     """One thing wrong with a file.
 
     `line` counts from 1 and is None where the file has no line to show, as

@@ -1,6 +1,6 @@
 """What a load generator is told to send, and what it says came of it: JSON lines.
 
-Standard library only. The runner writes one `GeneratorOrder`. The generator imports
+The runner writes one `GeneratorOrder`. The generator imports
 and connects everything, sends the warm-up requests and says `warmed`; it waits for
 `wire.GO`, measures, says `answered`, and stays alive until its orders end, so that
 it can be looked at last. In place of the rest it may say `failure`.
