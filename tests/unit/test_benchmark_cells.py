@@ -89,7 +89,7 @@ def test_what_has_ended_stands_behind_what_goes_on_and_says_when_it_was_measured
     page = page_of(a_cell(1, days=range(20)), a_cell(2, days=range(80)))
 
     assert titles(page) == ["n=2", "n=1"]
-    assert [one.ended for one in page.charts] == ["", "2026-01-20 02:00 UTC"]
+    assert [one.ended for one in page.charts] == ["", "last measured 2026-01-20 02:00 UTC"]
     assert "1 measured no longer" in plain(page.hero.support)
 
 

@@ -45,6 +45,14 @@ def test_each_machine_is_told_as_the_latest_of_all_results_describe_it() -> None
     )
 
 
+def test_of_what_only_commits_have_dates_nothing_says_when_it_was_measured() -> None:
+    series = a_series([], project="p", points=Points.of([a_point(run=None)]))
+
+    page = benchmark_page("p", (series,), chronicle([series]), now=NOW)
+
+    assert page.machines[0].value.endswith(", newest commit of 2026-01-01 02:00 UTC")
+
+
 def test_without_a_source_the_page_has_none() -> None:
     assert a_page(("box", 1, ())).code is None
 

@@ -124,6 +124,14 @@ def test_a_spark_is_one_path_with_gaps_that_ends_in_a_diamond() -> None:
     ]
 
 
+def test_a_spark_shows_a_figure_between_gaps() -> None:
+    course = (1.0, math.nan, 2.0, math.nan, 1.0, 1.0)
+
+    assert re.findall(r'd="(.*?)"', spark_line_svg(course, "m-none")) == [
+        "m1 18 2 0m36-16 2 0m35 16 19 0m-1 0 1-2 1 2-1 2z"
+    ]
+
+
 @given(values=st.lists(figures, min_size=1))
 def test_an_axis_has_a_length_and_ticks_upon_it(values: list[float]) -> None:
     axis = figure_axis(values, margin=0.02)
@@ -361,6 +369,15 @@ def test_a_figure_that_was_imported_is_shown_though_it_is_the_only_one() -> None
     assert plain(tonight.verdict) == "Measured once so far."
 
 
+def test_points_are_those_with_a_figure_and_one_figure_is_no_range() -> None:
+    series = a_series([1e6, None, 1e6], project="trees")
+
+    page = triage_page(known_of(series), now=NOW)
+
+    (row,) = page.groups[0].rows
+    assert (row.points, row.span) == ("2 points", "1.00 ms")
+
+
 def test_what_was_given_up_is_no_news_while_others_of_its_host_go_on() -> None:
     noise = random.Random(1)
     figures = [1e6 * (1.3 if night > 40 else 1) * noise.gauss(1, 0.01) for night in range(60)]
@@ -374,7 +391,7 @@ def test_what_was_given_up_is_no_news_while_others_of_its_host_go_on() -> None:
     assert beside.news == ()
     assert beside.status(change) == "ended"
     assert [row.ended for group in triage_page(beside, now=NOW).groups for row in group.rows] == [
-        "2026-03-01 02:00 UTC"
+        "last measured 2026-03-01 02:00 UTC"
     ]
 
 

@@ -86,8 +86,15 @@ def test_nights_without_a_figure_tell_nothing_and_a_series_of_them_failed() -> N
 def test_the_verdict_of_the_night_says_how_many_series_cannot_tell() -> None:
     verdict, support = said_of(of(ENOUGH), of(3, cell="n=2"), of(1, project="p", cell="n=3"))
 
-    assert verdict == "Nothing got slower, nothing faster."
+    assert verdict == "Nothing got slower, nothing faster in 1 of 3 series."
     assert f"2 of 3 series are too short to tell: a change takes {ENOUGH} figures" in support
+
+
+def test_where_most_series_can_tell_the_verdict_is_of_all() -> None:
+    verdict, support = said_of(of(ENOUGH), of(ENOUGH, cell="n=2"), of(3, cell="n=3"))
+
+    assert verdict == "Nothing got slower, nothing faster."
+    assert "1 of 3 series is too short to tell" in support
 
 
 def test_where_no_series_can_tell_the_verdict_is_that_it_is_too_early() -> None:

@@ -27,6 +27,12 @@ class Moment(NamedTuple):
     run: str | None
     commit: Commit | None
 
+    @property
+    def is_of_commit(self) -> bool:
+        """Whether it is its commit's: when that was measured is not known."""
+        commit = self.commit
+        return self.run is None and commit is not None and commit.committed_at == self.at
+
 
 # What the columns of `Points` say of one.
 _Line: TypeAlias = tuple[Moment, float, Circumstances, float, float, tuple[float, ...], str | None]

@@ -188,9 +188,14 @@ def spark_line_svg(figures: Sequence[float], mode: str) -> str:
     room = _SPARK_HEIGHT - 4
     pace = (_SPARK_WIDTH - 2) / max(len(columns) - 1, 1)
     # All steps are from the point before: after an `m` a pair is a line, and needs no letter.
-    path, at, step = [], (0, 0), "m"
+    path: list[str] = []
+    at, step = (0, 0), "m"
     for index, figure in enumerate(columns):
         if figure is None:
+            # A line of one point only is none.
+            if step != "m" and path[-1].startswith("m"):
+                path.append(" 2 0")
+                at = at[0] + 2, at[1]
             step = "m"
             continue
         share = (math.log(_held(figure)) - low) / (high - low)

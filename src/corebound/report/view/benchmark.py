@@ -15,6 +15,7 @@ from corebound.report.view.benchmark_rest import Rest, rest_of
 from corebound.report.view.chronicle import Chronicle, has_grown
 from corebound.report.view.history import HistoryPanel, history_panel
 from corebound.report.view.history_nights import MOST_NIGHTS
+from corebound.report.view.last_measured import last_measured
 from corebound.report.view.machines import described
 from corebound.report.view.page import Head, Hero
 from corebound.report.view.provenance import Fact
@@ -149,7 +150,9 @@ def _charts(
                 # Moments that cannot be read have no order but their own.
                 line=None if line.is_ordinal else line,
             ),
-            ended=day(one.points.moments[-1].at) if one.id in known.ended else "",
+            ended=last_measured(last := one.points.moments[-1], day(last.at))
+            if one.id in known.ended
+            else "",
         )
         for one in shown
     )

@@ -144,7 +144,7 @@ def _shared(series: Sequence[Series]) -> frozenset[str]:
 
 def _counted(series: Sequence[Series], known: Chronicle) -> str:
     hosts = len({one.host for one in series})
-    points = max(len(one.points) for one in series)
+    points = max(len(one.points.measured) for one in series)
     latest = max(one.points.moments[-1].at for one in series)
     ended = sum(one.id in known.ended for one in series)
     return (

@@ -107,7 +107,7 @@ def _row(one: Series, name: str, known: Chronicle) -> OtherRow:
         figures=one.points.figures,
         latest=latest_of(one),
         when=one.points.moments[-1].at[:10],
-        points=count(len(one.points), "point"),
+        points=count(len(one.points.measured), "point"),
         change=size_word(last) if last else None,
         since=last.since[:10] if last else "",
     )

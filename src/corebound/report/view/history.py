@@ -207,7 +207,7 @@ def _says(
     axis: Axis,
     unit: str,
 ) -> str:
-    points = sum(len(one.points) for one in series)
+    points = sum(len(one.points.measured) for one in series)
     latest = [f"{size_word(change).word} since {day(change.since)}" for change, _ in found[::-1]]
     more = len(latest) - _MOST_SAID
     said = [*latest[:_MOST_SAID], *([f"{count(more, 'earlier change')}"] if more > 0 else [])]

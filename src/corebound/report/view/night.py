@@ -14,11 +14,12 @@ from corebound.report.view.by_commit import by_commits
 from corebound.report.view.change_groups import ChangeGroup, change_group, grouped
 from corebound.report.view.chronicle import Chronicle, sizes_word
 from corebound.report.view.command import CommandLine, cells_command, series_command
+from corebound.report.view.last_measured import last_measured, last_moment
 from corebound.report.view.page import Label, Piece, Text
 from corebound.report.view.records import Record, by_host
 from corebound.report.view.too_short import too_short_words
 from corebound.report.view.turns import turns
-from corebound.report.view.words import count, day, full_name, label, rich, strong
+from corebound.report.view.words import capital, count, day, full_name, label, rich, strong
 from corebound.stats.regressions import Change, failing
 from corebound.stats.too_short import too_short
 
@@ -154,9 +155,12 @@ def _nothing(known: Chronicle, going: Sequence[Series]) -> Text:
     """That nothing changed, where that could have been seen."""
     if all(len(one.points) == 1 for one in known.histories):
         return rich("Measured once so far.")
-    if going and len(too_short(going)) == len(going):
+    able = len(going) - len(too_short(going))
+    if going and not able:
         return rich("Too early to tell what changed.")
-    return rich("Nothing got slower, nothing faster.")
+    # Where most cannot tell, the sentence is of the few that can.
+    of = f" in {able:,} of {len(going):,} series" if 2 * able < len(going) else ""
+    return rich(f"Nothing got slower, nothing faster{of}.")
 
 
 def _amount(found: Sequence[Change], noun: str = "cell") -> str:
@@ -189,7 +193,8 @@ def _support(
         parts.append(f"Latest run {day(when)} on {where}. ")
     elif going:
         # Only imported ones: how old they are nothing else on the page tells.
-        parts.append(f"Last measured {day(max(one.points.moments[-1].at for one in going))}. ")
+        newest = last_moment(going)
+        parts.append(f"{capital(last_measured(newest, day(newest.at)))}. ")
     if doubts:
         parts += [strong(f"{count(doubts, 'cell')} could not be decided", "#undecided"), ". "]
     if failed:

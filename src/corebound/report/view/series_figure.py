@@ -57,4 +57,5 @@ def figures_span(series: Series) -> str:
         return ""
     low, high = min(figures), max(figures)
     length, unit = display_unit(series, [high])
-    return f"{significant(low / length)} to {significant(high / length)} {unit}".strip()
+    least, most = significant(low / length), significant(high / length)
+    return f"{least if least == most else f'{least} to {most}'} {unit}".strip()

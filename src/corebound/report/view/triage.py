@@ -14,6 +14,7 @@ from corebound.report.view.by_commit import CommitEvent, commit_events
 from corebound.report.view.change_groups import ChangeGroup, change_group, grouped
 from corebound.report.view.chronicle import Chronicle, size_word
 from corebound.report.view.command import CommandLine, latest_command
+from corebound.report.view.last_measured import last_measured, last_moment
 from corebound.report.view.page import Bounded, Head, Hero, Piece, Text, VerdictWord
 from corebound.report.view.series_figure import figures_span, interval_name, latest_of
 from corebound.report.view.series_names import Natural, natural_place
@@ -38,7 +39,7 @@ class SeriesRow(Struct, frozen=True, kw_only=True):
         span: From its least figure to its most; `points` says how many there are.
         change: Its last change, or None; `since` is when.
         command: What measures it again; None where that is not known.
-        ended: The day of its last point, where others of its host have later ones; else empty.
+        ended: When its last point is of, where others of its host have later ones; else empty.
     """
 
     title: str
@@ -178,7 +179,7 @@ def _verdict(worse: Sequence[Change], known: Chronicle) -> Text:
 
 
 def _support(known: Chronicle) -> Text:
-    points = sum(len(one.points) for one in known.histories)
+    points = sum(len(one.points.measured) for one in known.histories)
     going = [one for one in known.histories if one.id not in known.ended]
     return rich(
         f"{count(len(known.changes), 'change')} in "
@@ -221,8 +222,8 @@ def _modules(
     ordered = sorted(scenarios.items())
     where = _group_title(project, ordered[0][1][0])
     if _is_over(scenarios, known):
-        last = max(one.points.moments[-1].at for _, several in ordered for one in several)
-        where = f"{where}, last measured {last[:10]}"
+        last = last_moment(one for _, several in ordered for one in several)
+        where = f"{where}, {last_measured(last, last.at[:10])}"
     if len(ordered) <= _MOST_OPEN:
         yield _group(where, [several for _, several in ordered], known)
         return
@@ -252,17 +253,17 @@ def _row(series: Sequence[Series], known: Chronicle) -> SeriesRow:
     # What is retired stands for nothing that goes on, nor what has hardly begun for all.
     chosen = last.series if last else min(going or series, key=_longest_first)
     over = f", {len(series) - len(going):,} ended" if 0 < len(going) < len(series) else ""
-    figures = chosen.points.figures
+    figures, last_of = chosen.points.figures, chosen.points.moments[-1]
     return SeriesRow(
         title=chosen.title,
         address=series_place(chosen),
-        ended=day(chosen.points.moments[-1].at) if chosen.id in known.ended else "",
+        ended=last_measured(last_of, day(last_of.at)) if chosen.id in known.ended else "",
         cells=f"{count(len(series), 'cell')}{over}",
         mode=known.label(chosen).mode,
         figures=figures,
         latest=latest_of(chosen),
         span=figures_span(chosen),
-        points=count(len(chosen.points), "point"),
+        points=count(len(chosen.points.measured), "point"),
         change=size_word(last) if last else None,
         since=last.since[:10] if last else "",
         command=latest_command(chosen),
