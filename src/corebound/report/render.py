@@ -68,17 +68,17 @@ def breakable(name: str) -> Markup:
     )
 
 
-_OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*)")
+_OPTION_OR_DAY = re.compile(r"(?<![\w-])(--[a-z][a-z-]*|[0-9]{4}-[0-9]{2}-[0-9]{2}(?![\w-]))")
 
 
-def options_kept(text: str) -> Markup:
-    """A sentence whose options stay on one line: browsers break after their dashes.
+def unhyphened(text: str) -> Markup:
+    """A sentence whose options and days stay on one line: browsers break after their dashes.
 
-    >>> options_kept("run --resume")
+    >>> unhyphened("run --resume")
     Markup('run <span style="white-space:nowrap">--resume</span>')
     """
     whole = Markup('<span style="white-space:nowrap">{}</span>')
-    parts = _OPTION.split(text)
+    parts = _OPTION_OR_DAY.split(text)
     return Markup("").join(
         whole.format(part) if at % 2 else escape(part) for at, part in enumerate(parts)
     )
@@ -139,7 +139,7 @@ class Renderer:
             bytecode_cache=compiled,
         )
         self._environment.filters["glued"] = _glued
-        self._environment.filters["options_kept"] = options_kept
+        self._environment.filters["unhyphened"] = unhyphened
         self._environment.filters["breakable"] = breakable
         self._environment.filters["unbroken"] = unbroken
         self._environment.filters["here"] = partial(_typed, records=records)
