@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,8 @@ def told() -> dict[str, Any]:
         (
             *(str(HERE / "numa-vm"), "run", "--sockets", "2", "--cores", "2", "--threads", "2"),
             *("--mem", "1024", "--timeout", "400", "--share", f"{SOURCE}:/src"),
-            *("--share", f"{HERE / 'suite'}:/suite", "--env", "PYTHONPATH=/src"),
+            *("--share", f"{sysconfig.get_path('purelib')}:/site"),
+            *("--share", f"{HERE / 'suite'}:/suite", "--env", "PYTHONPATH=/src:/site"),
             *("--", "python3.11", "/suite/tuning.py"),
         ),
         capture_output=True,
