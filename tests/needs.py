@@ -23,8 +23,7 @@ NEED_ALL = "COREBOUND_TESTS_NEED_ALL" in os.environ
 
 
 def _only_where(is_so: bool, why_not: str) -> pytest.MarkDecorator:
-    # Each caller's own reason, which the summary of a run tells: nothing is skipped without one.
-    return pytest.mark.skipif(not is_so, reason=why_not)
+    return pytest.mark.skipif(not is_so, reason=why_not)  # each caller's own, which -ra tells
 
 
 def _package(package: str, *, is_here: bool) -> pytest.MarkDecorator:

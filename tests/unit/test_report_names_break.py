@@ -10,7 +10,7 @@ import pytest
 from build import a_series
 from corebound.model.series import Series
 from corebound.report.inputs import Pair
-from corebound.report.render import breakable, unbroken, unhyphened
+from corebound.report.render import breakable, glued, unbroken
 from html_tree import Element, read
 from made_site import pages_of
 from report_sample import a_past, a_sample
@@ -106,7 +106,7 @@ def test_a_long_unit_goes_on_the_next_line_and_figures_do_not() -> None:
 
 def test_an_option_or_a_day_in_a_sentence_stays_on_one_line_with_its_dashes() -> None:
     said = "ended early (--budget 1m40s); corebound run --resume goes on, not a--b <i> 2026-11-22 7"
-    told = unhyphened(said)
+    told = glued(said)
 
     assert re.findall("<span[^>]*nowrap[^>]*>([^<]*)</span>", told) == [
         "--budget",

@@ -15,6 +15,7 @@ from corebound.report.view.addresses import series_place
 from corebound.report.view.answers import answer_words
 from corebound.report.view.changes import commit_range, left_words, recovery_words
 from corebound.report.view.chronicle import size_interval, size_word
+from corebound.report.view.last_measured import last_day
 from corebound.report.view.too_short import too_short_words
 from corebound.report.view.words import count
 from corebound.stats.regressions import Change, Failing
@@ -157,7 +158,7 @@ def standing(judged: Judged) -> str:
     elif change.step.status != "new":
         parts.append(change.step.status)
     elif judged.has_ended:
-        parts.append(f"ended: last measured {change.series.points.moments[-1].at[:10]}")
+        parts.append(f"ended: {last_day(change.series.points.moments[-1])}")
     elif judged.alarm:
         parts.append("new")
     elif not change.step.votes:

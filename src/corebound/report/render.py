@@ -8,7 +8,7 @@ from functools import partial
 from typing import Literal
 
 from jinja2 import BytecodeCache, DictLoader, Environment, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from corebound.report.charts.dots import dots_svg
 from corebound.report.charts.history import history_svg, spark_line_svg
@@ -44,8 +44,25 @@ def _told(value: object) -> object:
     return _NONE if value == "–" else value
 
 
-def _glued(text: str) -> str:
+def _with_units(text: str) -> str:
     return _UNIT.sub("\N{NO-BREAK SPACE}", text)
+
+
+# Browsers break after the dashes of an option and of a day.
+_DASHED = re.compile(r"(?<![\w-])(--[a-z][a-z-]*|[0-9]{4}-[0-9]{2}-[0-9]{2}(?![\w-]))")
+_ON_ONE_LINE = Markup('<span style="white-space:nowrap">{}</span>')
+
+
+def glued(text: str) -> Markup:
+    """A sentence in which a number with its unit, an option and a day each stay on one line.
+
+    >>> glued("run --resume")
+    Markup('run <span style="white-space:nowrap">--resume</span>')
+    """
+    parts = _DASHED.split(_with_units(text))
+    return Markup("").join(
+        _ON_ONE_LINE.format(part) if at % 2 else part for at, part in enumerate(parts)
+    )
 
 
 # A word of so many characters may break where these signs join two of its parts.
@@ -65,22 +82,6 @@ def breakable(name: str) -> Markup:
     return Markup("").join(
         _BREAK.join(_JOINT.split(word)) if len(word) >= _LONG_WORD else word
         for word in _WORDS.split(name)
-    )
-
-
-_OPTION_OR_DAY = re.compile(r"(?<![\w-])(--[a-z][a-z-]*|[0-9]{4}-[0-9]{2}-[0-9]{2}(?![\w-]))")
-
-
-def unhyphened(text: str) -> Markup:
-    """A sentence whose options and days stay on one line: browsers break after their dashes.
-
-    >>> unhyphened("run --resume")
-    Markup('run <span style="white-space:nowrap">--resume</span>')
-    """
-    whole = Markup('<span style="white-space:nowrap">{}</span>')
-    parts = _OPTION_OR_DAY.split(text)
-    return Markup("").join(
-        whole.format(part) if at % 2 else escape(part) for at, part in enumerate(parts)
     )
 
 
@@ -138,8 +139,8 @@ class Renderer:
             finalize=_told,
             bytecode_cache=compiled,
         )
-        self._environment.filters["glued"] = _glued
-        self._environment.filters["unhyphened"] = unhyphened
+        self._environment.filters["with_units"] = _with_units
+        self._environment.filters["glued"] = glued
         self._environment.filters["breakable"] = breakable
         self._environment.filters["unbroken"] = unbroken
         self._environment.filters["here"] = partial(_typed, records=records)

@@ -150,9 +150,7 @@ def _charts(
                 # Moments that cannot be read have no order but their own.
                 line=None if line.is_ordinal else line,
             ),
-            ended=last_measured(last := one.points.moments[-1], day(last.at))
-            if one.id in known.ended
-            else "",
+            ended=last_measured(one.points.moments[-1]) if one.id in known.ended else "",
         )
         for one in shown
     )

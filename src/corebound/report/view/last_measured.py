@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from corebound.model.points import Moment
 from corebound.model.series import Series
+from corebound.report.view.words import day
 
 
 def last_moment(series: Iterable[Series]) -> Moment:
@@ -13,11 +14,17 @@ def last_moment(series: Iterable[Series]) -> Moment:
     return max((one.points.moments[-1] for one in series), key=lambda moment: moment.at)
 
 
-def last_measured(moment: Moment, when: str) -> str:
+def last_measured(moment: Moment, write: Callable[[str], str] = day) -> str:
     """When its series was last measured; of which only commits' dates are known, that one's.
 
     Args:
         moment: Of the last point.
-        when: The moment, as the page says moments.
+        write: Writes the moment, ISO 8601, for people.
     """
-    return f"newest commit of {when}" if moment.is_of_commit else f"last measured {when}"
+    what = "newest commit of" if moment.is_of_commit else "last measured"
+    return f"{what} {write(moment.at)}"
+
+
+def last_day(moment: Moment) -> str:
+    """The same to the day."""
+    return last_measured(moment, lambda at: at[:10])

@@ -10,7 +10,6 @@ from corebound.report.view.chronicle import Chronicle
 from corebound.report.view.last_measured import last_measured
 from corebound.report.view.provenance import Fact
 from corebound.report.view.series_names import environments
-from corebound.report.view.words import day
 
 # A circumstance that says how the benchmark was written, and nothing of the machine.
 _VERSION = "benchmark"
@@ -37,7 +36,7 @@ def described(series: Sequence[Series], known: Chronicle) -> Iterator[Fact]:
         moment, circumstances = latest[name]
         told = [f"{of} {value}" for of, value in circumstances if value and of != _VERSION]
         told += [f"environment {called[whole]}" for whole in environments(machines[name])]
-        told.append(last_measured(moment, day(moment.at)))
+        told.append(last_measured(moment))
         yield Fact(term=name, value=", ".join(told))
     for whole, short in called.items():
         if short != whole:

@@ -193,8 +193,7 @@ def _support(
         parts.append(f"Latest run {day(when)} on {where}. ")
     elif going:
         # Only imported ones: how old they are nothing else on the page tells.
-        newest = last_moment(going)
-        parts.append(f"{capital(last_measured(newest, day(newest.at)))}. ")
+        parts.append(f"{capital(last_measured(last_moment(going)))}. ")
     if doubts:
         parts += [strong(f"{count(doubts, 'cell')} could not be decided", "#undecided"), ". "]
     if failed:

@@ -14,7 +14,7 @@ from corebound.report.view.by_commit import CommitEvent, commit_events
 from corebound.report.view.change_groups import ChangeGroup, change_group, grouped
 from corebound.report.view.chronicle import Chronicle, size_word
 from corebound.report.view.command import CommandLine, latest_command
-from corebound.report.view.last_measured import last_measured, last_moment
+from corebound.report.view.last_measured import last_day, last_measured, last_moment
 from corebound.report.view.page import Bounded, Head, Hero, Piece, Text, VerdictWord
 from corebound.report.view.series_figure import figures_span, interval_name, latest_of
 from corebound.report.view.series_names import Natural, natural_place
@@ -223,7 +223,7 @@ def _modules(
     where = _group_title(project, ordered[0][1][0])
     if _is_over(scenarios, known):
         last = last_moment(one for _, several in ordered for one in several)
-        where = f"{where}, {last_measured(last, last.at[:10])}"
+        where = f"{where}, {last_day(last)}"
     if len(ordered) <= _MOST_OPEN:
         yield _group(where, [several for _, several in ordered], known)
         return
@@ -253,11 +253,11 @@ def _row(series: Sequence[Series], known: Chronicle) -> SeriesRow:
     # What is retired stands for nothing that goes on, nor what has hardly begun for all.
     chosen = last.series if last else min(going or series, key=_longest_first)
     over = f", {len(series) - len(going):,} ended" if 0 < len(going) < len(series) else ""
-    figures, last_of = chosen.points.figures, chosen.points.moments[-1]
+    figures = chosen.points.figures
     return SeriesRow(
         title=chosen.title,
         address=series_place(chosen),
-        ended=last_measured(last_of, day(last_of.at)) if chosen.id in known.ended else "",
+        ended=last_measured(chosen.points.moments[-1]) if chosen.id in known.ended else "",
         cells=f"{count(len(series), 'cell')}{over}",
         mode=known.label(chosen).mode,
         figures=figures,
