@@ -20,6 +20,7 @@ from corebound.report.view.too_short import too_short_words
 from corebound.report.view.words import count
 from corebound.stats.regressions import Change, Failing
 from corebound.stats.regressions_judged import Judged
+from corebound.stats.too_short import too_short
 
 
 class Told(Struct, frozen=True, kw_only=True):
@@ -110,7 +111,7 @@ def headline(told: Told) -> str:
     if told.failing:
         parts.append(f"{len(told.failing)} failing")
     whole = f"{', '.join(parts)}, in {count(len(told.series), 'series', 'series')}."
-    return f"{whole} {too_short_words(told.going)}".rstrip()
+    return f"{whole} {too_short_words(len(too_short(told.going)), len(told.going))}".rstrip()
 
 
 def size(change: Change) -> str:

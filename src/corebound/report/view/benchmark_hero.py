@@ -13,7 +13,6 @@ from corebound.report.view.page import Hero, Piece, Text
 from corebound.report.view.series_names import axes, natural_place, shared_axes
 from corebound.report.view.words import count, rich, strong
 from corebound.stats.regressions import Change
-from corebound.stats.too_short import too_short
 
 # What happened more often than that is in the charts below.
 _MOST_EVENTS = 4
@@ -69,7 +68,7 @@ def _verdict(
     if old:
         are = "is" if old == 1 else "are"
         return rich(Piece(count(old, "older regression"), "bad"), f" {are} still open.")
-    if going and len(too_short(going)) == len(going):
+    if going and all(one.id in known.too_short for one in going):
         return rich("Too early to tell what changed.")
     return rich("Nothing new.")
 

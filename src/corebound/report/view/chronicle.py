@@ -20,6 +20,7 @@ from corebound.stats.ended import ended
 from corebound.stats.regressions import Change, changes, suspicions
 from corebound.stats.regressions_judged import Judged, judged
 from corebound.stats.segment import Memory
+from corebound.stats.too_short import too_short
 
 # What has no binding mode to be coloured by.
 PLAIN_MODE = "m-history"
@@ -40,6 +41,7 @@ class Chronicle(Struct, frozen=True, kw_only=True):
         cells: The cells of our own scenarios, by the scenario's name and the cell's key.
         ended: Ids of the series that have had no point of late, while others of their host
             or machine have: nothing in them is news.
+        too_short: Ids of the series that cannot tell a change yet.
     """
 
     series: tuple[Series, ...]
@@ -51,6 +53,7 @@ class Chronicle(Struct, frozen=True, kw_only=True):
     suspicions: tuple[Change, ...] = ()
     judged: Mapping[str, Judged] = field(default_factory=dict)
     ended: frozenset[str] = frozenset()
+    too_short: frozenset[str] = frozenset()
 
     @property
     def histories(self) -> tuple[Series, ...]:
@@ -171,6 +174,7 @@ def chronicle(
             (study.scenario.name, cell.key): cell for study in studies for cell in study.planned
         },
         ended=over,
+        too_short=frozenset(one.id for one in too_short(suite)),
     )
 
 

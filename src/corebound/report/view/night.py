@@ -21,7 +21,6 @@ from corebound.report.view.too_short import too_short_words
 from corebound.report.view.turns import turns
 from corebound.report.view.words import capital, count, day, full_name, label, rich, strong
 from corebound.stats.regressions import Change, failing
-from corebound.stats.too_short import too_short
 
 # A first page names so many of each; all are on the history's page.
 _MOST_ROWS = 20
@@ -85,20 +84,22 @@ def night(known: Chronicle, records: Sequence[Record]) -> Night | None:
     doubts = _doubts(known)
     latest = [own[-1] for own in by_host(records).values()]
     going = [one for one in known.histories if one.id not in known.ended]
+    short = sum(one.id in known.too_short for one in going)
     failed = [row for record in latest for row in _failed(*record)]
     slower, faster = (grouped(_own_first(several), known) for several in (worse, better))
     rows = _shown(slower, faster, known)
     hidden = len(slower) + len(faster) - len(rows)
     hidden += sum(max(len(several) - _MOST_ROWS, 0) for several in (doubts, failed))
     return Night(
-        verdict=_verdict(worse, better) or _nothing(known, going),
+        verdict=_verdict(worse, better)
+        or _nothing(known, able=len(going) - short, every=len(going)),
         support=_support(
             latest,
             going,
             older=_still_open(known),
             doubts=sum(row.cells for row in doubts),
             failed=sum(row.cells for row in failed),
-            short=too_short_words(going),
+            short=too_short_words(short, len(going)),
         ),
         changed=tuple(change_group(one, known, root="") for one in rows),
         doubts=tuple(doubts[:_MOST_ROWS]),
@@ -151,15 +152,14 @@ def _verdict(worse: Sequence[Change], better: Sequence[Change]) -> Text:
     return rich(*parts, ".") if parts else ()
 
 
-def _nothing(known: Chronicle, going: Sequence[Series]) -> Text:
+def _nothing(known: Chronicle, *, able: int, every: int) -> Text:
     """That nothing changed, where that could have been seen."""
     if all(len(one.points) == 1 for one in known.histories):
         return rich("Measured once so far.")
-    able = len(going) - len(too_short(going))
-    if going and not able:
+    if every and not able:
         return rich("Too early to tell what changed.")
     # Where most cannot tell, the sentence is of the few that can.
-    of = f" in {able:,} of {len(going):,} series" if 2 * able < len(going) else ""
+    of = f" in {able:,} of {every:,} series" if 2 * able < every else ""
     return rich(f"Nothing got slower, nothing faster{of}.")
 
 

@@ -13,7 +13,6 @@ from corebound.report.view.series_figure import figures_span, latest_of
 from corebound.report.view.study import Study
 from corebound.report.view.triage import last_change
 from corebound.report.view.words import count
-from corebound.stats.too_short import too_short
 
 
 class Past(Struct, frozen=True, kw_only=True):
@@ -81,5 +80,5 @@ def _standing(study: Study, series: Sequence[Series], known: Chronicle) -> Verdi
         return VerdictWord(tone="warn", sign="!", word="launches lost")
     if news:
         return VerdictWord(tone="good", sign="▲", word="faster")
-    short = len(too_short(series)) == len(series)
+    short = all(one.id in known.too_short for one in series)
     return VerdictWord(tone="plain", sign="", word="too short to tell" if short else "nothing new")

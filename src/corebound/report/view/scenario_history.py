@@ -16,7 +16,6 @@ from corebound.report.view.series_figure import figures_span, latest_of
 from corebound.report.view.study import Study
 from corebound.report.view.words import count, full_name
 from corebound.stats.regressions import Change
-from corebound.stats.too_short import too_short
 
 # All the points that the folded charts of a page draw together, and the least of one: a
 # page with a hundred cells and a thousand nights stays light.
@@ -121,7 +120,8 @@ def _title(shown: Sequence[Series], rest: Sequence[Series], known: Chronicle) ->
     if not news and not others:
         every = (*shown, *rest)
         nights = max(len(one.points) for one in every)
-        said = "too short to tell" if len(too_short(every)) == len(every) else "nothing new"
+        short = all(one.id in known.too_short for one in every)
+        said = "too short to tell" if short else "nothing new"
         return f"History: {said} in {count(nights, 'run')}"
     said = (
         " and ".join(map(_together, _by_direction(news).values()))

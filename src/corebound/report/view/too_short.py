@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from corebound.model.series import Series
-from corebound.stats.too_short import least_figures, too_short
+from corebound.stats.too_short import least_figures
 
 
-def too_short_words(going: Sequence[Series]) -> str:
-    """How many of these series cannot tell a change yet, in a sentence; empty where all can.
+def too_short_words(short: int, every: int) -> str:
+    """That so many series cannot tell a change yet, in a sentence; empty where all can.
 
-    >>> from build import a_series
-    >>> too_short_words([a_series([1.0] * 20), a_series([1.0])])[:40]
+    >>> too_short_words(1, 2)[:40]
     '1 of 2 series is too short to tell: a ch'
     """
-    short = len(too_short(going))
     if not short:
         return ""
-    of = f"All {short:,}" if 1 < short == len(going) else f"{short:,} of {len(going):,}"
+    of = f"All {short:,}" if 1 < short == every else f"{short:,} of {every:,}"
     are = "is" if short == 1 else "are"
     needed = f"a change takes {least_figures()} figures under the same circumstances"
     return f"{of} series {are} too short to tell: {needed}."

@@ -186,7 +186,7 @@ def _support(known: Chronicle) -> Text:
         f"{count(len(known.histories), 'series', 'series')} of {count(points, 'point')}. "
         "A change is named when several detectors agree and it stands as one of the whole suite; "
         "of those, one in twenty may be false. ",
-        too_short_words(going),
+        too_short_words(sum(one.id in known.too_short for one in going), len(going)),
     )
 
 
