@@ -369,6 +369,16 @@ def test_a_figure_that_was_imported_is_shown_though_it_is_the_only_one() -> None
     assert plain(tonight.verdict) == "Measured once so far."
 
 
+def test_of_several_cells_a_row_says_which_its_figures_are_of() -> None:
+    several = [a_series([1e6] * 3, project="trees", cell=f"n={n},environment=py") for n in (9, 10)]
+
+    (row,) = triage_page(known_of(*several), now=NOW).groups[0].rows
+    (alone,) = triage_page(known_of(several[0]), now=NOW).groups[0].rows
+
+    assert (row.cells, row.shown) == ("2 cells", "n=9")
+    assert alone.shown == ""
+
+
 def test_points_are_those_with_a_figure_and_one_figure_is_no_range() -> None:
     series = a_series([1e6, None, 1e6], project="trees")
 

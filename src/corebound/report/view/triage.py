@@ -17,7 +17,7 @@ from corebound.report.view.command import CommandLine, latest_command
 from corebound.report.view.last_measured import last_day, last_measured, last_moment
 from corebound.report.view.page import Bounded, Head, Hero, Piece, Text, VerdictWord
 from corebound.report.view.series_figure import figures_span, interval_name, latest_of
-from corebound.report.view.series_names import Natural, natural_place
+from corebound.report.view.series_names import Natural, natural_place, own_axes
 from corebound.report.view.too_short import too_short_words
 from corebound.report.view.without import Without, without
 from corebound.report.view.words import count, day, rich
@@ -34,6 +34,7 @@ class SeriesRow(Struct, frozen=True, kw_only=True):
     """The cells of one scenario on one host: that which changed last stands for all.
 
     Attributes:
+        shown: Which of several cells that is; empty where there is no other.
         figures: Its points, for the spark.
         latest: Its last figure, with its interval; `cells` says how many there are.
         span: From its least figure to its most; `points` says how many there are.
@@ -46,6 +47,7 @@ class SeriesRow(Struct, frozen=True, kw_only=True):
     address: str
     ended: str
     cells: str
+    shown: str
     mode: str
     figures: Sequence[float]
     latest: Bounded
@@ -259,6 +261,7 @@ def _row(series: Sequence[Series], known: Chronicle) -> SeriesRow:
         address=series_place(chosen),
         ended=last_measured(chosen.points.moments[-1]) if chosen.id in known.ended else "",
         cells=f"{count(len(series), 'cell')}{over}",
+        shown=_apart(chosen, series, known),
         mode=known.label(chosen).mode,
         figures=figures,
         latest=latest_of(chosen),
@@ -268,6 +271,15 @@ def _row(series: Sequence[Series], known: Chronicle) -> SeriesRow:
         since=last.since[:10] if last else "",
         command=latest_command(chosen),
     )
+
+
+def _apart(chosen: Series, series: Sequence[Series], known: Chronicle) -> str:
+    """What tells a series from the others; empty where there are none."""
+    if len(series) == 1:
+        return ""
+    if chosen.project is None:
+        return known.label(chosen).whole
+    return own_axes(series)[series.index(chosen)]
 
 
 def _longest_first(series: Series) -> tuple[int, tuple[tuple[str, Natural], ...]]:
