@@ -6,12 +6,16 @@ left to it; here is only what they let through.
 
 from __future__ import annotations
 
+import html
 import re
 
 # What Markdown, GitHub or GitLab would take for more than a letter.
 _MARKS = re.compile(r"([\\`*_\[\]<>|~#&@!$])")
 # Where a name would be called, or another issue told of this one.
 _CALLS = re.compile(r"(?<=@)(?=[0-9A-Za-z])|(?<=#)(?=[0-9])")
+# The same in a chat, but within addresses of pages and people, which are to stay whole.
+_CHAT_CALLS = re.compile(r"(?<![^\s(\[{<\"'`,;:])@(?=[0-9A-Za-z])")
+_WORD_JOINER = "\u2060"
 # What XML 1.0 has no way to write, not even escaped (§2.2, production 2).
 _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 # How a formula begins, also behind what a spreadsheet strips (OWASP, CSV Injection).
@@ -42,6 +46,20 @@ def markdown(text: str) -> str:
     '\\@<!-- -->team: see \\#<!-- -->7 of \\<b\\>'
     """
     return _CALLS.sub("<!-- -->", _MARKS.sub(r"\\\1", one_line(text)))
+
+
+def chat(text: str) -> str:
+    r"""For a message to a chat program: the text as it stands, that calls nobody and hides nothing.
+
+    Slack takes `<!channel>` for everybody and `<https://…|words>` for a link of another name, and
+    asks for `&`, `<` and `>` as entities, which Mattermost and Rocket.Chat read as well; for those
+    `@all` is everybody, unless something that nobody sees stands behind the sign.
+
+    >>> chat("<!channel> R&D: @all look"), chat("https://box/@me")
+    ('&lt;!channel&gt; R&amp;D: @\u2060all look', 'https://box/@me')
+    """
+    called = _CHAT_CALLS.sub(f"@{_WORD_JOINER}", text)
+    return html.escape(called, quote=False)
 
 
 def xml(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 from xml.etree import ElementTree as ET
 
@@ -54,6 +55,27 @@ def test_a_column_of_a_markdown_table_ends_where_it_ends(text: str) -> None:
 )
 def test_nobody_is_called_whose_name_stands_in_it(text: str, shown: str) -> None:
     assert foreign.markdown(text) == shown
+
+
+@given(text=TEXTS)
+def test_a_chat_shows_the_text_and_obeys_none_of_it(text: str) -> None:
+    sent = foreign.chat(text)
+
+    assert not {"<", ">"} & {*sent}
+    assert html.unescape(sent).replace("\u2060", "") == text.replace("\u2060", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "sent"),
+    [
+        ("<!channel> <@U024BE7LH>", "&lt;!channel&gt; &lt;@\u2060U024BE7LH&gt;"),
+        ("@here and (@all)", "@\u2060here and (@\u2060all)"),
+        # These call nobody, and are of no use in two pieces.
+        ("me@example.org https://box/@me", "me@example.org https://box/@me"),
+    ],
+)
+def test_a_chat_calls_nobody_and_hides_no_address_behind_words(text: str, sent: str) -> None:
+    assert foreign.chat(text) == sent
 
 
 @given(text=TEXTS)

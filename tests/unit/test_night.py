@@ -153,6 +153,14 @@ def test_a_summary_says_what_became_slower_by_which_commit_and_nothing_else() ->
     assert [one["title"] for one in document(told)["regressions"]] == ["Parsing a large file"]
 
 
+def test_a_subject_calls_nobody_where_a_summary_is_sent() -> None:
+    bad = {**ALARM["first_bad"], "subject": "<!channel> R&D"}
+    told = a_summary(Outcome(codes={"regressions": 1}, failure=None), {**ALARM, "first_bad": bad})
+
+    assert "4f0c2a91d3 <!channel> R&D (" in text(told)
+    assert "4f0c2a91d3 &lt;!channel&gt; R&amp;D (" in document(told)["text"]
+
+
 def test_a_rate_that_fell_is_less_and_not_of_less_time(tmp_path: Path) -> None:
     series = replace(a_rate(0.8), title="Matrix product", unit="MB/s")
     histories.keep("trees", [replace(series, points=series.points[:60])], tmp_path)

@@ -12,7 +12,9 @@ from build import a_series
 from corebound.model.series import Series
 from corebound.report.view.series_names import (
     axes,
+    cell_name,
     environments,
+    long_environments,
     natural_place,
     parameters,
     shared_axes,
@@ -85,6 +87,14 @@ def test_a_long_name_of_an_environment_is_cut_at_a_requirement() -> None:
 
     assert shared_axes([one]) == "n=1, environment=conda-py3.7-astropy…"
     assert environments([one]) == {LONG.removeprefix("environment="): "conda-py3.7-astropy…"}
+
+
+def test_a_cell_by_itself_is_called_by_all_of_its_parameters() -> None:
+    one, other = of(f"n=1,kind='a, b',{LONG}", "default")
+    shown = long_environments([one, other])
+
+    assert cell_name(one, shown) == "n=1, kind='a, b', environment=conda-py3.7-astropy…"
+    assert cell_name(other, shown) == ""
 
 
 def test_environments_that_are_cut_alike_are_still_told_apart() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from corebound.foreign import one_line
+from corebound.foreign import chat, one_line
 from corebound.nightly.night import Failure, Outcome
 
 
@@ -100,7 +100,7 @@ def document(told: Summary) -> dict[str, Any]:
     """The same for scripts; `text` is what chat programs show."""
     failure = told.outcome.failure
     return {
-        "text": text(told),
+        "text": chat(text(told)),
         "status": told.status,
         "exit_code": told.outcome.exit_code,
         "night": told.night,

@@ -14,6 +14,7 @@ from corebound.model.regression import Confirmation, Decision
 from corebound.model.series import Series
 from corebound.report.view.answers import answer_words
 from corebound.report.view.page import Label, VerdictWord
+from corebound.report.view.series_names import cell_name, long_environments
 from corebound.report.view.study import Study
 from corebound.report.view.words import label
 from corebound.stats.ended import ended
@@ -42,6 +43,7 @@ class Chronicle(Struct, frozen=True, kw_only=True):
         ended: Ids of the series that have had no point of late, while others of their host
             or machine have: nothing in them is news.
         too_short: Ids of the series that cannot tell a change yet.
+        environments: What long names of environments are shown as, by `environment=NAME`.
     """
 
     series: tuple[Series, ...]
@@ -54,6 +56,7 @@ class Chronicle(Struct, frozen=True, kw_only=True):
     judged: Mapping[str, Judged] = field(default_factory=dict)
     ended: frozenset[str] = frozenset()
     too_short: frozenset[str] = frozenset()
+    environments: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def histories(self) -> tuple[Series, ...]:
@@ -118,7 +121,7 @@ class Chronicle(Struct, frozen=True, kw_only=True):
         cell = None if series.project else self.cells.get((series.scenario, series.cell))
         if cell is not None:
             return label(cell)
-        name = "the only one" if series.cell in {"", "default"} else series.cell
+        name = cell_name(series, self.environments) or "the only one"
         return Label(mode=PLAIN_MODE, name=name, more="")
 
     def grown(self, *, project: str | None, scenario: str) -> tuple[Series, ...]:
@@ -175,6 +178,7 @@ def chronicle(
         },
         ended=over,
         too_short=frozenset(one.id for one in too_short(suite)),
+        environments=long_environments(suite),
     )
 
 

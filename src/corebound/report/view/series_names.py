@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -52,8 +52,13 @@ def own_axes(series: Sequence[Series]) -> list[str]:
 
 def shared_axes(series: Sequence[Series]) -> str:
     """The parameters that all of these, at least one, share, in words."""
-    shared, shown = _shared(series), _environments(series)
+    shared, shown = _shared(series), long_environments(series)
     return ", ".join(shown.get(axis, axis) for axis in _of(series[0]) if axis in shared)
+
+
+def cell_name(series: Series, shown: Mapping[str, str]) -> str:
+    """Its parameters and its environment in words, as `long_environments` shows those."""
+    return ", ".join(shown.get(axis, axis) for axis in _of(series))
 
 
 def parameters(series: Series) -> str:
@@ -65,7 +70,7 @@ def environments(series: Iterable[Series]) -> dict[str, str]:
     """The environments of these series: what each is called, by its name; by name."""
     known = [*series]
     names = sorted({axis for one in known for axis in _of(one) if axis.startswith(_ENVIRONMENT)})
-    shown = _environments(known)
+    shown = long_environments(known)
     return {
         name.removeprefix(_ENVIRONMENT): shown.get(name, name).removeprefix(_ENVIRONMENT)
         for name in names
@@ -148,14 +153,14 @@ def _of(series: Series) -> tuple[str, ...]:
 
 
 def _own_axes(series: Sequence[Series], between: str) -> list[str]:
-    shared, shown = _shared(series), _environments(series)
+    shared, shown = _shared(series), long_environments(series)
     return [
         between.join(shown.get(axis, axis) for axis in _of(one) if axis not in shared)
         for one in series
     ]
 
 
-def _environments(series: Iterable[Series]) -> dict[str, str]:
+def long_environments(series: Iterable[Series]) -> dict[str, str]:
     """What to show of environments with long names, by the whole axis: unlike one another."""
     long = {
         axis
