@@ -100,10 +100,26 @@ def test_the_nearest_named_is_none_that_came_to_the_baseline_itself() -> None:
         ("binding=physical-cores", (0, 1), 10.0),
     )
 
-    assert "Nearest is one CPU at 0.99×" in plain(verdict_of(found)[1])
+    assert "Nearest of those that differ from it is one CPU at 0.99×" in plain(verdict_of(found)[1])
     (row,) = overview_page([found], now=NOW).rows
     assert row.best is not None
     assert row.best.name == "one CPU"
+
+
+def test_what_is_as_the_baseline_itself_does_not_keep_the_others_from_all_being_slower() -> None:
+    bindings = a_scenario(matrix={"binding": ["none", "one-cpu", "physical-cores"]})
+    rows = (
+        ("binding=none", (0, 1), 10.0),
+        ("binding=one-cpu", (0,), 17.0),
+        ("binding=physical-cores", (0, 1), 10.0),
+    )
+
+    assert plain(verdict_of(measured(bindings, *rows))[0]) == (
+        "No setting beats unbound here: each that differs from it is slower."
+    )
+    assert plain(verdict_of(measured(bindings, *rows[:2]))[0]) == (
+        "No setting beats unbound here: every other one is slower."
+    )
 
 
 def test_the_baseline_once_more_is_named_where_nothing_else_was_compared() -> None:

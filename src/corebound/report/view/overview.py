@@ -209,11 +209,11 @@ def _support(studies: Sequence[Study], clear: frozenset[str]) -> Text:
     when = f"On {where}, last measured {day(newest.run.started_at)}."
     if len(studies) == 1:
         return rich(f"One scenario. {when}")
-    return rich("By the best setting of each: ", strong(said), f". {when}")
+    return rich("By the fastest rival of each: ", strong(said), f". {when}")
 
 
 def _state(study: Study, clear: frozenset[str]) -> VerdictWord:
-    """A scenario in a word: that of its best setting."""
+    """A scenario in a word: that of its fastest rival."""
     if _winner(study, clear) is not None:
         return verdict_word("faster")
     if study.leader:

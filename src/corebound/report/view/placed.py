@@ -26,7 +26,7 @@ class Placed(Struct, frozen=True, kw_only=True):
 
 
 def placed(study: Study) -> tuple[Placed, ...]:
-    """The best setting and its baseline on the machine; empty where no placement was recorded."""
+    """The fastest rival and its baseline on the machine; empty where no placement was recorded."""
     best = study.leader
     chosen = [best.cell, best.baseline] if best else [study.baseline]
     drawn = (_placed(study, one) for one in chosen if one is not None)

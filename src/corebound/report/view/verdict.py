@@ -127,10 +127,14 @@ def _faster(study: Study, duel: Duel) -> tuple[Text, Text]:
 
 def _none_faster(study: Study, nearest: Duel) -> tuple[Text, Text]:
     name = _short_baseline(study, nearest)
-    verdicts = {duel.comparison.verdict for duel in study.ranked}
     cell, comparison = nearest.cell, nearest.comparison
-    if verdicts == {"slower"}:
-        verdict = rich("No setting beats ", strong(name), " here: every other one is slower.")
+    # Where the nearest is the baseline once more, so are all.
+    repeated = {duel.is_again for duel in study.ranked} == {True, False}
+    verdicts = {duel.comparison.verdict for duel in study.ranked}
+    rivals = [duel for duel in study.ranked if not (repeated and duel.is_again)]
+    if "faster" not in verdicts and {one.comparison.verdict for one in rivals} == {"slower"}:
+        others = "each that differs from it" if repeated else "every other one"
+        verdict = rich("No setting beats ", strong(name), f" here: {others} is slower.")
     elif verdicts == {"equivalent"}:
         verdict = rich(
             f"Every setting is as fast as {name} here, within ±{percent(study.measure.margin, 0)}."
@@ -138,7 +142,7 @@ def _none_faster(study: Study, nearest: Duel) -> tuple[Text, Text]:
     else:
         verdict = rich(f"No setting is clearly faster than {name} here.")
     support: list[str | Piece] = [
-        "Nearest is ",
+        "Nearest of those that differ from it is " if repeated else "Nearest is ",
         strong(full_name(cell.cell)),
         f" at {speedup(comparison.speedup_ratio)}. ",
         *_interval(comparison),
