@@ -1,6 +1,6 @@
 """What a site of a real history costs: `corebound import asv` and `report`, `asv publish`.
 
-    python -m benchmarks.publish [PROJECT] [--rounds N] [--times N]
+    python -m benchmarks.publish [PROJECT | --wide] [--rounds N] [--times N]
 
 `python -m benchmarks.harness` shows the table too, of one round.
 
@@ -16,7 +16,8 @@ subjects. They take turns, and each time both begin from nothing.
 With `--times` every benchmark is there so many times, under other names and each figure a
 little off, so that no answer is of use to two of them. That is no real history, and the table
 says so: it only shows how the costs grow with the number of series. sunpy has ten benchmarks,
-with which asv itself is done in a few seconds.
+with which asv itself is done in a few seconds. `--wide` makes a history of few files and
+thousands of cells, as large projects have.
 
 CPU time is that of a command and all its children, memory that of its largest process.
 """
@@ -32,20 +33,23 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from msgspec import Struct
 
+from benchmarks import wide
 from corebound import cli
+from corebound.report.view.words import and_more
 
 SUNPY = Path(__file__).parents[2] / "shared" / "data" / "histories" / "sunpy-benchmarks.tar.xz"
 ROUNDS = 3
 MORE = "one night more"
 # Standard deviation of what copies are off by, as a logarithm.
 OFF = 0.002
+_LISTED = 3
 # Runs a command to its end, and says its exit code, CPU seconds, seconds and peak in KiB.
 _STARTER = """\
 import os, sys, time
@@ -183,13 +187,19 @@ def check(folder: Path) -> None:
     wanted = {name for name, one in about.items() if isinstance(one, dict)}
     drawn = {file.stem for file in (folder / "html" / "graphs").rglob("*.json")}
     if wanted - drawn:
-        raise SystemExit(f"asv's site has no graph of {', '.join(sorted(wanted - drawn))}.")
+        raise SystemExit(f"asv's site has no graph of {listed(wanted - drawn)}.")
     pages = [file.read_text(encoding="utf-8") for file in (folder / "site").rglob("*.html")]
     shown = {name for name in wanted if any(name in page for page in pages)}
     if not shown:
         raise SystemExit("corebound's site shows none of the benchmarks: nothing to compare.")
     if wanted - shown:
-        print(f"not on any page of corebound's site: {', '.join(sorted(wanted - shown))}")
+        print(f"not on any page of corebound's site: {listed(wanted - shown)}")
+
+
+def listed(names: Collection[str]) -> str:
+    """The first of them, and how many there are beyond."""
+    first = sorted(names)[:_LISTED]
+    return f"{', '.join(first)} {and_more(len(names) - len(first))}".rstrip()
 
 
 def one_round(project: Path, *, first: str, times: int) -> tuple[dict[str, Cost], dict[str, int]]:
@@ -277,10 +287,18 @@ def main() -> None:
     parser.add_argument("project", nargs="?", type=Path, default=SUNPY)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--times", type=int, default=1, help="each benchmark so often, copied")
+    parser.add_argument("--wide", action="store_true", help="few files, thousands of cells")
     told = parser.parse_args()
-    if (why := missing(told.project)) is not None:
-        raise SystemExit(why)
-    measured = measure(told.project, rounds=told.rounds, times=told.times)
+    with tempfile.TemporaryDirectory() as name:
+        project = told.project
+        if told.wide:
+            project = Path(name)
+            wide.make(project)
+        if (why := missing(project)) is not None:
+            raise SystemExit(why)
+        measured = measure(project, rounds=told.rounds, times=told.times)
+    if told.wide:
+        print("No real history: benchmarks.wide made it up.")
     if told.times > 1:
         print(f"No real history: each benchmark is there {told.times} times.")
     table(*measured)
