@@ -32,6 +32,7 @@ from corebound.report.view.night import night
 from corebound.report.view.triage import HistoryPage, triage_page
 from corebound.report.view.words import plain
 from corebound.report.view.zoom import points_script
+from corebound.stats.interval import Interval
 from corebound.stats.regressions import Change
 from corebound.stats.regressions_judged import judged
 from made_site import pages_of
@@ -273,6 +274,31 @@ def test_a_size_says_which_way_with_its_interval_about_it(ratio: float, word: st
     assert low <= amount <= high
     assert unit.strip() == ("×" if "×" in said.word else "%")
     assert said.tone == ("bad" if word == "slower" else "good")
+
+
+@pytest.mark.parametrize(
+    ("ratio", "low", "high", "says", "ends"),
+    [
+        (2.0, 1.9, 2.1, "2.00× slower", "[1.90, 2.10]×"),
+        (0.25, 0.2, 0.3125, "4.00× faster", "[3.20, 5.00]×"),
+        # In digits that count, and never in powers of ten.
+        (1500.0, 1234.0, 1800.0, "1,500× slower", "[1,234, 1,800]×"),
+    ],
+)
+def test_a_multiple_has_as_many_digits_as_its_interval(
+    ratio: float, low: float, high: float, says: str, ends: str
+) -> None:
+    (change,) = known_of(stepped(3.0)).changes
+    step = replace(
+        change.step,
+        ratio=ratio,
+        interval=Interval(low=low, high=high, confidence=0.95),
+        direction="up" if ratio > 1 else "down",
+    )
+    told = replace(change, step=step)
+
+    assert size_word(told).word == says
+    assert size_interval(told) == ends
 
 
 def test_what_is_no_time_gets_more_and_not_slower() -> None:

@@ -22,6 +22,7 @@ from corebound.stats.regressions import Change, changes, suspicions
 from corebound.stats.regressions_judged import Judged, judged
 from corebound.stats.segment import Memory
 from corebound.stats.too_short import too_short
+from corebound.units import significant
 
 # What has no binding mode to be coloured by.
 PLAIN_MODE = "m-history"
@@ -249,7 +250,7 @@ def _amount(change: Change) -> tuple[str, str]:
     ratio = change.step.ratio
     factor = ratio if change.is_up else 1 / ratio
     if factor >= 2:
-        return (f"{factor:.3g}" if factor < 1000 else f"{factor:,.0f}"), "×"
+        return significant(factor), "×"
     return f"{abs(ratio - 1) * 100:.1f}", " %"
 
 
@@ -262,6 +263,6 @@ def size_interval(change: Change) -> str:
     ratio = change.step.ratio
     if max(ratio, 1 / ratio) >= 2:
         ends = ends if change.is_up else (1 / ends[1], 1 / ends[0])
-        return f"[{ends[0]:.3g}, {ends[1]:.3g}]×"
+        return f"[{significant(ends[0])}, {significant(ends[1])}]×"
     shares = sorted((end - 1) * 100 * (1 if change.is_up else -1) for end in ends)
     return f"[{shares[0]:.1f}, {shares[1]:.1f}] %"
