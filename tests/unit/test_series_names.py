@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from build import a_series
 from corebound.model.series import Series
+from corebound.report.view.chronicle import chronicle
 from corebound.report.view.series_names import (
     axes,
     cell_name,
@@ -95,6 +96,16 @@ def test_a_cell_by_itself_is_called_by_all_of_its_parameters() -> None:
 
     assert cell_name(one, shown) == "n=1, kind='a, b', environment=conda-py3.7-astropy…"
     assert cell_name(other, shown) == ""
+
+
+def test_what_an_environment_is_called_follows_from_its_own_project() -> None:
+    """Pages are remembered a project, whatever else is imported."""
+    one, other = (
+        a_series([1.0, 1.0], project=project, scenario="b", cell=f"{LONG}-{project}")
+        for project in "pq"
+    )
+
+    assert chronicle([one, other]).label(one).name == "environment=conda-py3.7-astropy…"
 
 
 def test_environments_that_are_cut_alike_are_still_told_apart() -> None:

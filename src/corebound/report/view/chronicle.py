@@ -44,7 +44,8 @@ class Chronicle(Struct, frozen=True, kw_only=True):
         ended: Ids of the series that have had no point of late, while others of their host
             or machine have: nothing in them is news.
         too_short: Ids of the series that cannot tell a change yet.
-        environments: What long names of environments are shown as, by `environment=NAME`.
+        environments: Of each project what long names of environments are shown as, by
+            `environment=NAME`.
     """
 
     series: tuple[Series, ...]
@@ -57,7 +58,7 @@ class Chronicle(Struct, frozen=True, kw_only=True):
     judged: Mapping[str, Judged] = field(default_factory=dict)
     ended: frozenset[str] = frozenset()
     too_short: frozenset[str] = frozenset()
-    environments: Mapping[str, str] = field(default_factory=dict)
+    environments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def histories(self) -> tuple[Series, ...]:
@@ -122,7 +123,8 @@ class Chronicle(Struct, frozen=True, kw_only=True):
         cell = None if series.project else self.cells.get((series.scenario, series.cell))
         if cell is not None:
             return label(cell)
-        name = cell_name(series, self.environments) or "the only one"
+        shown = self.environments.get(series.project or "", {})
+        name = cell_name(series, shown) or "the only one"
         return Label(mode=PLAIN_MODE, name=name, more="")
 
     def grown(self, *, project: str | None, scenario: str) -> tuple[Series, ...]:
@@ -179,8 +181,16 @@ def chronicle(
         },
         ended=over,
         too_short=frozenset(one.id for one in too_short(suite)),
-        environments=long_environments(suite),
+        environments=_environments(suite),
     )
+
+
+def _environments(suite: Iterable[Series]) -> dict[str, dict[str, str]]:
+    by_project: dict[str, list[Series]] = {}
+    for one in suite:
+        if one.project is not None:
+            by_project.setdefault(one.project, []).append(one)
+    return {project: long_environments(several) for project, several in by_project.items()}
 
 
 def _by_series(found: Iterable[Change]) -> dict[str, tuple[Change, ...]]:
