@@ -10,6 +10,7 @@ from typer.testing import CliRunner, Result
 
 from corebound.cli.app import app
 from corebound.exchange import asv_project
+from corebound.exchange.asv_across import Across
 from corebound.model.points import Points
 from corebound.model.series import Series
 
@@ -66,10 +67,16 @@ def by_cell(found: asv_project.Read) -> dict[str, Series]:
     return {one.cell.removesuffix(",environment=virtualenv-py3.11"): one for one in found.series}
 
 
-def read(folder: Path, repo: Path | None = None, machine: str | None = None) -> asv_project.Read:
+def read(
+    folder: Path,
+    repo: Path | None = None,
+    machine: str | None = None,
+    under_test: str | None = None,
+) -> asv_project.Read:
     """All that is measured there."""
+    across = Across(machine=machine, under_test=under_test)
     return asv_project.read(
-        folder, name=None, repo=repo, progress=lambda _done, _of: None, machine=machine
+        folder, name=None, repo=repo, progress=lambda _done, _of: None, across=across
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from asv_trees import TIME, a_file, a_tree, imported, read
+from corebound.errors import InputError
 from corebound.model.series import Series
 from corebound.store import histories
 
@@ -159,3 +160,109 @@ def test_names_that_cannot_be_shown_go_on_as_any_others(tmp_path: Path) -> None:
 
     assert [*kept(tree).values()] == [3]
     assert "0 are new" in said
+
+
+def versions(*each: str, python: str = "3.11") -> list[dict[str, Any]]:
+    """A commit measured with each of these versions of the package, as asv names them."""
+    return [
+        told
+        | {
+            "env_name": f"virtualenv-py{python}-numpy-pip+pack_age{version}-six1",
+            "python": python,
+            "requirements": {"numpy": "", "pip+pack/age": version, "six": "1"},
+        }
+        for version, told in zip(each, nights(*each), strict=True)
+    ]
+
+
+SIX = ("1.0", "1.0.1", "1.1", "2.0", "2.0.0.1", "3")
+
+
+def test_what_is_under_test_is_followed_across_its_versions(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, *versions(*SIX), *versions(*SIX, python="3.12"), benchmarks=TIME)
+
+    apart = read(tree)
+    followed = read(tree, under_test="pip+pack/age")
+
+    assert set(cells(apart.series).values()) == {1}
+    assert cells(followed.series) == {
+        "environment=virtualenv-py3.11-numpy-six1": 6,
+        "environment=virtualenv-py3.12-numpy-six1": 6,
+    }
+
+
+def test_a_name_that_asv_did_not_make_goes_on_all_the_same(tmp_path: Path) -> None:
+    files = [told | {"env_name": f"nightly-{at}"} for at, told in enumerate(versions(*SIX))]
+
+    found = read(a_tree(tmp_path, *files, benchmarks=TIME), under_test="pip+pack/age")
+
+    assert cells(found.series) == {"environment=nightly-0": 6}
+
+
+@pytest.mark.parametrize(
+    ("environment", "name"),
+    [
+        ("py3-foo1-foo10", "py3-foo10"),
+        ("py3-foo10", "py3-foo10"),
+        ("py3-foo1", "py3"),
+        ("foo1", "foo1"),
+    ],
+)
+def test_of_an_environments_name_that_requirement_alone_is_left_out(
+    tmp_path: Path, environment: str, name: str
+) -> None:
+    one, *_ = nights(environment, requirements={"foo": "1"})
+
+    found = read(a_tree(tmp_path, one, benchmarks=TIME), under_test="foo")
+
+    assert cells(found.series) == {f"environment={name}": 1}
+
+
+def test_a_version_for_each_commit_is_told_with_what_would_follow_it(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, *versions(*SIX), benchmarks=TIME)
+
+    told = imported(tree)
+    followed = imported(tree, "--project", "other", "--under-test", "pip+pack/age")
+
+    assert "each commit was measured with another pip+pack/age" in told.stderr
+    assert "--under-test pip+pack/age" in told.stderr
+    assert "1 series of 6 points" in followed.stdout
+    assert followed.stderr == ""
+
+
+@pytest.mark.parametrize("several", [SIX[:4], ("1", "1", "2", "3", "4", "5")])
+def test_versions_that_are_few_or_of_several_commits_are_those_of_a_package_beside(
+    tmp_path: Path, several: tuple[str, ...]
+) -> None:
+    told = imported(a_tree(tmp_path, *versions(*several), benchmarks=TIME))
+
+    assert told.stderr == ""
+
+
+def test_one_more_night_under_test_goes_on(tmp_path: Path) -> None:
+    *before, tonight = versions(*SIX)
+    tree = a_tree(tmp_path, *before, benchmarks=TIME)
+    imported(tree, "--under-test", "pip+pack/age")
+    (tree / "results" / "box" / "9-night.json").write_text(json.dumps(tonight))
+
+    said = imported(tree, "--under-test", "pip+pack/age").stdout
+
+    assert "1 are new" in said or "1 is new" in said
+    assert kept(tree) == {"environment=virtualenv-py3.11-numpy-six1": 6}
+
+
+@pytest.mark.parametrize(
+    ("required", "mend"),
+    [({"numpy": "2", "six": "1"}, "They require numpy, six."), ({}, "They require nothing;")],
+)
+def test_what_is_no_requirement_cannot_be_under_test(
+    tmp_path: Path, required: dict[str, str], mend: str
+) -> None:
+    tree = a_tree(tmp_path, *nights("a", requirements=required), benchmarks=TIME)
+
+    with pytest.raises(InputError) as raised:
+        read(tree, under_test="nunpy")
+
+    assert "'nunpy'" in raised.value.what
+    assert raised.value.mend is not None
+    assert raised.value.mend.startswith(mend)

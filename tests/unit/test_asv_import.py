@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from asv_trees import DATE_MS, SHA, TIME, a_file, a_tree, by_cell, only_points
 from corebound.errors import Fault, InputError
 from corebound.exchange import asv_project, asv_results, asv_tree, kept
+from corebound.exchange.asv_across import Across
 from corebound.exchange.asv_series import Gathered, Project
 from corebound.exchange.reading import Unreadable
 from corebound.store import histories, series_lines
@@ -416,7 +417,7 @@ def test_a_file_is_read_only_when_the_one_before_it_was_taken(tmp_path: Path) ->
     tree = a_tree(tmp_path, *(a_file({"time_it": [[1.0], []]}) for _ in range(2)))
     faults: list[Fault] = []
     found = asv_tree.unread(tree / "results", {}, faults)
-    files = asv_tree.read_each(found, lambda _done, _of: None, faults)
+    files = asv_tree.read_each(found, Across(), lambda _done, _of: None, faults)
     next(files)
     found.files[1].unlink()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,7 @@ from corebound.cli.documents import indented
 from corebound.cli.options import RECORDS, Json, ProjectName, Records
 from corebound.errors import Fault
 from corebound.exchange import asv_project, kept, read_before
+from corebound.exchange.asv_across import Across
 from corebound.exchange.asv_environments import under_first_names
 from corebound.exchange.asv_project import Read
 from corebound.exchange.kept import Kept
@@ -63,6 +65,14 @@ def asv(
             help="Count all machines as one: hosted runners have another name each time.",
         ),
     ] = None,
+    under_test: Annotated[
+        str | None,
+        typer.Option(
+            "--under-test",
+            metavar="REQUIREMENT",
+            help="What is measured, where asv installs it as a requirement: go on across versions.",
+        ),
+    ] = None,
     records: Records = RECORDS,
     as_json: Json = False,
 ) -> None:
@@ -74,7 +84,7 @@ def asv(
             repo=repo,
             progress=bar.show,
             known=partial(read_before.known, records),
-            machine=machine and clean(machine),
+            across=Across(machine=machine and clean(machine), under_test=under_test),
         )
     as_named = partial(under_first_names, names=found.names)
     history = kept.keep(found.project, found.series, records, as_named=as_named)
@@ -82,6 +92,8 @@ def asv(
     faults = [*found.faults]
     if machine is None:
         faults += _many_machines(folder, found, history)
+    if under_test is None:
+        faults += _a_version_a_commit(folder, found, history)
     tell(found.project, _counts(found), history, faults, as_json=as_json)
     if found.is_guessed and not as_json:
         typer.echo(f"named {found.project} after its folder; --project NAME gives it another name")
@@ -102,10 +114,28 @@ def _counts(found: Read) -> list[Count]:
     return counts
 
 
+def _are_single(history: Kept) -> bool:
+    """Whether most series have one figure."""
+    return history.single * 2 > history.series
+
+
+def _a_version_a_commit(folder: Path, found: Read, history: Kept) -> Iterator[Fault]:
+    """That most series are of a version that was required at one commit only."""
+    if found.one_a_commit and _are_single(history):
+        name = found.one_a_commit[0]
+        yield Fault(
+            file=str(folder),
+            line=None,
+            what=f"each commit was measured with another {name}, so most was measured once.",
+            mend=f"If {name} is what is measured, delete {history.file} and import again"
+            f" with --under-test {shlex.quote(name)}, which goes on across its versions.",
+        )
+
+
 def _many_machines(folder: Path, found: Read, history: Kept) -> Iterator[Fault]:
     """That most series are of a machine that measured one night only."""
     machines = len({one.host for one in found.series})
-    if machines >= _MANY_MACHINES and history.single * 2 > history.series:
+    if machines >= _MANY_MACHINES and _are_single(history):
         yield Fault(
             file=str(folder),
             line=None,

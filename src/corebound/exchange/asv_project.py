@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from corebound.errors import Fault, InputError
 from corebound.exchange import asv_environments, asv_place, asv_tree
+from corebound.exchange.asv_across import Across, Requirements
 from corebound.exchange.asv_environments import FirstNames, Source
 from corebound.exchange.asv_place import CONFIGURATION, Place
 from corebound.exchange.asv_series import Gathered, Project
@@ -25,6 +25,8 @@ from corebound.store import cache
 MARGIN = 0.02
 _NO_DATE = "it does not tell its commit's date."
 _DATED_BY = "Name the project's repository with --repo."
+
+_NOTHING = Across()
 
 # Told a project and a hash of its settings: what is known of files that were read with these.
 Before = Callable[[str, str], Mapping[str, Source]]
@@ -49,6 +51,7 @@ class Read(Struct, frozen=True, kw_only=True):
         settings: A hash of what else a point follows from, besides its file.
         sources: What is known of each file that need not be read again as long as it stays so.
         names: Of environments that got another name, as the series have it already.
+        one_a_commit: What was required in another version at every commit that was read now.
     """
 
     project: str
@@ -62,6 +65,7 @@ class Read(Struct, frozen=True, kw_only=True):
     settings: str
     sources: Mapping[str, Source]
     names: FirstNames
+    one_a_commit: Sequence[str]
 
 
 def read(
@@ -71,7 +75,7 @@ def read(
     repo: Path | None,
     progress: Progress,
     known: Before = _nothing_known,
-    machine: str | None = None,
+    across: Across = _NOTHING,
 ) -> Read:
     """Read all results of a project; damaged files are named and passed over.
 
@@ -82,10 +86,11 @@ def read(
         progress: Called with how many files are read, of how many.
         known: Told the project and a hash of its settings, says which files with which
             content need not be read again.
-        machine: What to call all machines, where they are one for whoever reads the history.
+        across: What series go on across.
 
     Raises:
-        InputError: there is no result that can be read, or `repo` is no repository.
+        InputError: there is no result that can be read, `repo` is no repository, or what
+            is under test is no requirement.
     """
     place = asv_place.find(path)
     if place.is_guessed and not asv_tree.holds_results(place.results):
@@ -94,7 +99,7 @@ def read(
     about: list[Fault] = []
     faults: list[Fault] = []
     where = repo or place.repo
-    settings = _settings(place, where, machine)
+    settings = _settings(place, where, across)
     before = known(name or place.name, settings)
     unread = asv_tree.unread(place.results, before, faults)
     commits = _commits(where, unread.commits, about, asked=repo is not None)
@@ -106,12 +111,14 @@ def read(
         margin=MARGIN,
         commit_url=place.commit_url or (None if commits is None else _shown_at(where)),
     )
-    files = _Files(project, unread, machine=machine, needs_commits=where is not None)
+    files = _Files(project, unread, needs_commits=where is not None)
     gathered = Gathered(project)
-    files.gather(gathered, progress, faults)
+    files.gather(gathered, across, progress, faults)
     names = asv_environments.first_names(files.told)
     if not files.told:
         raise _nothing(place.results, faults)
+    if files.hashes:
+        files.requirements.check(across, str(place.results))
     gone = len(gathered.benchmarks - project.benchmarks.keys()) if project.benchmarks else 0
     found = gathered.series()
     renamed = each_once(asv_environments.under_first_names(found, names))
@@ -127,6 +134,7 @@ def read(
         settings=settings,
         sources=files.sources,
         names=names,
+        one_a_commit=files.requirements.one_a_commit(),
     )
 
 
@@ -137,52 +145,52 @@ class _Files:
         told: What is known of each that can be read, whether it was read now or before.
         sources: That of those that need not be read again, by path.
         hashes: The commits of those that were read now.
+        requirements: Theirs.
     """
 
-    def __init__(
-        self, project: Project, unread: Unread, *, machine: str | None, needs_commits: bool
-    ) -> None:
+    def __init__(self, project: Project, unread: Unread, *, needs_commits: bool) -> None:
         """Begin with those that were read before.
 
         Args:
             project: Whose they are.
             unread: Which there are.
-            machine: What to call all machines, if anything.
             needs_commits: A commit that the repository lacks today it may have tomorrow.
         """
         self._project = project
         self._unread = unread
-        self._machine = machine
         self._needs_commits = needs_commits
         self._places: set[tuple[str, str, str]] = set()
         self.sources = dict(unread.unchanged)
         self.told = [*self.sources.values()]
         self.hashes: list[str] = []
+        self.requirements = Requirements()
 
     @property
     def twice(self) -> int:
         """How many of those that were read now are of what another is of too."""
         return len(self.hashes) - len(self._places)
 
-    def gather(self, gathered: Gathered, progress: Progress, faults: list[Fault]) -> None:
+    def gather(
+        self, gathered: Gathered, across: Across, progress: Progress, faults: list[Fault]
+    ) -> None:
         """Have all taken that are of a commit whose date is known."""
         commits = self._project.commits
-        for source, digest, file in asv_tree.read_each(self._unread, progress, faults):
+        for source, digest, file in asv_tree.read_each(self._unread, across, progress, faults):
             if file.date_ms is None and file.commit not in commits:
                 faults.append(asv_tree.fault_of(source, Unreadable(_NO_DATE, _DATED_BY)))
                 continue
-            named = replace(file, machine=self._machine) if self._machine else file
-            damaged = gathered.add(named)
+            damaged = gathered.add(file)
             if damaged:
                 faults.append(asv_tree.damage(source, file, damaged))
                 if len(damaged) == len(file.results):
                     continue
-            told = asv_environments.source_of(named, digest)
+            told = asv_environments.source_of(file, digest)
             self.told.append(told)
             self.hashes.append(file.commit)
+            self.requirements.add(file)
             if not damaged and not (self._needs_commits and file.commit not in commits):
                 self.sources[asv_tree.name_of(source)] = told
-            self._places.add((named.machine or "", named.environment, named.commit))
+            self._places.add((file.machine or "", file.environment, file.commit))
 
 
 def _shown_at(repo: Path | None) -> str | None:
@@ -206,11 +214,12 @@ def _commits(
         return None
 
 
-def _settings(place: Place, repo: Path | None, machine: str | None) -> str:
+def _settings(place: Place, repo: Path | None, across: Across) -> str:
     """A hash of all that a point follows from besides its file."""
     told = [asv_tree.about_of(place.results), place.configuration]
     contents = [file.read_bytes() if file and file.is_file() else b"" for file in told]
-    return cache.digest(str(repo).encode(), (machine or "").encode(), *contents)
+    said = [repr(repo and str(repo)), repr(across.machine), repr(across.under_test)]
+    return cache.digest(*(each.encode() for each in said), *contents)
 
 
 def _nothing(results: Path, faults: Sequence[Fault]) -> InputError:

@@ -28,6 +28,8 @@ DAMAGES = (AttributeError, IndexError, KeyError, TypeError, ValueError, Overflow
 # No hash of git or Mercurial, nor a name of a revision, is so long.
 _LONGEST_COMMIT = 100
 _COMMIT = re.compile(rb'"commit_hash"\s*:\s*"([0-9a-zA-Z]+)"')
+# What asv writes otherwise in names of environments, for they are names of files too.
+_NO_FILE_NAME = re.compile(r'[<>:"/\\^|?*\x00-\x1f]')
 
 # What is read of a benchmark, by the names of version 2's columns.
 _COLUMNS = ("result", "params", "version", "stats_ci_99_a", "stats_ci_99_b", "samples")
@@ -47,6 +49,7 @@ class ResultFile(Struct, frozen=True, kw_only=True):
         date_ms: When it was committed, milliseconds since 1970 in UTC; None where untold.
         machine: What asv calls the machine; None where the file does not tell.
         environment: asv's name of it, such as `virtualenv-py3.9-numpy1.20`.
+        requirements: What it had to have, each with its version, which may be "".
         facets: What else is known of the machine, such as ("cpu", "Xeon"), by name.
         contents: A hash of what asv tells environments apart by: Python, what it has to have,
             variables; None where the file does not tell.
@@ -59,6 +62,7 @@ class ResultFile(Struct, frozen=True, kw_only=True):
     date_ms: int | None
     machine: str | None
     environment: str
+    requirements: Mapping[str, str]
     facets: tuple[tuple[str, str], ...]
     contents: str | None
     results: Mapping[str, Any]
@@ -70,8 +74,12 @@ def hashes_in(data: bytes) -> list[str]:
     return [found.decode() for found in _COMMIT.findall(data)]
 
 
-def read(data: bytes) -> ResultFile:
+def read(data: bytes, *, under_test: str | None = None) -> ResultFile:
     """Read one result file, but for its benchmarks, of which each may be damaged by itself.
+
+    Args:
+        data: What it holds.
+        under_test: The requirement that is what is measured; it is left out of the environment.
 
     Raises:
         Unreadable: it is damaged, of a newer asv, or no result file.
@@ -86,7 +94,7 @@ def read(data: bytes) -> ResultFile:
         )
     try:
         row_of = _row_of_2(told) if version == 2 else _row_of_1(told)
-        return _file(told, row_of)
+        return _file(told, row_of, under_test)
     except DAMAGES as error:
         raise damaged(repr(error)) from None
 
@@ -96,9 +104,13 @@ def damaged(why: str) -> Unreadable:
     return Unreadable(f"it is damaged: {why}.", DAMAGED)
 
 
-def _file(told: Mapping[str, Any], row_of: Callable[[str, Any], Row]) -> ResultFile:
+def _file(
+    told: Mapping[str, Any], row_of: Callable[[str, Any], Row], under_test: str | None
+) -> ResultFile:
     params = told.get("params") or {}
-    requirements = told.get("requirements") or {}
+    wanted = told.get("requirements")
+    named = wanted.items() if isinstance(wanted, dict) else ()
+    requirements = {name: _text(version) for name, version in named}
     apart = {"machine", "python", *requirements}
     commit = told["commit_hash"]
     hashed = isinstance(commit, str) and 0 < len(commit) <= _LONGEST_COMMIT
@@ -112,7 +124,10 @@ def _file(told: Mapping[str, Any], row_of: Callable[[str, Any], Row]) -> ResultF
         commit=commit,
         date_ms=_date_ms(told.get("date")),
         machine=None if machine is None else str(machine),
-        environment=str(told.get("env_name") or _environment(told, requirements)),
+        environment=_without(
+            str(told.get("env_name") or _environment(told, requirements)), requirements, under_test
+        ),
+        requirements=requirements,
         facets=tuple(
             sorted(
                 (name, facet(name, _text(value)))
@@ -120,7 +135,7 @@ def _file(told: Mapping[str, Any], row_of: Callable[[str, Any], Row]) -> ResultF
                 if name not in apart
             )
         ),
-        contents=_contents(told),
+        contents=_contents(told, under_test),
         results=results,
         row_of=row_of,
     )
@@ -137,19 +152,30 @@ def _date_ms(value: object) -> int | None:
     return int(value) if math.isfinite(value) and 0 <= value < _LATEST_MS else None
 
 
-def _environment(told: Mapping[str, Any], requirements: Mapping[str, Any]) -> str:
+def _environment(told: Mapping[str, Any], requirements: Mapping[str, str]) -> str:
     """The name as asv makes it where an old file has none."""
     words = [f"py{told.get('python', '')}"]
-    words += [f"{name}{_text(wanted)}" for name, wanted in sorted(requirements.items())]
+    words += [f"{name}{version}" for name, version in sorted(requirements.items())]
     return "-".join(words)
 
 
-def _contents(told: Mapping[str, Any]) -> str | None:
+def _without(environment: str, requirements: Mapping[str, str], under_test: str | None) -> str:
+    """A name that asv made, less what it says of one requirement."""
+    if under_test is None or under_test not in requirements:
+        return environment
+    word = "-" + _NO_FILE_NAME.sub("_", under_test + requirements[under_test])
+    before, _, behind = environment.partition(word)
+    # Another word may begin as this one does.
+    return before + behind if behind[:1] in {"", "-"} else environment
+
+
+def _contents(told: Mapping[str, Any], under_test: str | None) -> str | None:
     python, requirements = told.get("python"), told.get("requirements")
     if not isinstance(python, str) or not python or not isinstance(requirements, dict):
         return None
     # Older files know of no variables, for there were none.
-    whole = json.dumps([python, requirements, told.get("env_vars") or {}], sort_keys=True)
+    others = {name: each for name, each in requirements.items() if name != under_test}
+    whole = json.dumps([python, others, told.get("env_vars") or {}], sort_keys=True)
     return hashlib.sha256(whole.encode()).hexdigest()[:16]
 
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from corebound.errors import Fault
 from corebound.exchange import asv_benchmarks, asv_results
+from corebound.exchange.asv_across import Across
 from corebound.exchange.asv_benchmarks import Known
 from corebound.exchange.asv_environments import Source
 from corebound.exchange.asv_results import ResultFile
@@ -99,7 +100,7 @@ def _has_graphs(folder: Path) -> bool:
 
 
 def read_each(
-    found: Unread, progress: Progress, faults: list[Fault]
+    found: Unread, across: Across, progress: Progress, faults: list[Fault]
 ) -> Iterator[tuple[Path, str, ResultFile]]:
     """Each file with its hash, one after another: all of them together can be gigabytes."""
     done, all_ = len(found.unchanged), len(found.unchanged) + len(found.files)
@@ -107,10 +108,10 @@ def read_each(
         progress(number, all_)
         try:
             data = source.read_bytes()
-            file = asv_results.read(data)
+            file = asv_results.read(data, under_test=across.under_test)
             # Where it does not tell, its folder does: asv names it by the machine.
-            named = file if file.machine else replace(file, machine=source.parent.name)
-            yield source, cache.digest(data), named
+            machine = across.machine or file.machine or source.parent.name
+            yield source, cache.digest(data), replace(file, machine=machine)
         except Unreadable as error:
             faults.append(fault_of(source, error))
         except OSError as error:
