@@ -364,7 +364,10 @@ def test_a_regression_is_told_with_all_it_takes_to_look_at_it_and_exits_with_1(h
     assert result.exit_code == 1
     assert "1 new regression, in 2 series." in result.stdout
     assert re.search(r"▼ [78]\.\d % slower, 95 % interval \[[6-8]\.\d, [7-9]\.\d\]", result.stdout)
-    assert re.search(r"commits 0{8}\w\w\.\.0{8}\w\w \(change 5\d\), nights 2026-", result.stdout)
+    assert re.search(
+        r"commits 0{8}\w\w\.\.0{8}\w\w \(change 5\d\), nights 2026-\d\d-\d\d \d\d:00 UTC to 2026-",
+        result.stdout,
+    )
     assert "https://example.org/perf/history/matmul-" in result.stdout
     assert "reproduce: corebound run matmul.yaml" in result.stdout
 
@@ -431,7 +434,22 @@ def test_what_recovered_is_told_with_the_commits_that_it_did_in(form: str, here:
 
     said = call("--all", "--format", form).stdout.replace("\\", "")
 
-    assert re.search(r"undone: commits 0{10}\.\.0{10} \(change 60\), nights 2026-03-01T", said)
+    assert re.search(r"undone: commits 0{10}\.\.0{10} \(change 60\), nights 2026-03-01 ", said)
+
+
+def test_a_history_of_commits_is_told_with_their_dates_and_no_nights(here: Path) -> None:
+    series = a_series(nights(step=50))
+    dated = [
+        replace(point, at=point.commit.committed_at, run=None)
+        for point in series.points
+        if point.commit is not None
+    ]
+    keep(replace(series, points=Points.of(dated)))
+
+    said = call().stdout
+
+    assert re.search(r"\(change 5\d\), of 20\d\d-\d\d-\d\d \d\d:\d\d UTC to 20", said)
+    assert "nights" not in said
 
 
 def test_a_recovery_is_data_too(here: Path) -> None:

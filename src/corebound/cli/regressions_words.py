@@ -17,7 +17,7 @@ from corebound.report.view.changes import commit_range, left_words, recovery_wor
 from corebound.report.view.chronicle import size_interval, size_word
 from corebound.report.view.last_measured import last_day
 from corebound.report.view.too_short import too_short_words
-from corebound.report.view.words import count
+from corebound.report.view.words import count, day
 from corebound.stats.regressions import Change, Failing
 from corebound.stats.regressions_judged import Judged
 from corebound.stats.too_short import too_short
@@ -123,7 +123,7 @@ def size(change: Change) -> str:
 
 
 def came_in(change: Change) -> str:
-    """Between which commits, or nights where the commits are the same or not known."""
+    """Between which commits and nights, or dates of commits where no more is known."""
     return _between(change.last_good, change.first_bad)
 
 
@@ -139,13 +139,13 @@ def recovered(change: Change) -> str:
 def _between(good: Point, bad: Point) -> str:
     commits = commit_range(good, bad)
     one = good.commit is not None and bad.commit is not None and good.commit.sha == bad.commit.sha
-    nights = f"nights {good.at}..{bad.at}"
+    when = f"{'of' if bad.is_of_commit else 'nights'} {day(good.at)} to {day(bad.at)}"
     if one and bad.commit is not None:
-        return f"{nights}, all of commit {bad.commit.sha[:10]}: what changed is not in it"
+        return f"{when}, all of commit {bad.commit.sha[:10]}: what changed is not in it"
     if not commits:
-        return nights
+        return when
     subject = f" ({bad.commit.subject})" if bad.commit is not None and bad.commit.subject else ""
-    return f"commits {commits}{subject}, {nights}"
+    return f"commits {commits}{subject}, {when}"
 
 
 def standing(judged: Judged) -> str:

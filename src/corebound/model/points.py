@@ -62,6 +62,11 @@ class Point(Struct, frozen=True, kw_only=True):
     missing: str | None
     circumstances: Circumstances
 
+    @property
+    def is_of_commit(self) -> bool:
+        """As that of its moment."""
+        return Moment(self.at, self.run, self.commit).is_of_commit
+
 
 class Points(Sequence[Point]):
     """Points as columns, n values each: a site has millions, and objects take ten times as much.
