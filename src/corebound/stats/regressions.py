@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -209,7 +209,7 @@ def level_spread(series: Series, steps: Sequence[Step]) -> float | None:
     return spread_of(logs - median(logs))
 
 
-def failing(suite: Sequence[Series]) -> tuple[Failing, ...]:
+def failing(suite: Iterable[Series]) -> tuple[Failing, ...]:
     """The series that end in points that were not measured, longest first.
 
     One that never was is new, or was never sound: its run said so. One that came to 0 or

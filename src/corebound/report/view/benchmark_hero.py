@@ -9,6 +9,7 @@ from corebound.report.view.addresses import anchor_of
 from corebound.report.view.change_groups import change_group, grouped
 from corebound.report.view.chronicle import Chronicle, size_word, way_word
 from corebound.report.view.command import NO_COMMAND
+from corebound.report.view.failing_rows import failing_rows
 from corebound.report.view.page import Hero, Piece, Text
 from corebound.report.view.series_names import axes, natural_place, shared_axes
 from corebound.report.view.words import count, rich, strong
@@ -46,6 +47,7 @@ def benchmark_hero(
             *_events(series, news, known),
             _counted(series, known),
             f"{count(len(found), 'change')} in all.",
+            _failing(series, known),
             f" {count(len(silent), 'cell')} never gave a figure." if silent else "",
             "" if any(one.reproduce for one in series) else f" {NO_COMMAND}",
         ),
@@ -68,9 +70,23 @@ def _verdict(
     if old:
         are = "is" if old == 1 else "are"
         return rich(Piece(count(old, "older regression"), "bad"), f" {are} still open.")
+    failing = sum(one.id in known.failing for one in going)
+    if failing:
+        which = f"{failing:,} of {len(going):,} cells" if len(going) > 1 else "It"
+        gives = "gives" if failing == 1 else "give"
+        return rich(f"{which} {gives} ", Piece("no figure", "bad"), " any more.")
     if going and all(one.id in known.too_short for one in going):
         return rich("Too early to tell what changed.")
     return rich("Nothing new.")
+
+
+def _failing(series: Sequence[Series], known: Chronicle) -> str:
+    """Which give no figure any more, and why, by the day since when and the reason."""
+    found = [known.failing[one.id] for one in series if one.id in known.failing]
+    rows = failing_rows(found, known)
+    told = "; ".join(f"{count(row.cells, 'cell')} {row.says}" for row in rows[:_MOST_EVENTS])
+    more = "; …" if len(rows) > _MOST_EVENTS else ""
+    return f" No figure any more: {told}{more}." if rows else ""
 
 
 def _verdict_of_many(going: Sequence[Series], news: Sequence[Change]) -> Text:

@@ -18,7 +18,7 @@ from corebound.report.view.series_names import cell_name, long_environments
 from corebound.report.view.study import Study
 from corebound.report.view.words import label
 from corebound.stats.ended import ended
-from corebound.stats.regressions import Change, changes, suspicions
+from corebound.stats.regressions import Change, Failing, changes, failing, suspicions
 from corebound.stats.regressions_judged import Judged, judged
 from corebound.stats.segment import Memory
 from corebound.stats.too_short import too_short
@@ -44,6 +44,7 @@ class Chronicle(Struct, frozen=True, kw_only=True):
         ended: Ids of the series that have had no point of late, while others of their host
             or machine have: nothing in them is news.
         too_short: Ids of the series that cannot tell a change yet.
+        failing: By their ids, the others that end in points without a figure.
         environments: Of each project what long names of environments are shown as, by
             `environment=NAME`.
     """
@@ -58,6 +59,7 @@ class Chronicle(Struct, frozen=True, kw_only=True):
     judged: Mapping[str, Judged] = field(default_factory=dict)
     ended: frozenset[str] = frozenset()
     too_short: frozenset[str] = frozenset()
+    failing: Mapping[str, Failing] = field(default_factory=dict)
     environments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
@@ -181,6 +183,7 @@ def chronicle(
         },
         ended=over,
         too_short=frozenset(one.id for one in too_short(suite)),
+        failing={one.series.id: one for one in failing(one for one in grown if one.id not in over)},
         environments=_environments(suite),
     )
 

@@ -14,13 +14,14 @@ from corebound.report.view.by_commit import by_commits
 from corebound.report.view.change_groups import ChangeGroup, change_group, grouped
 from corebound.report.view.chronicle import Chronicle, sizes_word
 from corebound.report.view.command import CommandLine, cells_command, series_command
+from corebound.report.view.failing_rows import FailingRow, failing_rows, is_recent
 from corebound.report.view.last_measured import last_measured, last_moment
 from corebound.report.view.page import Label, Piece, Text
 from corebound.report.view.records import Record, by_host
 from corebound.report.view.too_short import too_short_words
 from corebound.report.view.turns import turns
 from corebound.report.view.words import capital, count, day, full_name, label, rich, strong
-from corebound.stats.regressions import Change, failing
+from corebound.stats.regressions import Change
 
 # A first page names so many of each; all are on the history's page.
 _MOST_ROWS = 20
@@ -65,6 +66,7 @@ class Night(Struct, frozen=True, kw_only=True):
     support: Text
     changed: tuple[ChangeGroup, ...]
     doubts: tuple[DoubtRow, ...]
+    failing: tuple[FailingRow, ...]
     failed: tuple[FailedRow, ...]
     more: str
 
@@ -86,16 +88,18 @@ def night(known: Chronicle, records: Sequence[Record]) -> Night | None:
     going = [one for one in known.histories if one.id not in known.ended]
     short = sum(one.id in known.too_short for one in going)
     failed = [row for record in latest for row in _failed(*record)]
+    recent = [one for one in known.failing.values() if is_recent(one)]
+    failing = failing_rows(recent, known)
     slower, faster = (grouped(_own_first(several), known) for several in (worse, better))
     rows = _shown(slower, faster, known)
-    hidden = len(slower) + len(faster) - len(rows)
-    hidden += sum(max(len(several) - _MOST_ROWS, 0) for several in (doubts, failed))
+    nothing = _nothing(known, able=len(going) - short, every=len(going))
     return Night(
-        verdict=_verdict(worse, better)
-        or _nothing(known, able=len(going) - short, every=len(going)),
+        verdict=_verdict(worse, better, len(recent)) or rich(nothing),
         support=_support(
             latest,
             going,
+            first="" if news or not recent else nothing,
+            failing=len(known.failing) - len(recent),
             older=_still_open(known),
             doubts=sum(row.cells for row in doubts),
             failed=sum(row.cells for row in failed),
@@ -103,11 +107,23 @@ def night(known: Chronicle, records: Sequence[Record]) -> Night | None:
         ),
         changed=tuple(change_group(one, known, root="") for one in rows),
         doubts=tuple(doubts[:_MOST_ROWS]),
+        failing=tuple(failing[:_MOST_ROWS]),
         failed=tuple(failed[:_MOST_ROWS]),
-        more=f"{count(hidden, 'more row')} on the pages of the history and of the runs."
-        if hidden
-        else "",
+        more=_more(
+            {
+                "that changed": len(slower) + len(faster) - len(rows),
+                "undecided": len(doubts) - _MOST_ROWS,
+                "without a figure": len(failing) - _MOST_ROWS,
+                "of failed launches": len(failed) - _MOST_ROWS,
+            }
+        ),
     )
+
+
+def _more(hidden: Mapping[str, int]) -> str:
+    """How many rows of what stand elsewhere; empty where none do."""
+    parts = ", ".join(f"{number:,} {what}" for what, number in hidden.items() if number > 0)
+    return f"More rows, on the pages of the history and of the runs: {parts}." if parts else ""
 
 
 def _own_first(found: Sequence[Change]) -> list[Change]:
@@ -141,26 +157,29 @@ def _by_turns(
     return [groups[at] for at in sorted(first[:most])]
 
 
-def _verdict(worse: Sequence[Change], better: Sequence[Change]) -> Text:
-    """What changed; empty where nothing did."""
+def _verdict(worse: Sequence[Change], better: Sequence[Change], failing: int) -> Text:
+    """What changed, and how many cells give no figure any more; empty where all is as it was."""
     parts: list[str | Piece] = []
     if worse:
         parts += [f"{_amount(worse)} got ", Piece("slower", "bad")]
     if better:
         got = f"{_amount(better)} got " if not worse else f"{_amount(better, noun='')} "
         parts += [", " if parts else "", got, Piece("faster", "good")]
+    if failing:
+        who = f", {failing:,}" if parts else count(failing, "cell")
+        parts += [f"{who} {'gives' if failing == 1 else 'give'} ", Piece("no figure", "bad")]
     return rich(*parts, ".") if parts else ()
 
 
-def _nothing(known: Chronicle, *, able: int, every: int) -> Text:
+def _nothing(known: Chronicle, *, able: int, every: int) -> str:
     """That nothing changed, where that could have been seen."""
     if all(len(one.points) == 1 for one in known.histories):
-        return rich("Measured once so far.")
+        return "Measured once so far."
     if every and not able:
-        return rich("Too early to tell what changed.")
+        return "Too early to tell what changed."
     # Where most cannot tell, the sentence is of the few that can.
     of = f" in {able:,} of {every:,} series" if 2 * able < every else ""
-    return rich(f"Nothing got slower, nothing faster{of}.")
+    return f"Nothing got slower, nothing faster{of}."
 
 
 def _amount(found: Sequence[Change], noun: str = "cell") -> str:
@@ -181,12 +200,14 @@ def _support(
     latest: Sequence[Record],
     going: Sequence[Series],
     *,
+    first: str,
+    failing: int,
     older: int,
     doubts: int,
     failed: int,
     short: str,
 ) -> Text:
-    parts: list[str | Piece] = []
+    parts: list[str | Piece] = [f"{first} "] if first else []
     if latest:
         when = max(run.started_at for run, _ in latest)
         where = latest[0][0].host.name if len(latest) == 1 else count(len(latest), "host")
@@ -201,6 +222,9 @@ def _support(
             strong(f"{count(failed, 'cell')} had launches that do not count", "#failed"),
             ". ",
         ]
+    if failing:
+        said = f"{count(failing, 'cell')} {'has' if failing == 1 else 'have'} given none for longer"
+        parts += [strong(said, "history.html#failing"), ". "]
     if older:
         said = f"{count(older, 'older regression')} {'is' if older == 1 else 'are'} still open"
         parts += [strong(said, "history.html#regressions"), ". "]
@@ -212,20 +236,12 @@ def _support(
 
 
 def _doubts(known: Chronicle) -> list[DoubtRow]:
-    """The steps that are not clear, the suspicions, and the series that end; grouped."""
-    going = [one for one in known.histories if one.id not in known.ended]
-    rows = [
+    """The steps that are not clear, and the suspicions; grouped."""
+    return [
         _doubt([one.series for one in group], known, f"{sizes_word(group).word}, {why}")
         for why, several in _by_doubt(known).items()
         for group in _by_scenario(several)
     ]
-    ended: dict[tuple[object, ...], list[Series]] = {}
-    for one in failing(going):
-        series = one.series
-        key = (series.project, series.host, series.scenario, one.since.at[:10])
-        ended.setdefault(key, []).append(series)
-    rows += [_doubt(several, known, f"no figure since {key[-1]}") for key, several in ended.items()]
-    return rows
 
 
 def _by_doubt(known: Chronicle) -> dict[str, list[Change]]:

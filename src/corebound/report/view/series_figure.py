@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Sequence
 
@@ -42,6 +43,15 @@ def latest_of(series: Series) -> Bounded:
     # An end that is not known is infinite.
     low, high = (significant(end / length) if end < 1e300 else "∞" for end in last.bounds)
     return Bounded(value=value, ends=f"[{low}, {high}] {unit}".strip())
+
+
+def lack_of(series: Series) -> str:
+    """Since when a series has had no figure, where it was looked at since; else empty."""
+    points = series.points
+    at = len(points)
+    while at and math.isnan(points.figures[at - 1]):
+        at -= 1
+    return f"none since {points.moments[at].at[:10]}" if at < len(points) else ""
 
 
 def interval_name(series: Iterable[Series]) -> str:

@@ -14,13 +14,14 @@ from corebound.report.view.by_commit import CommitEvent, commit_events
 from corebound.report.view.change_groups import ChangeGroup, change_group, grouped
 from corebound.report.view.chronicle import Chronicle, size_word
 from corebound.report.view.command import CommandLine, latest_command
+from corebound.report.view.failing_rows import FailingRow, failing_rows, give_no_figure
 from corebound.report.view.last_measured import last_day, last_measured, last_moment
 from corebound.report.view.page import Bounded, Head, Hero, Piece, Text, VerdictWord
-from corebound.report.view.series_figure import figures_span, interval_name, latest_of
+from corebound.report.view.series_figure import figures_span, interval_name, lack_of, latest_of
 from corebound.report.view.series_names import Natural, natural_place, own_axes
 from corebound.report.view.too_short import too_short_words
 from corebound.report.view.without import Without, without
-from corebound.report.view.words import count, day, rich
+from corebound.report.view.words import count, day, rich, strong
 from corebound.stats.regressions import Change
 
 # The largest are what there is time for; all are in the CSV.
@@ -41,6 +42,7 @@ class SeriesRow(Struct, frozen=True, kw_only=True):
         change: Its last change, or None; `since` is when.
         command: What measures it again; None where that is not known.
         ended: When its last point is of, where others of its host have later ones; else empty.
+        lacking: Since when there has been no figure, where points came after the latest.
     """
 
     title: str
@@ -51,6 +53,7 @@ class SeriesRow(Struct, frozen=True, kw_only=True):
     mode: str
     figures: Sequence[float]
     latest: Bounded
+    lacking: str
     span: str
     points: str
     change: VerdictWord | None
@@ -78,6 +81,7 @@ class HistoryPage(Struct, frozen=True, kw_only=True):
         regressions, improvements, unclear: Changes, those together that one event can
             have made; those beyond what a page holds are counted in `hidden`.
         more: The regressions that come after so many.
+        failing: What gives no figure any more.
         commits: What changed several benchmarks, the latest first.
         comparisons: (text, address) of pages that compare two runs.
         groups: Every series; `folded` where they are too many to be read.
@@ -90,6 +94,7 @@ class HistoryPage(Struct, frozen=True, kw_only=True):
     more: tuple[ChangeGroup, ...]
     improvements: tuple[ChangeGroup, ...]
     unclear: tuple[ChangeGroup, ...]
+    failing: tuple[FailingRow, ...]
     commits: tuple[CommitEvent, ...]
     hidden: str
     comparisons: tuple[tuple[str, str], ...]
@@ -149,6 +154,7 @@ def triage_page(
         more=regressions[_MOST_OPEN:],
         improvements=improvements,
         unclear=unclear,
+        failing=tuple(failing_rows(known.failing.values(), known)),
         commits=events,
         hidden=f"{count(hidden, 'smaller change')} more in the CSV." if hidden else "",
         comparisons=tuple(comparisons),
@@ -188,8 +194,13 @@ def _support(known: Chronicle) -> Text:
         f"{count(len(known.histories), 'series', 'series')} of {count(points, 'point')}. "
         "A change is named when several detectors agree and it stands as one of the whole suite; "
         "of those, one in twenty may be false. ",
+        *_lost(len(known.failing)),
         too_short_words(sum(one.id in known.too_short for one in going), len(going)),
     )
+
+
+def _lost(failing: int) -> list[str | Piece]:
+    return [strong(give_no_figure(failing), "#failing"), " any more. "] if failing else []
 
 
 def series_groups(series: Iterable[Series], known: Chronicle) -> tuple[SeriesGroup, ...]:
@@ -265,6 +276,7 @@ def _row(series: Sequence[Series], known: Chronicle) -> SeriesRow:
         mode=known.label(chosen).mode,
         figures=figures,
         latest=latest_of(chosen),
+        lacking=lack_of(chosen),
         span=figures_span(chosen),
         points=count(len(chosen.points.measured), "point"),
         change=size_word(last) if last else None,
