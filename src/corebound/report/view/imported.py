@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from corebound.report.view.chronicle import Chronicle
-from corebound.report.view.triage import SeriesGroup, series_groups
+from corebound.report.view.series_rows import SeriesGroup, series_groups
 from corebound.report.view.words import count
 
 # Of more benchmarks the page of the history has the list.

@@ -6,21 +6,20 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from corebound.model.record import Launch
-from corebound.model.run import Run
 from corebound.model.series import Series
-from corebound.report.view.addresses import run_file, series_place
+from corebound.report.view.addresses import series_place
 from corebound.report.view.by_commit import by_commits
 from corebound.report.view.change_groups import ChangeGroup, change_group, grouped
 from corebound.report.view.chronicle import Chronicle, sizes_word
-from corebound.report.view.command import CommandLine, cells_command, series_command
+from corebound.report.view.command import CommandLine, series_command
+from corebound.report.view.failed_rows import FailedRow, failed_rows
 from corebound.report.view.failing_rows import FailingRow, failing_rows, is_recent
 from corebound.report.view.last_measured import last_measured, last_moment
 from corebound.report.view.page import Label, Piece, Text
 from corebound.report.view.records import Record, by_host
 from corebound.report.view.too_short import too_short_words
 from corebound.report.view.turns import turns
-from corebound.report.view.words import capital, count, day, full_name, label, rich, strong
+from corebound.report.view.words import capital, count, day, rich, strong
 from corebound.stats.regressions import Change
 
 # A first page names so many of each; all are on the history's page.
@@ -41,21 +40,6 @@ class DoubtRow(Struct, frozen=True, kw_only=True):
     label: Label
     cells: int
     says: str
-    command: CommandLine | None
-
-
-class FailedRow(Struct, frozen=True, kw_only=True):
-    """Launches of the latest run that did not count, for one reason.
-
-    `label` is of the first of so many `cells` of one scenario; `command` launches them again.
-    """
-
-    title: str
-    address: str
-    label: Label
-    cells: int
-    status: str
-    reason: str
     command: CommandLine | None
 
 
@@ -87,7 +71,7 @@ def night(known: Chronicle, records: Sequence[Record]) -> Night | None:
     latest = [own[-1] for own in by_host(records).values()]
     going = [one for one in known.histories if one.id not in known.ended]
     short = sum(one.id in known.too_short for one in going)
-    failed = [row for record in latest for row in _failed(*record)]
+    failed = [row for record in latest for row in failed_rows(*record)]
     recent = [one for one in known.failing.values() if is_recent(one)]
     failing = failing_rows(recent, known)
     slower, faster = (grouped(_own_first(several), known) for several in (worse, better))
@@ -278,29 +262,3 @@ def _doubt(series: Sequence[Series], known: Chronicle, says: str) -> DoubtRow:
         says=says,
         command=series_command(series),
     )
-
-
-def _failed(run: Run, launches: Sequence[Launch]) -> list[FailedRow]:
-    """One row a scenario, status and reason of the run."""
-    titles = {
-        str(source.document.get("name")): str(source.document.get("title") or "")
-        for source in run.scenarios
-    }
-    alike: dict[tuple[str, str, str], list[Launch]] = {}
-    for launch in sorted(launches, key=lambda one: one.cell.id):
-        if launch.kind == "measure" and launch.status not in {"ok", "skipped"}:
-            reason = launch.reason or full_name(launch.cell)
-            alike.setdefault((launch.cell.scenario, launch.status, reason), []).append(launch)
-    return [
-        FailedRow(
-            title=titles.get(scenario) or scenario,
-            address=run_file(run),
-            label=label(own[0].cell),
-            cells=len(cells),
-            status=f"{len(own)} {status}",
-            reason=reason,
-            command=cells_command(run, cells),
-        )
-        for (scenario, status, reason), own in alike.items()
-        for cells in [tuple({one.cell.id: one.cell for one in own}.values())]
-    ]

@@ -30,8 +30,8 @@ from corebound.report.view.page import (
 )
 from corebound.report.view.past import Past, past_of
 from corebound.report.view.records import Record
+from corebound.report.view.series_rows import SeriesGroup
 from corebound.report.view.study import Duel, Study
-from corebound.report.view.triage import SeriesGroup
 from corebound.report.view.verdict import verdict_of
 from corebound.report.view.words import (
     NO_BASELINE,

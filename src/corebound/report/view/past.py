@@ -10,8 +10,8 @@ from corebound.model.series import Series
 from corebound.report.view.chronicle import Chronicle, size_word
 from corebound.report.view.page import Bounded, VerdictWord
 from corebound.report.view.series_figure import figures_span, latest_of
+from corebound.report.view.series_rows import last_change
 from corebound.report.view.study import Study
-from corebound.report.view.triage import last_change
 from corebound.report.view.words import count
 
 
