@@ -77,10 +77,11 @@ def test_the_exit_code_tells_what_came_of_the_launches(
 def test_thousands_are_written_as_the_pages_write_them() -> None:
     series = (a_series([1.0]),) * 1200
     told = regressions_words.Told(
-        judged=(), failing=(), series=series, going=(), site="", everything=False
+        judged=(), failing=(), series=series, going=series, site="", everything=False
     )
 
-    assert regressions_words.headline(told) == "No new regression, in 1,200 series."
+    said = "No new regression, in 1,200 series. All 1,200 series are too short to tell"
+    assert regressions_words.headline(told).startswith(said)
 
 
 @pytest.mark.parametrize("words", [("check",), ("import", "asv"), ("report", "--records")])

@@ -524,7 +524,7 @@ def test_nothing_in_a_series_that_has_ended_is_news_as_on_the_site(here: Path) -
     assert told["alarms"] == 0
     assert told["failing"] == []
     assert [change["ended"] for change in told["changes"]] == [True]
-    assert "No new regression, in 4 series." in call().stdout
+    assert "No new regression, in 4 series, 3 of which ended." in call().stdout
     assert "ended" in call("--all").stdout
     assert news_of_the_site() == []
 

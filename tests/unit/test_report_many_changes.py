@@ -103,3 +103,15 @@ def test_an_entry_of_several_cells_keeps_its_id_whichever_of_them_is_the_largest
         return one.id
 
     assert entry(1.1, 1.3) == entry(1.3, 1.1)
+
+
+@pytest.mark.parametrize(
+    ("unit", "said"), [("ns", "1 cell got slower."), ("bytes", "2 cells got worse.")]
+)
+def test_the_headline_calls_nothing_slower_that_is_no_time(unit: str, said: str) -> None:
+    several = [stepped("time", 1.5), stepped("other", 1.5, unit=unit)][: 1 + (unit != "ns")]
+
+    tonight = night.night(chronicle(several), ())
+
+    assert tonight is not None
+    assert "".join(piece.text for piece in tonight.verdict) == said

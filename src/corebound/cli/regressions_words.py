@@ -110,7 +110,9 @@ def headline(told: Told) -> str:
         parts.append(f"{len(told.suspected)} suspected")
     if told.failing:
         parts.append(f"{len(told.failing)} failing")
-    whole = f"{', '.join(parts)}, in {count(len(told.series), 'series', 'series')}."
+    over = len(told.series) - len(told.going)
+    ended = f", {over:,} of which ended" if over else ""
+    whole = f"{', '.join(parts)}, in {count(len(told.series), 'series', 'series')}{ended}."
     return f"{whole} {too_short_words(len(too_short(told.going)), len(told.going))}".rstrip()
 
 

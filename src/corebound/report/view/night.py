@@ -145,14 +145,19 @@ def _verdict(worse: Sequence[Change], better: Sequence[Change], failing: int) ->
     """What changed, and how many cells give no figure any more; empty where all is as it was."""
     parts: list[str | Piece] = []
     if worse:
-        parts += [f"{_amount(worse)} got ", Piece("slower", "bad")]
+        parts += [f"{_amount(worse)} got ", Piece(_way(worse, "slower", "worse"), "bad")]
     if better:
         got = f"{_amount(better)} got " if not worse else f"{_amount(better, noun='')} "
-        parts += [", " if parts else "", got, Piece("faster", "good")]
+        parts += [", " if parts else "", got, Piece(_way(better, "faster", "better"), "good")]
     if failing:
         who = f", {failing:,}" if parts else count(failing, "cell")
         parts += [f"{who} {'gives' if failing == 1 else 'give'} ", Piece("no figure", "bad")]
     return rich(*parts, ".") if parts else ()
+
+
+def _way(found: Sequence[Change], of_times: str, of_all: str) -> str:
+    """The word for how cells changed; what is no time has no speed."""
+    return of_times if all(one.series.unit == "ns" for one in found) else of_all
 
 
 def _nothing(known: Chronicle, *, able: int, every: int) -> str:
