@@ -71,7 +71,7 @@ def read(
     folder: Path,
     repo: Path | None = None,
     machine: str | None = None,
-    under_test: str | None = None,
+    under_test: tuple[str, ...] = (),
 ) -> asv_project.Read:
     """All that is measured there."""
     across = Across(machine=machine, under_test=under_test)

@@ -182,7 +182,7 @@ def test_what_is_under_test_is_followed_across_its_versions(tmp_path: Path) -> N
     tree = a_tree(tmp_path, *versions(*SIX), *versions(*SIX, python="3.12"), benchmarks=TIME)
 
     apart = read(tree)
-    followed = read(tree, under_test="pip+pack/age")
+    followed = read(tree, under_test=("pip+pack/age",))
 
     assert set(cells(apart.series).values()) == {1}
     assert cells(followed.series) == {
@@ -194,7 +194,7 @@ def test_what_is_under_test_is_followed_across_its_versions(tmp_path: Path) -> N
 def test_a_name_that_asv_did_not_make_goes_on_all_the_same(tmp_path: Path) -> None:
     files = [told | {"env_name": f"nightly-{at}"} for at, told in enumerate(versions(*SIX))]
 
-    found = read(a_tree(tmp_path, *files, benchmarks=TIME), under_test="pip+pack/age")
+    found = read(a_tree(tmp_path, *files, benchmarks=TIME), under_test=("pip+pack/age",))
 
     assert cells(found.series) == {"environment=nightly-0": 6}
 
@@ -213,7 +213,7 @@ def test_of_an_environments_name_that_requirement_alone_is_left_out(
 ) -> None:
     one, *_ = nights(environment, requirements={"foo": "1"})
 
-    found = read(a_tree(tmp_path, one, benchmarks=TIME), under_test="foo")
+    found = read(a_tree(tmp_path, one, benchmarks=TIME), under_test=("foo",))
 
     assert cells(found.series) == {f"environment={name}": 1}
 
@@ -261,8 +261,39 @@ def test_what_is_no_requirement_cannot_be_under_test(
     tree = a_tree(tmp_path, *nights("a", requirements=required), benchmarks=TIME)
 
     with pytest.raises(InputError) as raised:
-        read(tree, under_test="nunpy")
+        read(tree, under_test=("nunpy",))
 
     assert "'nunpy'" in raised.value.what
     assert raised.value.mend is not None
     assert raised.value.mend.startswith(mend)
+
+
+def test_a_package_that_got_another_name_is_followed_by_both(tmp_path: Path) -> None:
+    first, second = nights("py3-pip+foo1", "py3-foo2")
+    files = (
+        first | {"requirements": {"pip+foo": "1"}},
+        second | {"requirements": {"foo": "2"}},
+    )
+
+    found = read(a_tree(tmp_path, *files, benchmarks=TIME), under_test=("pip+foo", "foo"))
+
+    assert cells(found.series) == {"environment=py3": 2}
+
+
+def test_which_version_a_commit_was_measured_with_stands_where_its_subject_does(
+    tmp_path: Path,
+) -> None:
+    found = read(a_tree(tmp_path, *versions(*SIX), benchmarks=TIME), under_test=("pip+pack/age",))
+
+    (series,) = found.series
+    subjects = [one.commit.subject for one in series.points if one.commit is not None]
+    assert subjects == [f"pip+pack/age {version}" for version in SIX]
+
+
+def test_several_versions_of_one_commit_are_no_history_of_it(tmp_path: Path) -> None:
+    files = [told | {"commit_hash": "f" * 40} for told in versions(*SIX)]
+
+    told = imported(a_tree(tmp_path, *files, benchmarks=TIME), "--under-test", "pip+pack/age")
+
+    said = "1 of 1 commits were measured with several versions of pip+pack/age"
+    assert said in told.stderr

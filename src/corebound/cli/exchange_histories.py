@@ -66,11 +66,12 @@ def asv(
         ),
     ] = None,
     under_test: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             "--under-test",
             metavar="REQUIREMENT",
-            help="What is measured, where asv installs it as a requirement: go on across versions.",
+            help="What is measured, where asv installs it as a requirement: go on across its"
+            " versions. Several times for several.",
         ),
     ] = None,
     records: Records = RECORDS,
@@ -84,15 +85,15 @@ def asv(
             repo=repo,
             progress=bar.show,
             known=partial(read_before.known, records),
-            across=Across(machine=machine and clean(machine), under_test=under_test),
+            across=Across(machine=machine and clean(machine), under_test=tuple(under_test or ())),
         )
     as_named = partial(under_first_names, names=found.names)
-    history = kept.keep(found.project, found.series, records, as_named=as_named)
+    history = kept.keep(found.project, found.series, records, as_named=as_named, gone=found.lacked)
     read_before.remember(records, found)
     faults = [*found.faults]
     if machine is None:
         faults += _many_machines(folder, found, history)
-    if under_test is None:
+    if not under_test:
         faults += _a_version_a_commit(folder, found, history)
     tell(found.project, _counts(found), history, faults, as_json=as_json)
     if found.is_guessed and not as_json:

@@ -7,11 +7,12 @@ version is an environment of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from corebound.errors import InputError
+from corebound.errors import Fault, InputError
 from corebound.exchange.asv_results import ResultFile
 
 # A few versions may each have been measured at one commit by chance.
@@ -23,11 +24,11 @@ class Across(Struct, frozen=True, kw_only=True):
 
     Attributes:
         machine: What to call all machines, where they are one for whoever reads the history.
-        under_test: The requirement that is what is measured, in all its versions.
+        under_test: Requirements that are what is measured, in all their versions.
     """
 
     machine: str | None = None
-    under_test: str | None = None
+    under_test: tuple[str, ...] = ()
 
 
 class Requirements:
@@ -43,17 +44,17 @@ class Requirements:
             self._commits.setdefault(name, {}).setdefault(version, set()).add(file.commit)
 
     def check(self, across: Across, where: str) -> None:
-        """Have the one under test be one of those there are.
+        """Have those under test be some of those there are.
 
         Args:
             across: What is said of it.
             where: The folder of the files.
 
         Raises:
-            InputError: it is none of them.
+            InputError: one is none of them.
         """
-        name = across.under_test
-        if name is None or name in self._commits:
+        name = next((each for each in across.under_test if each not in self._commits), None)
+        if name is None:
             return
         those = f"They require {', '.join(sorted(self._commits))}." if self._commits else None
         raise InputError(
@@ -61,6 +62,20 @@ class Requirements:
             where=where,
             mend=those or "They require nothing; leave --under-test out.",
         )
+
+    def several_a_commit(self, across: Across, where: str) -> Iterator[Fault]:
+        """That commits were measured with several versions of what is under test."""
+        for name in across.under_test:
+            commits = Counter(sha for own in self._commits[name].values() for sha in own)
+            number = sum(times > 1 for times in commits.values())
+            if number:
+                yield Fault(
+                    file=where,
+                    line=None,
+                    what=f"{number:,} of {len(commits):,} commits were measured with several"
+                    f" versions of {name}, and of each commit one figure counts.",
+                    mend="Leave --under-test out, or name a requirement that goes with commits.",
+                )
 
     def one_a_commit(self) -> Sequence[str]:
         """Those of which every version is that of one commit: they name what is measured."""

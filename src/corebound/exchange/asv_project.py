@@ -10,6 +10,7 @@ from msgspec import Struct
 from corebound.errors import Fault, InputError
 from corebound.exchange import asv_environments, asv_place, asv_tree
 from corebound.exchange.asv_across import Across, Requirements
+from corebound.exchange.asv_cells import label
 from corebound.exchange.asv_environments import FirstNames, Source
 from corebound.exchange.asv_place import CONFIGURATION, Place
 from corebound.exchange.asv_series import Gathered, Project
@@ -46,6 +47,7 @@ class Read(Struct, frozen=True, kw_only=True):
         files: How many result files were read.
         unknown: How many commits the repository does not have; None without one.
         gone: How many benchmarks benchmarks.json does not have, where it has others.
+        lacked: Which these are, as series have them.
         twice: How many files are of a commit, machine and environment of which others were read.
         faults: What could not be read and was passed over.
         settings: A hash of what else a point follows from, besides its file.
@@ -60,6 +62,7 @@ class Read(Struct, frozen=True, kw_only=True):
     files: int
     unknown: int | None
     gone: int
+    lacked: frozenset[str]
     twice: int
     faults: tuple[Fault, ...]
     settings: str
@@ -119,7 +122,8 @@ def read(
         raise _nothing(place.results, faults)
     if files.hashes:
         files.requirements.check(across, str(place.results))
-    gone = len(gathered.benchmarks - project.benchmarks.keys()) if project.benchmarks else 0
+        faults += files.requirements.several_a_commit(across, str(place.results))
+    lacked = gathered.benchmarks - project.benchmarks.keys() if project.benchmarks else set[str]()
     found = gathered.series()
     renamed = each_once(asv_environments.under_first_names(found, names))
     return Read(
@@ -128,7 +132,8 @@ def read(
         series=tuple(sorted(renamed, key=lambda one: one.id)),
         files=len(files.told),
         unknown=None if commits is None else len({*files.hashes} - commits.keys()),
-        gone=gone,
+        gone=len(lacked),
+        lacked=frozenset(map(label, lacked)),
         twice=files.twice,
         faults=(*about, *faults),
         settings=settings,

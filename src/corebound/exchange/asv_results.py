@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from operator import itemgetter
 from typing import Any, TypeAlias
 
@@ -50,6 +50,7 @@ class ResultFile(Struct, frozen=True, kw_only=True):
         machine: What asv calls the machine; None where the file does not tell.
         environment: asv's name of it, such as `virtualenv-py3.9-numpy1.20`.
         requirements: What it had to have, each with its version, which may be "".
+        measured: Those of them that are under test, such as `pip+foo 1.2`.
         facets: What else is known of the machine, such as ("cpu", "Xeon"), by name.
         contents: A hash of what asv tells environments apart by: Python, what it has to have,
             variables; None where the file does not tell.
@@ -63,6 +64,7 @@ class ResultFile(Struct, frozen=True, kw_only=True):
     machine: str | None
     environment: str
     requirements: Mapping[str, str]
+    measured: str
     facets: tuple[tuple[str, str], ...]
     contents: str | None
     results: Mapping[str, Any]
@@ -74,12 +76,12 @@ def hashes_in(data: bytes) -> list[str]:
     return [found.decode() for found in _COMMIT.findall(data)]
 
 
-def read(data: bytes, *, under_test: str | None = None) -> ResultFile:
+def read(data: bytes, *, under_test: Collection[str] = ()) -> ResultFile:
     """Read one result file, but for its benchmarks, of which each may be damaged by itself.
 
     Args:
         data: What it holds.
-        under_test: The requirement that is what is measured; it is left out of the environment.
+        under_test: Requirements that are what is measured; they are left out of the environment.
 
     Raises:
         Unreadable: it is damaged, of a newer asv, or no result file.
@@ -105,12 +107,13 @@ def damaged(why: str) -> Unreadable:
 
 
 def _file(
-    told: Mapping[str, Any], row_of: Callable[[str, Any], Row], under_test: str | None
+    told: Mapping[str, Any], row_of: Callable[[str, Any], Row], under_test: Collection[str]
 ) -> ResultFile:
     params = told.get("params") or {}
     wanted = told.get("requirements")
     named = wanted.items() if isinstance(wanted, dict) else ()
     requirements = {name: _text(version) for name, version in named}
+    measured = {name: each for name, each in requirements.items() if name in under_test}
     apart = {"machine", "python", *requirements}
     commit = told["commit_hash"]
     hashed = isinstance(commit, str) and 0 < len(commit) <= _LONGEST_COMMIT
@@ -125,9 +128,10 @@ def _file(
         date_ms=_date_ms(told.get("date")),
         machine=None if machine is None else str(machine),
         environment=_without(
-            str(told.get("env_name") or _environment(told, requirements)), requirements, under_test
+            str(told.get("env_name") or _environment(told, requirements)), measured
         ),
         requirements=requirements,
+        measured=", ".join(f"{name} {each}".strip() for name, each in sorted(measured.items())),
         facets=tuple(
             sorted(
                 (name, facet(name, _text(value)))
@@ -135,7 +139,7 @@ def _file(
                 if name not in apart
             )
         ),
-        contents=_contents(told, under_test),
+        contents=_contents(told, measured),
         results=results,
         row_of=row_of,
     )
@@ -159,22 +163,23 @@ def _environment(told: Mapping[str, Any], requirements: Mapping[str, str]) -> st
     return "-".join(words)
 
 
-def _without(environment: str, requirements: Mapping[str, str], under_test: str | None) -> str:
-    """A name that asv made, less what it says of one requirement."""
-    if under_test is None or under_test not in requirements:
-        return environment
-    word = "-" + _NO_FILE_NAME.sub("_", under_test + requirements[under_test])
-    before, _, behind = environment.partition(word)
-    # Another word may begin as this one does.
-    return before + behind if behind[:1] in {"", "-"} else environment
+def _without(environment: str, measured: Mapping[str, str]) -> str:
+    """A name that asv made, less what it says of some requirements."""
+    for name, version in measured.items():
+        word = "-" + _NO_FILE_NAME.sub("_", name + version)
+        before, _, behind = environment.partition(word)
+        # Another word may begin as this one does.
+        if behind[:1] in {"", "-"}:
+            environment = before + behind
+    return environment
 
 
-def _contents(told: Mapping[str, Any], under_test: str | None) -> str | None:
+def _contents(told: Mapping[str, Any], measured: Collection[str]) -> str | None:
     python, requirements = told.get("python"), told.get("requirements")
     if not isinstance(python, str) or not python or not isinstance(requirements, dict):
         return None
     # Older files know of no variables, for there were none.
-    others = {name: each for name, each in requirements.items() if name != under_test}
+    others = {name: each for name, each in requirements.items() if name not in measured}
     whole = json.dumps([python, others, told.get("env_vars") or {}], sort_keys=True)
     return hashlib.sha256(whole.encode()).hexdigest()[:16]
 

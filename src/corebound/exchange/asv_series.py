@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.exchange import asv_points
 from corebound.exchange.asv_benchmarks import Known, more_is_better, unit_of
@@ -103,6 +104,10 @@ class Gathered:
         commit = self._project.commits.get(file.commit) or Commit(
             sha=file.commit, subject="", committed_at=moment(file.date_ms or 0), dirty=False
         )
+        if file.measured:
+            # It is what a reader knows the commit by, where that is of another repository.
+            named = f"{commit.subject} ({file.measured})" if commit.subject else file.measured
+            commit = replace(commit, subject=label(named))
         return Moment(at=commit.committed_at, run=None, commit=commit)
 
     def _rows_of(self, host: str, environment: str, benchmark: str, params: Params) -> Rows:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
 from corebound.errors import InputError
-from corebound.exchange.merging import merged
+from corebound.exchange.merging import each_once, merged
+from corebound.exchange.renamed import under_one_name
 from corebound.model.missing import kind_of
 from corebound.model.series import Series
 from corebound.store import histories
@@ -45,6 +46,7 @@ def keep(
     records: Path,
     *,
     as_named: Callable[[Iterable[Series]], Iterable[Series]] = iter,
+    gone: Container[str] = (),
 ) -> Kept:
     """Add series to a project's history; what it has already is not doubled.
 
@@ -53,6 +55,7 @@ def keep(
         fresh: What was read now.
         records: Where histories are kept.
         as_named: Gives what was kept before the names that `fresh` has; several may get one.
+        gone: The benchmarks of which nothing but the names is known now, as `fresh` has them.
 
     Raises:
         InputError: what was kept before cannot be read, or nothing can be written.
@@ -62,7 +65,8 @@ def keep(
     # Nothing new leaves the file alone, and with it all that was made of it.
     if not fresh and before is not None:
         return _counted(file, before, before)
-    history = merged([*as_named(before or ())], fresh)
+    named = [*each_once(as_named(before or ()))]
+    history = merged(*under_one_name(named, [*each_once(fresh)], gone))
     histories.keep(project, history, records)
     return _counted(file, history, before or ())
 
