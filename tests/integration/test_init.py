@@ -103,10 +103,31 @@ def test_without_anything_to_install_the_files_as_they_are_are_measured(tmp_path
     ran, told, said = corebound(made, "run", "scenarios", "--profile", "quick", "--json")
 
     assert code == 0, err
-    assert "cannot be built" in out
+    assert "cannot be built: it lacks a git repository of its own and a commit and pyproject" in out
     assert not (made / "asv.conf.json").exists()
     assert ran == 0, said
     assert json.loads(told)["cells"][0]["statuses"] == {"ok": 3}
+
+
+def test_what_a_repository_lacks_is_named_and_once_it_is_there_its_commits_are_measured(
+    repository: Path,
+) -> None:
+    installs = (repository / "pyproject.toml").read_text()
+    (repository / "pyproject.toml").unlink()
+    _, lacking, _ = corebound(repository, "init", "--function", "shop.prices:total")
+    scenario = repository / "scenarios" / "total.yaml"
+    before = scenario.read_text()
+
+    (repository / "pyproject.toml").write_text(installs)
+    scenario.unlink()
+    _, whole, _ = corebound(repository, "init", "--function", "shop.prices:total")
+
+    assert "it lacks pyproject.toml." in lacking
+    assert "delete scenarios/total.yaml, and run this again" in lacking
+    assert "environment: host" in before
+    assert "lacks" not in whole
+    assert "environment: project" in scenario.read_text()
+    assert (repository / "asv.conf.json").is_file()
 
 
 def test_nothing_is_overwritten_and_what_was_left_alone_is_said(repository: Path) -> None:

@@ -109,8 +109,9 @@ def _lines(wanted: Wanted, fates: dict[str, Fate], folder: Path) -> list[str]:
     if not wanted.repository.is_built:
         lines += [
             "",
-            "Its commits cannot be built: that takes a git repository with a commit and a",
-            "pyproject.toml. Until then the scenario measures the files as they are.",
+            f"Its commits cannot be built: it lacks {' and '.join(wanted.repository.lacks)}.",
+            "Until then the scenario measures the files as they are, and jobs that compare",
+            f"commits fail. Then delete scenarios/{wanted.scenario}.yaml, and run this again.",
         ]
     lines += ["", "Now:"]
     if folder.resolve() != Path.cwd():

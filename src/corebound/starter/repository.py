@@ -18,16 +18,21 @@ class Repository(Struct, frozen=True, kw_only=True):
         folder: It.
         project: Its name.
         branch: The one that is checked out; `main` where none is.
-        is_built: Whether asv can build its commits: it is the top of a git repository, has a
-            commit, and pip can install it.
+        lacks: What asv would need to build its commits: to be the top of a git repository, a
+            commit, and what pip installs by; empty where it can.
         has_remote: Whether it can be updated from elsewhere.
     """
 
     folder: Path
     project: str
     branch: str
-    is_built: bool
+    lacks: tuple[str, ...]
     has_remote: bool
+
+    @property
+    def is_built(self) -> bool:
+        """Whether asv can build its commits."""
+        return not self.lacks
 
 
 def look(folder: Path) -> Repository:
@@ -35,13 +40,16 @@ def look(folder: Path) -> Repository:
     folder = folder.resolve()
     top = _git(folder, "rev-parse", "--show-toplevel")
     commit = _git(folder, "rev-parse", "--verify", "HEAD")
-    installable = any((folder / name).is_file() for name in _INSTALLABLE)
-    is_top = top is not None and Path(top) == folder
+    needs = {
+        "a git repository of its own": top is not None and Path(top) == folder,
+        "a commit": commit is not None,
+        _INSTALLABLE[0]: any((folder / name).is_file() for name in _INSTALLABLE),
+    }
     return Repository(
         folder=folder,
         project=folder.name or "project",
         branch=_git(folder, "branch", "--show-current") or "main",
-        is_built=is_top and commit is not None and installable,
+        lacks=tuple(what for what, is_there in needs.items() if not is_there),
         has_remote=bool(_git(folder, "remote")),
     )
 
