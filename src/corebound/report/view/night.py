@@ -156,8 +156,9 @@ def _verdict(worse: Sequence[Change], better: Sequence[Change], failing: int) ->
 
 
 def _way(found: Sequence[Change], of_times: str, of_all: str) -> str:
-    """The word for how cells changed; what is no time has no speed."""
-    return of_times if all(one.series.unit == "ns" for one in found) else of_all
+    """The word for how cells changed; what is neither a time nor a rate has no speed."""
+    speeds = (one.series.unit == "ns" or one.series.more_is_better for one in found)
+    return of_times if all(speeds) else of_all
 
 
 def _nothing(known: Chronicle, *, able: int, every: int) -> str:
