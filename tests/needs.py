@@ -22,13 +22,10 @@ _SMT = Path("/sys/devices/system/cpu/smt/active")
 NEED_ALL = "COREBOUND_TESTS_NEED_ALL" in os.environ
 
 
-def _only_where(is_so: bool, why_not: str) -> pytest.MarkDecorator:
-    return pytest.mark.skipif(not is_so, reason=why_not)  # each caller's own, which -ra tells
-
-
 def _package(package: str, *, is_here: bool) -> pytest.MarkDecorator:
     """What a Debian package has, which `scripts/debian-packages` installs."""
-    return _only_where(is_here or NEED_ALL, f"not installed: apt-get install {package}")
+    is_missing = not (is_here or NEED_ALL)
+    return pytest.mark.skipif(is_missing, reason=f"not installed: apt-get install {package}")
 
 
 def _program(name: str, package: str) -> pytest.MarkDecorator:
@@ -46,12 +43,14 @@ chromium = _program("chromium", "chromium")
 libatomic = _package("libatomic1", is_here=find_library("atomic") is not None)
 emulator = _program("qemu-system-x86_64", "qemu-system-x86")
 
-two_cpus = _only_where(len(os.sched_getaffinity(0)) >= 2, "one CPU alone: there is none beside it")
-no_smt = _only_where(
-    not _SMT.is_file() or _SMT.read_text().strip() != "1",
-    "this host has SMT: what cannot be placed without it can be here",
+two_cpus = pytest.mark.skipif(
+    len(os.sched_getaffinity(0)) < 2, reason="one CPU alone: there is none beside it"
 )
-a_gpu = _only_where(bool(gpus(Path("/"), None)), "this host has no NVIDIA GPU")
+no_smt = pytest.mark.skipif(
+    _SMT.is_file() and _SMT.read_text().strip() == "1",
+    reason="this host has SMT: what cannot be placed without it can be here",
+)
+a_gpu = pytest.mark.skipif(not gpus(Path("/"), None), reason="this host has no NVIDIA GPU")
 
 
 def missing(what: str) -> NoReturn:

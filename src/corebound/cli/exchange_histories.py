@@ -88,7 +88,7 @@ def asv(
             across=Across(machine=machine and clean(machine), under_test=tuple(under_test or ())),
         )
     as_named = partial(under_first_names, names=found.names)
-    history = kept.keep(found.project, found.series, records, as_named=as_named, gone=found.lacked)
+    history = kept.keep(found.project, found.series, records, as_named=as_named, gone=found.gone)
     read_before.remember(records, found)
     faults = [*found.faults]
     if machine is None:
@@ -108,7 +108,7 @@ def _counts(found: Read) -> list[Count]:
         counts.append(Count(found.unknown, f"commits {lacked}", f"commit {lacked}"))
     if found.gone:
         words = "benchmarks that exist no longer", "benchmark that exists no longer"
-        counts.append(Count(found.gone, *words))
+        counts.append(Count(len(found.gone), *words))
     if found.twice:
         other = "of a commit that another has too"
         counts.append(Count(found.twice, f"files {other}", f"file {other}"))

@@ -46,8 +46,8 @@ class Read(Struct, frozen=True, kw_only=True):
         series: By id.
         files: How many result files were read.
         unknown: How many commits the repository does not have; None without one.
-        gone: How many benchmarks benchmarks.json does not have, where it has others.
-        lacked: Which these are, as series have them.
+        gone: The benchmarks that benchmarks.json does not have, where it has others, as
+            series have them.
         twice: How many files are of a commit, machine and environment of which others were read.
         faults: What could not be read and was passed over.
         settings: A hash of what else a point follows from, besides its file.
@@ -61,8 +61,7 @@ class Read(Struct, frozen=True, kw_only=True):
     series: tuple[Series, ...]
     files: int
     unknown: int | None
-    gone: int
-    lacked: frozenset[str]
+    gone: frozenset[str]
     twice: int
     faults: tuple[Fault, ...]
     settings: str
@@ -123,7 +122,7 @@ def read(
     if files.hashes:
         files.requirements.check(across, str(place.results))
         faults += files.requirements.several_a_commit(across, str(place.results))
-    lacked = gathered.benchmarks - project.benchmarks.keys() if project.benchmarks else set[str]()
+    gone = gathered.benchmarks - project.benchmarks.keys() if project.benchmarks else set[str]()
     found = gathered.series()
     renamed = each_once(asv_environments.under_first_names(found, names))
     return Read(
@@ -132,8 +131,7 @@ def read(
         series=tuple(sorted(renamed, key=lambda one: one.id)),
         files=len(files.told),
         unknown=None if commits is None else len({*files.hashes} - commits.keys()),
-        gone=len(lacked),
-        lacked=frozenset(map(label, lacked)),
+        gone=frozenset(map(label, gone)),
         twice=files.twice,
         faults=(*about, *faults),
         settings=settings,

@@ -9,8 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from corebound.errors import InputError
-from corebound.exchange.merging import each_once, merged
-from corebound.exchange.renamed import under_one_name
+from corebound.exchange.merging import merged
 from corebound.model.missing import kind_of
 from corebound.model.series import Series
 from corebound.store import histories
@@ -65,8 +64,7 @@ def keep(
     # Nothing new leaves the file alone, and with it all that was made of it.
     if not fresh and before is not None:
         return _counted(file, before, before)
-    named = [*each_once(as_named(before or ()))]
-    history = merged(*under_one_name(named, [*each_once(fresh)], gone))
+    history = merged([*as_named(before or ())], fresh, gone=gone)
     histories.keep(project, history, records)
     return _counted(file, history, before or ())
 

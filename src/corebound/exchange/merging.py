@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable
 
 from msgspec.structs import replace
 
 from corebound.exchange.asv_points import dated, in_order, ordered, told_in
+from corebound.exchange.renamed import under_one_name
 from corebound.model.points import Moment, Points
 from corebound.model.series import Series
 
 
-def merged(kept: Sequence[Series], fresh: Iterable[Series]) -> tuple[Series, ...]:
+def merged(
+    kept: Iterable[Series], fresh: Iterable[Series], *, gone: Container[str] = ()
+) -> tuple[Series, ...]:
     """All series of both, by id; of what both have, that which is fresh.
 
     A fresh point takes the place of those of the same moment; where all that is known of
     that is the commit's date, of those of the same commit. So importing the same again
     changes nothing.
+
+    Args:
+        kept: What was imported before.
+        fresh: What is read now.
+        gone: The benchmarks of which nothing but the names is known now.
     """
-    kept = [*each_once(kept)]
+    kept, fresh = under_one_name([*each_once(kept)], [*each_once(fresh)], gone)
     by_id = {one.id: one for one in kept}
     # Most series share their moments, as they were kept.
     moments = {id(one.points.moments): one.points.moments for one in kept}
     shas = {one.commit.sha for column in moments.values() for one in column if one.commit}
-    for one in each_once(fresh):
+    for one in fresh:
         before = by_id.get(one.id)
         if before is None:
             by_id[one.id] = one

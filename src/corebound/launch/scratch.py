@@ -23,7 +23,7 @@ _BELOW_BYTES = 64
 # Where a short name for the folder goes; POSIX has every host keep it for such files. What S108
 # warns of, that others lay a file there first, fails: nobody guesses the name, and `symlink`
 # never replaces a file.
-_SHORT = Path("/tmp")  # noqa: S108 - nobody can lay a file of that name
+_SHORT = Path("/tmp")  # noqa: S108 - names below it are drawn, and symlink replaces nothing
 
 
 def make(short: Path = _SHORT) -> Path:

@@ -12,8 +12,10 @@ Source of the operators: the study of CPU training in MindSpore and in TensorFlo
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import math
-import random
+import struct
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -73,12 +75,13 @@ class Numbers:
 
 def numbers(shape: Shape) -> Numbers:
     """Make the numbers; the same for one shape in every framework and launch."""
-    # What S311 warns of, numbers that can be foretold, is what is wanted of these.
-    source = random.Random(SEED)  # noqa: S311 - to be foretold
+    drawn = itertools.count()
 
     def uniform(count: int, low: float, high: float) -> array[float]:
-        span = high - low
-        return array("f", [low + span * source.random() for _ in range(count)])
+        told = f"{SEED} {next(drawn)}".encode()
+        words = struct.unpack(f"<{count}I", hashlib.shake_256(told).digest(4 * count))
+        span = (high - low) / 2**32
+        return array("f", [low + span * word for word in words])
 
     width, square = shape.width, shape.width**2
     # Variance 1/width keeps the size of what flows through a product (LeCun).

@@ -9,7 +9,7 @@ from corebound.report.view.addresses import anchor_of
 from corebound.report.view.change_groups import change_group, grouped
 from corebound.report.view.chronicle import Chronicle, size_word, way_word
 from corebound.report.view.command import NO_COMMAND
-from corebound.report.view.failing_rows import failing_rows
+from corebound.report.view.failing_rows import failing_rows, gives
 from corebound.report.view.page import Hero, Piece, Text
 from corebound.report.view.series_names import axes, natural_place, shared_axes
 from corebound.report.view.words import count, rich, strong
@@ -73,8 +73,7 @@ def _verdict(
     failing = sum(one.id in known.failing for one in going)
     if failing:
         which = f"{failing:,} of {len(going):,} cells" if len(going) > 1 else "It"
-        gives = "gives" if failing == 1 else "give"
-        return rich(f"{which} {gives} ", Piece("no figure", "bad"), " any more.")
+        return rich(f"{which} {gives(failing)} ", Piece("no figure", "bad"), " any more.")
     if going and all(one.id in known.too_short for one in going):
         return rich("Too early to tell what changed.")
     return rich("Nothing new.")

@@ -7,16 +7,15 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from corebound.model.series import Series
-from corebound.report.view.addresses import series_place
 from corebound.report.view.by_commit import by_commits
 from corebound.report.view.change_groups import ChangeGroup, change_group, grouped
 from corebound.report.view.chronicle import Chronicle, sizes_word
-from corebound.report.view.command import CommandLine, series_command
 from corebound.report.view.failed_rows import FailedRow, failed_rows
-from corebound.report.view.failing_rows import FailingRow, failing_rows, is_recent
+from corebound.report.view.failing_rows import failing_rows, gives, is_recent
 from corebound.report.view.last_measured import last_measured, last_moment
-from corebound.report.view.page import Label, Piece, Text
+from corebound.report.view.page import Piece, Text
 from corebound.report.view.records import Record, by_host
+from corebound.report.view.told_row import ToldRow, told_row
 from corebound.report.view.too_short import too_short_words
 from corebound.report.view.turns import turns
 from corebound.report.view.words import capital, count, day, rich, strong
@@ -28,29 +27,14 @@ _MOST_ROWS = 20
 _LEAST_BETTER = 5
 
 
-class DoubtRow(Struct, frozen=True, kw_only=True):
-    """Cells of one scenario that may have changed: too few nights, or not clear among so many.
-
-    `label` is of the first of so many `cells`, `says` of all; `command` measures them
-    again, and is empty where they were imported.
-    """
-
-    title: str
-    address: str
-    label: Label
-    cells: int
-    says: str
-    command: CommandLine | None
-
-
 class Night(Struct, frozen=True, kw_only=True):
     """What is new; the rows beyond what a first page holds are in `more`."""
 
     verdict: Text
     support: Text
     changed: tuple[ChangeGroup, ...]
-    doubts: tuple[DoubtRow, ...]
-    failing: tuple[FailingRow, ...]
+    doubts: tuple[ToldRow, ...]
+    failing: tuple[ToldRow, ...]
     failed: tuple[FailedRow, ...]
     more: str
 
@@ -151,7 +135,7 @@ def _verdict(worse: Sequence[Change], better: Sequence[Change], failing: int) ->
         parts += [", " if parts else "", got, Piece(_way(better, "faster", "better"), "good")]
     if failing:
         who = f", {failing:,}" if parts else count(failing, "cell")
-        parts += [f"{who} {'gives' if failing == 1 else 'give'} ", Piece("no figure", "bad")]
+        parts += [f"{who} {gives(failing)} ", Piece("no figure", "bad")]
     return rich(*parts, ".") if parts else ()
 
 
@@ -225,10 +209,10 @@ def _support(
     return rich(*parts)
 
 
-def _doubts(known: Chronicle) -> list[DoubtRow]:
+def _doubts(known: Chronicle) -> list[ToldRow]:
     """The steps that are not clear, and the suspicions; grouped."""
     return [
-        _doubt([one.series for one in group], known, f"{sizes_word(group).word}, {why}")
+        told_row([one.series for one in group], known, f"{sizes_word(group).word}, {why}")
         for why, several in _by_doubt(known).items()
         for group in _by_scenario(several)
     ]
@@ -256,15 +240,3 @@ def _by_scenario(found: Sequence[Change]) -> list[list[Change]]:
         key = (series.project, series.host, series.scenario, series.unit, one.is_regression)
         groups.setdefault(key, []).append(one)
     return list(groups.values())
-
-
-def _doubt(series: Sequence[Series], known: Chronicle, says: str) -> DoubtRow:
-    first = series[0]
-    return DoubtRow(
-        title=first.title,
-        address=series_place(first),
-        label=known.label(first),
-        cells=len(series),
-        says=says,
-        command=series_command(series),
-    )

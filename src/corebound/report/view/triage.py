@@ -10,9 +10,10 @@ from msgspec.structs import replace
 from corebound.report.view.by_commit import CommitEvent, commit_events
 from corebound.report.view.change_groups import ChangeGroup, change_group, grouped
 from corebound.report.view.chronicle import Chronicle
-from corebound.report.view.failing_rows import FailingRow, failing_rows, give_no_figure
+from corebound.report.view.failing_rows import failing_rows, gives
 from corebound.report.view.page import Head, Hero, Piece, Text
 from corebound.report.view.series_rows import MOST_OPEN, SeriesGroup, series_groups
+from corebound.report.view.told_row import ToldRow
 from corebound.report.view.too_short import too_short_words
 from corebound.report.view.without import Without, without
 from corebound.report.view.words import count, day, rich, strong
@@ -43,7 +44,7 @@ class HistoryPage(Struct, frozen=True, kw_only=True):
     more: tuple[ChangeGroup, ...]
     improvements: tuple[ChangeGroup, ...]
     unclear: tuple[ChangeGroup, ...]
-    failing: tuple[FailingRow, ...]
+    failing: tuple[ToldRow, ...]
     commits: tuple[CommitEvent, ...]
     hidden: str
     comparisons: tuple[tuple[str, str], ...]
@@ -149,4 +150,5 @@ def _support(known: Chronicle) -> Text:
 
 
 def _lost(failing: int) -> list[str | Piece]:
-    return [strong(give_no_figure(failing), "#failing"), " any more. "] if failing else []
+    said = f"{count(failing, 'cell')} {gives(failing)} no figure"
+    return [strong(said, "#failing"), " any more. "] if failing else []
