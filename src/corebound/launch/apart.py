@@ -4,32 +4,55 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from corebound.model.topology import CpuId
+
+# Launches that alternate are made by threads of one process, and a process is moved as a whole:
+# the first of them to end must not move it back onto CPUs that another still measures on.
+_lock = threading.Lock()
+_held: list[frozenset[CpuId]] = []
+_home: frozenset[int] = frozenset()
 
 
 @contextlib.contextmanager
 def apart(cpus: Collection[CpuId]) -> Iterator[bool]:
     """Run every thread of this process on other CPUs than `cpus` meanwhile.
 
+    May be entered by several threads at once, and left in any order: the process stays off
+    the CPUs of all that have not left yet, and returns once the last one has.
+
     Yields:
-        Whether there was room: False if every CPU that it may use is among `cpus`,
-        and it stays where it is.
+        Whether there was room: False if no CPU that it may use would be left, and it stays
+        where it is.
     """
-    before = os.sched_getaffinity(0)
-    spare = before - set(cpus)
-    if not spare:
+    global _home  # noqa: PLW0603
+    own = frozenset(cpus)
+    with _lock:
+        if not _held:
+            _home = frozenset(os.sched_getaffinity(0))
+        is_room = bool(_home.difference(own, *_held))
+        if is_room:
+            _settle(before=_held.copy(), after=[*_held, own])
+    if not is_room:
         yield False
         return
-    if spare != before:
-        _move(spare)
     try:
         yield True
     finally:
-        if spare != before:
-            _move(before)
+        with _lock:
+            rest = _held.copy()
+            rest.remove(own)
+            _settle(before=_held.copy(), after=rest)
+
+
+def _settle(*, before: list[frozenset[CpuId]], after: list[frozenset[CpuId]]) -> None:
+    """Hold these instead, and move every thread of this process if that changes its CPUs."""
+    _held[:] = after
+    if _home.difference(*after) != _home.difference(*before):
+        _move(_home.difference(*after))
 
 
 def _move(cpus: Collection[int]) -> None:
