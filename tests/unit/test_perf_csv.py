@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from corebound.launch.perf import offered
-from corebound.launch.perf_csv import Count, fields_of, parse
+from corebound.launch.perf_csv import Count, fields_of, parse, together
 from corebound.model.telemetry import Counters
 
-RECORDED = Path(__file__).parent.parent / "data" / "perf" / "software-6.1.csv"
+FOLDER = Path(__file__).parent.parent / "data" / "perf"
+RECORDED = FOLDER / "software-6.1.csv"
 
 # Made up: 2e9 cycles and 3e9 instructions, loads, and 1000 slots of which 500 retire, 50
 # are badly speculated, 50 lack instructions and 400 wait, 300 of these for memory.
@@ -93,3 +96,96 @@ def test_a_host_without_any_counter_says_so_once() -> None:
 
     assert offer.events == ()
     assert offer.unavailable == {"hardware counters": "not supported by this host"}
+
+
+def of_recorded(name: str) -> dict[str, Count]:
+    return parse((FOLDER / f"{name}.csv").read_text(encoding="utf-8"))
+
+
+def test_a_process_that_moved_between_kinds_of_cores_has_the_cycles_of_both() -> None:
+    fields = fields_of(of_recorded("hybrid-moved"))
+
+    # perf scaled both up: 233,066,666 × 0.43 % were counted on one kind, 604,097,080 × 99.57 %
+    # on the other.
+    assert fields["cycles_by_pmu"] == {"cpu_core": 1_002_187, "cpu_atom": 601_499_463}
+    assert fields["cycles"] == 602_501_649
+    assert fields["running_share"] == pytest.approx(1.0)
+
+
+def test_a_process_on_one_kind_of_cores_has_its_cycles_alone() -> None:
+    found = of_recorded("hybrid-on-one-kind")
+    counters = Counters(source="perf", **fields_of(found))
+
+    assert (counters.cycles, counters.instructions) == (959_722, 978_399)
+    assert counters.cycles_by_pmu == {"cpu_core": 959_722}
+    assert counters.running_share == 1.0
+    assert counters.unavailable == {"stalled-cycles-frontend": "not supported"}
+
+
+def hybrid(event: str, core: str, atom: str, *, modifier: str = "") -> dict[str, Count]:
+    """An event's lines, each the value and the share of the time as perf writes them."""
+    (core_value, core_share), (atom_value, atom_share) = (
+        core.rsplit(maxsplit=1),
+        atom.rsplit(maxsplit=1),
+    )
+    return parse(
+        f"{atom_value},,cpu_atom/{event}/{modifier},5,{atom_share},,\n"
+        f"{core_value},,cpu_core/{event}/{modifier},7,{core_share},,\n"
+    )
+
+
+def test_kinds_that_took_turns_with_other_events_are_scaled_to_the_whole_time() -> None:
+    # 400 × 30 % and 200 × 20 %: 160 in half of the time.
+    (count,) = hybrid("cycles", "400 30.00", "200 20.00", modifier="u").values()
+
+    assert count.value == pytest.approx(320)
+    assert count.running_share == pytest.approx(0.5)
+    assert count.by_pmu == pytest.approx({"cpu_core": 120, "cpu_atom": 40})
+
+
+def test_what_one_kind_does_not_support_is_known_only_if_the_other_ran_nearly_always() -> None:
+    lines = (
+        "600,,cpu_core/LLC-load-misses/,7,{},,\n"
+        "<not supported>,,cpu_atom/LLC-load-misses/,0,100.00,,\n"
+    )
+
+    assert parse(lines.format("99.60"))["LLC-load-misses"].value == pytest.approx(600)
+    (half,) = parse(lines.format("60.00")).values()
+    assert (half.value, half.reason) == (None, "not supported on cpu_atom")
+
+
+def test_an_event_that_no_kind_counted_is_absent() -> None:
+    text = "<not counted>,,cpu_core/cycles/,0,0.00,,\n<not counted>,,cpu_atom/cycles/,0,0.00,,\n"
+
+    (count,) = parse(text).values()
+    assert (count.value, count.reason) == (None, "not counted")
+    assert offered(["cycles"], parse(text)).events == ("cycles",)
+
+
+@given(
+    core=st.integers(0, 10**12),
+    atom=st.integers(0, 10**12),
+    percent_of_core=st.integers(1, 9_999).map(lambda share: share / 100),
+)
+def test_counts_on_two_kinds_lie_between_what_each_is_scaled_to(
+    core: int, atom: int, percent_of_core: float
+) -> None:
+    (count,) = hybrid(
+        "cycles", f"{core} {percent_of_core:.2f}", f"{atom} {100 - percent_of_core:.2f}"
+    ).values()
+
+    assert count.value is not None
+    assert min(core, atom) * 0.999 <= count.value <= max(core, atom) * 1.001
+    assert sum(count.by_pmu.values()) == pytest.approx(count.value, rel=1e-3)
+
+
+def test_processes_on_different_kinds_of_cores_add_up() -> None:
+    both = together(
+        [
+            hybrid("cycles", "100 100.00", "<not counted> 0.00"),
+            hybrid("cycles", "<not counted> 0.00", "40 100.00"),
+        ]
+    )
+
+    assert both["cycles"].value == 140
+    assert both["cycles"].by_pmu == {"cpu_core": 100, "cpu_atom": 40}

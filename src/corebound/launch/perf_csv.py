@@ -2,6 +2,10 @@
 
 A line is value, unit, event, time counted in nanoseconds, per cent of the time that it was
 counted, and two columns of a metric that is not used here (perf-stat(1), CSV FORMAT).
+
+A processor with two kinds of cores has a PMU for each kind, and a line an event for each PMU:
+`cpu_core/cycles/` and `cpu_atom/cycles/`. An event is idle while its process runs on the other
+kind, so perf scales each count up as if the process had run on that kind all the time.
 """
 
 from __future__ import annotations
@@ -9,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 # Of the top-down method; the kernel names these events where the processor has them, and
 # counts each in slots: on Intel level 1 since Ice Lake, level 2 since Sapphire Rapids.
@@ -29,6 +33,11 @@ FIELDS = {
 }
 
 
+# What a kind of cores without an event can have done in the rest of the time is no more than
+# what separates two launches anyway.
+_NEARLY_ALL = 0.99
+
+
 class Count(Struct, frozen=True, kw_only=True):
     """One event.
 
@@ -37,23 +46,27 @@ class Count(Struct, frozen=True, kw_only=True):
             there is none.
         running_share: The share of the time that it was really counted.
         reason: `not supported` by this host, or `not counted` though it might be.
+        by_pmu: Where several kinds of cores counted it: by PMU, what each counted, not scaled.
     """
 
     value: float | None
     running_share: float
     reason: str | None = None
+    by_pmu: Mapping[str, float] = field(default_factory=dict)
 
 
 def parse(text: str) -> dict[str, Count]:
     r"""Every event by its name without modifiers; lines that are none are left out.
 
+    Lines of one event on several PMUs become one count.
+
     >>> found = parse("# started\n\n10,,cycles:u,500,50.00,,\n<not supported>,,slots,0,100.00,,\n")
-    >>> found["cycles"]
-    Count(value=10.0, running_share=0.5, reason=None)
+    >>> found["cycles"].value, found["cycles"].running_share
+    (10.0, 0.5)
     >>> found["slots"].reason
     'not supported'
     """
-    found: dict[str, Count] = {}
+    found: dict[str, dict[str, Count]] = {}
     for line in text.splitlines():
         fields = line.split(",")
         if line.startswith("#") or len(fields) < 5 or not fields[2]:
@@ -64,14 +77,43 @@ def parse(text: str) -> dict[str, Count]:
         except ValueError:
             continue  # a metric's line, or one of a perf that writes another format
         reason = fields[0].strip("<>") if value is None else None
-        found[_plain(fields[2])] = Count(value=value, running_share=running, reason=reason)
-    return found
+        pmu, event = _parts(fields[2])
+        found.setdefault(event, {})[pmu] = Count(value=value, running_share=running, reason=reason)
+    return {event: _over_pmus(by_pmu) for event, by_pmu in found.items()}
 
 
-def _plain(event: str) -> str:
-    """`cpu_core/topdown-retiring/u` is `topdown-retiring`."""
-    name = event.split("/")[1] if event.count("/") >= 2 else event
-    return name.partition(":")[0]
+def _parts(event: str) -> tuple[str, str]:
+    """`cpu_core/topdown-retiring/u` is `topdown-retiring` on `cpu_core`."""
+    pmu, name = event.split("/")[:2] if event.count("/") >= 2 else ("", event)
+    return pmu, name.partition(":")[0]
+
+
+def _over_pmus(by_pmu: Mapping[str, Count]) -> Count:
+    """One event's counts on the PMUs of several kinds of cores, as one.
+
+    What each really counted is added, and scaled to the whole time by the share of it that
+    any of them counted. A PMU that counted nothing was not run on. One that does not support
+    the event leaves the sum unknown, unless the others counted nearly all the time.
+    """
+    if len(by_pmu) == 1:
+        return next(iter(by_pmu.values()))
+    really = {
+        pmu: one.value * one.running_share
+        for pmu, one in by_pmu.items()
+        if one.value is not None and one.running_share > 0
+    }
+    running = sum(by_pmu[pmu].running_share for pmu in really)
+    reasons = {one.reason for one in by_pmu.values()}
+    unsupported = [pmu for pmu, one in by_pmu.items() if one.reason == "not supported"]
+    if not really:
+        reason = "not supported" if reasons == {"not supported"} else "not counted"
+        return Count(value=None, running_share=0.0, reason=reason)
+    if unsupported and running < _NEARLY_ALL:
+        reason = f"not supported on {', '.join(unsupported)}"
+        return Count(value=None, running_share=running, reason=reason)
+    return Count(
+        value=sum(really.values()) / running, running_share=min(1.0, running), by_pmu=really
+    )
 
 
 def together(each: Sequence[Mapping[str, Count]]) -> dict[str, Count]:
@@ -81,8 +123,8 @@ def together(each: Sequence[Mapping[str, Count]]) -> dict[str, Count]:
 
     >>> one = {"cycles": Count(value=10.0, running_share=1.0)}
     >>> two = {"cycles": Count(value=5.0, running_share=0.5)}
-    >>> together([one, two])["cycles"]
-    Count(value=15.0, running_share=0.5, reason=None)
+    >>> together([one, two])["cycles"].value
+    15.0
     """
     absent = Count(value=None, running_share=0.0, reason="not counted")
     found = {}
@@ -93,6 +135,10 @@ def together(each: Sequence[Mapping[str, Count]]) -> dict[str, Count]:
             value=sum(values) if len(values) == len(parts) else None,
             running_share=min(part.running_share for part in parts),
             reason=next((part.reason for part in parts if part.reason is not None), None),
+            by_pmu={
+                pmu: sum(part.by_pmu.get(pmu, 0.0) for part in parts)
+                for pmu in dict.fromkeys(pmu for part in parts for pmu in part.by_pmu)
+            },
         )
     return found
 
@@ -103,6 +149,10 @@ def fields_of(counts: Mapping[str, Count]) -> dict[str, Any]:
     found: dict[str, Any] = {
         field: round(known[event].value or 0) for event, field in FIELDS.items() if event in known
     }
+    if "cycles" in known:
+        found["cycles_by_pmu"] = {
+            pmu: round(value) for pmu, value in known["cycles"].by_pmu.items()
+        }
     found["slots"] = slots({name: one.value or 0.0 for name, one in known.items()})
     if known:
         found["running_share"] = min(one.running_share for one in known.values())

@@ -184,6 +184,8 @@ class Counters(Struct, frozen=True, kw_only=True):
     Attributes:
         source: What counted: `perf`, or `proc` for what the kernel counts anyway.
         cycles, instructions: In user space and the kernel.
+        cycles_by_pmu: Where the processor has several kinds of cores (`cpu_core`,
+            `cpu_atom`), the cycles counted on each kind, not scaled; else empty.
         llc_misses: Loads that missed the last cache.
         remote_loads: Loads that came from another node's memory.
         slots: Shares of the pipeline's slots by top-down name (`retiring`,
@@ -198,6 +200,7 @@ class Counters(Struct, frozen=True, kw_only=True):
 
     source: Literal["perf", "proc"]
     cycles: int | None = None
+    cycles_by_pmu: dict[str, int] = field(default_factory=dict)
     instructions: int | None = None
     llc_misses: int | None = None
     remote_loads: int | None = None

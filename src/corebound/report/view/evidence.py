@@ -189,8 +189,14 @@ def counted(launch: Launch) -> tuple[Figure, ...]:
     if per_cycle is None and not counters.slots:
         return (Figure(value=_UNAVAILABLE, says="hardware counters"),)
     known = _UNAVAILABLE if per_cycle is None else f"{per_cycle:.2f}"
+    all_cycles = sum(counters.cycles_by_pmu.values())
     return (
         Figure(value=known, says="instructions a cycle"),
+        *(
+            Figure(value=percent(cycles / all_cycles, 0), says=f"of its cycles on {pmu}")
+            for pmu, cycles in counters.cycles_by_pmu.items()
+            if all_cycles
+        ),
         _shares(
             (counters.slots.get("core_bound"), counters.slots.get("memory_bound")),
             "of slots core bound and memory bound",
