@@ -58,3 +58,19 @@ def quota() -> Iterator[Path]:
         yield group
     finally:
         group.rmdir()
+
+
+@pytest.fixture
+def freezer() -> Iterator[Path]:
+    """A cgroup whose processes can be frozen; needs root, as cgroups do."""
+    v1, v2 = CGROUPS / "freezer" / "corebound-test", CGROUPS / "corebound-test-frozen"
+    group = v1 if v1.parent.is_dir() else v2
+    try:
+        group.mkdir()
+        (group / "cgroup.procs").read_text()
+    except OSError:
+        pytest.skip("needs a cgroup of one's own that can be frozen")
+    try:
+        yield group
+    finally:
+        group.rmdir()

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,6 +19,7 @@ import needs
 from corebound.launch.launch import Order, launch
 from corebound.launch.outcome import Outcome
 from corebound.launch.perf import Offer
+from corebound.launch.processes import below, used
 from corebound.launch.supervise import Supervision
 from corebound.model.plan import Command, Placement, Slot
 from corebound.model.topology import CpuId
@@ -193,6 +198,86 @@ def test_what_a_launch_uses_is_told_over_time(by_itself: Outcome) -> None:
     assert host.total("involuntary") == thread.involuntary
     assert (host.total("migrations") is None) == ("migrations" in host.unavailable)
     assert "GPU use" in host.unavailable
+
+
+def below_the_supervisor(supervision: Supervision, *, after_s: float) -> int:
+    """The worker, once it has been at work for so long."""
+    until_s = time.monotonic() + 30
+    while time.monotonic() < until_s:
+        found = sorted(below(supervision.pid))
+        if found and _cpu_s(found[0]) > after_s:
+            return found[0]
+        time.sleep(0.01)
+    raise AssertionError("no worker came")
+
+
+def _cpu_s(pid: int) -> float:
+    return used(lambda: (pid,)).cpu_ns / 1e9
+
+
+def stop_and_continue(supervision: Supervision) -> None:
+    worker = below_the_supervisor(supervision, after_s=0.6)
+    os.kill(worker, signal.SIGSTOP)
+    time.sleep(1.5)
+    os.kill(worker, signal.SIGCONT)
+
+
+def freeze_and_thaw(supervision: Supervision, group: Path) -> None:
+    worker = below_the_supervisor(supervision, after_s=0.6)
+    (group / "cgroup.procs").write_text(str(worker))
+    v1, v2 = group / "freezer.state", group / "cgroup.freeze"
+    state, freeze, thaw = (v1, "FROZEN", "THAWED") if v1.exists() else (v2, "1", "0")
+    state.write_text(freeze)
+    time.sleep(2.5)
+    state.write_text(thaw)
+
+
+def while_doing(what: Callable[[], None], launched: Callable[[], Outcome]) -> Outcome:
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(what)
+        outcome = launched()
+        done.result(30)
+    return outcome
+
+
+def test_a_launch_that_was_stopped_is_refused_and_says_for_how_long(
+    scratch: Path, supervision: Supervision
+) -> None:
+    outcome = while_doing(
+        lambda: stop_and_continue(supervision),
+        lambda: a_launch(supervision, scratch, iterations=300),
+    )
+
+    ((refused, found),) = judged([outcome], may_refuse=True)
+    assert outcome.host is not None
+    assert 1.2e9 < (outcome.host.total("suspended_ns") or 0) < 1.7e9
+    assert found is not None
+    assert "suspension" in found.by
+    assert refused.status == "invalid"
+    assert "suspended for 1." in str(refused.reason)
+
+
+def test_a_launch_in_a_frozen_cgroup_is_refused(
+    scratch: Path, supervision: Supervision, freezer: Path
+) -> None:
+    outcome = while_doing(
+        lambda: freeze_and_thaw(supervision, freezer),
+        lambda: a_launch(supervision, scratch, iterations=300),
+    )
+
+    ((refused, found),) = judged([outcome], may_refuse=True)
+    assert outcome.host is not None
+    assert 1.5e9 < (outcome.host.total("suspended_ns") or 0) < 2.7e9
+    assert found is not None
+    assert "suspension" in found.by
+    assert refused.status == "invalid"
+
+
+def test_a_step_that_sleeps_was_not_suspended(scratch: Path, supervision: Supervision) -> None:
+    outcome = a_launch(supervision, scratch, function="naps", ms=1500, iterations=3)
+
+    assert outcome.host is not None
+    assert outcome.host.total("suspended_ns") == 0
 
 
 THROTTLED = """

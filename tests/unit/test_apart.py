@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 from collections.abc import Collection, Iterator
 
 import pytest
@@ -23,7 +24,7 @@ def moves(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[set[int]]]:
     def move(cpus: Collection[int]) -> None:
         moved.append(set(cpus))
 
-    monkeypatch.setattr(module.os, "sched_getaffinity", lambda _pid: moved[-1])
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: moved[-1])
     monkeypatch.setattr(module, "_move", move)
     yield moved
     assert moved[-1] == HOME

@@ -27,6 +27,7 @@ BEFORE = Look(
     launch=used(),
     own_ns=0,
     threads=Threads(ran_ns=0, waited_ns=0),
+    suspended_ns=7,
     pressure_us=(0, None, 0),
     throttled=(),
 )
@@ -105,3 +106,8 @@ def test_what_is_unknown_of_one_worker_is_unknown_of_all() -> None:
     assert together([one, other]) == Threads(ran_ns=2, waited_ns=4)
     assert together([one, None]) is None
     assert together([]) is None
+
+
+def test_a_suspension_is_what_was_added_since_the_last_look() -> None:
+    assert half_a_second(suspended_ns=7 + 300 * MS).suspended_ns == 300 * MS
+    assert half_a_second().suspended_ns == 0

@@ -76,16 +76,19 @@ def throttled(text: bytes) -> tuple[int, int] | None:
     return None
 
 
-def cpu_groups(mountinfo: str, cgroup: str) -> tuple[str, ...]:
-    r"""The folders of the cgroups that may ration CPU time, ours first, then those above.
+def cgroup_folders(mountinfo: str, cgroup: str, controller: str) -> tuple[str, ...]:
+    r"""The folders of a process's cgroups under a controller, its own first, then those above.
 
     Args:
         mountinfo: /proc/self/mountinfo.
-        cgroup: /proc/self/cgroup.
+        cgroup: /proc/PID/cgroup.
+        controller: Such as `cpu` or `freezer`; version 2 has one hierarchy for all.
 
-    >>> cpu_groups("32 31 0:29 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", "0::/a/b\n")
+    >>> v2 = "32 31 0:29 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
+    >>> cgroup_folders(v2, "0::/a/b\n", "cpu")
     ('/sys/fs/cgroup/a/b', '/sys/fs/cgroup/a', '/sys/fs/cgroup')
-    >>> cpu_groups("3 1 0:9 / /c/cpu rw - cgroup cgroup rw,cpu\n", "4:cpu,cpuacct:/x\n0::/\n")
+    >>> v1 = "3 1 0:9 / /c/cpu rw - cgroup cgroup rw,cpu\n"
+    >>> cgroup_folders(v1, "4:cpu,cpuacct:/x\n0::/\n", "cpu")
     ('/c/cpu/x', '/c/cpu')
     """
     ours: dict[str, str] = {}
@@ -93,13 +96,13 @@ def cpu_groups(mountinfo: str, cgroup: str) -> tuple[str, ...]:
         number, controllers, path = [*line.split(":", 2), "", ""][:3]
         if number == "0":
             ours["cgroup2"] = path
-        elif "cpu" in controllers.split(","):
+        elif controller in controllers.split(","):
             ours["cgroup"] = path
     folders: list[str] = []
     for line in mountinfo.splitlines():
         before, _, after = line.partition(" - ")
         kind, options = after.split()[0] if after else "", after.split()[-1] if after else ""
-        if kind not in ours or (kind == "cgroup" and "cpu" not in options.split(",")):
+        if kind not in ours or (kind == "cgroup" and controller not in options.split(",")):
             continue
         root, mount = before.split()[3:5]
         below = ours[kind]
@@ -108,3 +111,12 @@ def cpu_groups(mountinfo: str, cgroup: str) -> tuple[str, ...]:
         parts = [part for part in below.split("/") if part and part != ".."]
         folders += ["/".join((mount, *parts[:end])) for end in range(len(parts), -1, -1)]
     return tuple(folders)
+
+
+def is_frozen(events: bytes) -> bool:
+    r"""Whether a cgroup's processes are frozen, by its cgroup.events (v2) or freezer.state (v1).
+
+    >>> is_frozen(b"populated 1\nfrozen 1\n"), is_frozen(b"FROZEN\n"), is_frozen(b"THAWED\n")
+    (True, True, False)
+    """
+    return events.startswith(b"FROZEN") or b"frozen 1" in events.split(b"\n")

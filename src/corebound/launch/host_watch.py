@@ -47,6 +47,7 @@ class HostWatch:
         processes: Lists the launch's processes.
         ours: Lists what else of corebound runs on these CPUs: not foreign.
         threads: Says what the launch's threads have used so far; None where unknown.
+        suspended_ns: Says how long the launch's processes were suspended so far.
         gpus: Looks at GPUs.
     """
 
@@ -54,6 +55,7 @@ class HostWatch:
     processes: Callable[[], Iterable[int]]
     ours: Callable[[], Iterable[int]]
     threads: Callable[[], Threads | None]
+    suspended_ns: Callable[[], int]
     gpus: GpuWatch = UNUSED
     _stat: int = field(default=-1, init=False)
     _pressure: list[int | None] = field(default_factory=list, init=False)
@@ -133,6 +135,7 @@ class HostWatch:
             launch=launch,
             own_ns=own.cpu_ns,
             threads=self.threads(),
+            suspended_ns=self.suspended_ns() + _asleep_ns(),
             pressure_us=tuple(
                 None if one is None else host_text.pressure_us(_read(one)) for one in self._pressure
             ),
@@ -172,6 +175,15 @@ class HostWatch:
         return reasons
 
 
+def _asleep_ns() -> int:
+    """How long the host was suspended since it started, and a constant.
+
+    One clock counts that time and the other does not. Whatever delays this process between
+    the two readings makes a difference too small, so the largest is the best.
+    """
+    return max(time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns() for _ in range(3))
+
+
 def _opened(path: str) -> int | None:
     """A file that is there and can be read: PSI's cannot where it is switched off."""
     with contextlib.suppress(OSError):
@@ -202,7 +214,7 @@ def _quotas() -> list[int]:
         cgroup = Path("/proc/self/cgroup").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return []
-    folders = [Path(folder) for folder in host_text.cpu_groups(mounts, cgroup)]
+    folders = [Path(folder) for folder in host_text.cgroup_folders(mounts, cgroup, "cpu")]
     stats = (_opened(str(folder / "cpu.stat")) for folder in folders if _has_quota(folder))
     return [stat for stat in stats if stat is not None]
 

@@ -59,6 +59,7 @@ class Look(Struct, frozen=True, kw_only=True):
         tick_ns: How long one is.
         launch: Of the launch's processes; own_ns: CPU time of corebound's on these CPUs.
         threads: Of the threads that are watched.
+        suspended_ns: How long the launch was suspended, and a constant.
         pressure_us: CPU, memory and I/O, in this order.
         throttled: Periods and nanoseconds of each cgroup above the launch.
         frequency_hz, node_bytes, gpus: As in `HostWindow`.
@@ -70,6 +71,7 @@ class Look(Struct, frozen=True, kw_only=True):
     launch: Used
     own_ns: int
     threads: Threads | None
+    suspended_ns: int
     pressure_us: tuple[int | None, ...]
     throttled: tuple[tuple[int, int] | None, ...]
     frequency_hz: int | None = None
@@ -101,6 +103,7 @@ def window(before: Look, now: Look, *, origin_ns: int, cpus: int) -> HostWindow:
         waited_ns=_waited_ns(before, now),
         throttled_ns=throttled_ns,
         throttled_periods=periods,
+        suspended_ns=_since(before.suspended_ns, now.suspended_ns),
         cpu_pressure_ns=cpu,
         memory_pressure_ns=memory,
         io_pressure_ns=io,

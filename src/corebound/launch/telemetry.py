@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import time
 from dataclasses import dataclass, field
 
-from corebound.launch import memory
+from corebound.launch import host_text, memory
 from corebound.launch.host_window import Threads
 from corebound.launch.processes import below, threads_of
 from corebound.launch.supervisor import processes_below
@@ -26,6 +27,13 @@ SHORTEST_S, LONGEST_S = 0.010, 0.250
 LOOKS = 400
 # Finding new processes costs more than looking at known ones, so it is done less often.
 SEARCH_EVERY_S = 0.5
+# Looks come this much later than they were due only if this process did not run either. On a
+# busy host it may wait for a CPU so long, which the kernel tells.
+_LATE_NS = 1_000_000_000
+# What runs or waits for a CPU less than this share of a time hardly ran in it.
+_HARDLY = 0.1
+# A launch that has not run for so long is asked whether its cgroup is frozen, and so often again.
+_FROZEN_EVERY_NS = 250_000_000
 
 
 @dataclass(slots=True, kw_only=True)
@@ -42,6 +50,7 @@ class _Thread:
     base: dict[str, int] = field(default_factory=dict)
     last: dict[str, int] = field(default_factory=dict)
     active_ns: int | None = None
+    state: bytes = b""
 
     def close(self) -> None:
         os.close(self.stat)
@@ -64,6 +73,13 @@ class Watch:
         self._searched_s = float("-inf")
         self._marked_ns: int | None = None
         self._looked_ms = 0
+        self._looked_ns = 0
+        # What comes before the first look, such as perf's start, may take its time.
+        self._due_ns = math.inf
+        self._own_wait_ns = 0
+        self._was_stopped = self._was_frozen = False
+        self._idle_since_ns = 0
+        self.suspended_ns = 0
         self.looks = 0
         self.look_ns = 0
         self.peak_rss_bytes: int | None = None
@@ -85,6 +101,7 @@ class Watch:
             self._processes = {self.root, *found}
             self._searched_s = now_s
         now_ms = self._now_ms()
+        active_ns = self._active_ns()
         # A list of threads may miss one that lives, if its neighbour ends just then.
         unlisted = dict(self._threads)
         for pid in self._processes:
@@ -98,6 +115,8 @@ class Watch:
             self.peak_rss_bytes = _peak_rss_bytes(self._processes)
             self.node_bytes = memory.node_bytes(self._processes)
         self._looked_ms = now_ms
+        if self._marked_ns is not None:
+            self._note_suspension(time.monotonic_ns(), self._active_ns() - active_ns)
         if not search:
             self.looks += 1
             self.look_ns += time.thread_time_ns() - began_ns
@@ -133,13 +152,15 @@ class Watch:
 
         Its cost is the caller's, who does it seldom.
         """
+        self._own_wait_ns = _own_wait_ns()
         for thread in self._threads.values():
             thread.last.update(_counted(thread.pid, thread.tid))
 
     def mark(self) -> None:
         """Count from here: what was used and counted before is set-up."""
-        self._marked_ns = time.monotonic_ns()
+        self._marked_ns = self._looked_ns = self._idle_since_ns = time.monotonic_ns()
         self._looked_ms = 0
+        self._own_wait_ns = _own_wait_ns()
         for thread in self._threads.values():
             thread.base = dict(thread.last)
 
@@ -175,7 +196,7 @@ class Watch:
             allowed = tuple(CpuId(cpu) for cpu in sorted(os.sched_getaffinity(tid)))
             if allowed not in thread.allowed:
                 thread.allowed.append(allowed)
-            cpu = _cpu_of(thread.stat)
+            thread.state, cpu = _state_and_cpu(thread.stat)
             if thread.schedstat is not None:
                 run, wait = os.pread(thread.schedstat, 128, 0).split()[:2]
                 thread.last["run_ns"], thread.last["wait_ns"] = int(run), int(wait)
@@ -187,6 +208,52 @@ class Watch:
         if self._marked_ns is not None:
             _stay(thread, cpu, self._looked_ms, now_ms)
         thread.active_ns = thread.last.get("run_ns")
+
+    def _active_ns(self) -> int:
+        """What the threads that live ran and waited for a CPU so far."""
+        return sum(
+            one.last["run_ns"] + one.last["wait_ns"]
+            for one in self._threads.values()
+            if "run_ns" in one.last
+        )
+
+    def _note_suspension(self, now_ns: int, active_ns: int) -> None:
+        """Add the time since the last look if the processes were kept from running in it.
+
+        That they did not run is no evidence by itself, for a step may sleep, or wait for a disk
+        or another process. Being stopped is, as seen at both looks; so is a frozen cgroup; and
+        that this process did not run either, though it was due and not waiting for a CPU.
+
+        Args:
+            now_ns: When this look was.
+            active_ns: What the threads ran and waited for a CPU since the last one.
+        """
+        since_ns = now_ns - self._looked_ns
+        is_stopped = any(map(self._is_stopped, self._threads.values()))
+        if active_ns > _HARDLY * since_ns:
+            self._idle_since_ns = now_ns
+        elif is_stopped and self._was_stopped:
+            self.suspended_ns += since_ns
+        elif now_ns - self._due_ns >= _LATE_NS and (
+            _own_wait_ns() - self._own_wait_ns <= _HARDLY * since_ns
+        ):
+            self.suspended_ns += since_ns
+            self._idle_since_ns = now_ns
+        elif now_ns - self._idle_since_ns >= _FROZEN_EVERY_NS:
+            is_frozen = any(map(_is_frozen, self._processes))
+            if is_frozen and self._was_frozen:
+                self.suspended_ns += now_ns - self._idle_since_ns
+            self._was_frozen, self._idle_since_ns = is_frozen, now_ns
+        self._was_stopped = is_stopped
+        self._looked_ns = now_ns
+        self._due_ns = now_ns + self.pause_s * 1e9
+
+    def _is_stopped(self, thread: _Thread) -> bool:
+        """Whether a signal stopped it, or a tracer that is not of the launch itself."""
+        if thread.state != b"t":
+            return thread.state == b"T"
+        tracer = _number(_content(f"/proc/{thread.pid}/task/{thread.tid}/status"), b"TracerPid:")
+        return tracer is not None and tracer not in self._processes
 
     def _leave(self, tid: int) -> None:
         """A thread has ended: its files are closed, for there may be a thousand such."""
@@ -219,9 +286,29 @@ def _open(pid: int, tid: int) -> _Thread:
     )
 
 
-def _cpu_of(stat: int) -> CpuId:
-    # Field 39 of proc(5)'s stat; the 37th after the name, which may hold anything.
-    return CpuId(int(os.pread(stat, 1024, 0).rpartition(b")")[2].split()[36]))
+def _state_and_cpu(stat: int) -> tuple[bytes, CpuId]:
+    # Fields 3 and 39 of proc(5)'s stat; the 1st and 37th after the name, which may hold anything.
+    words = os.pread(stat, 1024, 0).rpartition(b")")[2].split()
+    return words[0], CpuId(int(words[36]))
+
+
+def _own_wait_ns() -> int:
+    """How long the thread that looks was ready and waited for a CPU; 0 where unknown."""
+    words = _content("/proc/thread-self/schedstat").split()
+    return int(words[1]) if len(words) > 1 else 0
+
+
+def _is_frozen(pid: int) -> bool:
+    """Whether a cgroup above a process keeps it from running."""
+    mounts, cgroup = _content("/proc/self/mountinfo"), _content(f"/proc/{pid}/cgroup")
+    folders = host_text.cgroup_folders(
+        mounts.decode(errors="replace"), cgroup.decode(errors="replace"), "freezer"
+    )
+    return any(
+        host_text.is_frozen(_content(f"{folder}/{name}"))
+        for folder in folders
+        for name in ("cgroup.events", "freezer.state")
+    )
 
 
 def _counted(pid: int, tid: int) -> dict[str, int]:

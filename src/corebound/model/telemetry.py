@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from corebound.model.topology import CpuId
 
-Cause = Literal["steal", "throttling", "foreign load"]
+Cause = Literal["steal", "throttling", "foreign load", "suspension"]
 
 Counted = Literal[
     "steal_ns",
@@ -17,6 +17,7 @@ Counted = Literal[
     "waited_ns",
     "throttled_ns",
     "throttled_periods",
+    "suspended_ns",
     "cpu_pressure_ns",
     "memory_pressure_ns",
     "io_pressure_ns",
@@ -64,6 +65,8 @@ class HostWindow(Struct, frozen=True, kw_only=True):
         waited_ns: How long the launch's threads were ready to run and waited for a CPU.
         throttled_ns: How long a cgroup's quota stopped threads; throttled_periods: in
             how many of its periods.
+        suspended_ns: How long the launch's processes were kept from running by a signal such
+            as SIGSTOP, a debugger, a frozen cgroup or a suspended host; at least that long.
         cpu_pressure_ns, memory_pressure_ns, io_pressure_ns: How long some thread of the
             host waited for it (PSI, "some").
         frequency_hz: Mean clock of some of the launch's CPUs as the stretch ended.
@@ -86,6 +89,7 @@ class HostWindow(Struct, frozen=True, kw_only=True):
     waited_ns: int | None = None
     throttled_ns: int | None = None
     throttled_periods: int | None = None
+    suspended_ns: int | None = None
     cpu_pressure_ns: int | None = None
     memory_pressure_ns: int | None = None
     io_pressure_ns: int | None = None
@@ -166,7 +170,8 @@ class Disturbance(Struct, frozen=True, kw_only=True):
     """What disturbed a launch.
 
     Attributes:
-        share: Of its iterations, or of its time where it has none, that were disturbed.
+        share: Of its iterations after the warm-up, or of its time where it has none, that were
+            disturbed.
         by: What disturbed them, the strongest first.
         evidence: The same in words, with figures.
         refused: Whether the launch is invalid for it, and was to be made again.
