@@ -101,10 +101,9 @@ def test_heavy_preparation_that_the_step_waits_for_is_named_and_light_is_not() -
 
     assert keys(found) == ["preprocessing=heavy,loaders=0"]
     assert found.what == "Preparing data takes 82 % of the step: the model waits."
-    assert found.evidence[:2] == (
-        "data: 1.44 s of 2.98 s",
-        "5.50× as long as with `preprocessing: light`",
-    )
+    # Other programs disturbed its profiles for 90 to 98 % of their time, so none is evidence.
+    assert found.evidence[0] == "5.50× as long as with `preprocessing: light`"
+    assert not any("data: " in line for line in found.evidence)
 
 
 def test_a_thread_that_changes_nodes_is_named_and_one_bound_to_a_node_is_not() -> None:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from build import a_launch, a_profiled_launch, a_run, a_scenario, a_worker, an_operator
 from corebound.model.record import Launch
 from corebound.model.scenario import Scenario
+from corebound.model.telemetry import Disturbance
 from corebound.planning.expand import expand
 from corebound.report.view.export import cells_json
 from corebound.report.view.export_operators import operators_csv
@@ -108,6 +109,47 @@ def test_the_operator_that_makes_the_difference_is_named() -> None:
     assert plain(made.tables[0].notes[-1]) == (
         "A step with one CPU takes 2.10 ms more; 2.00 ms of that is add."
     )
+
+
+def of_disturbed(launch: Launch, share: float = 0.45) -> Launch:
+    found = Disturbance(share=share, by=("foreign load",), evidence=("so it was",))
+    return replace(launch, disturbance=found)
+
+
+def test_a_disturbed_profile_is_marked_and_no_sentence_rests_on_it() -> None:
+    none, one_cpu = profiles(add_ns=900_000)
+    (table,) = section(a_study(none, of_disturbed(one_cpu))).tables
+
+    assert [column.whole for column in table.columns] == ["unbound", "one CPU, disturbed"]
+    said = [plain(note) for note in table.notes]
+    assert said[0] == "The profile of one CPU was disturbed from outside and is not interpreted."
+    assert not [note for note in said[1:] if "one CPU" in note]
+    (slightly,) = section(a_study(none, of_disturbed(one_cpu, 0.05))).tables
+    assert [column.whole for column in slightly.columns] == ["unbound", "one CPU"]
+
+
+def test_a_disturbed_baseline_s_profile_heads_nothing() -> None:
+    none, one_cpu = profiles()
+
+    assert section(a_study(none, one_cpu)).title != "Where the time goes"
+    made = section(a_study(of_disturbed(none), one_cpu))
+    assert made.title == "Where the time goes"
+    assert [plain(note) for note in made.tables[0].notes][1:] == [
+        "conv alone takes 60 % of the step with one CPU."
+    ]
+
+
+def test_a_profile_that_was_made_again_is_not_missing() -> None:
+    none, one_cpu = profiles()
+    found = Disturbance(share=0.45, by=("steal",), evidence=("so it was",), refused=True)
+    refused = replace(none, id="a", status="invalid", reason="it was.", disturbance=found)
+    again = replace(none, id="b", attempt=1)
+
+    assert section(a_study(refused, one_cpu, again)).unprofiled == ()
+    (missing,) = section(
+        a_study(replace(refused, mend="It is launched again."), one_cpu)
+    ).unprofiled
+    assert missing.mend == "The run ended before it was launched again."
 
 
 def test_phases_are_shown_where_the_framework_tells_them() -> None:

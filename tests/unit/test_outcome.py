@@ -14,6 +14,7 @@ from build import a_calibration, a_launch, a_run, a_scenario, a_worker
 from corebound.cli import outcome
 from corebound.cli.outcome import Told
 from corebound.model.record import Launch
+from corebound.model.telemetry import Disturbance
 from corebound.planning.expand import expand
 from corebound.stats.calibrated import lock_digest
 from corebound.store import calibrations
@@ -131,3 +132,28 @@ def test_undecided_says_how_many_launches_would_tell() -> None:
 
 def test_an_interval_that_only_just_leaves_one_out_is_not_rounded_to_one() -> None:
     assert "[1.0003, 1.02]  ▲ faster" in shown(told({"alone": 2.9}))
+
+
+def test_disturbed_launches_are_named_in_their_row_and_in_json() -> None:
+    one = told({"alone": 5.0})
+    found = Disturbance(share=1.0, by=("foreign load",), evidence=("so it was",))
+    hit = {launch.id for launch in one.launches if launch.block == 0 and launch.position}
+    launches = tuple(
+        replace(launch, disturbance=found) if launch.id in hit else launch
+        for launch in one.launches
+    )
+    one = replace(one, launches=launches)
+
+    (row,) = [line for line in shown(one).splitlines() if "1 disturbed launch left out" in line]
+    assert "faster" in row
+    cells = json.loads(outcome.as_json(one))["cells"]
+    assert [set(cell["left_out_launches"]) for cell in cells] == [set(), hit]
+    assert [cell["disturbed_launches"] for cell in cells] == [[], []]
+
+    every = replace(
+        one, launches=tuple(replace(launch, disturbance=found) for launch in one.launches)
+    )
+    assert shown(every).count("6 of 6 launches disturbed") == 2
+    assert [
+        len(cell["disturbed_launches"]) for cell in json.loads(outcome.as_json(every))["cells"]
+    ] == [6, 6]

@@ -14,6 +14,7 @@ from corebound.planning.expand import expand
 from corebound.report.view.page import Flag
 from corebound.report.view.scenario import ScenarioPage, scenario_page
 from corebound.report.view.study import Study, study
+from corebound.report.view.tables import cell_table, launch_rows
 from corebound.report.view.words import plain
 from report_sample import NOW
 
@@ -216,14 +217,44 @@ def test_launches_that_were_refused_and_never_made_again_leave_a_cell_undone() -
     assert (found.never, found.short, found.of) == (0, 1, 4)
 
 
-def test_figures_that_rest_on_disturbed_launches_are_flagged() -> None:
+def test_a_disturbed_launch_of_a_cell_with_enough_others_is_left_out_and_flagged() -> None:
     host = tuple(cell for cell in FITTING if cell.environment == "host")
     first, *others = (launched(cell, block) for block in range(4) for cell in host)
 
     flag = flag_of(studied(replace(first, disturbance=OUTSIDE), *others), "disturbed")
 
+    assert (flag.tone, flag.title) == ("warn", "1 disturbed launch left out")
+    assert flag.detail == "of 8, by foreign load: unbound, environment host"
+
+
+def test_values_that_rest_on_disturbed_launches_are_flagged() -> None:
+    host = tuple(cell for cell in FITTING if cell.environment == "host")
+    first, *others = (launched(cell, block) for block in range(2) for cell in host)
+
+    flag = flag_of(studied(replace(first, disturbance=OUTSIDE), *others), "disturbed")
+
     assert (flag.tone, flag.title) == ("warn", "1 launch in the figures was disturbed")
-    assert flag.detail == "of 8, by foreign load for most of its time: unbound, environment host"
+    assert flag.detail == "of 4, by foreign load for most of its time: unbound, environment host"
+
+
+def test_rows_say_what_was_disturbed_and_what_was_left_out() -> None:
+    calm, fast = (CELLS[f"environment=host,binding={mode}"] for mode in ("none", "one-cpu"))
+    launches = [
+        *(launched(calm, block, 10.0) for block in range(3)),
+        *(replace(launched(fast, block, 8.0), disturbance=OUTSIDE) for block in range(3)),
+        replace(launched(calm, 3, 40.0), disturbance=OUTSIDE),
+    ]
+
+    table = cell_table(studied(*launches))
+
+    assert [(row.median, row.note) for row in table.rows] == [
+        ("10.0", "1 disturbed launch left out"),
+        ("8.00", "same CPUs and threads as unbound; 3 of 3 launches disturbed"),
+    ]
+    by_id = {row.id: row for row in launch_rows(studied(*launches))}
+    assert (
+        by_id[launches[-1].id].reason == "Disturbed from outside, and left out of the cell's value."
+    )
 
 
 def test_the_verdict_says_that_it_rests_on_a_disturbed_launch() -> None:

@@ -434,6 +434,67 @@ def test_a_launch_that_failed_is_not_also_refused() -> None:
     assert {launch.status for launch in kept} == {"failed"}
 
 
+def a_disturbed_profile() -> Outcome:
+    """Of two seconds, during the first half second of which half of a CPU was stolen."""
+    windows = (
+        a_window(from_ms=500 * at, to_ms=500 * at + 500, steal_ms=0 if at else 250)
+        for at in range(4)
+    )
+    return replace(an_outcome(), workers=(a_worker(wall_ns=()),), host=a_host_over_time(*windows))
+
+
+def test_a_disturbed_profile_is_made_again_when_the_others_have_been() -> None:
+    whole: list[Launch] = []
+    task = a_task(operators=5, environment="pytorch")
+
+    def launch_with(first: list[Outcome]) -> Callable[[Job], Outcome]:
+        return lambda job: first.pop() if job.kind == "profile" and first else an_outcome()
+
+    a_runner(whole, task, launch=launch_with([a_disturbed_profile()])).run()
+
+    made = [one for one in whole if one.kind == "profile"]
+    assert [(one.id, one.status) for one in made] == [
+        ("a-scenario-profile-0", "invalid"),
+        ("a-scenario-profile-1", "ok"),
+        ("a-scenario-profile-0-again-1", "ok"),
+    ]
+    # A run that was killed before it was made again does so.
+    kept = whole[: whole.index(made[0]) + 1]
+    a_runner(kept, task).run()
+    assert sorted(one.id for one in kept) == sorted(one.id for one in whole)
+
+
+def test_a_host_that_disturbs_every_profile_is_given_up_and_the_last_one_kept() -> None:
+    kept: list[Launch] = []
+
+    def launch(job: Job) -> Outcome:
+        return a_disturbed_profile() if job.kind == "profile" else an_outcome()
+
+    a_runner(kept, a_task(operators=5, environment="pytorch"), launch=launch).run()
+
+    for key in ("binding=none", "binding=one-cpu"):
+        made = [one.status for one in kept if one.kind == "profile" and one.cell.key == key]
+        assert made == ["invalid"] * Measure().relaunch_disturbed + ["ok"]
+
+
+def test_launches_that_do_not_count_say_nothing_of_when_to_stop() -> None:
+    def made(*, invalid_ns: int) -> list[tuple[int, str]]:
+        kept: list[Launch] = []
+
+        def launch(job: Job) -> Outcome:
+            if job.block in {1, 4}:
+                bad = an_outcome(median_ns=invalid_ns)
+                return replace(bad, status="invalid", evidence=("it moved",))
+            return an_outcome(median_ns=1_000_000 + job.block * 1_000)
+
+        a_runner(kept, a_task(least=6, most=30), launch=launch).run()
+        return launched(kept)
+
+    # Four launches that count are alike to a few tenths of a per cent.
+    assert max(block for block, _ in made(invalid_ns=1_000_000)) == 5
+    assert made(invalid_ns=1_000_000) == made(invalid_ns=90_000_000)
+
+
 def two_alike(**asked: Any) -> Task:
     """Two cells that differ in a parameter alone, so that they may alternate."""
     return a_task(bindings=("one-cpu",), sides=("a", "b"), alternate="auto", **asked)

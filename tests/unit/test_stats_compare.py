@@ -113,6 +113,24 @@ def alternating(
     return cell, baseline
 
 
+def of_disturbed(summary: CellSummary) -> CellSummary:
+    return replace(
+        summary, launches=tuple(replace(one, disturbed=True) for one in summary.launches)
+    )
+
+
+def test_what_is_slower_only_while_it_was_disturbed_is_undecided() -> None:
+    slow, fast = a_summary(*around(2e8, 0, 1, 0, 1)), a_summary(*around(1e8, 0, 1, 1, 0))
+
+    for found in (compared(of_disturbed(slow), fast), compared(fast, of_disturbed(slow))):
+        assert (found.verdict, found.p_value, found.launches_needed) == ("undecided", None, None)
+        assert found.interval is not None
+
+    # Both were, or only the one that is faster all the same.
+    assert compared(of_disturbed(slow), of_disturbed(fast)).verdict == "slower"
+    assert compared(slow, of_disturbed(fast)).verdict == "slower"
+
+
 def test_launches_that_alternated_are_compared_stint_by_stint() -> None:
     # The host halves its clock at another moment in each block; each pair of stints saw the same.
     slow = [[1, 1, 2, 2, 2, 2, 2], [1, 1, 1, 1, 1, 2, 2], [1, 2, 2, 2, 2, 2, 1]]

@@ -132,13 +132,73 @@ def test_more_than_half_of_the_iterations_is_too_much(bad: int, *, too_much: boo
     assert is_too_much(found, host) is too_much
 
 
-def test_a_launch_of_less_than_a_second_is_marked_and_never_too_much() -> None:
-    host = a_half_stolen_host(windows=1, bad=1)
+@pytest.mark.parametrize(("lost_ms", "too_much"), [(120, False), (130, True)])
+def test_a_launch_of_less_than_a_second_has_to_lose_a_quarter_of_a_cpu(
+    lost_ms: int, *, too_much: bool
+) -> None:
+    # 120 of 500 ms is 24 %; more than a tenth, which marks it.
+    host = a_host_over_time(a_window(foreign_ms=lost_ms, waited_ms=lost_ms))
 
     found = disturbance((replace(a_worker(), disturbed=marked(a_worker(), host)),), host)
 
     assert found is not None
     assert found.share == 1.0
+    assert is_too_much(found, host) is too_much
+
+
+def test_only_iterations_that_enter_the_value_count() -> None:
+    # 200 of 10 ms; the host is disturbed from the second half second on.
+    windows = [
+        a_window(from_ms=500 * at, to_ms=500 * at + 500, steal_ms=250 if at >= 2 else 0)
+        for at in range(4)
+    ]
+    host = a_host_over_time(*windows)
+    worker = a_worker(wall_ns=(MS, *[10 * MS] * 200))
+    worker = replace(worker, disturbed=marked(worker, host))
+
+    whole, after = (disturbance((worker,), host, warm=warm) for warm in ((), (101,)))
+
+    assert whole is not None
+    assert after is not None
+    assert (whole.share, after.share) == (0.5, 1.0)
+    assert not is_too_much(whole, host)
+    assert is_too_much(after, host)
+
+
+def test_a_suspended_launch_is_too_much_however_few_iterations_it_hit() -> None:
+    # One of 101 iterations took 5 s.
+    host = a_host_over_time(
+        a_window(to_ms=500),
+        a_window(from_ms=500, to_ms=5500, suspended_ns=4990 * MS),
+        a_window(from_ms=5500, to_ms=6000),
+    )
+    worker = a_worker(wall_ns=(MS, *[5 * MS] * 100, 5000 * MS, *[5 * MS] * 100))
+    found = disturbance((replace(worker, disturbed=marked(worker, host)),), host)
+
+    assert found is not None
+    assert found.by == ("suspension",)
+    assert found.share < 0.05
+    assert found.evidence[1] == "its processes were suspended for 4.99 s"
+    assert is_too_much(found, host)
+
+
+def test_a_moment_between_two_looks_is_no_suspension() -> None:
+    assert causes(a_window(suspended_ns=49 * MS), 1) == {}
+    assert causes(a_window(suspended_ns=50 * MS), 1) == {"suspension": 0.1}
+
+
+def test_a_profile_is_too_much_disturbed_from_a_tenth_of_its_time_on() -> None:
+    # It adds up all of the time; a launch's median is that of the undisturbed half.
+    windows = [
+        a_window(from_ms=500 * at, to_ms=500 * at + 500, steal_ms=250 if at < 9 else 0)
+        for at in range(20)
+    ]
+    host = a_host_over_time(*windows)
+    found = disturbance((a_worker(wall_ns=()),), host)
+
+    assert found is not None
+    assert found.share == 0.45
+    assert is_too_much(found, host, "profile")
     assert not is_too_much(found, host)
 
 

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from build import a_cell, a_launch, a_worker
 from corebound.model.measure import WarmupIterations, WarmupSeconds
 from corebound.model.record import Launch
+from corebound.model.telemetry import Disturbance
 from corebound.stats.samples import independent
 from corebound.stats.summary import summarise, summarise_launch
 
@@ -20,6 +22,54 @@ MS = 1_000_000
 
 def a_launch_of(*wall_ns: int, block: int = 0) -> Launch:
     return a_launch(block=block, workers=(a_worker(wall_ns=wall_ns),))
+
+
+def disturbed(launch: Launch, share: float = 1.0) -> Launch:
+    found = Disturbance(share=share, by=("foreign load",), evidence=("so it was",))
+    return replace(launch, disturbance=found)
+
+
+def test_a_disturbed_launch_does_not_set_the_value_of_a_cell_with_others() -> None:
+    # What was reported of a busy host: the geometric mean of all four is 51.
+    quiet = [
+        a_launch_of(*[wall] * 20, block=block) for block, wall in enumerate((35, 36, 37), start=1)
+    ]
+    slow = replace(disturbed(a_launch_of(*[147] * 20)), id="slow")
+
+    found = summarise(a_cell(), [slow, *quiet], "auto")
+
+    assert found.median_ns == pytest.approx(math.exp(np.mean(np.log([35, 36, 37]))))
+    assert [one.launch for one in found.left_out] == ["slow"]
+    assert (found.disturbed, found.count("ok")) == (0, 4)
+
+
+@given(
+    walls=st.lists(st.integers(1_000, 10**9), min_size=2, max_size=8),
+    hit=st.lists(st.booleans(), min_size=8, max_size=8),
+)
+def test_whether_a_launch_is_left_out_never_follows_from_how_long_it_took(
+    walls: list[int], hit: list[bool]
+) -> None:
+    def out(walls: list[int]) -> list[int]:
+        launches = [
+            disturbed(a_launch_of(*[wall] * 5, block=block), 1.0 if hit[block] else 0.2)
+            for block, wall in enumerate(walls)
+        ]
+        found = summarise(a_cell(), launches, "auto")
+        assert found.disturbed in {0, sum(hit[: len(walls)])}
+        return [one.block for one in found.left_out]
+
+    expected = [block for block in range(len(walls)) if hit[block]]
+    is_enough = len(walls) - len(expected) >= 2
+    assert out(walls) == out(walls[::-1]) == (expected if is_enough else [])
+
+
+def test_a_cell_without_enough_other_launches_counts_its_disturbed_ones_and_says_so() -> None:
+    launches = [disturbed(a_launch_of(*[40] * 20, block=block)) for block in range(3)]
+
+    found = summarise(a_cell(), [*launches, a_launch_of(*[40] * 20, block=3)], "auto")
+
+    assert (len(found.launches), found.disturbed, found.left_out) == (4, 3, ())
 
 
 def test_the_warm_up_found_is_left_out() -> None:

@@ -20,6 +20,7 @@ from corebound.report.view.commit_words import commit_words
 from corebound.report.view.commits_compared import CommitComparison, ComparedSeries
 from corebound.report.view.compared_words import unclear_in, unknown_in
 from corebound.report.view.comparing import Compared, ComparedCell, RunComparison
+from corebound.report.view.evidence import disturbed_words
 from corebound.report.view.series_figure import figure_text
 from corebound.report.view.series_names import short_names
 from corebound.report.view.words import bounds, count
@@ -72,7 +73,14 @@ def of_runs(found: RunComparison, noise: Sequence[str] = ()) -> Told:
                 before=_time(one.before.median_ns),
                 after=_time(one.after.median_ns),
                 verdict=", ".join(
-                    filter(None, (_verdict(one), found.code if one.is_finding else None))
+                    filter(
+                        None,
+                        (
+                            _verdict(one),
+                            found.code if one.is_finding else None,
+                            disturbed_words(one.before, one.after),
+                        ),
+                    )
                 ),
                 compared=one,
                 short=f"  {one.cell.label}",

@@ -18,6 +18,7 @@ from corebound.errors import HostError, LaunchError
 from corebound.model.calibration import Calibration
 from corebound.model.record import Kind, Launch
 from corebound.model.run import Run
+from corebound.report.view.evidence import disturbed_words
 from corebound.report.view.findings import findings, findings_data
 from corebound.report.view.noise import calibration_for, noise_at, noise_words
 from corebound.report.view.serving_data import serving_data
@@ -129,7 +130,7 @@ def _table(one: Study, differing: frozenset[str]) -> Table:
     table.add_column(axes or "cell", overflow="fold")
     for heading in ("median", "speed-up", "95 %"):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
+    table.add_column("verdict")
     for cell in one.cells:
         table.add_row(*_row(cell, differing))
     return table
@@ -139,11 +140,12 @@ def _row(cell: CellStudy, differing: frozenset[str]) -> tuple[str, str, str, str
     median_ns, compared, label = cell.summary.median_ns, cell.comparison, cell.cell.label
     if median_ns is None:
         return label, "–", "–", "–", ", ".join(status for status, _ in cell.summary.counts)
+    hit = disturbed_words(cell.summary)
     if compared is None:
         word = "baseline" if cell.baseline is None else NO_BASELINE.word
-        return label, units.duration(median_ns), "", "", word
+        return label, units.duration(median_ns), "", "", "; ".join(filter(None, (word, hit)))
     interval = compared.interval
-    word = verdict_of(compared)
+    word = "; ".join(filter(None, (verdict_of(compared), hit)))
     return (
         label,
         units.duration(median_ns),
@@ -195,6 +197,8 @@ def _cell(
         "cpu_median_ns": summary.cpu_median_ns,
         "launch_medians_ns": [launch.median_ns for launch in summary.launches],
         "unsettled_launches": summary.unsettled,
+        "disturbed_launches": [one.launch for one in summary.launches if one.disturbed],
+        "left_out_launches": [one.launch for one in summary.left_out],
         "baseline": one.baseline.id if one.baseline else None,
         "speedup_ratio": compared.speedup_ratio if compared else None,
         "speedup_interval": _bounds(compared.interval) if compared else None,

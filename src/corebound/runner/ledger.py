@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+
+from msgspec.structs import replace
 
 from corebound.model.plan import Cell
 from corebound.model.record import Kind, Launch
@@ -25,6 +28,7 @@ class Ledger:
         self._done: dict[str, dict[int, Launch]] = {key: {} for key in self.by_key}
         self._refused: dict[str, list[int]] = {key: [] for key in self.by_key}
         self._profiled: set[str] = set()
+        self._refused_profiles: Counter[str] = Counter()
         self._summaries: dict[str, LaunchSummary] = {}
         cells = tuple(planned.cell for planned in task.planned)
         baselines = baselines_of(cells, cells, task.scenario)
@@ -38,7 +42,9 @@ class Ledger:
         """Note a launch, if it is one of this task."""
         if launch.cell.scenario != self.scenario.name or launch.cell.key not in self._done:
             return
-        if launch.kind == "profile":
+        if launch.kind == "profile" and is_refused(launch):
+            self._refused_profiles[launch.cell.key] += 1
+        elif launch.kind == "profile":
             self._profiled.add(launch.cell.key)
         elif is_refused(launch):
             self._refused[launch.cell.key].append(launch.block)
@@ -53,9 +59,12 @@ class Ledger:
         """How many launches of a cell were refused in this block."""
         return self._refused[key].count(block)
 
-    def may_refuse(self, key: str) -> bool:
-        """Whether one more launch of a cell may be refused in this run."""
-        return len(self._refused[key]) < self.by_key[key].measure.relaunch_disturbed
+    def may_refuse(self, job: Job) -> bool:
+        """Whether one more launch of a job's cell, for the same, may be refused in this run."""
+        key = job.planned.cell.key
+        profiles, launches = self._refused_profiles[key], len(self._refused[key])
+        refused = profiles if job.kind == "profile" else launches
+        return refused < self.by_key[key].measure.relaunch_disturbed
 
     def unfit(self) -> tuple[Job, ...]:
         """The cells that the host cannot hold and that are not recorded as such."""
@@ -69,7 +78,7 @@ class Ledger:
         """The cells whose operators are asked for, worth it, and not profiled so far."""
         summaries = [self._summary(planned.cell, before=None) for planned in self.by_key.values()]
         return tuple(
-            self._aside(key, "profile", "profile")
+            replace(self._aside(key, "profile", "profile"), attempt=self._refused_profiles[key])
             for keys in telling(summaries, self._baselines)
             for key in keys
             if self.by_key[key].measure.operators is not None and key not in self._profiled

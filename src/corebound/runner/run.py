@@ -140,15 +140,23 @@ class Runner:
         return sum(ledger.certain(after=block) for ledger, block in pairs)
 
     def _profile(self) -> Ending:
-        """Once all is measured, launch the cells that tell most once more, each once a run."""
+        """Once all is measured, launch the cells that tell most once more, each once a run.
+
+        Profiles that were refused are made once more when all others have been.
+        """
         jobs = [(ledger, job) for ledger in self._ledgers for job in ledger.profiles()]
-        for done, (ledger, job) in enumerate(jobs):
-            if job.planned.unprofiled is not None:
-                self._skip(ledger, job, job.planned.unprofiled)
-            elif self._is_late():
-                return "out of time"
-            else:
-                self._launch(ledger, (job,), left=len(jobs) - done)
+        while jobs:
+            again: list[tuple[Ledger, Job]] = []
+            for done, (ledger, job) in enumerate(jobs):
+                if job.planned.unprofiled is not None:
+                    self._skip(ledger, job, job.planned.unprofiled)
+                elif self._is_late():
+                    return "out of time"
+                else:
+                    (launch,) = self._launch(ledger, (job,), left=len(jobs) - done + len(again))
+                    if is_refused(launch):
+                        again.append((ledger, _next_attempt(job)))
+            jobs = again
         return "complete"
 
     def _is_late(self) -> bool:
@@ -168,9 +176,7 @@ class Runner:
                     position=position,
                     planned=ledger.by_key[key],
                 )
-                for _ in range(ledger.refused(block, key)):
-                    job = _next_attempt(job)
-                yield job
+                yield replace(job, attempt=ledger.refused(block, key))
 
     def _skip(self, ledger: Ledger, job: Job, why: Unfit | None) -> None:
         self._keep(
@@ -207,10 +213,12 @@ class Runner:
         began_s = self._clock.monotonic_s()
         outcomes = self._launch_all(jobs)
         spent_ns = round((self._clock.monotonic_s() - began_s) * 1e9)
-        may_refuse = all(
-            job.kind == "measure" and ledger.may_refuse(job.planned.cell.key) for job in jobs
+        found = judged(
+            outcomes,
+            may_refuse=all(ledger.may_refuse(job) for job in jobs),
+            warmup=jobs[0].planned.measure.warmup,
+            kind=jobs[0].kind,
         )
-        found = judged(outcomes, may_refuse=may_refuse)
         return tuple(
             self._keep(
                 ledger,

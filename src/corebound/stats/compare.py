@@ -97,6 +97,8 @@ def compare(
         unpaired: Whether the two are of different runs: blocks of equal number then
             share nothing.
 
+    Where only the slower side's value rests on disturbed launches the verdict is `undecided`.
+
     Returns:
         The comparison, or None where one of the two has no `ok` launch, or a
         launch's median is 0 and so no ratio exists.
@@ -115,6 +117,11 @@ def compare(
         return None
     interval = _interval(estimate)
     verdict = verdict_of(interval, margin)
+    slower = {"slower": cell, "faster": baseline}.get(verdict)
+    quicker = baseline if slower is cell else cell
+    if slower is not None and slower.disturbed and not quicker.disturbed:
+        # What disturbed it is reason enough to be slower, and more launches do not tell.
+        verdict, estimate = "undecided", replace(estimate, error=None)
     return Comparison(
         speedup_ratio=math.exp(estimate.middle),
         interval=interval,

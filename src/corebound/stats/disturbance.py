@@ -6,9 +6,16 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from corebound.model.record import Launch, Stint, Worker
-from corebound.model.telemetry import Cause, Disturbance, HostOverTime, HostWindow, Marked
-from corebound.units import percent
+from corebound.model.record import Kind, Launch, Stint, Worker
+from corebound.model.telemetry import (
+    Cause,
+    Disturbance,
+    HostOverTime,
+    HostWindow,
+    Marked,
+    known_sum,
+)
+from corebound.units import duration, percent
 
 # A tenth of a CPU: what `corebound doctor` takes for a busy host, and a loss that makes a
 # thread on that CPU a ninth slower, several times what a comparison's margin allows.
@@ -27,8 +34,18 @@ _LEAST_WAITED = 0.5
 # A launch's figure is its median: with more than half of the iterations disturbed it is
 # one of those.
 MOST_DISTURBED = 0.5
-# A window is half a second or more; below two of these a launch is marked, not refused.
+# Which iterations were disturbed is known to a window, which is half a second or more. In a
+# launch shorter than two of these a tenth of a CPU may be a burst within a few iterations. One
+# program that competes takes half of a CPU, so beyond a quarter of one most of the time was hit.
 LEAST_SEEN_MS = 1_000
+LEAST_LOST_OF_SHORT = 0.25
+
+# An operator's time is a sum over the whole profile, not a median: a tenth of it disturbed by
+# as little as counts makes a sum a hundredth too large, and by a busy neighbour a tenth.
+MOST_OF_PROFILE = 0.1
+
+# Two looks apart at the least, and more than a scheduler keeps anything from running.
+_LEAST_SUSPENDED_NS = 50_000_000
 
 _NAMES: dict[Cause, str] = {
     "steal": "the hypervisor gave {} of a CPU to others (steal)",
@@ -39,6 +56,8 @@ _NAMES: dict[Cause, str] = {
 
 def causes(window: HostWindow, cpus: int) -> dict[Cause, float]:
     """What took CPU time from a launch in this window, each in CPUs; empty if nothing did.
+
+    Suspension takes all of them: it is the share of the time.
 
     Args:
         window: A stretch of the launch.
@@ -57,6 +76,8 @@ def causes(window: HostWindow, cpus: int) -> dict[Cause, float]:
         lost["steal"] = (window.steal_ns or 0) / elapsed_ns
     if (window.throttled_ns or 0) >= least_ns:
         lost["throttling"] = (window.throttled_ns or 0) / elapsed_ns
+    if (window.suspended_ns or 0) >= _LEAST_SUSPENDED_NS:
+        lost["suspension"] = (window.suspended_ns or 0) / elapsed_ns
     return lost
 
 
@@ -124,13 +145,17 @@ def _overlapping(
     return tuple(sorted(by))
 
 
-def disturbance(workers: Sequence[Worker], host: HostOverTime | None) -> Disturbance | None:
+def disturbance(
+    workers: Sequence[Worker], host: HostOverTime | None, *, warm: Sequence[int] = ()
+) -> Disturbance | None:
     """What disturbed a launch, `refused` left open; None where nothing was seen to.
 
     Args:
         workers: Its workers, with the iterations that `marked` found. Without any
             iteration, as of a server, the share is of time.
         host: What was seen of the host.
+        warm: Of each worker, how many iterations at its beginning enter no value; without,
+            only the first does not.
     """
     if host is None:
         return None
@@ -138,16 +163,27 @@ def disturbance(workers: Sequence[Worker], host: HostOverTime | None) -> Disturb
     if not lost:
         return None
     by = sorted(lost, key=lambda cause: -lost[cause])
-    share = _share(workers, host)
-    what = "its iterations" if any(worker.wall_ns for worker in workers) else "its time"
+    share = _share(workers, host, warm or [0] * len(workers))
+    what = (
+        "its iterations after the warm-up"
+        if any(worker.wall_ns for worker in workers)
+        else "its time"
+    )
     return Disturbance(
         share=share,
         by=tuple(by),
         evidence=(
             f"{percent(share, 0)} of {what} overlapped a disturbance",
-            *(_NAMES[cause].format(percent(lost[cause], 0)) for cause in by),
+            *(_said(cause, lost[cause], host) for cause in by),
         ),
     )
+
+
+def _said(cause: Cause, lost: float, host: HostOverTime) -> str:
+    if cause == "suspension":
+        suspended_ns = known_sum(window.suspended_ns for window in host.windows) or 0
+        return f"its processes were suspended for {duration(suspended_ns)}"
+    return _NAMES[cause].format(percent(lost, 0))
 
 
 def lost_cpus(host: HostOverTime) -> dict[Cause, float]:
@@ -160,10 +196,17 @@ def lost_cpus(host: HostOverTime) -> dict[Cause, float]:
     return lost
 
 
-def _share(workers: Sequence[Worker], host: HostOverTime) -> float:
-    iterations = sum(max(0, len(worker.wall_ns) - 1) for worker in workers)
-    if iterations:
-        return sum(len(list(_each(worker))) for worker in workers) / iterations
+def _share(workers: Sequence[Worker], host: HostOverTime, warm: Sequence[int]) -> float:
+    # The first iteration ran before there was anything to see.
+    counted = [
+        range(max(1, begin), len(worker.wall_ns))
+        for worker, begin in zip(workers, warm, strict=True)
+    ]
+    if iterations := sum(map(len, counted)):
+        hit = sum(
+            at in own for worker, own in zip(workers, counted, strict=True) for at in _each(worker)
+        )
+        return hit / iterations
     bad = (window for window in host.windows if causes(window, len(host.cpus)))
     return sum(window.to_ms - window.from_ms for window in bad) / host.duration_ms
 
@@ -173,17 +216,36 @@ def _each(worker: Worker) -> Iterator[int]:
         yield from range(one.first, one.last + 1)
 
 
-def is_too_much(found: Disturbance | None, host: HostOverTime | None) -> bool:
-    """Whether a launch was disturbed so that its figure is the disturbance's.
+def is_too_much(
+    found: Disturbance | None, host: HostOverTime | None, kind: Kind = "measure"
+) -> bool:
+    """Whether a launch was disturbed so that its value is the disturbance's.
+
+    Decided by what was seen of the host alone, never by how long iterations took: launches
+    that are left out for their own values would flatter what is left.
 
     Args:
         found: What disturbed it.
-        host: What was seen of the host; a launch shorter than two windows is never
-            refused, for of so little too little can be told.
+        host: What was seen of the host; None where the record does not have it.
+        kind: What the launch is for.
     """
-    if found is None or host is None or host.duration_ms < LEAST_SEEN_MS:
+    if found is None:
         return False
-    return found.share > MOST_DISTURBED
+    if "suspension" in found.by:
+        return True
+    if kind == "profile":
+        return found.share > MOST_OF_PROFILE
+    if found.share <= MOST_DISTURBED:
+        return False
+    if host is None:
+        return True
+    lost = sum(lost_cpus(host).values())
+    return host.duration_ms >= LEAST_SEEN_MS or lost >= LEAST_LOST_OF_SHORT
+
+
+def is_spoilt(launch: Launch) -> bool:
+    """Whether a launch's value, or its profile, is mostly what disturbed it, refused or kept."""
+    return is_too_much(launch.disturbance, launch.host, launch.kind)
 
 
 def is_refused(launch: Launch) -> bool:

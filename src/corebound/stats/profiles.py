@@ -6,17 +6,18 @@ from collections.abc import Iterable
 
 from corebound.model.profile import OperatorProfile
 from corebound.model.record import Launch
+from corebound.stats.disturbance import is_spoilt
 
 # For each launch that profiled: its cell's id, and the profile of each of its workers.
 Profiles = tuple[tuple[str, tuple[OperatorProfile, ...]], ...]
 
 
 def profiles_of(launches: Iterable[Launch]) -> Profiles:
-    """Those of a run's `ok` launches, in their order."""
+    """Those of a run's `ok` launches that nothing outside disturbed, in their order."""
     return tuple(
         (launch.cell.id, found)
         for launch in launches
-        if launch.kind == "profile" and launch.status == "ok"
+        if launch.kind == "profile" and launch.status == "ok" and not is_spoilt(launch)
         for found in [tuple(one.profile for one in launch.workers if one.profile is not None)]
         if found
     )

@@ -15,6 +15,7 @@ from corebound.model.measure import WarmupIterations, WarmupSeconds
 from corebound.model.plan import Cell
 from corebound.model.record import Launch, Status, Worker
 from corebound.model.serving import Served
+from corebound.stats.disturbance import is_spoilt
 from corebound.stats.interval import Interval, geometric_mean, geometric_mean_interval
 from corebound.stats.latency import percentiles
 from corebound.stats.samples import LEAST_FOR_P99, independent, p99_ns
@@ -33,6 +34,10 @@ _LEAST_FOR_P99_INTERVAL = 500
 LEAST_FOR_CPU_NS = 200_000
 
 
+# An interval needs two launches: with so many undisturbed ones a cell needs no others.
+_LEAST_QUIET = 2
+
+
 class LaunchSummary(Struct, frozen=True, kw_only=True):
     """One launch, its warm-up left out.
 
@@ -49,6 +54,7 @@ class LaunchSummary(Struct, frozen=True, kw_only=True):
         stints_ns: Of each stint that entered, its number and the median of its iterations;
             empty where the launch did not alternate.
         alternated: The ids of the launches that it alternated with.
+        disturbed: Whether something outside disturbed most of what entered.
         steady: How the launch behaved; of several workers, the worst.
         settled: Whether all the iterations that entered are steady ones.
     """
@@ -64,6 +70,7 @@ class LaunchSummary(Struct, frozen=True, kw_only=True):
     independent: float = 0.0
     stints_ns: tuple[tuple[int, float], ...] = ()
     alternated: tuple[str, ...] = ()
+    disturbed: bool = False
 
 
 class CellSummary(Struct, frozen=True, kw_only=True):
@@ -71,7 +78,7 @@ class CellSummary(Struct, frozen=True, kw_only=True):
 
     Attributes:
         cell: The cell.
-        launches: Its `ok` launches, by block.
+        launches: Its `ok` launches that enter its value, by block.
         counts: How many launches came to each status; absent ones are 0.
         median_ns: Geometric mean of the launches' medians: the middle of
             `interval`. None without an `ok` launch.
@@ -85,6 +92,7 @@ class CellSummary(Struct, frozen=True, kw_only=True):
         spread_ratio: Standard deviation of the launches' medians as a share of
             their mean; None with fewer than two.
         unsettled: How many of `launches` used iterations that are not steady.
+        left_out: Its other `ok` launches: disturbed ones, of a cell with enough that were not.
     """
 
     cell: Cell
@@ -97,6 +105,12 @@ class CellSummary(Struct, frozen=True, kw_only=True):
     spread_ratio: float | None
     unsettled: int
     p99_interval: Interval | None = None
+    left_out: tuple[LaunchSummary, ...] = ()
+
+    @property
+    def disturbed(self) -> int:
+        """How many of the launches that enter its value were disturbed."""
+        return sum(launch.disturbed for launch in self.launches)
 
     def count(self, status: Status) -> int:
         """How many launches came to this status."""
@@ -151,6 +165,7 @@ def summarise_launch(launch: Launch, warmup: Warmup) -> LaunchSummary:
         independent=sum(independent(part.wall_ns) for part in kept),
         stints_ns=tuple(stint for part in kept for stint in part.stints_ns),
         alternated=launch.alternated,
+        disturbed=is_spoilt(launch),
     )
 
 
@@ -170,6 +185,7 @@ def _summarise_served(launch: Launch, served: Served) -> LaunchSummary:
         steady=found,
         settled=found.kind in {"steady", "warm-up then steady"},
         independent=float(answered.ok),
+        disturbed=is_spoilt(launch),
     )
 
 
@@ -198,13 +214,17 @@ def gather(
 
     Launches that never settle enter too, flagged and counted in `unsettled`:
     leaving them out would choose the well-behaved ones and flatter the cell.
+    Disturbed ones do not, if there are enough others: what was seen of the host tells which
+    they are, and not how long they took. Else they enter, counted in `disturbed`.
 
     Args:
         cell: The cell.
         summaries: Its `ok` launches, in any order.
         statuses: Those of all its launches.
     """
-    by_block = sorted(summaries, key=lambda summary: (summary.block, summary.launch))
+    every = sorted(summaries, key=lambda summary: (summary.block, summary.launch))
+    quiet = [summary for summary in every if not summary.disturbed]
+    by_block = quiet if len(quiet) >= _LEAST_QUIET else every
     medians_ns = [summary.median_ns for summary in by_block]
     p99s_ns = [summary.p99_ns for summary in by_block if summary.p99_ns is not None]
     enough = bool(by_block) and all(
@@ -222,6 +242,7 @@ def gather(
         cpu_median_ns=_median(summary.cpu_median_ns for summary in by_block),
         spread_ratio=_spread_ratio(medians_ns),
         unsettled=sum(not summary.settled for summary in by_block),
+        left_out=tuple(summary for summary in every if summary not in by_block),
     )
 
 
@@ -240,15 +261,32 @@ class _Kept(Struct, frozen=True, kw_only=True):
     settled: bool
 
 
+def counted_from(worker: Worker, warmup: Warmup) -> int:
+    """The first of a worker's iterations that enters its launch's value.
+
+    Args:
+        worker: With its iterations.
+        warmup: `Measure.warmup`.
+    """
+    wall_ns = worker.wall_ns
+    start = _warm(wall_ns, warmup, steady_state(wall_ns))
+    return start if start < len(wall_ns) else unsettled_start(len(wall_ns))
+
+
+def _warm(wall_ns: Sequence[int], warmup: Warmup, found: SteadyState) -> int:
+    """How many samples the warm-up takes; of a fixed one perhaps more than there are."""
+    if isinstance(warmup, WarmupIterations):
+        return warmup.iterations
+    if isinstance(warmup, WarmupSeconds):
+        return _started_within(wall_ns, math.ceil(warmup.seconds * 1e9))
+    return found.start
+
+
 def _kept(worker: Worker, warmup: Warmup) -> _Kept:
     """Drop a worker's warm-up."""
     wall_ns = worker.wall_ns
     found = steady_state(wall_ns)
-    start = found.start
-    if isinstance(warmup, WarmupIterations):
-        start = warmup.iterations
-    elif isinstance(warmup, WarmupSeconds):
-        start = _started_within(wall_ns, math.ceil(warmup.seconds * 1e9))
+    start = _warm(wall_ns, warmup, found)
     settled = found.kind in {"steady", "warm-up then steady"} and found.start <= start
     if start >= len(wall_ns):
         start, settled = unsettled_start(len(wall_ns)), False

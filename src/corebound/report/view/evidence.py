@@ -12,8 +12,8 @@ from corebound.model.topology import Topology
 from corebound.report.view.figure import figure_of
 from corebound.report.view.page import Figure
 from corebound.report.view.study import CellStudy
-from corebound.stats.disturbance import MOST_DISTURBED
-from corebound.stats.summary import is_too_short
+from corebound.report.view.words import count
+from corebound.stats.summary import CellSummary, is_too_short
 from corebound.units import duration, percent, ratio, size
 
 
@@ -76,14 +76,26 @@ def cpu_of(cell: CellStudy) -> Iterator[Figure]:
 
 
 def disturbed(studied: CellStudy) -> tuple[Launch, ...]:
-    """The launches behind a cell's figures that something outside disturbed for the most part."""
-    return tuple(
-        launch
-        for launch in studied.launches
-        if launch.status == "ok"
-        and launch.disturbance is not None
-        and launch.disturbance.share > MOST_DISTURBED
-    )
+    """The launches behind a cell's value that something outside disturbed for the most part."""
+    hit = {one.launch for one in studied.summary.launches if one.disturbed}
+    return tuple(launch for launch in studied.launches if launch.id in hit)
+
+
+def left_out(studied: CellStudy) -> tuple[Launch, ...]:
+    """The disturbed launches that are not behind a cell's value, for it has enough others."""
+    hit = {one.launch for one in studied.summary.left_out}
+    return tuple(launch for launch in studied.launches if launch.id in hit)
+
+
+def disturbed_words(*summaries: CellSummary) -> str:
+    """What of these values is disturbed, and what was left out for it; empty where nothing."""
+    counted = sum(one.disturbed for one in summaries)
+    of = sum(len(one.launches) for one in summaries)
+    left = sum(len(one.left_out) for one in summaries)
+    said = [f"{counted} of {count(of, 'launch', 'launches')} disturbed"] if counted else []
+    if left:
+        said.append(f"{count(left, 'disturbed launch', 'disturbed launches')} left out")
+    return ", ".join(said)
 
 
 def host_seen(launch: Launch) -> tuple[Figure, ...]:

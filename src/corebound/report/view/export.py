@@ -104,6 +104,8 @@ def _figures(study: Study, cell: CellStudy, records: str) -> dict[str, Any]:
         "launches_failed": summary.count("failed") + summary.count("timed-out"),
         "launches_skipped": summary.count("skipped"),
         "launches_unsettled": summary.unsettled,
+        "launches_disturbed": summary.disturbed,
+        "launches_left_out": len(summary.left_out),
         "migrations": median_of(cell, migrations),
         **_ends("migrations", cell, migrations),
         "switches": median_of(cell, switches),

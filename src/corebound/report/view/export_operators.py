@@ -42,6 +42,7 @@ def profile_data(one: Profiled) -> dict[str, Any]:
         "iterations": profile.iterations,
         "step_ns": profile.step_ns,
         "phases_ns": profile.phases,
+        "disturbed": one.disturbed,
         "others_like_it": len(one.others),
         "operators": _lines(profile, one.others),
     }

@@ -47,7 +47,7 @@ class FindingRow(Struct, frozen=True, kw_only=True):
 
 def findings(study: Study) -> tuple[Finding, ...]:
     """What stands out, strongest first."""
-    profiles = {one.cell.key: one.profile for one in profiled(study)}
+    profiles = {one.cell.key: one.profile for one in profiled(study) if not one.disturbed}
     return diagnose(
         Evidence(
             cells=tuple(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from corebound.report.view.evidence import disturbed
+from corebound.model.record import Launch
+from corebound.report.view.evidence import disturbed, left_out
 from corebound.report.view.figure import figure_of
 from corebound.report.view.page import Flag
 from corebound.report.view.study import CellStudy, Study
@@ -35,6 +36,7 @@ def flags(study: Study, checks_passed: int, checks: int) -> tuple[Flag, ...]:
         _trap(study),
         _ended_early(study),
         _disturbed(study),
+        _left_out(study),
         _lost(study),
         _unsettled(study),
         _skipped(study),
@@ -99,17 +101,35 @@ def _disturbed(study: Study) -> Flag | None:
     if not hit:
         return None
     total = sum(len(cell.summary.launches) for cell in study.cells)
-    causes = dict.fromkeys(
-        cause for _, one in hit if one.disturbance for cause in one.disturbance.by
-    )
-    named = list(dict.fromkeys(full_name(cell.cell) for cell, _ in hit))
-    more = f" and {count(len(named) - 1, 'more cell')}" if len(named) > 1 else ""
     are, its = ("was", "its") if len(hit) == 1 else ("were", "their")
     return Flag.warning(
         title=f"{count(len(hit), 'launch', 'launches')} in the figures {are} disturbed",
-        detail=f"of {total}, by {' and '.join(causes)} for most of {its} time: {named[0]}{more}",
+        detail=f"of {total}, by {_causes(hit)} for most of {its} time: {_cells_of(hit)}",
         link="#launches",
     )
+
+
+def _left_out(study: Study) -> Flag | None:
+    hit = [(cell, launch) for cell in study.cells for launch in left_out(cell)]
+    if not hit:
+        return None
+    total = sum(cell.summary.count("ok") for cell in study.cells)
+    return Flag.warning(
+        title=f"{count(len(hit), 'disturbed launch', 'disturbed launches')} left out",
+        detail=f"of {total}, by {_causes(hit)}: {_cells_of(hit)}",
+        link="#launches",
+    )
+
+
+def _causes(hit: Sequence[tuple[CellStudy, Launch]]) -> str:
+    each = (one.disturbance.by for _, one in hit if one.disturbance)
+    return " and ".join(dict.fromkeys(cause for by in each for cause in by))
+
+
+def _cells_of(hit: Sequence[tuple[CellStudy, Launch]]) -> str:
+    named = list(dict.fromkeys(full_name(cell.cell) for cell, _ in hit))
+    more = f" and {count(len(named) - 1, 'more cell')}" if len(named) > 1 else ""
+    return f"{named[0]}{more}"
 
 
 def _lost(study: Study) -> Flag | None:

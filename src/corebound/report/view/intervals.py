@@ -11,6 +11,7 @@ from corebound.model.plan import Cell
 from corebound.report.charts.axis import Axis, ratio_axis, ratio_tick
 from corebound.report.charts.interval import IntervalPlot
 from corebound.report.view.command import CommandLine, reproduce_command, row_command
+from corebound.report.view.evidence import disturbed_words
 from corebound.report.view.launch_notes import mend_of
 from corebound.report.view.page import Label, Tick, VerdictWord
 from corebound.report.view.study import CellStudy, Study
@@ -200,7 +201,7 @@ def _row(study: Study, cell: CellStudy, axis: Axis, *, best: bool) -> IntervalRo
     interval = comparison.interval if comparison else None
     reference = cell.baseline is None
     verdict = verdict_word(comparison.verdict) if comparison else NO_BASELINE
-    doubt = _doubt(study, cell)
+    doubt, hit = _doubt(study, cell), disturbed_words(cell.summary)
     return IntervalRow(
         label=label(cell.cell),
         plot=plot_of(cell, margin=study.measure.margin),
@@ -208,7 +209,7 @@ def _row(study: Study, cell: CellStudy, axis: Axis, *, best: bool) -> IntervalRo
         interval=bounds(interval.low, interval.high) if interval else "",
         verdict=REFERENCE if reference else replace(verdict, tone="plain") if doubt else verdict,
         needed=to_decide(comparison.launches_needed) if comparison else "",
-        note="; ".join(note for note in (twin_note(cell), doubt, _beyond(cell, axis)) if note),
+        note="; ".join(note for note in (twin_note(cell), doubt, hit, _beyond(cell, axis)) if note),
         best=best,
         baseline=reference,
         command=row_command(study, cell),

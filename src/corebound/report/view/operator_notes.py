@@ -29,6 +29,7 @@ class Column(Struct, frozen=True, kw_only=True):
         measured_ns: The median of a step that was not profiled, where there is one.
         measured_ends_ns: Where that lies with 95 %, where it is known.
         others: Profiles of the same beside this one.
+        disturbed: Whether something outside disturbed it: then no sentence rests on it.
     """
 
     label: Label
@@ -38,6 +39,7 @@ class Column(Struct, frozen=True, kw_only=True):
     measured_ns: float | None = None
     measured_ends_ns: tuple[float, float] | None = None
     others: tuple[OperatorProfile, ...] = ()
+    disturbed: bool = False
 
 
 def basis_ns(profile: OperatorProfile) -> int:
@@ -57,21 +59,32 @@ def dominant(profile: OperatorProfile) -> tuple[Operator, float] | None:
 
 
 def notes(columns: Sequence[Column]) -> tuple[Text, ...]:
-    """What takes most of each step, once for each operator, then what makes steps differ."""
+    """What takes most of each step, once for each operator, then what makes steps differ.
+
+    Columns that were disturbed are left out, and said to be.
+    """
     tops: dict[str, Text] = {}
     for one in columns:
-        if (found := dominant(one.profile)) is not None:
+        found = None if one.disturbed else dominant(one.profile)
+        if found is not None:
             operator, share = found
             where = f" with {one.name}" if len(columns) > 1 else ""
             says = f"{operator.type} alone takes {percent(share, 0)} of {_of(one.profile)}{where}."
             tops.setdefault(operator.type, rich(says))
     differences = (_difference(columns[0], one) for one in columns[1:])
-    return (*tops.values(), *(note for note in differences if note is not None))
+    aside = (
+        rich(f"The profile of {one.name} was disturbed from outside and is not interpreted.")
+        for one in columns
+        if one.disturbed
+    )
+    return (*aside, *tops.values(), *(note for note in differences if note is not None))
 
 
 def _difference(base: Column, other: Column) -> Text | None:
     """Which type of operator most of the difference between two steps is in; None without one."""
-    if base.kind != other.kind or not base.profile.iterations or not other.profile.iterations:
+    if base.disturbed or other.disturbed or base.kind != other.kind:
+        return None
+    if not base.profile.iterations or not other.profile.iterations:
         return None
     from_ns, to_ns = base.profile.step_ns, other.profile.step_ns
     if from_ns is None or to_ns is None or abs(to_ns - from_ns) <= _LEAST_DIFFERENCE * from_ns:

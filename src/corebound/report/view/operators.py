@@ -13,10 +13,13 @@ from corebound.model.record import Launch
 from corebound.report.view.command import CommandLine, reproduce_command
 from corebound.report.view.groups import apart, title_of, without
 from corebound.report.view.intervals import Unmeasured
+from corebound.report.view.launch_notes import mend_of
 from corebound.report.view.operator_notes import Column, basis_ns, dominant
 from corebound.report.view.operator_table import OperatorTable, operator_table
+from corebound.report.view.page import Label
 from corebound.report.view.study import Study
 from corebound.report.view.words import full_name, label
+from corebound.stats.disturbance import is_spoilt
 from corebound.stats.interval import Interval
 from corebound.units import percent
 
@@ -34,6 +37,8 @@ class Profiled(Struct, frozen=True, kw_only=True):
     """A cell's profile: that of its first worker.
 
     Attributes:
+        disturbed: Whether something outside disturbed so much of it that no sentence may
+            rest on it.
         others: Those of its other workers, and of earlier runs that were alike.
         launches: How many launches they all are of.
         measured: Where `measured_ns` lies.
@@ -46,6 +51,7 @@ class Profiled(Struct, frozen=True, kw_only=True):
     measured: Interval | None
     others: tuple[OperatorProfile, ...]
     launches: int
+    disturbed: bool
 
 
 def profiled(study: Study) -> tuple[Profiled, ...]:
@@ -68,6 +74,7 @@ def profiled(study: Study) -> tuple[Profiled, ...]:
                         *(profile for own in before for profile in own),
                     ),
                     launches=1 + len(before),
+                    disturbed=is_spoilt(launch),
                 )
             )
     return tuple(found)
@@ -135,7 +142,7 @@ def _groups(study: Study) -> list[list[Profiled]]:
 
 
 def _heading(groups: Sequence[Sequence[Profiled]]) -> str:
-    leaders = [dominant(group[0].profile) for group in groups]
+    leaders = [None if group[0].disturbed else dominant(group[0].profile) for group in groups]
     if len(leaders) == 1 and leaders[0] is not None:
         operator, share = leaders[0]
         return f"Where the time goes: {percent(share, 0)} into {operator.type}"
@@ -147,12 +154,13 @@ def _table(
 ) -> OperatorTable:
     columns = [
         Column(
-            label=label(one.cell),
+            label=_marked(label(one.cell)) if one.disturbed else label(one.cell),
             name=full_name(one.cell),
             profile=one.profile,
             measured_ns=one.measured_ns,
             measured_ends_ns=(one.measured.low, one.measured.high) if one.measured else None,
             others=one.others,
+            disturbed=one.disturbed,
         )
         for one in group
     ]
@@ -166,10 +174,15 @@ def _table(
     )
 
 
+def _marked(named: Label) -> Label:
+    return replace(named, more=", ".join(filter(None, (named.more, "disturbed"))))
+
+
 def _unprofiled(study: Study) -> tuple[Unmeasured, ...]:
-    """Launches that gave no profile; those of one reason together, by their first cell."""
+    """Cells that have no profile and why; those of one reason together, by their first cell."""
     seen: dict[tuple[str, str], Unmeasured] = {}
-    for launch in study.profiles:
+    latest = {launch.cell.key: launch for launch in sorted(study.profiles, key=_attempt)}
+    for launch in latest.values():
         if launch.status == "ok":
             continue
         reason = launch.reason or "no reason was recorded."
@@ -180,8 +193,12 @@ def _unprofiled(study: Study) -> tuple[Unmeasured, ...]:
                 label=named,
                 status=launch.status,
                 reason=reason,
-                mend=launch.mend or "",
+                mend=mend_of(launch, study.profiles),
                 command=reproduce_command(study, (launch.cell,)),
             ),
         )
     return tuple(seen.values())
+
+
+def _attempt(launch: Launch) -> int:
+    return launch.attempt

@@ -10,6 +10,7 @@ from msgspec import Struct
 from corebound.model.record import Launch
 from corebound.report.view.command import CommandLine, launch_command, row_command
 from corebound.report.view.evidence import (
+    disturbed_words,
     median_of,
     migrations,
     span_of,
@@ -48,6 +49,8 @@ _OK_LOG_CHARACTERS = 400
 
 # An end this many units away says that two launches can tell next to nothing.
 _MOST_SHOWN = 1e9
+
+_LEFT_OUT = "Disturbed from outside, and left out of the cell's value."
 
 _TONES: dict[str, Tone] = {"ok": "good", "skipped": "plain"}
 
@@ -206,7 +209,7 @@ def _cell_row(
             ends=bounds(ratio.low, ratio.high) if ratio else "",
         ),
         verdict=_cell_verdict(cell),
-        note=twin_note(cell),
+        note="; ".join(filter(None, (twin_note(cell), disturbed_words(summary)))),
         baseline=cell.baseline is None and cell.is_measured,
         command=row_command(study, cell),
         throughput=throughput(cell, bare=bare),
@@ -251,7 +254,12 @@ def _cell_verdict(cell: CellStudy) -> VerdictWord:
 
 def launch_rows(study: Study) -> tuple[LaunchRow, ...]:
     """Every launch in the order they ran; those that are not `ok` with the end of their log."""
-    summaries = {one.launch: one for cell in study.cells for one in cell.summary.launches}
+    summaries = {
+        one.launch: one
+        for cell in study.cells
+        for one in (*cell.summary.launches, *cell.summary.left_out)
+    }
+    aside = {one.launch for cell in study.cells for one in cell.summary.left_out}
     rows = []
     for launch in study.launches:
         summary = summaries.get(launch.id)
@@ -261,9 +269,11 @@ def launch_rows(study: Study) -> tuple[LaunchRow, ...]:
                 cell=full_name(launch.cell),
                 tone=status_tone(launch.status),
                 status=launch.status,
-                reason=reason_of(launch),
+                reason=_LEFT_OUT if launch.id in aside else reason_of(launch),
                 mend=mend_of(launch, study.launches),
-                evidence=evidence_of(launch),
+                evidence=launch.disturbance.evidence
+                if launch.disturbance and (summary and summary.disturbed)
+                else evidence_of(launch),
                 median=duration(summary.median_ns) if summary else "–",
                 steady=steady_words(summary) if summary else "",
                 log=log_tail(launch),
