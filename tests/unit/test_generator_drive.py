@@ -84,14 +84,22 @@ class ServedLine:
         return
 
 
-def drive(server: Server, *, connections: int = 64, **of_traffic: Any) -> tuple[Samples, int]:
+def drive(
+    server: Server, *, connections: int = 64, held_up_ms: float = 0.0, **of_traffic: Any
+) -> tuple[Samples, int]:
+    """Drive a server; the generator is held up so long before each reading of its clock."""
     selector = MadeUpTime()
     server.clock_ns = lambda: round(selector.now_s * 1e9)
+
+    def clock_ns() -> int:
+        selector.now_s += held_up_ms / 1e3
+        return server.clock_ns()
+
     order = an_order(traffic=a_traffic(**of_traffic), connections=connections)
     with asyncio.Runner(loop_factory=lambda: MadeUpLoop(selector)) as runner:
 
         async def all_of_it() -> tuple[Samples, int]:
-            ours = Drive(order, lambda: ServedLine(server), server.clock_ns)
+            ours = Drive(order, lambda: ServedLine(server), clock_ns)
             await ours.connect()
             return await ours.measure()
 
@@ -113,6 +121,13 @@ def test_a_closed_loop_keeps_so_many_requests_under_way() -> None:
 
     assert server.most_at_once == 8
     assert as_ms(samples.latency_ns) == [10] * 100
+
+
+def test_a_closed_loop_s_latency_counts_from_the_sending_and_not_from_a_free_connection() -> None:
+    samples, _ = drive(steady(10), shape="closed", requests=9, concurrency=1, held_up_ms=5)
+
+    assert as_ms(samples.latency_ns) == [10] * 9
+    assert as_ms(samples.lateness_ns) == [5] * 9
 
 
 def test_a_closed_loop_of_fewer_requests_than_connections_sends_each_once() -> None:

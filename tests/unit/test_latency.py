@@ -41,6 +41,17 @@ def test_percentiles_are_those_of_the_durations_to_a_thousandth(durations_ns: li
     assert found.count == len(durations_ns)
 
 
+def test_ten_thousand_durations_tell_every_percentile_from_its_neighbours() -> None:
+    # Of 1 ms, 2 ms and so on to 10 s, 99.9 % take no more than 9,990 ms; 99.5 % would be 9,950.
+    found = latency.percentiles(latency.encode([ms * 1_000_000 for ms in range(1, 10_001)]))
+
+    assert found is not None
+    in_ms = (found.p50_ns, found.p90_ns, found.p99_ns, found.p99_9_ns, found.max_ns)
+    assert [one / 1e6 for one in in_ms] == pytest.approx(
+        [5_000, 9_000, 9_900, 9_990, 10_000], rel=0.001
+    )
+
+
 @given(st.lists(durations, max_size=5))
 def test_merged_histograms_are_the_histogram_of_all(parts: list[list[int]]) -> None:
     merged = latency.merge([latency.encode(part) for part in parts])

@@ -28,6 +28,23 @@ def test_each_call_is_timed_alone_and_all_are_kept() -> None:
     assert (walls.tolist(), cpus.tolist()) == ([7, 5], [4, 3])
 
 
+def test_nothing_but_the_call_lies_between_the_two_readings_of_the_wall_clock() -> None:
+    done: list[str] = []
+
+    def noted(what: str) -> int:
+        done.append(what)
+        return 0
+
+    measure(
+        lambda: noted("step"),
+        iterations=2,
+        wall_ns=lambda: noted("wall"),
+        cpu_ns=lambda: noted("cpu"),
+    )
+
+    assert done == ["cpu", *["wall", "step", "wall", "cpu"] * 2]
+
+
 def test_no_iterations_give_no_samples() -> None:
     walls, cpus = measure(lambda: None, iterations=0, wall_ns=ticking(), cpu_ns=ticking(10))
 
