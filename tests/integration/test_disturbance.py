@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,20 @@ def test_a_launch_beside_a_busy_process_is_marked_and_refused(
     assert kept.status == "ok"
     assert found is not None
     assert kept.workers[0].disturbed == worker.disturbed
+
+
+def test_one_thread_on_cpus_that_are_all_busy_is_refused(
+    scratch: Path, supervision: Supervision
+) -> None:
+    with ExitStack() as stack:
+        for cpu in CPUS * 3:
+            stack.enter_context(a_busy_process(cpu))
+        outcome = a_launch(supervision, scratch, cpus=tuple(CPUS))
+
+    ((refused, found),) = judged([outcome], may_refuse=True)
+    assert found is not None
+    assert "foreign load" in found.by
+    assert refused.status == "invalid"
 
 
 def test_a_launch_that_sleeps_beside_a_busy_process_is_not_accused(

@@ -40,6 +40,13 @@ def test_what_runs_on_cpus_that_the_launch_left_idle_takes_nothing_from_it() -> 
     assert causes(a_window(foreign_ms=400, waited_ms=200), 4) == {"foreign load": 0.8}
 
 
+def test_one_thread_on_several_busy_cpus_waits_for_less_than_half_of_what_they_do() -> None:
+    # Three programs on each of two CPUs leave it a quarter of one.
+    assert causes(a_window(foreign_ms=875, waited_ms=375), 2) == {"foreign load": 1.75}
+    assert causes(a_window(foreign_ms=875, waited_ms=50), 2) == {"foreign load": 1.75}
+    assert causes(a_window(foreign_ms=875, waited_ms=49), 2) == {}
+
+
 def test_without_a_word_on_waiting_foreign_load_counts_beyond_what_the_cpus_rested() -> None:
     busy = a_window(foreign_ms=200, waited_ms=None, rested_ms=0)
 
@@ -173,6 +180,7 @@ def test_a_suspended_launch_is_too_much_however_few_iterations_it_hit() -> None:
         a_window(from_ms=5500, to_ms=6000),
     )
     worker = a_worker(wall_ns=(MS, *[5 * MS] * 100, 5000 * MS, *[5 * MS] * 100))
+
     found = disturbance((replace(worker, disturbed=marked(worker, host)),), host)
 
     assert found is not None

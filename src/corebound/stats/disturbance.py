@@ -27,8 +27,9 @@ LEAST_LOST_CPUS = 0.1
 _BLUR_NS = 17_000_000
 
 # Foreign load counts where the launch's threads waited: on CPUs that they left idle it
-# takes nothing from them. Half of it, for two that compete take turns, and a wait may fall
-# into the next window.
+# takes nothing from them. Half of it is enough, for two that compete take turns, and a wait may
+# fall into the next window; and so is a wait that would count by itself, for one thread on two
+# busy CPUs waits for less than half of what both do.
 _LEAST_WAITED = 0.5
 
 # A launch's figure is its median: with more than half of the iterations disturbed it is
@@ -68,7 +69,7 @@ def causes(window: HostWindow, cpus: int) -> dict[Cause, float]:
         return {}
     least_ns = LEAST_LOST_CPUS * elapsed_ns
     blurred_ns = max(least_ns, _BLUR_NS * math.sqrt(cpus))
-    foreign_ns = _competing_ns(window)
+    foreign_ns = _competing_ns(window, least_waited_ns=blurred_ns)
     lost: dict[Cause, float] = {}
     if foreign_ns >= blurred_ns:
         lost["foreign load"] = foreign_ns / elapsed_ns
@@ -81,7 +82,7 @@ def causes(window: HostWindow, cpus: int) -> dict[Cause, float]:
     return lost
 
 
-def _competing_ns(window: HostWindow) -> int:
+def _competing_ns(window: HostWindow, *, least_waited_ns: float) -> int:
     """Foreign load that the launch had to make room for; 0 where it need not have.
 
     Where the kernel does not tell what threads waited, what the CPUs rested is taken off:
@@ -90,7 +91,7 @@ def _competing_ns(window: HostWindow) -> int:
     foreign_ns, waited_ns = window.foreign_ns or 0, window.waited_ns
     if waited_ns is None:
         return max(0, foreign_ns - (window.rested_ns or 0))
-    return foreign_ns if waited_ns >= _LEAST_WAITED * foreign_ns else 0
+    return foreign_ns if waited_ns >= min(_LEAST_WAITED * foreign_ns, least_waited_ns) else 0
 
 
 def marked(worker: Worker, host: HostOverTime) -> tuple[Marked, ...]:
