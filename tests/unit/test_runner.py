@@ -434,6 +434,21 @@ def test_a_launch_that_failed_is_not_also_refused() -> None:
     assert {launch.status for launch in kept} == {"failed"}
 
 
+def test_a_launch_that_ran_out_of_time_while_it_was_stopped_is_made_again() -> None:
+    kept: list[Launch] = []
+    stopped = a_host_over_time(
+        a_window(), a_window(from_ms=500, to_ms=9000, suspended_ns=8 * 10**9)
+    )
+    late = replace(an_outcome("timed-out"), host=stopped)
+    first = iter([late, replace(late, host=a_host_over_time(a_window()))])
+
+    a_runner(kept, a_task(), launch=lambda _job: next(first, None) or an_outcome()).run()
+
+    assert [launch.status for launch in kept[:3]] == ["invalid", "timed-out", "ok"]
+    assert "suspended for 8.00 s" in (kept[0].reason or "")
+    assert kept[2].id == f"{kept[0].id}-again-1"
+
+
 def a_disturbed_profile() -> Outcome:
     """Of two seconds, during the first half second of which half of a CPU was stolen."""
     windows = (

@@ -55,13 +55,17 @@ def _marked(outcome: Outcome, warmup: Warmup) -> Judged:
 
 
 def _is_spoilt(outcome: Outcome, found: Disturbance | None, kind: Kind) -> bool:
+    """Whether a disturbance decided what became of it; one that was stopped may be out of time."""
+    if outcome.status == "timed-out":
+        return found is not None and "suspension" in found.by
     return outcome.status == "ok" and is_too_much(found, outcome.host, kind)
 
 
 def _refused(outcome: Outcome, found: Disturbance | None, kind: Kind) -> Judged:
-    if outcome.status != "ok":
+    is_spoilt = _is_spoilt(outcome, found, kind)
+    if outcome.status != "ok" and not is_spoilt:
         return outcome, found
-    if _is_spoilt(outcome, found, kind) and found is not None:
+    if is_spoilt and found is not None:
         reason = f"it was disturbed from outside: {'; '.join(found.evidence)}."
     else:
         reason = "a launch that it alternated with was disturbed from outside."

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
+from typing import TypeVar
 
 from corebound.model.record import Kind, Launch, Stint, Worker
 from corebound.model.telemetry import (
@@ -47,6 +48,11 @@ MOST_OF_PROFILE = 0.1
 
 # Two looks apart at the least, and more than a scheduler keeps anything from running.
 _LEAST_SUSPENDED_NS = 50_000_000
+
+# An interval needs two launches: with so many undisturbed ones a cell needs no others.
+_LEAST_UNDISTURBED = 2
+
+T = TypeVar("T")
 
 _NAMES: dict[Cause, str] = {
     "steal": "the hypervisor gave {} of a CPU to others (steal)",
@@ -247,6 +253,19 @@ def is_too_much(
 def is_spoilt(launch: Launch) -> bool:
     """Whether a launch's value, or its profile, is mostly what disturbed it, refused or kept."""
     return is_too_much(launch.disturbance, launch.host, launch.kind)
+
+
+def counting(launches: Sequence[T], is_disturbed: Callable[[T], bool]) -> list[T]:
+    """Of a cell's `ok` launches those that enter its values.
+
+    All that were not disturbed if these are enough, else all.
+
+    Args:
+        launches: Its `ok` launches, as records or reduced.
+        is_disturbed: Whether one is, as `is_spoilt` says.
+    """
+    undisturbed = [one for one in launches if not is_disturbed(one)]
+    return undisturbed if len(undisturbed) >= _LEAST_UNDISTURBED else list(launches)
 
 
 def is_refused(launch: Launch) -> bool:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from corebound.model.record import Launch
 from corebound.model.serving import Served
 from corebound.model.traffic import OPEN, Shape
+from corebound.stats.disturbance import counting, is_spoilt
 from corebound.stats.interval import Interval, geometric_mean, geometric_mean_interval
 from corebound.stats.latency import (
     Percentiles,
@@ -121,8 +122,9 @@ def p99_9_ns(found: Percentiles) -> int | None:
 
 
 def _good(launches: Iterable[Launch]) -> list[Served]:
-    found = [one.served for one in launches if one.status == "ok" and one.served is not None]
-    return [one for one in found if one.answered.ok]
+    found = [one for one in launches if one.status == "ok" and one.served is not None]
+    counted = (one.served for one in counting(found, is_spoilt))
+    return [one for one in counted if one is not None and one.answered.ok]
 
 
 def _per_s(served: Served) -> float:

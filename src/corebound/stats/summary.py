@@ -15,7 +15,7 @@ from corebound.model.measure import WarmupIterations, WarmupSeconds
 from corebound.model.plan import Cell
 from corebound.model.record import Launch, Status, Worker
 from corebound.model.serving import Served
-from corebound.stats.disturbance import is_spoilt
+from corebound.stats.disturbance import counting, is_spoilt
 from corebound.stats.interval import Interval, geometric_mean, geometric_mean_interval
 from corebound.stats.latency import percentiles
 from corebound.stats.samples import LEAST_FOR_P99, independent, p99_ns
@@ -32,10 +32,6 @@ _LEAST_FOR_P99_INTERVAL = 500
 # Of an iteration's CPU time 0.5 to 2 µs are the worker's own, for its two clocks and its loop;
 # of a shorter iteration that is more than 1 %, and makes one thread busier than it can be.
 LEAST_FOR_CPU_NS = 200_000
-
-
-# An interval needs two launches: with so many undisturbed ones a cell needs no others.
-_LEAST_QUIET = 2
 
 
 class LaunchSummary(Struct, frozen=True, kw_only=True):
@@ -223,8 +219,7 @@ def gather(
         statuses: Those of all its launches.
     """
     every = sorted(summaries, key=lambda summary: (summary.block, summary.launch))
-    quiet = [summary for summary in every if not summary.disturbed]
-    by_block = quiet if len(quiet) >= _LEAST_QUIET else every
+    by_block = counting(every, lambda summary: summary.disturbed)
     medians_ns = [summary.median_ns for summary in by_block]
     p99s_ns = [summary.p99_ns for summary in by_block if summary.p99_ns is not None]
     enough = bool(by_block) and all(

@@ -13,6 +13,7 @@ from corebound.report.view.figure import figure_of
 from corebound.report.view.page import Figure
 from corebound.report.view.study import CellStudy
 from corebound.report.view.words import count
+from corebound.stats.disturbance import counting, is_spoilt
 from corebound.stats.summary import CellSummary, is_too_short
 from corebound.units import duration, percent, ratio, size
 
@@ -42,24 +43,28 @@ def whole_ns(launch: Launch) -> int | None:
 
 
 def median_of(cell: CellStudy, count: Callable[[Launch], int | None]) -> float | None:
-    """The median of a count over the cell's `ok` launches."""
-    counted = [count(launch) for launch in cell.launches if launch.status == "ok"]
+    """The median of a count over the launches behind the cell's value."""
+    counted = [count(launch) for launch in _behind(cell)]
     known = [number for number in counted if number is not None]
     return statistics.median(known) if known else None
 
 
 def span_of(cell: CellStudy, count: Callable[[Launch], float | None]) -> tuple[float, float] | None:
-    """The least and the most over the cell's `ok` launches; None with fewer than two, or where
-    all have the same.
+    """The least and the most over the launches behind the cell's value; None with fewer than
+    two, or where all have the same.
 
     From six launches on these bound the median with 95 %: 1 − 2/2⁶ = 0.969.
 
     Source: Le Boudec, Performance Evaluation (2010), theorem 2.1.
     """
-    counted = [count(launch) for launch in cell.launches if launch.status == "ok"]
+    counted = [count(launch) for launch in _behind(cell)]
     known = [number for number in counted if number is not None]
     ends = (min(known), max(known)) if len(known) > 1 else (0, 0)
     return None if ends[0] == ends[1] else ends
+
+
+def _behind(cell: CellStudy) -> list[Launch]:
+    return counting([one for one in cell.launches if one.status == "ok"], is_spoilt)
 
 
 def cpu_of(cell: CellStudy) -> Iterator[Figure]:
