@@ -66,10 +66,12 @@ class HostWatch:
     _marked_ns: int = field(default=0, init=False)
     _due_ns: int = field(default=0, init=False)
     _pages_due_ns: float = field(default=math.inf, init=False)
+    _asleep_before_ns: int = field(default=0, init=False)
     looks: int = field(default=0, init=False)
     look_ns: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
+        self._asleep_before_ns = _ever_asleep_ns()
         self._stat = os.open("/proc/stat", os.O_RDONLY | os.O_CLOEXEC)
         self._pressure = [_opened(f"/proc/pressure/{kind}") for kind in _PRESSURE]
         self._groups = _quotas()
@@ -135,7 +137,7 @@ class HostWatch:
             launch=launch,
             own_ns=own.cpu_ns,
             threads=self.threads(),
-            suspended_ns=self.suspended_ns() + _asleep_ns(),
+            suspended_ns=self.suspended_ns() + self._asleep_ns(),
             pressure_us=tuple(
                 None if one is None else host_text.pressure_us(_read(one)) for one in self._pressure
             ),
@@ -144,6 +146,10 @@ class HostWatch:
             node_bytes=self._node_bytes(),
             gpus=self.gpus.look(),
         )
+
+    def _asleep_ns(self) -> int:
+        """How long the host was suspended since this began, to a millisecond."""
+        return round((_ever_asleep_ns() - self._asleep_before_ns) / 1e6) * 1_000_000
 
     def _node_bytes(self) -> dict[int, int]:
         """Memory by node, if it is time for that; the next time is put off by what it took."""
@@ -175,8 +181,8 @@ class HostWatch:
         return reasons
 
 
-def _asleep_ns() -> int:
-    """How long the host was suspended since it started, and a constant.
+def _ever_asleep_ns() -> int:
+    """How long the host was suspended since it started, to some 100 ns.
 
     One clock counts that time and the other does not. Whatever delays this process between
     the two readings makes a difference too small, so the largest is the best.

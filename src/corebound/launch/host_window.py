@@ -59,7 +59,7 @@ class Look(Struct, frozen=True, kw_only=True):
         tick_ns: How long one is.
         launch: Of the launch's processes; own_ns: CPU time of corebound's on these CPUs.
         threads: Of the threads that are watched.
-        suspended_ns: How long the launch was suspended, and a constant.
+        suspended_ns: How long the launch was suspended.
         pressure_us: CPU, memory and I/O, in this order.
         throttled: Periods and nanoseconds of each cgroup above the launch.
         frequency_hz, node_bytes, gpus: As in `HostWindow`.

@@ -85,7 +85,7 @@ class Watching:
             processes=lambda: (self._supervision.pid, *below(self._supervision.pid)),
             ours=lambda: (*(() if away else (os.getpid(),)), *chain(*map(below, self._company))),
             threads=self._threads,
-            suspended_ns=lambda: max(watch.suspended_ns for watch in self.watches),
+            suspended_ns=lambda: max((watch.suspended_ns for watch in self.watches), default=0),
             gpus=self._counting.gpus,
         )
         for watch in self.watches:
