@@ -274,6 +274,10 @@ def _cell(one: ComparedCell) -> dict[str, Any]:
         "id": one.cell.id,
         "before_ns": one.before.median_ns,
         "after_ns": one.after.median_ns,
+        "before_disturbed_launches": one.before.disturbed,
+        "after_disturbed_launches": one.after.disturbed,
+        "before_left_out_launches": len(one.before.left_out),
+        "after_left_out_launches": len(one.after.left_out),
         **_compared(one),
         "launches_needed": one.comparison.launches_needed if one.comparison else None,
     }
