@@ -139,7 +139,8 @@ def show(told: Told, console: Console, *, all_: bool) -> None:
         table = Table(box=None, padding=(0, 1))
         table.add_column(_HEADINGS[0], overflow="fold")
         for heading in _HEADINGS[1:]:
-            table.add_column(heading, justify="right", no_wrap=True)
+            # A verdict may be long, and everything else is to stay readable.
+            table.add_column(heading, justify="right", no_wrap=heading != _HEADINGS[-1])
         group = ""
         for one in sorted(shown, key=lambda one: one.group):
             if one.group != group:
