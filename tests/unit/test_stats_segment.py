@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from corebound.stats import segment as module
@@ -25,6 +29,11 @@ def nights(n: int, *steps: tuple[int, float], seed: int = 1) -> Array:
     for at, size in steps:
         values[at:] += size
     return values
+
+
+def rising(found: Found, n: int) -> bool:
+    edges = (0, *(step.at for step in found.steps), n)
+    return all(one < other for one, other in itertools.pairwise(edges))
 
 
 def near(steps: tuple[Step, ...], *at: int) -> bool:
@@ -146,3 +155,73 @@ def test_what_stands_out_is_asked_about(more: tuple[float, ...]) -> None:
 def test_few_nights_after_a_step_are_asked_about_whatever_they_are() -> None:
     assert may_have_news(np.zeros(15), first=0, threshold=0.02)
     assert not may_have_news(np.zeros(16), first=0, threshold=0.02)
+
+
+def many_changes(n: int, *, gap: float, size: float, noise: float, seed: int) -> Array:
+    """So many logarithms whose level moves again and again, and for a third of it slowly."""
+    rng = np.random.default_rng(seed)
+    moves = size * rng.standard_normal(n) * (rng.random(n) < 1 / gap)
+    slow = np.zeros(n)
+    begin = int(rng.integers(0, n - n // 3))
+    slow[begin : begin + n // 3] = rng.normal(0, 3 * size) / (n // 3)
+    kinds = size * (rng.random(n) < rng.choice([0.0, 0.5]))
+    values: Array = np.cumsum(moves + slow) + kinds + noise * rng.standard_normal(n)
+    return values
+
+
+@settings(max_examples=6)
+@given(
+    n=st.one_of(st.integers(300, 500), st.integers(300, 3000)),
+    gap=st.sampled_from([3.0, 10.0, 40.0]),
+    size=st.sampled_from([0.03, 0.1, 1.0]),
+    noise=st.sampled_from([0.0, 0.01, 0.05]),
+    seed=st.integers(0, 10**6),
+)
+def test_steps_rise_strictly_night_by_night(
+    n: int, gap: float, size: float, noise: float, seed: int
+) -> None:
+    values = many_changes(n + 2, gap=gap, size=size, noise=noise, seed=seed)
+    before: dict[str, Found] = {}
+
+    for nights_known in (n, n + 1, n + 2):
+        memory = Memory(before)
+        found = found_in(a_segment(values[:nights_known]), memory)
+        assert rising(found, nights_known)
+        before = memory.asked
+
+
+def a_step(at: int, first_bad: int) -> Step:
+    return Step(
+        at=at,
+        last_good=at - 1,
+        first_bad=first_bad,
+        direction="up",
+        before=1.0,
+        ratio=1.1,
+        interval=None,
+        votes=(),
+        p_value=1e-3,
+        status="new",
+    )
+
+
+@settings(max_examples=25)
+@given(data=st.data(), seed=st.integers(0, 1000))
+def test_steps_rise_strictly_wherever_that_of_the_day_before_may_lie(
+    data: st.DataObject, seed: int
+) -> None:
+    changes = st.lists(st.integers(200, 345), min_size=1, max_size=6, unique=True)
+    values = nights(348, *((at, 0.2) for at in data.draw(changes)), seed=seed)
+    segment = a_segment(values)
+    before = segment.before
+    assume(before is not None)
+    assert before is not None
+    n = before.values.size
+    place = data.draw(st.integers(2, n - 4))
+    middle = data.draw(st.integers(place, n - 2))
+    step = a_step(middle, first_bad=data.draw(st.integers(middle, n - 1)))
+    known = Found(steps=(step,), places=(place,), rho=0.0)
+
+    grown = found_in(segment, Memory({before.key: known}))
+
+    assert rising(grown, 348)

@@ -198,15 +198,17 @@ def _grown(segment: Segment, before: Segment, known: Found) -> Found:
     )
     if not news:
         return known
+    # A step that may lie beyond is asked about again: what is new may lie before its middle.
+    stay = sum(1 for _ in itertools.takewhile(lambda step: step.first_bad < since, known.steps))
     cuts = search_on(
         segment.values,
         segment.believed,
         threshold=math.log1p(segment.threshold),
         seed=segment.seed,
-        before=[(place, step.at) for place, step in zip(known.places, known.steps, strict=True)],
+        settled=tuple(step.at for step in known.steps[:stay]),
+        known=known.places[stay:],
         since=since,
     )
-    stay = sum(place < since for place in known.places)
     rho = cuts[0].rho if cuts else known.rho
     was = _around((0, *(step.at for step in known.steps), before.values.size))
     at = (*(step.at for step in known.steps[:stay]), *(cut.at for cut in cuts))

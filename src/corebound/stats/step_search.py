@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -62,7 +61,7 @@ def search(values: Array, own_errors: Array, *, threshold: float, seed: int) -> 
     cuts = _proposed(values, max(_PLAIN_PENALTY * rough, threshold))
     cuts = _placed(jury, _without_the_unelected(jury, cuts, 0), 0)
     likely = _proposed(values, max(SEGMENT_PENALTY * rough, threshold))
-    return _told(jury, _with_more(jury, cuts, likely, _NOTHING), _NOTHING)
+    return _told(jury, _with_more(jury, cuts, likely, first=0, since=0), 0)
 
 
 def search_on(
@@ -71,55 +70,37 @@ def search_on(
     *,
     threshold: float,
     seed: int,
-    before: Sequence[tuple[int, int]],
+    settled: Cuts,
+    known: Cuts,
     since: int,
 ) -> tuple[Cut, ...]:
     """Find the later steps of a series whose steps are known that fewer nights showed.
 
     As `search`, with all nights to tell the noise by, but cuts are proposed, voted on and
-    placed from some night on only; those before it stay as they are.
+    placed after the settled ones only. These stay where they are, and bound the others.
 
     Args:
         values: As there.
         own_errors: As there.
         threshold: As there.
         seed: As there.
-        before: Of the cuts that are known (`likeliest`, `at`), in order.
-        since: From which index on is looked: no detector looks so far back from a new night.
+        settled: The cuts that stay, as they are told (`Cut.at`), in order.
+        known: Those after them that are asked about again (`Cut.likeliest`), in order, each at
+            least `LEAST_NIGHTS` after the one before it.
+        since: From which index on further cuts are looked for: no detector looks so far back
+            from a new night.
 
     Returns:
-        In time order, without those before that index.
+        In time order, without the settled ones: each lies after all of them.
     """
     jury = Jury(values, own_errors, threshold=threshold, seed=seed)
-    stay = [pair for pair in before if pair[0] < since]
-    settled = _Settled(
-        cuts=tuple(likeliest for likeliest, _ in stay),
-        middles=tuple(middle for _, middle in stay),
-        since=since,
-    )
     # What lies before is needed to see a step where the looking begins.
     begin = max(since - REACH, 0)
     near = _proposed(values[begin:], max(SEGMENT_PENALTY * rough_spread(values), threshold))
     likely = tuple(begin + cut for cut in near if begin + cut >= since)
-    cuts = _placed(jury, tuple(likeliest for likeliest, _ in before), len(stay))
-    return _told(jury, _with_more(jury, cuts, likely, settled), settled)
-
-
-class _Settled(Struct, frozen=True, kw_only=True):
-    """What a search takes for granted: of all the cuts it has in hand, the first.
-
-    Attributes:
-        cuts: Likeliest places.
-        middles: The same for the eye.
-        since: From which index on is looked for more.
-    """
-
-    cuts: Cuts
-    middles: Cuts
-    since: int
-
-
-_NOTHING = _Settled(cuts=(), middles=(), since=0)
+    first = len(settled)
+    cuts = _placed(jury, settled + known, first)
+    return _told(jury, _with_more(jury, cuts, likely, first=first, since=since), first)
 
 
 def rough_spread(values: Array) -> float:
@@ -127,16 +108,16 @@ def rough_spread(values: Array) -> float:
     return spread_of(np.diff(values)) / math.sqrt(2)
 
 
-def _told(jury: Jury, cuts: Cuts, settled: _Settled) -> tuple[Cut, ...]:
-    """Ask about each cut once more with the others in place, and say where it is."""
-    first = len(settled.cuts)
+def _told(jury: Jury, cuts: Cuts, first: int) -> tuple[Cut, ...]:
+    """Ask about each cut from the first on with the others in place, and say where it is."""
     cuts = _without_the_unelected(jury, _placed(jury, cuts, first), first)
     rho = jury.noise(cuts).rho
     # The votes are about the likeliest places; what is told is the middle of those possible.
     elections = [jury.election(cuts, at) for at in cuts[first:]]
-    likeliest, cuts = cuts, settled.middles + cuts[first:]
+    likeliest = cuts
     found = []
     for index, election in enumerate(elections, start=first):
+        # After the middle before it and before the next likeliest place: so middles rise.
         place = jury.located(cuts, cuts[index])
         cuts = (*cuts[:index], place.middle, *cuts[index + 1 :])
         found.append(
@@ -187,23 +168,23 @@ def _least_certain(jury: Jury, cuts: Cuts, first: int) -> int | None:
     return None
 
 
-def _with_more(jury: Jury, cuts: Cuts, proposed: Cuts, settled: _Settled) -> Cuts:
+def _with_more(jury: Jury, cuts: Cuts, proposed: Cuts, *, first: int, since: int) -> Cuts:
     """Add the clearest cut that is elected beside the others, until none is."""
     while True:
-        candidates = sorted({*proposed, *jury.splits(cuts, settled.since)} - set(cuts))
+        candidates = sorted({*proposed, *jury.splits(cuts, since)} - set(cuts))
         p_values = {
             at: jury.p_value(_and(cuts, at), at) for at in candidates if jury.may_be_cut(cuts, at)
         }
         # The clearest first, so that most detectors are hardly ever asked.
         for at in sorted(p_values, key=lambda at: p_values[at]):
             if jury.election(_and(cuts, at), at).elected:
-                cuts = _placed(jury, _and(cuts, at), len(settled.cuts))
+                cuts = _placed(jury, _and(cuts, at), first)
                 break
         else:
-            elsewhere = _plain_elsewhere(jury, cuts, settled.since)
+            elsewhere = _plain_elsewhere(jury, cuts, since)
             if elsewhere is None:
                 return cuts
-            cuts = _placed(jury, _and(cuts, elsewhere), len(settled.cuts))
+            cuts = _placed(jury, _and(cuts, elsewhere), first)
 
 
 def _plain_elsewhere(jury: Jury, cuts: Cuts, since: int) -> int | None:
