@@ -23,7 +23,7 @@ from corebound.errors import HostError, InputError
 from corebound.host.lock import alone, is_held
 from corebound.report import site
 from corebound.report.inputs import Inputs
-from corebound.stats.regressions import changes
+from corebound.stats.regressions import analyse
 from corebound.stats.segment import Memory
 from report_sample import NOW
 
@@ -174,7 +174,7 @@ def test_a_site_is_the_same_whoever_makes_its_pages(tmp_path: Path) -> None:
     assert _files(tmp_path / "one") == _files(tmp_path / "many")
     assert memories[0].asked == memories[1].asked
     assert memories[0].asked
-    assert changes(series, mapper=forked) == changes(series)
+    assert analyse(series, mapper=forked).changes == analyse(series).changes
 
 
 def _files(folder: Path) -> dict[str, bytes]:

@@ -77,7 +77,13 @@ def test_the_exit_code_tells_what_came_of_the_launches(
 def test_thousands_are_written_as_the_pages_write_them() -> None:
     series = (a_series([1.0]),) * 1200
     told = regressions_words.Told(
-        judged=(), failing=(), series=series, going=series, site="", everything=False
+        judged=(),
+        failing=(),
+        not_analysed=(),
+        series=series,
+        going=series,
+        site="",
+        everything=False,
     )
 
     said = "No new regression, in 1,200 series. All 1,200 series are too short to tell"

@@ -105,3 +105,13 @@ def test_the_other_way_round_it_is_the_reciprocal(
     assert one.speedup_ratio * other.speedup_ratio == pytest.approx(1)
     assert width_of(one) == pytest.approx(width_of(other))
     assert one.p_value == other.p_value
+
+
+def test_figures_as_far_apart_as_floats_can_be_have_a_ratio() -> None:
+    logs = [math.log(5e-324)] * 20 + [math.log(1.7e308)] * 20
+
+    found = compare_points(a_course(logs), 0, 39, changed=(20,), margin=0.02)
+
+    assert found is not None
+    assert found.verdict == "slower"
+    assert 0 < found.speedup_ratio < 1e-300

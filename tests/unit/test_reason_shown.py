@@ -16,7 +16,7 @@ from corebound.report.inputs import Inputs
 from corebound.report.pages import pages
 from corebound.report.view.change_groups import grouped
 from corebound.report.view.chronicle import chronicle
-from corebound.stats.regressions import Change, changes
+from corebound.stats.regressions import Change, analyse
 from made_site import pages_of
 from report_sample import NOW
 
@@ -42,7 +42,7 @@ def made_of(*decisions: Decision) -> dict[str, str]:
 
 
 def test_the_reason_is_known_by_the_id_that_the_change_has_today() -> None:
-    (change,) = changes([stepped()])
+    (change,) = analyse([stepped()]).changes
     decision = replace(accepted(change), id="as it was called when it was seen first")
 
     assert chronicle([change.series], decisions=[decision]).because(change) == WHY
@@ -50,7 +50,7 @@ def test_the_reason_is_known_by_the_id_that_the_change_has_today() -> None:
 
 
 def test_the_reason_of_what_came_back_is_none() -> None:
-    (change,) = changes([stepped()])
+    (change,) = analyse([stepped()]).changes
     fixed = replace(accepted(change), state="fixed", at=change.series.points[45].at)
 
     known = chronicle([change.series], decisions=[fixed])
@@ -61,7 +61,7 @@ def test_the_reason_of_what_came_back_is_none() -> None:
 
 @pytest.mark.parametrize("page", ["history.html", "feed.xml"])
 def test_pages_and_the_feed_say_why_a_change_was_accepted(page: str) -> None:
-    (change,) = changes([stepped()])
+    (change,) = analyse([stepped()]).changes
 
     told = made_of(accepted(change))[page]
 
@@ -70,7 +70,7 @@ def test_pages_and_the_feed_say_why_a_change_was_accepted(page: str) -> None:
 
 
 def test_a_benchmarks_page_says_why_its_change_was_accepted() -> None:
-    (change,) = changes([stepped()])
+    (change,) = analyse([stepped()]).changes
     made = made_of(accepted(change))
 
     (page,) = (text for name, text in made.items() if name.startswith("history/"))
@@ -78,7 +78,7 @@ def test_a_benchmarks_page_says_why_its_change_was_accepted() -> None:
 
 
 def test_the_table_for_machines_has_the_reason() -> None:
-    (change,) = changes([stepped()])
+    (change,) = analyse([stepped()]).changes
 
     (line,) = csv.DictReader(made_of(accepted(change))["data/changes.csv"].splitlines())
 
@@ -86,7 +86,7 @@ def test_the_table_for_machines_has_the_reason() -> None:
 
 
 def test_changes_that_were_accepted_for_different_reasons_are_not_told_as_one() -> None:
-    found = changes([stepped("n=1"), stepped("n=2", seed=2)])
+    found = analyse([stepped("n=1"), stepped("n=2", seed=2)]).changes
     told = [accepted(one, because) for one, because in zip(found, ("this", "that"), strict=True)]
 
     def rows(decisions: list[Decision]) -> int:
@@ -99,7 +99,7 @@ def test_changes_that_were_accepted_for_different_reasons_are_not_told_as_one() 
 
 def test_a_page_is_made_again_when_the_reason_is_another() -> None:
     series = stepped()
-    found = changes([series])
+    found = analyse([series]).changes
     keys: list[set[str]] = []
     for because in ("this", "that"):
         seen: set[str] = set()

@@ -24,8 +24,9 @@ from corebound.model.regression import Answer, Confirmation, Decision, Place, St
 from corebound.model.series import Series
 from corebound.planning.decisions import HEAD, entry, read_decisions
 from corebound.report.view.chronicle import chronicle
-from corebound.stats.regressions import Change, changes, failing, suspicions
+from corebound.stats.regressions import Change, analyse, course_of, failing
 from corebound.stats.regressions_judged import Judged, judged
+from corebound.stats.suspicion import early_step
 from corebound.store import confirmations, histories
 from markup import parsed
 
@@ -46,7 +47,7 @@ def nights(
 
 
 def a_change(**changed: Any) -> Change:
-    (change,) = changes([a_series(nights(step=50), **changed)])
+    (change,) = analyse([a_series(nights(step=50), **changed)]).changes
     return change
 
 
@@ -91,7 +92,7 @@ def test_a_new_regression_that_nobody_decided_about_alarms() -> None:
 
 def test_a_gain_alarms_nobody() -> None:
     figures = [figure and 1e16 / figure for figure in nights(step=50)]
-    (change,) = changes([a_series(figures)])
+    (change,) = analyse([a_series(figures)]).changes
 
     assert not change.is_regression
     assert not one(change).alarm
@@ -105,7 +106,7 @@ def test_an_accepted_step_does_not_alarm_and_a_reopened_one_does() -> None:
 def test_an_accepted_step_stays_accepted_as_its_place_is_told_better() -> None:
     figures = nights(step=50)
     seen = [
-        change for until in range(51, 61) for change in changes([a_series(figures[:until])])
+        change for until in range(51, 61) for change in analyse([a_series(figures[:until])]).changes
     ]  # night by night, from the first on which it is seen at all
 
     told = {one(a_change(), a_decision("accepted", change=change)).state for change in seen}
@@ -127,7 +128,9 @@ def test_a_decision_about_another_step_of_the_series_says_nothing() -> None:
 
 
 def test_a_fixed_step_that_is_gone_is_quiet() -> None:
-    (first, _) = sorted(changes([a_series(nights(70, step=50, back=60))]), key=lambda c: c.step.at)
+    (first, _) = sorted(
+        analyse([a_series(nights(70, step=50, back=60))]).changes, key=lambda c: c.step.at
+    )
 
     assert not one(first, a_decision("fixed", change=first, at=first.series.points[59].at)).alarm
 
@@ -144,7 +147,7 @@ def test_a_fixed_step_that_is_still_there_three_pointslater_alarms() -> None:
 
 def test_a_fixed_step_that_comes_back_later_is_another_and_alarms() -> None:
     figures = [*nights(80, step=30, back=50), *nights(10, step=0, seed=2)]
-    found = sorted(changes([a_series(figures)]), key=lambda each: each.step.at)
+    found = sorted(analyse([a_series(figures)]).changes, key=lambda each: each.step.at)
     decision = a_decision("fixed", change=found[0], at=found[0].series.points[55].at)
 
     told = judged(found, [decision], [])
@@ -172,8 +175,9 @@ def test_a_vote_that_no_re_run_refutes_alarms(answer: Answer) -> None:
 
 def a_suspicion() -> Change:
     series = a_series([*nights(60), 108e6, 109e6])
-    (change,) = suspicions([series], ())
-    return change
+    step = early_step(course_of(series), ())
+    assert step is not None
+    return Change(series=series, step=step, clear=False)
 
 
 def test_two_pointsthat_stand_out_are_suspected_and_alarm_once_both_commits_confirm() -> None:
@@ -396,7 +400,7 @@ def test_what_was_said_to_be_fixed_and_is_there_all_the_same_is_back_in_every_fo
     here: Path,
 ) -> None:
     series = a_series(nights(step=50))
-    (change,) = changes([replace(series, project="proj")])
+    (change,) = analyse([replace(series, project="proj")]).changes
     keep(series)
     status = here / "reports" / "regressions.yaml"
     status.parent.mkdir(exist_ok=True)

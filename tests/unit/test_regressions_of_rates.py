@@ -22,7 +22,7 @@ from corebound.report.view.commits_page import commits_page
 from corebound.report.view.history import history_panel
 from corebound.report.view.night import night
 from corebound.report.view.words import plain
-from corebound.stats.regressions import changes
+from corebound.stats.regressions import analyse
 from corebound.store import histories, series_lines
 
 EARLY, LATE = (f"{day:040x}" for day in (10, 70))
@@ -86,10 +86,10 @@ def test_it_is_kept_and_histories_of_before_say_that_less_is_better() -> None:
 
 @pytest.mark.parametrize(("step", "worse"), [(0.85, True), (1.15, False)])
 def test_a_rate_gets_worse_as_it_falls(step: float, worse: bool) -> None:
-    (change,) = changes([a_rate(step)])
+    (change,) = analyse([a_rate(step)]).changes
 
     assert change.is_regression is worse
-    assert changes([a_rate(step, more_is_better=False)])[0].is_regression is not worse
+    assert analyse([a_rate(step, more_is_better=False)]).changes[0].is_regression is not worse
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_a_rate_gets_worse_as_it_falls(step: float, worse: bool) -> None:
 def test_a_size_is_that_of_the_figure_and_its_tone_that_of_the_judgement(
     step: float, tone: str, sign: str, word: str
 ) -> None:
-    (change,) = changes([a_rate(step)])
+    (change,) = analyse([a_rate(step)]).changes
 
     said = size_word(change)
     low, high = map(float, size_interval(change)[1:].partition("]")[0].split(", "))

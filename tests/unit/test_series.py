@@ -15,7 +15,7 @@ from corebound.model.points import Points
 from corebound.model.record import Launch
 from corebound.model.run import Commit, Run
 from corebound.planning.expand import expand, select
-from corebound.stats.regressions import changes
+from corebound.stats.regressions import analyse
 from corebound.stats.segment import Found, Memory
 from corebound.stats.series import joined, series_of_run
 from corebound.store import codec, histories, hooks, series_lines
@@ -103,7 +103,7 @@ def test_a_step_is_a_regression_where_figures_went_up() -> None:
     noise = random.Random(1)
     figures = [100 * (1.1 if night >= 30 else 1) * noise.gauss(1, 0.01) for night in range(60)]
 
-    found = changes([a_series(figures), a_series(figures[::-1], cell="binding=node")])
+    found = analyse([a_series(figures), a_series(figures[::-1], cell="binding=node")]).changes
 
     assert {(one.series.cell, one.is_regression, one.clear) for one in found} == {
         ("default", True, True),
@@ -116,7 +116,7 @@ def test_a_change_keeps_its_id_as_nights_are_added() -> None:
     noise = random.Random(1)
     figures = [100 * (1.1 if night >= 30 else 1) * noise.gauss(1, 0.01) for night in range(60)]
 
-    ids = [changes([a_series(figures[:nights])])[0].id for nights in (50, 60)]
+    ids = [analyse([a_series(figures[:nights])]).changes[0].id for nights in (50, 60)]
 
     assert ids[0] == ids[1]
 
@@ -213,17 +213,19 @@ def test_a_history_that_was_cut_short_is_none() -> None:
 def test_what_is_known_of_a_segment_is_not_found_again() -> None:
     figures = [1e6 * (1.1 if night > 30 else 1.0) * (1 + night % 3 / 500) for night in range(60)]
     memory = Memory()
-    found = changes([a_series(figures)], memory=memory)
+    found = analyse([a_series(figures)], memory=memory).changes
 
     (key,) = memory.asked
-    again = changes([a_series(figures)], memory=Memory({key: Found(steps=(), places=(), rho=0.0)}))
+    again = analyse(
+        [a_series(figures)], memory=Memory({key: Found(steps=(), places=(), rho=0.0)})
+    ).changes
 
     assert (len(found), again) == (1, ())
 
 
 def test_a_night_more_is_another_segment() -> None:
     first, second = Memory(), Memory()
-    changes([a_series([1e6] * 9)], memory=first)
-    changes([a_series([1e6] * 10)], memory=second)
+    analyse([a_series([1e6] * 9)], memory=first)
+    analyse([a_series([1e6] * 10)], memory=second)
 
     assert not first.asked.keys() & second.asked.keys()

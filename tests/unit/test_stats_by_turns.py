@@ -130,3 +130,15 @@ def test_nights_without_a_figure_are_passed_over() -> None:
     (step,) = find_steps(nights)
 
     assert (step.last_good, step.first_bad) == (47, 48)
+
+
+def test_levels_as_far_apart_as_floats_can_be_are_steps() -> None:
+    low, high = 5e-324, 1e308
+
+    up, down = find_steps(
+        by_turns(72, lambda night: high if 40 <= night < 56 else low, processors=2, noise=0.0)
+    )
+
+    assert (up.at, up.before, up.direction) == (40, low, "up")
+    assert (down.at, down.direction) == (56, "down")
+    assert down.before == pytest.approx(high, rel=0.3)

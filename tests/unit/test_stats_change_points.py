@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -432,3 +433,28 @@ def test_an_interval_wider_than_a_float_can_tell_has_an_error() -> None:
 
     (error,) = course([night]).errors
     assert error == pytest.approx(400 * math.log(10) / 2 / 1.96, rel=1e-3)
+
+
+@settings(max_examples=40)
+@given(
+    figures=st.lists(
+        st.one_of(
+            st.none(),
+            st.floats(5e-324, sys.float_info.max),
+            st.sampled_from([5e-324, 1e-300, 1.0, 1.01, 1.7e308]),
+        ),
+        max_size=40,
+    ),
+    runs=st.lists(st.integers(1, 15), min_size=40, max_size=40),
+    keys=st.sampled_from(["a", "ab", "aab"]),
+)
+def test_any_figures_have_steps_with_finite_levels(
+    figures: list[float | None], runs: list[int], keys: str
+) -> None:
+    repeated = [one for one, times in zip(figures, runs, strict=False) for _ in range(times)]
+    nights = [Night(figure=one, key=keys[at % len(keys)]) for at, one in enumerate(repeated)]
+
+    for step in find_steps(nights):
+        assert 0 < step.before < math.inf
+        assert 0 < step.ratio < math.inf
+        assert step.last_good < step.at <= step.first_bad

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -29,11 +29,13 @@ from corebound.errors import InputError
 from corebound.model.regression import Decision, State
 from corebound.model.series import Series
 from corebound.stats.ended import ended
-from corebound.stats.regressions import Change, changes, failing, suspicions
+from corebound.stats.regressions import Analysis, Change, analyse, failing
 from corebound.stats.regressions_judged import Judged, judged
 from corebound.store import confirmations
 
 REGRESSION = 1
+# No regression is known, but of some series nothing is.
+_NO_ANSWER = 5
 
 Format = Literal["text", "md", "json", "junit"]
 
@@ -67,7 +69,7 @@ def regressions(
 ) -> None:
     """Tell what changed over the nights.
 
-    Exits with 1 where a new regression stands.
+    Exits with 1 where a new regression stands, else with 5 where a series could not be analysed.
     """
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     decisions = decided(status)
@@ -82,10 +84,10 @@ def regressions(
             mend="Measure first (`corebound run`), import a history, or name the folder of"
             " records with --records.",
         )
-    found = _changes(suite.series, records, console)
     over = ended(suite.series)
     going = tuple(one for one in suite.series if one.id not in over)
-    every = (*found, *suspicions(going, found))
+    shown = _analysis(suite.series, over, records, console)
+    every = (*shown.changes, *shown.early_warnings)
     known, damaged = confirmations.read_all(records)
     for fault in damaged:
         console.print(Text(f"warning: {fault}"))
@@ -103,6 +105,7 @@ def regressions(
     told = Told(
         judged=about,
         failing=failing(going),
+        not_analysed=shown.not_analysed,
         series=suite.series,
         going=going,
         site=site,
@@ -110,10 +113,14 @@ def regressions(
         beside=beside(every, suite, records),
     )
     typer.echo(_formatted(told, "json" if as_json else form))
-    raise typer.Exit(REGRESSION if told.alarms else 0)
+    if told.alarms:
+        raise typer.Exit(REGRESSION)
+    raise typer.Exit(_NO_ANSWER if told.not_analysed else 0)
 
 
-def _changes(series: Sequence[Series], records: Path, console: Console) -> tuple[Change, ...]:
+def _analysis(
+    series: Sequence[Series], over: Container[str], records: Path, console: Console
+) -> Analysis:
     # Only a terminal shows how far it is, and only while it lasts.
     with known_steps(records, of_all=True) as memory, console.status("looking for steps") as shown:
 
@@ -121,7 +128,7 @@ def _changes(series: Sequence[Series], records: Path, console: Console) -> tuple
             if console.is_terminal:
                 shown.update(f"looking for steps in series: {done:,} of {every:,}")
 
-        return changes(series, memory=memory, mapper=forked, progress=progress)
+        return analyse(series, ended=over, memory=memory, mapper=forked, progress=progress)
 
 
 def _formatted(told: Told, form: Format) -> str:

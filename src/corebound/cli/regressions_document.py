@@ -9,7 +9,6 @@ from corebound.model.points import Point
 from corebound.model.series import Series
 from corebound.stats.regressions import Change
 from corebound.stats.regressions_judged import Judged
-from corebound.stats.too_short import too_short
 
 
 def document(told: Told) -> dict[str, Any]:
@@ -17,7 +16,7 @@ def document(told: Told) -> dict[str, Any]:
     return {
         "alarms": len(told.alarms),
         "series": len(told.series),
-        "too_short": len(too_short(told.going)),
+        "too_short": told.too_short,
         "changes": [_change(one, told) for one in told.judged],
         "failing": [
             {
@@ -27,6 +26,9 @@ def document(told: Told) -> dict[str, Any]:
                 "reason": one.since.missing,
             }
             for one in told.failing
+        ],
+        "not_analysed": [
+            {**_series(one.series, told.site), "reason": one.reason} for one in told.not_analysed
         ],
     }
 

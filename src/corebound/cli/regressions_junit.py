@@ -19,7 +19,7 @@ from corebound.stats.regressions_judged import Judged
 
 
 def junit(told: Told) -> str:
-    """A test suite: a failure is a new regression, an error a series without figures.
+    """A test suite: a failure is a new regression, an error a series without figures or analysis.
 
     What is only suspected is said in the case's output, and fails nothing.
     """
@@ -27,13 +27,14 @@ def junit(told: Told) -> str:
     for one in told.judged:
         of_series.setdefault(one.change.series.id, []).append(one)
     failing = {one.series.id: one for one in told.failing}
+    unknown = {one.series.id: one.reason for one in told.not_analysed}
     failed = {one.change.series.id for one in told.alarms}
     suite = ET.Element(
         "testsuite",
         name="corebound regressions",
         tests=str(len(told.series)),
         failures=str(len(failed)),
-        errors=str(len(failing)),
+        errors=str(len(failing) + len(unknown)),
         skipped="0",
     )
     for series in told.series:
@@ -54,6 +55,9 @@ def junit(told: Told) -> str:
             why = ended.since.missing or "not told why"
             what = foreign.xml(f"no figure since {ended.since.at}: {why}")
             ET.SubElement(case, "error", message=what, type="no figure")
+        if series.id in unknown:
+            what = foreign.xml(f"not analysed: {unknown[series.id]}")
+            ET.SubElement(case, "error", message=what, type="not analysed")
         quiet = [one for one in mine if one.is_open and not one.alarm]
         if quiet:
             ET.SubElement(case, "system-out").text = foreign.xml(

@@ -18,7 +18,7 @@ from corebound.report.view.chronicle import size_interval, size_word
 from corebound.report.view.last_measured import last_day
 from corebound.report.view.too_short import too_short_words
 from corebound.report.view.words import count, day
-from corebound.stats.regressions import Change, Failing
+from corebound.stats.regressions import Change, Failing, NotAnalysed
 from corebound.stats.regressions_judged import Judged
 from corebound.stats.too_short import too_short
 
@@ -29,6 +29,7 @@ class Told(Struct, frozen=True, kw_only=True):
     Attributes:
         judged: Changes and suspicions, largest first.
         failing: Series that end without figures.
+        not_analysed: Series that nothing is known of, for their analysis failed.
         series: All that were looked at; `going` those of them that have not ended.
         site: Where the site is, as links begin.
         everything: Whether to list also what is no news.
@@ -37,6 +38,7 @@ class Told(Struct, frozen=True, kw_only=True):
 
     judged: tuple[Judged, ...]
     failing: tuple[Failing, ...]
+    not_analysed: tuple[NotAnalysed, ...]
     series: tuple[Series, ...]
     going: tuple[Series, ...]
     site: str
@@ -46,6 +48,12 @@ class Told(Struct, frozen=True, kw_only=True):
     def beside_of(self, one: Judged) -> Beside:
         """What stands beside it; nothing where nothing is known."""
         return self.beside.get(one.change.id, Beside())
+
+    @property
+    def too_short(self) -> int:
+        """How many of those that have not ended cannot tell a change yet."""
+        unknown = {one.series.id for one in self.not_analysed}
+        return len(too_short(one for one in self.going if one.id not in unknown))
 
     @property
     def alarms(self) -> tuple[Judged, ...]:
@@ -79,6 +87,11 @@ def text(told: Told) -> str:
     if told.failing:
         lines += ["", "Failed since"]
         lines += [f"  {line}" for one in told.failing for line in ("", *_failed(one, told.site))]
+    if told.not_analysed:
+        lines += ["", "Not analysed"]
+        lines += [
+            f"  {line}" for one in told.not_analysed for line in ("", *_unknown(one, told.site))
+        ]
     if told.rest and not told.everything:
         lines += [
             "",
@@ -97,6 +110,9 @@ def markdown(told: Told) -> str:
     if told.failing:
         lines += ["", "### Failed since", ""]
         lines += [line for one in told.failing for line in _item(_failed(one, told.site))]
+    if told.not_analysed:
+        lines += ["", "### Not analysed", ""]
+        lines += [line for one in told.not_analysed for line in _item(_unknown(one, told.site))]
     if told.rest and not told.everything:
         lines += ["", f"{count(len(told.rest), 'other change')} known or no news."]
     return "\n".join(lines)
@@ -110,10 +126,12 @@ def headline(told: Told) -> str:
         parts.append(f"{len(told.suspected)} suspected")
     if told.failing:
         parts.append(f"{len(told.failing)} failing")
+    if told.not_analysed:
+        parts.append(f"{len(told.not_analysed)} not analysed")
     over = len(told.series) - len(told.going)
     ended = f", {over:,} of which ended" if over else ""
     whole = f"{', '.join(parts)}, in {count(len(told.series), 'series', 'series')}{ended}."
-    return f"{whole} {too_short_words(len(too_short(told.going)), len(told.going))}".rstrip()
+    return f"{whole} {too_short_words(told.too_short, len(told.going))}".rstrip()
 
 
 def size(change: Change) -> str:
@@ -225,6 +243,14 @@ def _failed(one: Failing, site: str) -> tuple[str, ...]:
         f"no figure since {one.since.at}, {count(one.points, 'night')}{reason}",
         link_of(one.series, site),
         f"reproduce: {shlex.join(one.series.reproduce)}" if one.series.reproduce else "",
+    )
+
+
+def _unknown(one: NotAnalysed, site: str) -> tuple[str, ...]:
+    return (
+        named(one.series),
+        f"its analysis failed: {one.reason}. This is a bug in corebound; please report it.",
+        link_of(one.series, site),
     )
 
 

@@ -154,6 +154,7 @@ def _made(
                 faults=of_runs,
                 mapper=forked,
                 progress=progress,
+                warn=lambda text: console.print(Text(f"warning: {text}")),
             ),
             out,
             kept=records,

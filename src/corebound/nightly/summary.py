@@ -53,6 +53,8 @@ def _lines(told: Summary) -> Iterator[str]:
     for one in (told.regressions or {}).get("failing", ()):
         since = f"no figure since {one['since']}" + (f": {one['reason']}" if one["reason"] else "")
         yield f"✗ {_named(one)}: {one_line(since)}"
+    for one in (told.regressions or {}).get("not_analysed", ()):
+        yield f"? {_named(one)}: not analysed: {one_line(one['reason'])}"
     if told.outcome.failure is not None:
         yield from _failed(told.outcome.failure)
     elif told.site:

@@ -52,6 +52,7 @@ class Inputs(Struct, frozen=True, kw_only=True):
         faults: What of the records could not be read.
         mapper: Does what is the same for many series or pages.
         progress: Called with what is done, how many of it are, and of how many.
+        warn: Called with what the pages lack that was to be there, in a line.
     """
 
     records: Sequence[Record]
@@ -71,3 +72,4 @@ class Inputs(Struct, frozen=True, kw_only=True):
     faults: Sequence[Fault] = ()
     mapper: Mapper = in_turn
     progress: Progress = lambda _what, _done, _all: None
+    warn: Callable[[str], None] = lambda _text: None

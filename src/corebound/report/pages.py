@@ -88,6 +88,8 @@ def pages(
         mapper=inputs.mapper,
         progress=partial(inputs.progress, "looking for steps in series"),
     )
+    for name, reason in known.not_analysed.items():
+        inputs.warn(f"{name}: its changes could not be analysed: {reason}")
     commits = [
         compare_commits(one.project, one.before, one.after, known)
         for one in inputs.compared
@@ -202,6 +204,7 @@ def _key(inputs: Inputs, project: str, series: Sequence[Series], known: Chronicl
         for one in series
         for change in known.every(one)
     ]
+    found += [known.not_analysed[one.id] for one in series if one.id in known.not_analysed]
     told = "\n".join((source, inputs.now[:10], inputs.records_folder, *inputs.only, *found))
     return hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from corebound.stats.course import Array, Course, Places
 from corebound.stats.interval import CONFIDENCE, Interval
 from corebound.stats.segment import Memory, Segment, found_in
-from corebound.stats.step import Step, ratio_of
+from corebound.stats.step import Step, level_of, ratio_of
 from corebound.stats.step_tests import inflation, shift, shift_bounds, spread_of
 from corebound.stats.step_votes import REACH
 
@@ -129,7 +129,7 @@ def _sized(
         low=ratio_of(bounds[0]), high=ratio_of(bounds[1]), confidence=CONFIDENCE
     )
     for which, level in levels.items():
-        yield which, replace(step, before=math.exp(level), ratio=ratio_of(size), interval=interval)
+        yield which, replace(step, before=level_of(level), ratio=ratio_of(size), interval=interval)
 
 
 def _level(logs: Array) -> float:

@@ -13,6 +13,7 @@ from corebound.stats.compare import Comparison, verdict_of
 from corebound.stats.course import Course, Places
 from corebound.stats.distributions import normal_quantile
 from corebound.stats.interval import CONFIDENCE, Interval
+from corebound.stats.step import ratio_of
 
 Array = NDArray[np.float64]
 
@@ -65,12 +66,12 @@ def compare_points(
         )
         reach = max(_reach(apart, residuals.size), known)
         interval = Interval(
-            low=math.exp(middle - reach), high=math.exp(middle + reach), confidence=CONFIDENCE
+            low=ratio_of(middle - reach), high=ratio_of(middle + reach), confidence=CONFIDENCE
         )
         as_far = apart.size - int(np.searchsorted(apart, abs(middle)))
         p_value = (1 + as_far) / (1 + apart.size)
     return Comparison(
-        speedup_ratio=math.exp(middle),
+        speedup_ratio=ratio_of(middle),
         interval=interval,
         verdict=verdict_of(interval, margin),
         pairs=0,

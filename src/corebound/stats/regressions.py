@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+import traceback
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 from msgspec import Struct
@@ -91,6 +93,28 @@ class Change(Struct, frozen=True, kw_only=True):
         )
 
 
+class NotAnalysed(Struct, frozen=True, kw_only=True):
+    """A series whose analysis failed, and the error in a line."""
+
+    series: Series
+    reason: str
+
+
+class Analysis(Struct, frozen=True, kw_only=True):
+    """What the histories of a suite show.
+
+    Attributes:
+        changes: Every step of every series, largest first.
+        early_warnings: The series whose last two nights stand out, before a vote can tell;
+            largest first, and none is `clear`.
+        not_analysed: The series that nothing is known of, by id.
+    """
+
+    changes: tuple[Change, ...]
+    early_warnings: tuple[Change, ...]
+    not_analysed: tuple[NotAnalysed, ...]
+
+
 class Failing(Struct, frozen=True, kw_only=True):
     """A series that was measured and ends in points that were not.
 
@@ -127,17 +151,30 @@ def course_of(series: Series) -> Course:
     return Course(logs=np.log(figures), errors=errors, segments=segments)
 
 
-def changes(
+class _Shown(Struct, frozen=True, kw_only=True):
+    """What one series shows: its steps and early warning, or the error that it ended with."""
+
+    steps: tuple[Step, ...] = ()
+    early: Step | None = None
+    news: News = ((), {})
+    error: str | None = None
+
+
+def analyse(
     suite: Sequence[Series],
     *,
+    ended: Container[str] = (),
     memory: Memory | None = None,
     mapper: Mapper = in_turn,
     progress: Callable[[int, int], None] = lambda _done, _all: None,
-) -> tuple[Change, ...]:
-    """Every step of every series, largest first.
+) -> Analysis:
+    """Look for changes in every series.
+
+    A series whose analysis raises an error is named in `not_analysed` and left out of the rest.
 
     Args:
         suite: All the series that are judged together.
+        ended: Ids of those that get no early warning, for they have had no point of late.
         memory: What was found before, as in `steps_of`.
         mapper: Looks at the series, each by itself.
         progress: Called with how many series are looked at, of how many.
@@ -147,50 +184,61 @@ def changes(
     """
     remembered = memory or Memory()
 
-    def looked_at(series: Series) -> tuple[tuple[Step, ...], News]:
-        own = remembered.apart()
-        return steps_of(course_of(series), threshold=series.margin, memory=own), own.news
+    def looked_at(series: Series) -> _Shown:
+        # The only place where an error in the analysis of one series is held back, whichever
+        # process it runs in: it must not cost all the others their answer. What is caught is
+        # a bug of ours, so any error is, and each is told wherever changes are.
+        try:
+            own = remembered.apart()
+            course = course_of(series)
+            steps = steps_of(course, threshold=series.margin, memory=own)
+            early = None
+            if series.id not in ended:
+                early = early_step(course, steps, threshold=series.margin)
+        except Exception as error:  # noqa: BLE001 - as said above
+            return _Shown(error=_in_a_line(error))
+        return _Shown(steps=steps, early=early, news=own.news)
 
     found: list[tuple[Series, Step]] = []
-    for done, (steps, news) in enumerate(mapper(looked_at, suite), start=1):
-        found += [(suite[done - 1], step) for step in steps]
-        remembered.learn(news)
+    early: list[Change] = []
+    lost: list[NotAnalysed] = []
+    for done, shown in enumerate(mapper(looked_at, suite), start=1):
+        series = suite[done - 1]
+        if shown.error is not None:
+            lost.append(NotAnalysed(series=series, reason=shown.error))
+        found += [(series, step) for step in shown.steps]
+        if shown.early is not None:
+            early.append(Change(series=series, step=shown.early, clear=False))
+        remembered.learn(shown.news)
         progress(done, len(suite))
+    return Analysis(
+        changes=tuple(sorted(_judged_together(found), key=_largest_first)),
+        early_warnings=tuple(sorted(early, key=_largest_first)),
+        not_analysed=tuple(sorted(lost, key=lambda one: one.series.id)),
+    )
+
+
+def _in_a_line(error: Exception) -> str:
+    """What was raised and where: what a report of the bug needs."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    words = " ".join(traceback.format_exception_only(error)[-1].split())
+    return f"{words} ({Path(last.filename).name}, line {last.lineno})"
+
+
+def _judged_together(found: Sequence[tuple[Series, Step]]) -> Iterator[Change]:
     clear = benjamini_hochberg([step.p_value for _, step in found])
     stand = {
         (series.id, step.at)
         for (series, step), is_clear in zip(found, clear, strict=True)
         if is_clear
     }
-    made = [
-        Change(
+    for series, step in found:
+        yield Change(
             series=series,
             step=step,
             clear=(series.id, step.at) in stand,
             back_is_clear=step.recovery is not None and (series.id, step.recovery.at) in stand,
         )
-        for series, step in found
-    ]
-    return tuple(sorted(made, key=_largest_first))
-
-
-def suspicions(suite: Sequence[Series], found: Sequence[Change]) -> tuple[Change, ...]:
-    """The series whose last two nights stand out, before a vote can tell; none is `clear`.
-
-    Args:
-        suite: All the series.
-        found: Their `changes`.
-    """
-    by_series: dict[str, list[Step]] = {}
-    for one in found:
-        by_series.setdefault(one.series.id, []).append(one.step)
-    made = []
-    for series in suite:
-        steps = by_series.get(series.id, [])
-        step = early_step(course_of(series), steps, threshold=series.margin)
-        if step is not None:
-            made.append(Change(series=series, step=step, clear=False))
-    return tuple(sorted(made, key=_largest_first))
 
 
 def level_spread(series: Series, steps: Sequence[Step]) -> float | None:

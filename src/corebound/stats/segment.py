@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from corebound.stats.interval import CONFIDENCE, Interval
-from corebound.stats.step import Step, ratio_of
+from corebound.stats.step import Step, level_of, ratio_of
 from corebound.stats.step_news import may_have_news
 from corebound.stats.step_search import Cut, rough_spread, search, search_on
 from corebound.stats.step_tests import inflation, mean_error, median, shift, shift_bounds
@@ -238,7 +238,7 @@ def _step(segment: Segment, cut: Cut, around: tuple[int, int, int]) -> Step:
         last_good=cut.earliest - 1,
         first_bad=cut.latest,
         direction="up" if ratio > 1 else "down",
-        before=math.exp(median(segment.values[begin:end])),
+        before=level_of(median(segment.values[begin:end])),
         ratio=ratio,
         interval=interval,
         votes=cut.election.votes,
@@ -263,7 +263,7 @@ def _levelled(segment: Segment, step: Step, around: tuple[int, int, int], rho: f
     return replace(
         step,
         direction="up" if ratio > 1 else "down",
-        before=math.exp(median(segment.values[begin:end])),
+        before=level_of(median(segment.values[begin:end])),
         ratio=ratio,
         interval=interval,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Literal
 
 import numpy as np
@@ -17,6 +18,8 @@ Direction = Literal["up", "down"]
 Status = Literal["new", "recovered", "old"]
 # Of a ratio that a float can tell, and the other way round too.
 _MOST_SHIFT = 700.0
+# From here on a level is no float; up to here it is, by rounding at the end of both.
+_MOST_LEVEL = math.log(sys.float_info.max)
 
 
 def ratio_of(shift: float) -> float:
@@ -26,6 +29,15 @@ def ratio_of(shift: float) -> float:
     (1.0, True)
     """
     return math.exp(min(max(shift, -_MOST_SHIFT), _MOST_SHIFT))
+
+
+def level_of(log: float) -> float:
+    """The figure that a logarithm is; beyond what a float can tell, the largest one.
+
+    >>> level_of(0.0), level_of(1e4) == sys.float_info.max
+    (1.0, True)
+    """
+    return math.exp(log) if log < _MOST_LEVEL else sys.float_info.max
 
 
 class Recovery(Struct, frozen=True, kw_only=True):

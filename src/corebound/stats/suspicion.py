@@ -18,7 +18,7 @@ from corebound.stats.compare import Comparison
 from corebound.stats.course import Array, Course
 from corebound.stats.distributions import normal_quantile, student_below
 from corebound.stats.segment import believable
-from corebound.stats.step import Direction, Step, ratio_of
+from corebound.stats.step import Direction, Step, level_of, ratio_of
 from corebound.stats.step_tests import correlation, median, shift
 
 # The first night may be a spike; a second one like it is hardly one too.
@@ -72,7 +72,7 @@ def early_step(
         last_good=int(present[-EARLY_NIGHTS - 1]),
         first_bad=first,
         direction="up" if size > 0 else "down",
-        before=math.exp(median(before)),
+        before=level_of(median(before)),
         ratio=ratio_of(size),
         interval=None,
         votes=(),

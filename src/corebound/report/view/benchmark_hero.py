@@ -74,6 +74,15 @@ def _verdict(
     if failing:
         which = f"{failing:,} of {len(going):,} cells" if len(going) > 1 else "It"
         return rich(f"{which} {gives(failing)} ", Piece("no figure", "bad"), " any more.")
+    return _nothing(series, going, known)
+
+
+def _nothing(series: Sequence[Series], going: Sequence[Series], known: Chronicle) -> Text:
+    """That nothing is new, or why that cannot be told."""
+    reasons = [known.not_analysed[one.id] for one in series if one.id in known.not_analysed]
+    if reasons:
+        which = f"{len(reasons):,} of {len(series):,} cells" if len(series) > 1 else "It"
+        return rich(f"{which} ", Piece("could not be analysed", "bad"), f": {reasons[0]}")
     if going and all(one.id in known.too_short for one in going):
         return rich("Too early to tell what changed.")
     return rich("Nothing new.")

@@ -18,7 +18,7 @@ from corebound.report.view.series_names import cell_name, long_environments
 from corebound.report.view.study import Study
 from corebound.report.view.words import label
 from corebound.stats.ended import ended
-from corebound.stats.regressions import Change, Failing, changes, failing, suspicions
+from corebound.stats.regressions import Change, Failing, analyse, failing
 from corebound.stats.regressions_judged import Judged, judged
 from corebound.stats.segment import Memory
 from corebound.stats.too_short import too_short
@@ -45,6 +45,7 @@ class Chronicle(Struct, frozen=True, kw_only=True):
             or machine have: nothing in them is news.
         too_short: Ids of the series that cannot tell a change yet.
         failing: By their ids, the others that end in points without a figure.
+        not_analysed: By their ids, why series could not be analysed: no change is known of them.
         environments: Of each project what long names of environments are shown as, by
             `environment=NAME`.
     """
@@ -60,6 +61,7 @@ class Chronicle(Struct, frozen=True, kw_only=True):
     ended: frozenset[str] = frozenset()
     too_short: frozenset[str] = frozenset()
     failing: Mapping[str, Failing] = field(default_factory=dict)
+    not_analysed: Mapping[str, str] = field(default_factory=dict)
     environments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
@@ -162,8 +164,9 @@ def chronicle(
     suite = tuple(sorted(series, key=lambda one: one.id))
     over = ended(suite)
     grown = [one for one in suite if has_grown(one)]
-    found = changes(grown, memory=memory, mapper=mapper, progress=progress)
-    early = suspicions([one for one in grown if one.id not in over], found)
+    shown = analyse(suite, ended=over, memory=memory, mapper=mapper, progress=progress)
+    found, early = shown.changes, shown.early_warnings
+    not_analysed = {one.series.id: one.reason for one in shown.not_analysed}
     about = judged((*found, *early), decisions, confirmations, ended=over)
     standing = [one.change for one in about if one.change.clear or one.alarm]
     stand = {one.id for one in standing}
@@ -182,8 +185,11 @@ def chronicle(
             (study.scenario.name, cell.key): cell for study in studies for cell in study.planned
         },
         ended=over,
-        too_short=frozenset(one.id for one in too_short(suite)),
+        too_short=frozenset(
+            one.id for one in too_short(one for one in suite if one.id not in not_analysed)
+        ),
         failing={one.series.id: one for one in failing(one for one in grown if one.id not in over)},
+        not_analysed=not_analysed,
         environments=_environments(suite),
     )
 

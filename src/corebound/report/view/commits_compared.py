@@ -87,6 +87,9 @@ def compare_commits(project: str, before: str, after: str, known: Chronicle) -> 
         if said := differing(one.circumstances, two.circumstances):
             unlike.append((series_name(series), said))
             continue
+        if series.id in known.not_analysed:
+            unlike.append((series_name(series), "its history could not be analysed"))
+            continue
         found.append(_compared(series, (at[before], at[after]), known))
     if not found:
         raise InputError(

@@ -185,8 +185,11 @@ def _caption(series: Sequence[Series], unit: str, most: int, *, leaves: bool) ->
 
 def _varies(series: Sequence[Series], known: Chronicle) -> str:
     """How noisy the one series of a chart is, by its latest level."""
-    steps = [change.step for change in known.every(series[0])]
-    spread = level_spread(series[0], steps) if len(series) == 1 else None
+    if len(series) > 1:
+        return ""
+    if series[0].id in known.not_analysed:
+        return "; changes not analysed"
+    spread = level_spread(series[0], [change.step for change in known.every(series[0])])
     if spread is None:
         return ""
     share = percent(math.expm1(spread)) if spread < 1 else "more than it comes to"

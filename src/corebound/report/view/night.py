@@ -17,6 +17,7 @@ from corebound.report.view.page import Piece, Text
 from corebound.report.view.records import Record, by_host
 from corebound.report.view.told_row import ToldRow, told_row
 from corebound.report.view.too_short import too_short_words
+from corebound.report.view.triage import not_analysed_words
 from corebound.report.view.turns import turns
 from corebound.report.view.words import capital, count, day, rich, strong
 from corebound.stats.regressions import Change
@@ -60,7 +61,8 @@ def night(known: Chronicle, records: Sequence[Record]) -> Night | None:
     failing = failing_rows(recent, known)
     slower, faster = (grouped(_own_first(several), known) for several in (worse, better))
     rows = _shown(slower, faster, known)
-    nothing = _nothing(known, able=len(going) - short, every=len(going))
+    able = len(going) - short - sum(one.id in known.not_analysed for one in going)
+    nothing = _nothing(known, able=able, every=len(going))
     return Night(
         verdict=_verdict(worse, better, len(recent)) or rich(nothing),
         support=_support(
@@ -72,6 +74,7 @@ def night(known: Chronicle, records: Sequence[Record]) -> Night | None:
             doubts=sum(row.cells for row in doubts),
             failed=sum(row.cells for row in failed),
             short=too_short_words(short, len(going)),
+            not_analysed=len(known.not_analysed),
         ),
         changed=tuple(change_group(one, known, root="") for one in rows),
         doubts=tuple(doubts[:_MOST_ROWS]),
@@ -149,10 +152,10 @@ def _nothing(known: Chronicle, *, able: int, every: int) -> str:
     """That nothing changed, where that could have been seen."""
     if all(len(one.points) == 1 for one in known.histories):
         return "Measured once so far."
-    if every and not able:
+    if every and not able and not known.not_analysed:
         return "Too early to tell what changed."
-    # Where most cannot tell, the sentence is of the few that can.
-    of = f" in {able:,} of {every:,} series" if 2 * able < every else ""
+    # Where most cannot tell, or one failed, the sentence is of those that can.
+    of = f" in {able:,} of {every:,} series" if 2 * able < every or known.not_analysed else ""
     return f"Nothing got slower, nothing faster{of}."
 
 
@@ -180,6 +183,7 @@ def _support(
     doubts: int,
     failed: int,
     short: str,
+    not_analysed: int,
 ) -> Text:
     parts: list[str | Piece] = [f"{first} "] if first else []
     if latest:
@@ -199,6 +203,7 @@ def _support(
     if failing:
         said = f"{count(failing, 'cell')} {'has' if failing == 1 else 'have'} given none for longer"
         parts += [strong(said, "history.html#failing"), ". "]
+    parts += not_analysed_words(not_analysed, "history.html#not-analysed")
     if older:
         said = f"{count(older, 'older regression')} {'is' if older == 1 else 'are'} still open"
         parts += [strong(said, "history.html#regressions"), ". "]

@@ -80,5 +80,7 @@ def _standing(study: Study, series: Sequence[Series], known: Chronicle) -> Verdi
         return VerdictWord(tone="warn", sign="!", word="launches lost")
     if news:
         return VerdictWord(tone="good", sign="▲", word="faster")
+    if any(one.id in known.not_analysed for one in series):
+        return VerdictWord(tone="warn", sign="!", word="not analysed")
     short = all(one.id in known.too_short for one in series)
     return VerdictWord(tone="plain", sign="", word="too short to tell" if short else "nothing new")

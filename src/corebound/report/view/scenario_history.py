@@ -122,6 +122,8 @@ def _title(shown: Sequence[Series], rest: Sequence[Series], known: Chronicle) ->
         nights = max(len(one.points) for one in every)
         short = all(one.id in known.too_short for one in every)
         said = "too short to tell" if short else "nothing new"
+        if any(one.id in known.not_analysed for one in every):
+            said = "could not be analysed"
         return f"History: {said} in {count(nights, 'run')}"
     said = (
         " and ".join(map(_together, _by_direction(news).values()))

@@ -13,7 +13,7 @@ from corebound.report.view.chronicle import Chronicle
 from corebound.report.view.failing_rows import failing_rows, gives
 from corebound.report.view.page import Head, Hero, Piece, Text
 from corebound.report.view.series_rows import MOST_OPEN, SeriesGroup, series_groups
-from corebound.report.view.told_row import ToldRow
+from corebound.report.view.told_row import ToldRow, told_row
 from corebound.report.view.too_short import too_short_words
 from corebound.report.view.without import Without, without
 from corebound.report.view.words import count, day, rich, strong
@@ -32,6 +32,7 @@ class HistoryPage(Struct, frozen=True, kw_only=True):
             have made; those beyond what a page holds are counted in `hidden`.
         more: The regressions that come after so many.
         failing: What gives no figure any more.
+        not_analysed: What no change is known of, for its analysis failed.
         commits: What changed several benchmarks, the latest first.
         comparisons: (text, address) of pages that compare two runs.
         groups: Every series; `folded` where they are too many to be read.
@@ -45,6 +46,7 @@ class HistoryPage(Struct, frozen=True, kw_only=True):
     improvements: tuple[ChangeGroup, ...]
     unclear: tuple[ChangeGroup, ...]
     failing: tuple[ToldRow, ...]
+    not_analysed: tuple[ToldRow, ...]
     commits: tuple[CommitEvent, ...]
     hidden: str
     comparisons: tuple[tuple[str, str], ...]
@@ -105,6 +107,11 @@ def triage_page(
         improvements=improvements,
         unclear=unclear,
         failing=tuple(failing_rows(known.failing.values(), known)),
+        not_analysed=tuple(
+            told_row((one,), known, known.not_analysed[one.id])
+            for one in known.series
+            if one.id in known.not_analysed
+        ),
         commits=events,
         hidden=f"{count(hidden, 'smaller change')} more in the CSV." if hidden else "",
         comparisons=tuple(comparisons),
@@ -145,8 +152,15 @@ def _support(known: Chronicle) -> Text:
         "A change is named when several detectors agree and it stands as one of the whole suite; "
         "of those, one in twenty may be false. ",
         *_lost(len(known.failing)),
+        *not_analysed_words(len(known.not_analysed), "#not-analysed"),
         too_short_words(sum(one.id in known.too_short for one in going), len(going)),
     )
+
+
+def not_analysed_words(number: int, link: str) -> list[str | Piece]:
+    """That so many series could not be analysed, and where they are named; empty where none."""
+    said = f"{count(number, 'series', 'series')} could not be analysed"
+    return [strong(said, link), ". "] if number else []
 
 
 def _lost(failing: int) -> list[str | Piece]:
