@@ -32,6 +32,7 @@ def main() -> None:
         "history": _history,
         "nights": _nights,
         "turns": _turns,
+        "scores": _scores,
     }
     parser = argparse.ArgumentParser(prog="python -m benchmarks.simulation", description=__doc__)
     parser.add_argument("what", nargs="?", choices=tuple(studies), default="verdicts")
@@ -77,6 +78,10 @@ def _nights(chosen: argparse.Namespace) -> None:
 
 def _turns(chosen: argparse.Namespace) -> None:
     turns.by_turns(chosen.seed, max(chosen.trials // 5, 1))
+
+
+def _scores(chosen: argparse.Namespace) -> None:
+    histories.scores(chosen.seed, chosen.trials)
 
 
 def _history(chosen: argparse.Namespace) -> None:

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from corebound.stats.change_points import THRESHOLD, steps_of
 from corebound.stats.course import Course, segments_of
 from corebound.stats.step import Step
+from corebound.stats.step_jury import Jury
+from corebound.stats.step_votes import Sides, score
 
 NIGHTS = 100
 STEP = math.log(1.05)
@@ -119,6 +121,31 @@ def _trial(index: int, *, draw: Draw, seed: int) -> Trial:
         within=any(s.last_good < at <= s.first_bad for s in right),
         covered=any(s.interval is not None and s.interval.contains(truth) for s in right),
     )
+
+
+def _scored(index: int, *, draw: Draw, seed: int) -> tuple[float, float]:
+    """Of a series without a step: the score of one place, and the least of a step told."""
+    rng = np.random.default_rng((seed, index))
+    logs = draw(rng, NIGHTS)
+    at = int(rng.integers(2 * EDGE, NIGHTS - 2 * EDGE + 1))
+    rho = Jury(logs, np.zeros(NIGHTS), threshold=THRESHOLD, seed=0).noise((at,)).rho
+    told = min((step.p_value for step in find_steps(logs)), default=math.inf)
+    return score(Sides(logs[:at], logs[at:]), rho=rho, own_error=0.0), told
+
+
+def scores(seed: int, trials: int) -> None:
+    """How often a score is low where nothing changed: a p-value is as often as it says."""
+    print(f"{NIGHTS} nights without a step, {trials} trials each: how often the score of one place")
+    print("is at most 5, 1 and 0.1 %; series in which a step was told with at most 5 and 0.01 %.\n")
+    print(f"{'noise':<36}{'5 %':>8}{'1 %':>8}{'0.1 %':>8}{'told':>7}{'clear':>7}")
+    with ProcessPoolExecutor() as pool:
+        for name, draw in NOISES:
+            work = partial(_scored, draw=draw, seed=seed)
+            places, told = zip(*pool.map(work, range(trials), chunksize=10), strict=True)
+            low = "".join(f"{np.mean(np.array(places) <= of):>8.2%}" for of in (0.05, 0.01, 1e-3))
+            seen = "".join(f"{sum(one <= of for one in told):>7}" for of in (0.05, 1e-4))
+            print(f"{name:<36}{low}{seen}", flush=True)
+    print()
 
 
 def rate(hits: Iterable[bool]) -> str:

@@ -28,6 +28,11 @@ def heavy(spread: float, outlier: float) -> Noise:
     )
 
 
+def two_kinds(spread: float, slower: float) -> Noise:
+    """Every second process, by chance, is of the slow kind."""
+    return lambda chance: (1 + chance.gauss(0, spread)) * (1 + slower * (chance.random() < 0.5))
+
+
 def simulate(
     last: int,
     slower: Mapping[int, float],
@@ -106,7 +111,11 @@ def test_of_commits_without_a_difference_none_is_searched() -> None:
     assert {ask.places for ask in asked} == {(0, 29)}
 
 
-@pytest.mark.parametrize("noise", [gaussian(0.02), heavy(0.01, 1.3)], ids=["gaussian", "heavy"])
+@pytest.mark.parametrize(
+    "noise",
+    [gaussian(0.02), heavy(0.01, 1.3), two_kinds(0.003, 0.06)],
+    ids=["gaussian", "heavy", "two kinds"],
+)
 def test_noise_alone_is_blamed_on_a_commit_in_at_most_one_search_of_twenty(noise: Noise) -> None:
     trials = 200
 
@@ -115,7 +124,11 @@ def test_noise_alone_is_blamed_on_a_commit_in_at_most_one_search_of_twenty(noise
     assert sum(bool(one.suspects) for one in told) <= ALPHA * trials
 
 
-@pytest.mark.parametrize("noise", [gaussian(0.015), heavy(0.01, 1.05)], ids=["gaussian", "heavy"])
+@pytest.mark.parametrize(
+    "noise",
+    [gaussian(0.015), heavy(0.01, 1.05), two_kinds(0.003, 0.06)],
+    ids=["gaussian", "heavy", "two kinds"],
+)
 def test_the_wrong_commit_is_named_in_at_most_one_search_of_twenty(noise: Noise) -> None:
     trials, wrong, right = 150, 0, 0
     for seed in range(trials):
@@ -127,6 +140,19 @@ def test_the_wrong_commit_is_named_in_at_most_one_search_of_twenty(noise: Noise)
     assert wrong <= ALPHA * trials
     # What noise hides is told as undecided or as a range; most of it is found all the same.
     assert right >= 0.5 * trials
+
+
+def test_where_processes_are_of_two_kinds_a_single_look_errs_more_often_than_its_share() -> None:
+    # Measured: 0.85 % of 4,000, at a share of 0.07 %. That the search keeps within ALPHA all the
+    # same, above, is therefore empirical: docs/commits.md has the figures.
+    chance, noise, level = random.Random(5), two_kinds(0.003, 0.06), share(0, 7) / 5
+    trials = 1000
+    wrong = sum(
+        sign([math.log(noise(chance) / noise(chance)) for _ in range(6)], level) != 0
+        for _ in range(trials)
+    )
+
+    assert 0.0007 * trials < wrong <= 0.02 * trials
 
 
 def test_with_several_changes_one_of_them_is_named() -> None:

@@ -175,6 +175,16 @@ def test_a_rate_that_fell_is_less_and_not_of_less_time(tmp_path: Path) -> None:
     assert re.match(r"Matrix product: ▼ 2\d\.\d % less, 95 % interval \[\d", line), line
 
 
+def test_a_summary_names_the_series_that_were_not_analysed() -> None:
+    outcome = Outcome(codes={"run": 0, "regressions": 5, "report": 0}, failure=None)
+    lost = {"title": "Matrix product", "cell": "threads=1", "reason": "ValueError: a\nb (c.py)"}
+    told = {"changes": [], "failing": [], "not_analysed": [lost]}
+
+    said = text(replace(a_summary(outcome), regressions=told))
+
+    assert "? Matrix product [threads=1]: not analysed: ValueError: a" in said
+
+
 def test_a_summary_of_a_failed_night_names_the_step_and_its_last_words() -> None:
     failure = Failure(step="report", code=4, log=Path("a/report.log"), tail=("no room",))
     told = a_summary(Outcome(codes={"run": 0, "report": 4}, failure=failure))

@@ -25,6 +25,7 @@ from corebound.stats.step_tests import (
     t_p_value,
     trimmed,
 )
+from corebound.stats.step_votes import Sides, score
 
 few_values = st.lists(st.integers(0, 20), min_size=1, max_size=9)
 
@@ -214,3 +215,12 @@ def test_where_levels_are_plain_the_middle_is_the_likeliest() -> None:
 
     assert (found.first, found.likeliest, found.middle, found.last) == (30, 30, 30, 30)
     assert found.moved(5).middle == 35
+
+
+def test_a_score_at_one_place_is_low_by_chance_about_as_often_as_it_says() -> None:
+    # docs/statistics.md: at most 5 % in 5.2 % of 2,000 series of independent nights.
+    rng = np.random.default_rng(4)
+    nights = (rng.normal(0, 0.01, 100) for _ in range(300))
+    low = sum(score(Sides(one[:50], one[50:]), rho=0.02, own_error=0.0) <= 0.05 for one in nights)
+
+    assert 5 <= low <= 30

@@ -27,25 +27,25 @@ class _Starving(Struct, frozen=True, kw_only=True):
 
     Attributes:
         share: Of the step, that it waits.
-        surely: Whether another cell's time shows it.
+        compared: Whether a comparison with another cell's time shows it.
         line: The evidence in words.
     """
 
     share: float
-    surely: bool
+    compared: bool
     line: str
 
 
 def data_starves_step(one: CellEvidence, among: Evidence) -> Finding | None:
     """A step that waits for its data: by its profile, by what is busy, or beside lighter work."""
     signs = tuple(_signs(one, among))
-    worst = max(signs, key=lambda sign: (sign.share, sign.surely), default=None)
+    worst = max(signs, key=lambda sign: (sign.share, sign.compared), default=None)
     if worst is None or worst.share < DATA_SHARE:
         return None
     more = "more of them" if _has_loaders(one) else "some (`loaders: 1` and up)"
     return Finding(
         rule="data-starves-step",
-        tone="bad" if worst.surely else "warn",
+        tone="bad" if worst.compared else "warn",
         what=f"Preparing data takes {percent(worst.share, 0)} of the step:"
         f" {_class(one, worst.share)}.",
         evidence=(*(sign.line for sign in signs), *_use(one)),
@@ -61,22 +61,22 @@ def _signs(one: CellEvidence, among: Evidence) -> Iterator[_Starving]:
     if profile is not None and profile.step_ns and "data" in profile.phases:
         data_ns = profile.phases["data"]
         line = f"data: {duration(data_ns)} of {duration(profile.step_ns)}"
-        yield _Starving(share=data_ns / profile.step_ns, surely=False, line=line)
+        yield _Starving(share=data_ns / profile.step_ns, compared=False, line=line)
     loss = among.worst_loss(one, among.peers(one, ("preprocessing",)))
     if loss is not None:
         share = 1 - 1 / loss.ratio
-        yield _Starving(share=share, surely=True, line=as_long_as(one, loss))
+        yield _Starving(share=share, compared=True, line=as_long_as(one, loss))
     waits, helpers = median(one.ok, waiting_share), median(one.ok, helper_share)
     if _has_loaders(one) and waits is not None and helpers is not None and helpers >= BUSY_SHARE:
         line = (
             f"its busiest loader works {percent(helpers, 0)} of the time, the process of the"
             f" step waits {percent(waits, 0)}"
         )
-        yield _Starving(share=waits, surely=False, line=line)
+        yield _Starving(share=waits, compared=False, line=line)
     gpu, cpu = median(one.ok, gpu_share), median(one.ok, cpu_share)
     if gpu is not None and cpu is not None and gpu < IDLE_SHARE and cpu >= BUSY_SHARE:
         line = f"the GPU is busy {percent(gpu, 0)} of the time, the CPUs {percent(cpu, 0)}"
-        yield _Starving(share=1 - gpu, surely=False, line=line)
+        yield _Starving(share=1 - gpu, compared=False, line=line)
 
 
 def _has_loaders(one: CellEvidence) -> bool:

@@ -89,7 +89,7 @@ class CellEvidence(Struct, frozen=True, kw_only=True):
 
 
 class Loss(Struct, frozen=True, kw_only=True):
-    """A cell that is surely slower than another.
+    """A cell that is slower than another by the 95 % interval of that one comparison.
 
     Attributes:
         than: The other.
@@ -135,7 +135,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
         )
 
     def loss(self, one: CellEvidence, other: CellEvidence) -> Loss | None:
-        """What a cell surely loses to another: the whole 95 % interval says so."""
+        """What a cell loses to another; None where its 95 % interval does not show a loss."""
         compared = compare(one.summary, other.summary, margin=self.margin, adaptive=self.adaptive)
         if compared is None or compared.verdict != "slower":
             return None
@@ -143,7 +143,11 @@ class Evidence(Struct, frozen=True, kw_only=True):
         return Loss(than=other, ratio=times) if times >= LEAST_LOSS_RATIO else None
 
     def worst_loss(self, one: CellEvidence, others: Collection[CellEvidence]) -> Loss | None:
-        """What a cell surely loses to the fastest of others; None where to none."""
+        """The greatest loss of a cell to any of others; None where none is shown.
+
+        Each comparison is judged by itself, so of many others one may show a loss by chance more
+        often than in one of twenty cases, and the greatest ratio is on average too large.
+        """
         losses = [loss for other in others if (loss := self.loss(one, other)) is not None]
         return max(losses, key=lambda loss: loss.ratio, default=None)
 

@@ -16,7 +16,8 @@ from corebound.stats import special
 from corebound.stats.interval import CONFIDENCE, Interval, log_interval
 from corebound.stats.middle import middle
 
-# How likely the whole search may be to tell anything wrong.
+# How likely the whole search may be to tell anything wrong: a bound where differences are normal,
+# for other noise what simulations keep to (docs/commits.md).
 ALPHA = 0.05
 _SMALLEST_LOOK = 3
 
@@ -85,7 +86,7 @@ def looks(least: int, most: int) -> tuple[int, ...]:
 
 
 def share(test: int, planned: int) -> float:
-    """The chance of error that a test may have, so that all of them keep within ALPHA.
+    """The chance of error that a test may have, so that all of them keep within ALPHA together.
 
     Half of it is for the planned tests, in equal parts; commits that cannot be measured
     can make more necessary, and each of those has half of what is left.

@@ -49,8 +49,11 @@ def compare_points(
     Raises:
         ValueError: `margin` is not above 0.
 
-    Source: the interval is a conformal one (Vovk, Gammerman & Shafer, "Algorithmic learning
-    in a random world", 2005) of differences between nights instead of nights.
+    The interval is an empirical quantile of the differences between nights, and the p-value the
+    share of them that are as large. Neither is conformal prediction, which would need the two
+    nights to be exchangeable with the others and left out of the levels: they are in them, and
+    pairs of nights share nights. That it errs as rarely as it says is measured, not proven:
+    docs/statistics.md has the figures.
     """
     if margin <= 0:
         raise ValueError("a margin is above 0")

@@ -64,16 +64,16 @@ class Step(Struct, frozen=True, kw_only=True):
 
     Attributes:
         at: Index of the first night after it; the step is as likely to lie before as beyond.
-        last_good: Index of the last night that is surely before it.
-        first_bad: Index of the first that is surely after it: what changed it
-            came after `last_good` and no later than `first_bad`.
+        last_good: Index of the last night before every place that is not ruled out.
+        first_bad: Index of the first night after all of these: what changed it came after
+            `last_good` and no later than `first_bad`, in 97 % or more of simulated steps.
         direction: Whether figures went up or down.
         before: Level before, in the unit of the figures.
         ratio: Level after over level before.
         interval: Of the ratio, 95 %; None where the nights are too few.
         votes: What each detector says.
-        p_value: How likely so clear a step is to be seen somewhere in the segment
-            if nothing changed; for `multiplicity.benjamini_hochberg` over a suite.
+        p_value: A score on the scale of p-values (`step_votes.score`), times the places where
+            the segment might have been cut; for `multiplicity.benjamini_hochberg` over a suite.
         status: `recovered` where a later step undid it; else `old` where it was known or
             began more than 30 nights ago; else `new`.
         recovery: What later steps took back of it; None where there is none the other way.

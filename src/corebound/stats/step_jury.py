@@ -69,7 +69,7 @@ class Jury:
         self._p_values: dict[tuple[Cuts, int], float] = {}
 
     def p_value(self, cuts: Cuts, at: int) -> float:
-        """By the likelihood alone, for `poll` is much more work."""
+        """The likelihood's score alone, for `poll` is much more work."""
         known = self._p_values.get((cuts, at))
         if known is None:
             known = self._p_values[cuts, at] = self._p_value(cuts, at)
