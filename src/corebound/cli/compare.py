@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,8 +15,9 @@ from corebound.cli.compare_words import Told, as_json, as_markdown, of_commits, 
 from corebound.cli.forking import forked
 from corebound.cli.known_steps import known_steps
 from corebound.cli.options import RECORDS, Records
+from corebound.cli.runs_known import without_the_unreadable
 from corebound.cli.runs_meant import Kept, meant_pair
-from corebound.errors import InputError
+from corebound.errors import Fault, InputError
 from corebound.report.view.chronicle import chronicle
 from corebound.report.view.commits_compared import compare_commits
 from corebound.report.view.comparing import compare_runs
@@ -53,11 +55,13 @@ def compare(
 
 
 def _told(before: str, after: str, records: Path) -> Told:
-    kept = [Kept(file=file, run=jsonl.read_run(file)) for file in jsonl.files(records)]
+    faults: list[Fault] = []
+    kept = [Kept(file=file, run=run) for file, run in jsonl.runs(records, faults)]
     try:
         meant = meant_pair(before, after, kept, records)
     except InputError:
-        imported, _ = histories.read_all(records)
+        imported, damaged = histories.read_all(records)
+        _warn((*faults, *damaged))
         commits = meant_commits(before, after, imported)
         if commits is None:
             raise
@@ -69,13 +73,20 @@ def _told(before: str, after: str, records: Path) -> Told:
         ):
             known = chronicle(own, memory=memory, mapper=forked)
             return of_commits(compare_commits(*commits, known))
-    one, two = (jsonl.read(each.file) for each in meant)
-    for fault in (*one.faults, *two.faults):
-        Console(stderr=True, highlight=False, soft_wrap=True).print(Text(f"warning: {fault}"))
-    found = compare_runs(_record(one), _record(two))
-    noise = floors(calibrations.read_all(records)[0], found.after, launches=found.launches)
-    return of_runs(found, noise)
+    before_it, after_it = (_record(jsonl.read(each.file), faults) for each in meant)
+    noises, damaged = calibrations.read_all(records)
+    _warn((*faults, *damaged))
+    found = compare_runs(before_it, after_it)
+    return of_runs(found, floors(noises, found.after, launches=found.launches))
 
 
-def _record(stored: Stored) -> Record:
-    return stored.run, stored.launches
+def _record(stored: Stored, faults: list[Fault]) -> Record:
+    run, unreadable = without_the_unreadable(stored)
+    faults += unreadable
+    return run, stored.launches
+
+
+def _warn(faults: Iterable[Fault]) -> None:
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    for fault in faults:
+        console.print(Text(f"warning: {fault}"))

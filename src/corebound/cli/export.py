@@ -59,7 +59,7 @@ def export(
     For asv, pyperf, Bencher and github-action-benchmark.
     """
     faults: list[Fault] = []
-    cells = _cells(_chosen(records, run, every=format_ in _HISTORIES), faults)
+    cells = _cells(_chosen(records, run, faults, every=format_ in _HISTORIES), faults)
     if format_ is Format.ASV:
         _write_asv([without_iterations(one) for one in cells], out, faults)
     elif format_ is Format.PARQUET:
@@ -74,11 +74,11 @@ def export(
     typer.echo(out)
 
 
-def _chosen(records: Path, wanted: str | None, *, every: bool) -> list[Path]:
+def _chosen(records: Path, wanted: str | None, faults: list[Fault], *, every: bool) -> list[Path]:
     """Files of runs, oldest first; of the others no more than the first line is read."""
-    runs = [(jsonl.read_run(file), file) for file in jsonl.files(records)]
-    runs.sort(key=lambda one: (one[0].started_at, one[0].id))
-    files = [file for run, file in runs if wanted in {None, run.id}]
+    runs = jsonl.runs(records, faults)
+    runs.sort(key=lambda one: (one[1].started_at, one[1].id))
+    files = [file for file, run in runs if wanted in {None, run.id}]
     if not files:
         raise InputError(
             what="there is no run." if wanted is None else f"there is no run {wanted}.",

@@ -72,7 +72,13 @@ def reproduce(
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     stored, named = _meant(record, records)
     before, chosen = stored.run, _chosen(stored, cell or named)
-    source = next(one for one in before.scenarios if one.document["name"] == chosen.scenario)
+    source = before.source_of(chosen.scenario)
+    if source is None:
+        raise InputError(
+            what=f"the run holds no scenario {chosen.scenario}, which its launches are of.",
+            where=str(stored.file),
+            mend="Fetch the file again from where it was copied, or name another run.",
+        )
     scenario = load_document(source.document, source.path)
     own = [one for one in stored.launches if one.kind == "measure" and one.cell.id == chosen.id]
     way = measured(scenario, before.profile)

@@ -74,7 +74,7 @@ def known_runs(records: Path, faults: list[Fault]) -> Iterator[KnownRun]:
             stamp = jsonl.stamp(file)
             now[name] = known if known and known.stamp == stamp else _abstract(read(file), stamp)
         except InputError as error:
-            faults.append(_passed_over(file, error))
+            faults.append(jsonl.passed_over(file, error))
             continue
         yield KnownRun(
             file=file,
@@ -85,18 +85,12 @@ def known_runs(records: Path, faults: list[Fault]) -> Iterator[KnownRun]:
         cache.keep(now, records, _NAME, version=version)
 
 
-def _passed_over(file: Path, error: InputError) -> Fault:
-    line = 1 if error.where.endswith(":1") else None
-    what = f"this run was passed over: {error.what}"
-    return Fault(file=str(file), line=line, what=what, mend=error.mend)
-
-
 def _launches(read: Callable[[Path], Stored], file: Path) -> tuple[Launch, ...]:
     return read(file).launches
 
 
 def _abstract(stored: Stored, stamp: str) -> Abstract:
-    run, faults = _without_the_unreadable(stored)
+    run, faults = without_the_unreadable(stored)
     return Abstract(
         stamp=stamp,
         run=run,
@@ -106,7 +100,7 @@ def _abstract(stored: Stored, stamp: str) -> Abstract:
     )
 
 
-def _without_the_unreadable(one: Stored) -> tuple[Run, tuple[Fault, ...]]:
+def without_the_unreadable(one: Stored) -> tuple[Run, tuple[Fault, ...]]:
     """The run without the scenarios that this version cannot read, and what is wrong with it."""
     faults = list(one.faults)
     sources = []

@@ -6,6 +6,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from corebound.model.bounds import Amount, Count, Positive, Share
+
 # Of files that keep calibrations.
 CALIBRATION_SCHEMA = 1
 
@@ -22,10 +24,10 @@ class Noise(Struct, frozen=True, kw_only=True):
             3 % longer. None where none up to tenfold is.
     """
 
-    launches: int
-    floor_ratio: float
-    false_alarm_rate: float
-    detectable_ratio: float | None
+    launches: Count
+    floor_ratio: Amount
+    false_alarm_rate: Share
+    detectable_ratio: Amount | None
 
 
 class Calibration(Struct, frozen=True, kw_only=True):
@@ -55,7 +57,7 @@ class Calibration(Struct, frozen=True, kw_only=True):
             the same.
     """
 
-    schema: int
+    schema: Count
     run: str
     at: str
     host: str
@@ -67,10 +69,10 @@ class Calibration(Struct, frozen=True, kw_only=True):
     sha256: str
     profile: Literal["quick", "nightly"] | None
     cell: str
-    blocks: int
-    pair_spread_ratio: float
-    launch_spread_ratio: float
-    speedup_ratio: float
-    interval: tuple[float, float]
+    blocks: Count
+    pair_spread_ratio: Amount
+    launch_spread_ratio: Amount
+    speedup_ratio: Positive
+    interval: tuple[Positive, Positive]
     verdict: Literal["faster", "slower", "equivalent", "undecided"]
     noise: tuple[Noise, ...]

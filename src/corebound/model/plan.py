@@ -7,6 +7,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import astuple, replace
 
+from corebound.model.bounds import Count
 from corebound.model.topology import CpuId, NodeId
 
 Scalar = str | int | float | bool
@@ -43,11 +44,11 @@ class Threads(Struct, frozen=True, kw_only=True):
     override it singly and are None where the cell says nothing.
     """
 
-    rule: ThreadRule | int = "default"
-    omp: Literal["host-cores"] | int | None = None
-    mkl: int | None = None
-    intra_op: int | None = None
-    inter_op: int | None = None
+    rule: ThreadRule | Count = "default"
+    omp: Literal["host-cores"] | Count | None = None
+    mkl: Count | None = None
+    intra_op: Count | None = None
+    inter_op: Count | None = None
 
 
 class Binding(Struct, frozen=True, kw_only=True):
@@ -93,13 +94,13 @@ class Cell(Struct, frozen=True, kw_only=True):
     axes: tuple[tuple[str, str], ...]
     binding: Binding
     threads: Threads
-    workers: int
+    workers: Count
     framework: Framework
     environment: str
     parameters: tuple[tuple[str, Scalar], ...]
     env: tuple[tuple[str, str], ...]
     where: str
-    gpus: int = 0
+    gpus: Count = 0
     commit: str | None = None
     unsaid: tuple[str, ...] = ()
 
@@ -164,12 +165,12 @@ class Placement(Struct, frozen=True, kw_only=True):
     """
 
     slots: tuple[Slot, ...]
-    threads: int | None
+    threads: Count | None
     backend: BackendUsed
     memory: MemoryPolicy
     moment: BindMoment
     bound: bool
-    omp: int | None = None
+    omp: Count | None = None
 
 
 class Command(Struct, frozen=True, kw_only=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from corebound.model.bounds import Count
 from corebound.model.wire import Operator
 
 # Of imported profiles, which are files of their own.
@@ -21,11 +22,11 @@ class OperatorProfile(Struct, frozen=True, kw_only=True):
         step_ns, outside_ns: None: when the iterations began and ended is not told.
     """
 
-    iterations: int | None
-    step_ns: int | None
-    outside_ns: int | None
+    iterations: Count | None
+    step_ns: Count | None
+    outside_ns: Count | None
     operators: tuple[Operator, ...]
-    phases: dict[str, int]
+    phases: dict[str, Count]
 
 
 class ImportedProfile(Struct, frozen=True, kw_only=True):

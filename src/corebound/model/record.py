@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct, field
 
+from corebound.model.bounds import Amount, Count, OffsetMs, Signed
 from corebound.model.plan import Cell, Command, Placement
 from corebound.model.profile import OperatorProfile
 from corebound.model.serving import Served
@@ -27,8 +28,8 @@ class Stay(Struct, frozen=True, kw_only=True):
     """
 
     cpu: CpuId
-    from_ms: int
-    to_ms: int
+    from_ms: OffsetMs
+    to_ms: OffsetMs
 
 
 class Stint(NamedTuple):
@@ -37,8 +38,8 @@ class Stint(NamedTuple):
     `began_us` is in microseconds since the launch's workers were told to go.
     """
 
-    iterations: int
-    began_us: int
+    iterations: Count
+    began_us: Signed
 
 
 class ThreadEvidence(Struct, frozen=True, kw_only=True):
@@ -56,16 +57,16 @@ class ThreadEvidence(Struct, frozen=True, kw_only=True):
         voluntary, involuntary: Context switches, or None.
     """
 
-    tid: int
-    pid: int
+    tid: Count
+    pid: Count
     name: str
     allowed: tuple[tuple[CpuId, ...], ...]
     stays: tuple[Stay, ...]
-    run_ns: int | None
-    wait_ns: int | None
-    migrations: int | None
-    voluntary: int | None
-    involuntary: int | None
+    run_ns: Count | None
+    wait_ns: Count | None
+    migrations: Count | None
+    voluntary: Count | None
+    involuntary: Count | None
 
 
 class Worker(Struct, frozen=True, kw_only=True):
@@ -82,22 +83,22 @@ class Worker(Struct, frozen=True, kw_only=True):
     the first, in their order; empty where the launch did not alternate with others.
     """
 
-    slot: int
-    wall_ns: tuple[int, ...]
-    cpu_ns: tuple[int, ...]
-    phases: dict[str, int]
-    threads_asked: int | None
-    threads_used: int | None
-    inter_op_used: int | None
+    slot: Count
+    wall_ns: tuple[Count, ...]
+    cpu_ns: tuple[Count, ...]
+    phases: dict[str, Count]
+    threads_asked: Count | None
+    threads_used: Count | None
+    inter_op_used: Count | None
     python: str | None
     versions: dict[str, str]
     blas: str | None
     environment: dict[str, str]
     threads: tuple[ThreadEvidence, ...]
-    peak_rss_bytes: int | None
+    peak_rss_bytes: Count | None
     profile: OperatorProfile | None = None
-    node_bytes: dict[int, int] = field(default_factory=dict)
-    work: dict[str, float] = field(default_factory=dict)
+    node_bytes: dict[Count, Count] = field(default_factory=dict)
+    work: dict[str, Amount] = field(default_factory=dict)
     disturbed: tuple[Marked, ...] = ()
     counters: Counters | None = None
     stints: tuple[Stint, ...] = ()
@@ -138,8 +139,8 @@ class Launch(Struct, frozen=True, kw_only=True):
 
     id: str
     run: str
-    block: int
-    position: int
+    block: Count
+    position: Count
     cell: Cell
     status: Status
     reason: str | None
@@ -148,17 +149,17 @@ class Launch(Struct, frozen=True, kw_only=True):
     placement: Placement | None
     commands: tuple[Command, ...]
     started_at: str
-    duration_ns: int
-    overhead_ns: int
-    looks: int
-    look_ns: int
+    duration_ns: Count
+    overhead_ns: Signed
+    looks: Count
+    look_ns: Count
     workers: tuple[Worker, ...]
     strays: tuple[str, ...]
     log: str
     kind: Kind = "measure"
     trace: str | None = None
     served: Served | None = None
-    attempt: int = 0
+    attempt: Count = 0
     host: HostOverTime | None = None
     disturbance: Disturbance | None = None
     counters: Counters | None = None

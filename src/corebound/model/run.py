@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from corebound.model.bounds import Amount, Count, Signed
 from corebound.model.host_check import HostCheck
 from corebound.model.topology import Topology
 
@@ -33,9 +34,9 @@ class Peak(Struct, frozen=True, kw_only=True):
 
     core: str | None
     simd: str | None
-    simd_bits: int | None
-    fma_units: int | None
-    clock_hz: int | None
+    simd_bits: Count | None
+    fma_units: Count | None
+    clock_hz: Count | None
     assumptions: tuple[str, ...]
 
     def flop_per_s(self, *, cores: int, bits: int) -> float | None:
@@ -61,7 +62,7 @@ class Host(Struct, frozen=True, kw_only=True):
     cpu_model: str
     kernel: str
     os: str
-    memory_bytes: int | None
+    memory_bytes: Count | None
     topology: Topology
     gpus: tuple[Gpu, ...] | None = None
     peak: Peak | None = None
@@ -112,12 +113,12 @@ class Run(Struct, frozen=True, kw_only=True):
     not, or nobody kept it. What goes on with a run has a budget of its own, which is not kept.
     """
 
-    schema: int
+    schema: Count
     id: str
     started_at: str
     corebound: str
     argv: tuple[str, ...]
-    seed: int
+    seed: Signed
     profile: Literal["quick", "nightly"] | None
     only: tuple[str, ...]
     host: Host
@@ -125,7 +126,7 @@ class Run(Struct, frozen=True, kw_only=True):
     scenarios: tuple[ScenarioSource, ...]
     environments: tuple[EnvironmentLock, ...]
     preflight: tuple[HostCheck, ...] | None = None
-    budget_s: float | None = None
+    budget_s: Amount | None = None
 
     def source_of(self, scenario: str) -> ScenarioSource | None:
         """Its scenario of this name; None where it has none."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from corebound.model.bounds import Count, Signed
 from corebound.model.topology import CpuId
 from corebound.model.traffic import Answered, Traffic, Warmed
 
@@ -22,12 +23,12 @@ class Served(Struct, frozen=True, kw_only=True):
         restarts: Processes of workers that were new at the end of the measurement.
     """
 
-    startup_ns: int
-    stop_ns: int
+    startup_ns: Count
+    stop_ns: Count
     traffic: Traffic
     generator_cpus: tuple[CpuId, ...]
     apart: bool
     warmed: Warmed
     answered: Answered
-    cpu_ns: int
-    restarts: int
+    cpu_ns: Signed
+    restarts: Count

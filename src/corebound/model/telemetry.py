@@ -7,6 +7,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
+from corebound.model.bounds import Amount, Count, OffsetMs, Share
 from corebound.model.topology import CpuId
 
 Cause = Literal["steal", "throttling", "foreign load", "suspension"]
@@ -49,8 +50,8 @@ class GpuUse(Struct, frozen=True, kw_only=True):
     """
 
     id: str
-    busy_share: float | None
-    memory_bytes: int | None
+    busy_share: Share | None
+    memory_bytes: Count | None
 
 
 class HostWindow(Struct, frozen=True, kw_only=True):
@@ -81,29 +82,29 @@ class HostWindow(Struct, frozen=True, kw_only=True):
         gpus: Use of GPUs as the stretch ended; empty where there are none.
     """
 
-    from_ms: int
-    to_ms: int
-    steal_ns: int | None = None
-    foreign_ns: int | None = None
-    rested_ns: int | None = None
-    waited_ns: int | None = None
-    throttled_ns: int | None = None
-    throttled_periods: int | None = None
-    suspended_ns: int | None = None
-    cpu_pressure_ns: int | None = None
-    memory_pressure_ns: int | None = None
-    io_pressure_ns: int | None = None
-    frequency_hz: int | None = None
-    minor_faults: int | None = None
-    major_faults: int | None = None
-    ran_ns: int | None = None
-    user_ns: int | None = None
-    system_ns: int | None = None
-    voluntary: int | None = None
-    involuntary: int | None = None
-    migrations: int | None = None
-    rss_bytes: int | None = None
-    node_bytes: dict[int, int] = field(default_factory=dict)
+    from_ms: OffsetMs
+    to_ms: OffsetMs
+    steal_ns: Count | None = None
+    foreign_ns: Count | None = None
+    rested_ns: Count | None = None
+    waited_ns: Count | None = None
+    throttled_ns: Count | None = None
+    throttled_periods: Count | None = None
+    suspended_ns: Count | None = None
+    cpu_pressure_ns: Count | None = None
+    memory_pressure_ns: Count | None = None
+    io_pressure_ns: Count | None = None
+    frequency_hz: Count | None = None
+    minor_faults: Count | None = None
+    major_faults: Count | None = None
+    ran_ns: Count | None = None
+    user_ns: Count | None = None
+    system_ns: Count | None = None
+    voluntary: Count | None = None
+    involuntary: Count | None = None
+    migrations: Count | None = None
+    rss_bytes: Count | None = None
+    node_bytes: dict[Count, Count] = field(default_factory=dict)
     gpus: tuple[GpuUse, ...] = ()
 
 
@@ -119,8 +120,8 @@ class HostOverTime(Struct, frozen=True, kw_only=True):
 
     cpus: tuple[CpuId, ...]
     windows: tuple[HostWindow, ...]
-    looks: int
-    look_ns: int
+    looks: Count
+    look_ns: Count
     unavailable: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -161,8 +162,8 @@ class HostOverTime(Struct, frozen=True, kw_only=True):
 class Marked(Struct, frozen=True, kw_only=True):
     """Iterations of a worker, from `first` to `last`, that something outside disturbed."""
 
-    first: int
-    last: int
+    first: Count
+    last: Count
     by: tuple[Cause, ...]
 
 
@@ -177,7 +178,7 @@ class Disturbance(Struct, frozen=True, kw_only=True):
         refused: Whether the launch is invalid for it, and was to be made again.
     """
 
-    share: float
+    share: Amount
     by: tuple[Cause, ...]
     evidence: tuple[str, ...]
     refused: bool = False
@@ -204,17 +205,17 @@ class Counters(Struct, frozen=True, kw_only=True):
     """
 
     source: Literal["perf", "proc"]
-    cycles: int | None = None
-    cycles_by_pmu: dict[str, int] = field(default_factory=dict)
-    instructions: int | None = None
-    llc_misses: int | None = None
-    remote_loads: int | None = None
-    slots: dict[str, float] = field(default_factory=dict)
-    task_clock_ns: int | None = None
-    switches: int | None = None
-    migrations: int | None = None
-    faults: int | None = None
-    running_share: float | None = None
+    cycles: Count | None = None
+    cycles_by_pmu: dict[str, Count] = field(default_factory=dict)
+    instructions: Count | None = None
+    llc_misses: Count | None = None
+    remote_loads: Count | None = None
+    slots: dict[str, Amount] = field(default_factory=dict)
+    task_clock_ns: Count | None = None
+    switches: Count | None = None
+    migrations: Count | None = None
+    faults: Count | None = None
+    running_share: Share | None = None
     unavailable: dict[str, str] = field(default_factory=dict)
 
     @property

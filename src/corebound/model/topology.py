@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, NewType
+from typing import Annotated, Literal, NewType
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-CpuId = NewType("CpuId", int)  # the kernel's number for a logical CPU
-NodeId = NewType("NodeId", int)  # a NUMA node, never a machine; may have gaps
+from corebound.model.bounds import Count, Signed
+
+# The kernel's own ceiling (CONFIG_NR_CPUS) is 8,192 on x86-64; a list beyond
+# this is a typing error, and must not fill the memory.
+MOST_CPUS = 65_536
+
+CpuId = NewType(
+    "CpuId", Annotated[int, Meta(ge=0, le=MOST_CPUS)]
+)  # the kernel's number for a logical CPU
+NodeId = NewType(
+    "NodeId", Annotated[int, Meta(ge=0, le=MOST_CPUS)]
+)  # a NUMA node, never a machine; may have gaps
 
 CoreKind = Literal["performance", "efficiency"]
 
@@ -20,9 +30,9 @@ class CoreKey(Struct, frozen=True, kw_only=True, order=True):
     number, so only the triple names a core.
     """
 
-    package: int
-    die: int
-    core: int
+    package: Signed
+    die: Signed
+    core: Signed
 
 
 class Cpu(Struct, frozen=True, kw_only=True):
@@ -41,7 +51,7 @@ class Cpu(Struct, frozen=True, kw_only=True):
     id: CpuId
     core: CoreKey
     node: NodeId | None
-    cache: int | None
+    cache: Count | None
     kind: CoreKind | None
     allowed: bool
 
@@ -49,8 +59,8 @@ class Cpu(Struct, frozen=True, kw_only=True):
 class Cache(Struct, frozen=True, kw_only=True):
     """A last-level (outermost data or unified) cache and the CPUs behind it."""
 
-    level: int
-    size_bytes: int | None
+    level: Count
+    size_bytes: Count | None
     cpus: tuple[CpuId, ...]
 
 
@@ -63,8 +73,8 @@ class Node(Struct, frozen=True, kw_only=True):
 
     id: NodeId
     cpus: tuple[CpuId, ...]
-    memory_bytes: int | None
-    distances: tuple[tuple[NodeId, int], ...]
+    memory_bytes: Count | None
+    distances: tuple[tuple[NodeId, Count], ...]
     allowed: bool
 
 
@@ -121,8 +131,3 @@ def parse_cpu_list(text: str) -> tuple[CpuId, ...]:
             raise ValueError(f"`{part}` is not a range of CPU numbers")
         cpus.update(range(first, last + 1))
     return tuple(CpuId(cpu) for cpu in sorted(cpus))
-
-
-# The kernel's own ceiling (CONFIG_NR_CPUS) is 8,192 on x86-64; a list beyond
-# this is a typing error, and must not fill the memory.
-MOST_CPUS = 65_536

@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args
 
 from msgspec import Struct, to_builtins
 
+from corebound.model.bounds import Amount, Count, Positive, Share, Signed
 from corebound.model.wire import Failure, WireError
 
 # `closed` keeps so many requests under way, as ApacheBench does. `constant` and
@@ -47,15 +48,15 @@ class Traffic(Struct, frozen=True, kw_only=True):
     """
 
     shape: Shape
-    requests: int
-    warmup_requests: int
-    concurrency: int | None = None
-    rate_per_s: float | None = None
-    samples_a_query: int | None = None
-    bound_ms: float | None = None
+    requests: Count
+    warmup_requests: Count
+    concurrency: Count | None = None
+    rate_per_s: Positive | None = None
+    samples_a_query: Count | None = None
+    bound_ms: Positive | None = None
     client: Client = "corebound"
-    seed: int = 0
-    timeout_s: float = 300.0
+    seed: Signed = 0
+    timeout_s: Positive = 300.0
 
     def __post_init__(self) -> None:
         if self.shape not in get_args(Shape) or self.client not in get_args(Client):
@@ -111,8 +112,8 @@ class Warmed(Struct, frozen=True, kw_only=True):
     """
 
     kind: Literal["warmed"] = "warmed"
-    ok: int
-    errors: dict[str, int]
+    ok: Count
+    errors: dict[str, Count]
 
 
 class Window(Struct, frozen=True, kw_only=True):
@@ -121,9 +122,9 @@ class Window(Struct, frozen=True, kw_only=True):
     `worst_ns` is the longest latency among `ok`, None where there is none.
     """
 
-    ok: int
-    errors: int
-    worst_ns: int | None
+    ok: Count
+    errors: Count
+    worst_ns: Count | None
 
 
 class MlPerf(Struct, frozen=True, kw_only=True):
@@ -143,14 +144,14 @@ class MlPerf(Struct, frozen=True, kw_only=True):
         samples_per_s: Requests answered each second; `offline` only.
     """
 
-    queries: int
-    percentile: float | None
-    needed: int | None
+    queries: Count
+    percentile: Share | None
+    needed: Count | None
     satisfied: bool
-    over_bound: int | None = None
-    latency_ns: int | None = None
-    discarded: int | None = None
-    samples_per_s: float | None = None
+    over_bound: Count | None = None
+    latency_ns: Count | None = None
+    discarded: Count | None = None
+    samples_per_s: Amount | None = None
 
 
 class Answered(Struct, frozen=True, kw_only=True):
@@ -176,19 +177,19 @@ class Answered(Struct, frozen=True, kw_only=True):
     """
 
     kind: Literal["answered"] = "answered"
-    began_ns: int
-    duration_ns: int
-    ok: int
-    errors: dict[str, int]
+    began_ns: Count
+    duration_ns: Count
+    ok: Count
+    errors: dict[str, Count]
     latencies: str
     lateness: str | None
-    waited: int
-    window_ns: int
+    waited: Count
+    window_ns: Count
     windows: tuple[Window, ...]
-    cpu_ns: int
-    wall_ns: int
-    connections: int
-    opened: int
+    cpu_ns: Count
+    wall_ns: Count
+    connections: Count
+    opened: Count
     mlperf: MlPerf | None = None
 
 

@@ -68,7 +68,8 @@ def load(kind: type[T], beside: Path, name: str, *, version: str) -> T | None:
 
 def keep(value: Any, beside: Path, name: str, *, version: str) -> None:
     """Keep something under a name; where nothing can be written, it is worked out again."""
-    body = msgspec.msgpack.encode((version, value), enc_hook=hooks.plain)
     file = beside / "cache" / name
-    with contextlib.suppress(OSError):
+    # MessagePack has no integer of more than 64 bits, and a scenario may.
+    with contextlib.suppress(OSError, OverflowError):
+        body = msgspec.msgpack.encode((version, value), enc_hook=hooks.plain)
         whole.put(file, bytes.fromhex(digest(body)) + body)

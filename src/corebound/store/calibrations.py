@@ -6,9 +6,9 @@ from pathlib import Path
 
 from corebound.errors import Fault
 from corebound.model.calibration import CALIBRATION_SCHEMA, Calibration
-from corebound.store import codec, documents
+from corebound.store import codec, documents, validate
 
-_decode = codec.decoder(Calibration, CALIBRATION_SCHEMA)
+_decode = codec.decoder(Calibration, CALIBRATION_SCHEMA, validate.calibration)
 
 
 def folder_of(records: Path) -> Path:

@@ -9,6 +9,7 @@ import msgspec
 
 from corebound.model.record import Launch
 from corebound.model.run import SCHEMA, Run
+from corebound.store import validate
 
 T = TypeVar("T")
 
@@ -26,6 +27,8 @@ class _Version(msgspec.Struct, frozen=True):
     schema: int
 
 
+# How a decoder refuses a line: values nested some thousand deep are the last.
+_DAMAGES = (msgspec.DecodeError, ValueError, IndexError, RecursionError)
 _encoder = msgspec.json.Encoder()
 _line = msgspec.json.Decoder(_Line)
 _version = msgspec.json.Decoder(_Version)
@@ -43,21 +46,21 @@ def decode_run(line: bytes) -> Run:
     """Read the first line of a file back.
 
     Raises:
-        UnreadableError: it is no run, damaged, or of a newer corebound.
+        UnreadableError: it is no run, damaged, contradicts itself, or is of a newer corebound.
     """
     record = _record_of(line, "run")
-    return of_schema(record, SCHEMA, lambda _: _run.decode(record))
+    return of_schema(record, SCHEMA, lambda _: _sound(_run.decode(record), validate.run))
 
 
 def decode_launch(line: bytes) -> Launch:
     """Read any other line back.
 
     Raises:
-        UnreadableError: it is no launch, or damaged.
+        UnreadableError: it is no launch, damaged, or contradicts itself.
     """
     try:
-        return _launch.decode(_record_of(line, "launch"))
-    except (msgspec.DecodeError, ValueError) as error:
+        return _sound(_launch.decode(_record_of(line, "launch")), validate.launch)
+    except _DAMAGES as error:
         raise UnreadableError(str(error)) from None
 
 
@@ -66,12 +69,15 @@ def encode_document(document: Any) -> bytes:
     return _encoder.encode(document) + b"\n"
 
 
-def decoder(kind: type[T], newest: int) -> Callable[[Iterable[bytes]], T]:
+def decoder(
+    kind: type[T], newest: int, check: Callable[[T], None]
+) -> Callable[[Iterable[bytes]], T]:
     """What reads a document with a `schema` back.
 
     Args:
         kind: What it is.
         newest: The newest schema of it that this version knows.
+        check: Raises ValueError where one contradicts itself.
 
     Returns:
         A function of its lines, which raises `UnreadableError` if they are no such thing,
@@ -81,7 +87,7 @@ def decoder(kind: type[T], newest: int) -> Callable[[Iterable[bytes]], T]:
 
     def read(lines: Iterable[bytes]) -> T:
         data = b"".join(lines)
-        return of_schema(data, newest, lambda _: typed.decode(data))
+        return of_schema(data, newest, lambda _: _sound(typed.decode(data), check))
 
     return read
 
@@ -101,17 +107,22 @@ def of_schema(head: bytes | msgspec.Raw, newest: int, read: Callable[[int], T]) 
         schema = _version.decode(head).schema
         if schema <= newest:
             return read(schema)
-    except (msgspec.DecodeError, ValueError, IndexError) as error:
+    except _DAMAGES as error:
         raise UnreadableError(str(error)) from None
     raise UnreadableError(
         f"it was written by a newer corebound (schema {schema}, this one knows {newest})"
     )
 
 
+def _sound(record: T, check: Callable[[T], None]) -> T:
+    check(record)
+    return record
+
+
 def _record_of(line: bytes, kind: str) -> msgspec.Raw:
     try:
         found = _line.decode(line)
-    except (msgspec.DecodeError, ValueError) as error:
+    except _DAMAGES as error:
         raise UnreadableError(str(error)) from None
     if found.kind != kind:
         raise UnreadableError(f"a {kind} was expected, this is a {found.kind}")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from corebound.errors import Fault
 from corebound.model.regression import CONFIRMATION_SCHEMA, Confirmation
-from corebound.store import codec, documents
+from corebound.store import codec, documents, validate
 
-_decode = codec.decoder(Confirmation, CONFIRMATION_SCHEMA)
+_decode = codec.decoder(Confirmation, CONFIRMATION_SCHEMA, validate.confirmation)
 
 
 def folder_of(records: Path) -> Path:

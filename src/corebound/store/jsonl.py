@@ -158,6 +158,29 @@ def read(file: Path) -> Stored:
     return Stored(file=file, run=run, launches=tuple(launches), faults=tuple(faults))
 
 
+def runs(folder: Path, faults: list[Fault]) -> list[tuple[Path, Run]]:
+    """Every file of records below a folder, with its run; launches stay unread.
+
+    Args:
+        folder: The folder.
+        faults: Takes each file that cannot be read or holds no run.
+    """
+    found = []
+    for file in files(folder):
+        try:
+            found.append((file, read_run(file)))
+        except InputError as error:
+            faults.append(passed_over(file, error))
+    return found
+
+
+def passed_over(file: Path, error: InputError) -> Fault:
+    """What is to be said of a file of records that cannot be read, where others can."""
+    line = 1 if error.where.endswith(":1") else None
+    what = f"this run was passed over: {error.what}"
+    return Fault(file=str(file), line=line, what=what, mend=error.mend)
+
+
 def read_run(file: Path) -> Run:
     """Read what a file is of, which its first line says; launches stay unread.
 

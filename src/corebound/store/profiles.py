@@ -7,9 +7,9 @@ from pathlib import Path
 
 from corebound.errors import Fault
 from corebound.model.profile import PROFILE_SCHEMA, ImportedProfile
-from corebound.store import codec, documents
+from corebound.store import codec, documents, validate
 
-_decode = codec.decoder(ImportedProfile, PROFILE_SCHEMA)
+_decode = codec.decoder(ImportedProfile, PROFILE_SCHEMA, validate.imported_profile)
 
 
 def file_of(profile: ImportedProfile, records: Path) -> Path:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from corebound.model.points import Circumstances, Moment, Points
 from corebound.model.run import Commit
 from corebound.model.series import SERIES_SCHEMA, Series
-from corebound.store import hooks, series_before
+from corebound.store import hooks, series_before, validate
 from corebound.store.codec import of_schema
 
 S = TypeVar("S")
@@ -96,7 +96,12 @@ def decode(lines: Iterable[bytes]) -> tuple[Series, ...]:
 
     def read(schema: int) -> tuple[Series, ...]:
         if schema < SERIES_SCHEMA:
-            return series_before.decode(b"".join((first, *rest)), schema)
+            found = series_before.decode(b"".join((first, *rest)), schema)
+            for one in found:
+                validate.series(one)
+                for moment in one.points.moments:
+                    validate.moment("at", moment.at)
+            return found
         return _series(_shared.decode(first), rest)
 
     return of_schema(first, SERIES_SCHEMA, read)
@@ -105,6 +110,8 @@ def decode(lines: Iterable[bytes]) -> tuple[Series, ...]:
 def _series(shared: _Shared, lines: Iterator[bytes]) -> tuple[Series, ...]:
     # What is at place -1 is none.
     commits, reasons = (*shared.commits, None), (*shared.missing, None)
+    for at, _, _ in shared.moments:
+        validate.moment("at", at)
     moments = [Moment(at, run, commits[commit]) for at, run, commit in shared.moments]
     moment_columns = [_looked_up(moments, one) for one in shared.moment_columns]
     circumstance_columns = [
@@ -121,7 +128,9 @@ def _series(shared: _Shared, lines: Iterator[bytes]) -> tuple[Series, ...]:
             launches=line.launches,
             missing=_looked_up(reasons, line.missing),
         )
-        found.append(replace(line.about, points=points))
+        one = replace(line.about, points=points)
+        validate.series(one)
+        found.append(one)
     if len(found) != shared.series:
         raise ValueError(f"it was cut short: {len(found)} of {shared.series} series are there")
     return tuple(found)
