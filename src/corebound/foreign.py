@@ -6,6 +6,7 @@ left to it; here is only what they let through.
 
 from __future__ import annotations
 
+import hashlib
 import html
 import re
 
@@ -20,6 +21,9 @@ _WORD_JOINER = "\u2060"
 _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 # How a formula begins, also behind what a spreadsheet strips (OWASP, CSV Injection).
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# What is safe in a file's name everywhere; a tilde, which is safe as well, begins a digest.
+_NOT_IN_A_FILE_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+_LONGEST_COMPONENT = 120
 
 
 def one_line(text: str) -> str:
@@ -83,3 +87,19 @@ def spreadsheet(value: object) -> object:
     ("'=1+1", 'a=1', -1)
     """
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+
+
+def path_component(text: str) -> str:
+    r"""For one component of a path, such as a file's name without its ending.
+
+    It never leaves its folder, is no option to any program, is short enough for every file
+    system, and differs where texts differ: one that had to be changed ends with a digest.
+
+    >>> path_component("bench-01.lan"), path_component("../../etc/passwd")
+    ('bench-01.lan', 'etc-passwd~3754d6cb3a38e118')
+    """
+    safe = _NOT_IN_A_FILE_NAME.sub("-", text).strip("-.")[:_LONGEST_COMPONENT]
+    if safe == text and text:
+        return text
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return f"{safe or 'x'}~{digest}"

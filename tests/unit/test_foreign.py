@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import html
 import io
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -108,3 +109,14 @@ def test_no_field_of_csv_begins_as_a_formula_does(text: str) -> None:
 
     assert first[:1] not in {"=", "+", "-", "@", "\t", "\r"}
     assert (first.removeprefix("'"), end) == (text.removeprefix("'"), "end")
+
+
+@given(one=st.text(), other=st.text())
+def test_a_component_stays_in_its_folder_and_tells_texts_apart(one: str, other: str) -> None:
+    made = foreign.path_component(one)
+
+    assert (Path("/folder") / made).parent == Path("/folder")
+    assert made not in {"", ".", ".."}
+    assert not made.startswith("-")
+    assert len(made.encode()) < 200
+    assert (made == foreign.path_component(other)) == (one == other)

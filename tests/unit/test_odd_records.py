@@ -6,7 +6,6 @@ import json
 import random
 from collections.abc import Callable
 from pathlib import Path
-from types import NoneType
 from typing import Any
 
 import pytest
@@ -19,8 +18,8 @@ from build import (
     a_point,
     a_profiled_launch,
     a_run,
-    a_served,
     a_series,
+    a_served,
     a_worker,
     an_answered,
 )
@@ -28,8 +27,11 @@ from corebound.cli.app import app
 from corebound.errors import InputError
 from corebound.model.points import Points
 from corebound.model.record import Launch, Stint
+from corebound.model.run import Commit, EnvironmentLock
 from corebound.model.telemetry import Marked
+from corebound.report.view.addresses import commits_file
 from corebound.store import calibrations, codec, histories, jsonl, validate
+from corebound.store import traces as store_traces
 from corebound.store.codec import UnreadableError
 
 MUTATIONS = 30
@@ -229,6 +231,60 @@ def test_whatever_a_record_holds_commands_go_on(tmp_path: Path) -> None:
 
         result = CliRunner().invoke(app, words)
 
-        if not isinstance(result.exception, NoneType | SystemExit | InputError):
-            raise AssertionError(f"{words}: {file.name}:{line + 1}") from result.exception
+        if isinstance(result.exception, Exception) and not isinstance(result.exception, InputError):
+            result.exception.add_note(f"{words}: {file.name}:{line + 1}")
+            raise result.exception
         file.write_bytes(files[file])
+
+
+HOSTILE = [
+    "../../../outside", "{}/outside", "..", "-rf", "a\0b", "a\nb", "é" * 5000, "x/../../../outside",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_id_of_a_record_leads_outside_the_folder_asked_for(tmp_path: Path, name: str) -> None:
+    name = name.format(tmp_path)
+    inside = tmp_path / "here"
+    host = replace(a_run().host, id=name)
+    commit = Commit(sha="a" * 40, subject="", committed_at="2026-01-01T00:00:00Z", dirty=False)
+    lock = EnvironmentLock(name=name, sha256="", python="3.11", packages=())
+    cell = replace(a_launch().cell, environment=name)
+    folder = inside / "records" / "copied"
+    traces = folder / "of-a-launch.traces"
+    for number in range(2):
+        run = replace(
+            a_run(run_id=f"{name}{number}", host=host, commit=commit, environments=(lock,)),
+            started_at=f"2026-01-0{number + 1}T00:00:00Z",
+        )
+        file = folder / f"{number}.jsonl"
+        jsonl.begin(run, file)
+        appender = jsonl.Appender(file)
+        profiled = replace(a_profiled_launch(cell=cell), id=name, trace=f"{name}.json.gz")
+        for launch in (replace(alternated(), cell=cell), profiled):
+            appender.append(launch)
+        appender.close()
+    a_trace = tmp_path / "here" / "trace.json"
+    a_trace.write_text("[]")
+    store_traces.keep(a_trace, traces, name)
+    before = {file for file in tmp_path.rglob("*") if not file.is_relative_to(inside)}
+    commands = [
+        ("report", "--out", str(inside / "site")),
+        *(("export", to, "--out", str(inside / "out" / to)) for to in ("asv", "csv", "pyperf")),
+    ]
+
+    results = [
+        CliRunner().invoke(app, [*words, "--records", str(inside / "records")])
+        for words in commands
+    ]
+
+    assert [result.exception for result in results] == [None] * 4
+    assert {file for file in tmp_path.rglob("*") if not file.is_relative_to(inside)} == before
+    assert len([*(inside / "out" / "asv").rglob("*.json")]) == 3
+
+
+def test_no_hash_of_an_imported_commit_leads_outside_the_site() -> None:
+    page = Path(commits_file("../p", "../../outside", "..\0/.."))
+
+    assert page.parent == Path("compare")
+    assert ".." not in page.parts

@@ -16,6 +16,7 @@ import numpy as np
 from msgspec import Struct
 
 from corebound.exchange.cells import CellOfRun
+from corebound.foreign import path_component
 from corebound.model.plan import Cell
 from corebound.stats.interval import geometric_mean_interval
 
@@ -47,7 +48,7 @@ def documents(cells: Sequence[CellOfRun], benchmarks: Mapping[str, Any]) -> dict
     files: dict[str, Any] = {BENCHMARKS: {**benchmarks, **entries, "version": 2}}
     for key, results in _by_result(cells).items():
         host = results[-1].run.host
-        files[f"{host.id}/machine.json"] = {**_machine(results[-1]), "hostname": host.name}
+        files[f"{key[0]}/machine.json"] = {**_machine(results[-1]), "hostname": host.name}
         files["/".join(key)] = _result(results, shapes)
     return {name: f"{json.dumps(told)}\n" for name, told in sorted(files.items())}
 
@@ -65,12 +66,12 @@ def _by_scenario(cells: Sequence[CellOfRun]) -> dict[str, list[CellOfRun]]:
 
 
 def _by_result(cells: Sequence[CellOfRun]) -> dict[tuple[str, str], list[CellOfRun]]:
-    """Cells by the machine and name of the file their results are in."""
+    """Cells by the folder of their machine and the name of the file their results are in."""
     files: dict[tuple[str, str], dict[str, CellOfRun]] = {}
     for one in cells:
         sha = one.run.commit.sha if one.run.commit else ""
-        name = f"{sha[:8]}-{_environment(one)}.json"
-        own = files.setdefault((one.run.host.id, name), {})
+        name = path_component(f"{sha[:8]}-{_environment(one)}") + ".json"
+        own = files.setdefault((path_component(one.run.host.id), name), {})
         own.pop(one.cell.id, None)  # so that what the latest run measured comes last
         own[one.cell.id] = one
     return {key: list(own.values()) for key, own in files.items()}

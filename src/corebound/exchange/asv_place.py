@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import math
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -17,6 +16,7 @@ from corebound.errors import InputError
 from corebound.exchange import asv_tree
 from corebound.exchange.foreign_json import document
 from corebound.exchange.reading import Unreadable, clean
+from corebound.store.validate import MOST_MARGIN
 
 CONFIGURATION = "asv.conf.json"
 NAME_ONE = f"Name the folder that {CONFIGURATION} is in, or that of asv's results."
@@ -212,9 +212,9 @@ def _thresholds(told: Any, file: Path) -> list[tuple[re.Pattern[str], float]]:
     try:
         for pattern, value in (told or {}).items():
             found.append((re.compile(pattern), float(value)))
-    except (AttributeError, TypeError, ValueError, re.error) as error:
+    except (AttributeError, TypeError, ValueError, OverflowError, re.error) as error:
         raise _unreadable(file, f"its regressions_thresholds: {error}") from None
     for _, margin in found:
-        if not 0 < margin < math.inf:
-            raise _unreadable(file, f"a threshold of {margin} is not above 0")
+        if not 0 < margin <= MOST_MARGIN:
+            raise _unreadable(file, f"a threshold of {margin} is not between 0 and {MOST_MARGIN:g}")
     return found

@@ -14,13 +14,13 @@ from corebound.report.inputs import Inputs
 from corebound.report.pages import pages
 from corebound.report.render import Renderer
 from corebound.report.shelf import Shelf
-from corebound.report.view.addresses import raw_file
+from corebound.report.view.addresses import raw_file, trace_file
 from corebound.report.view.latest import latest_studies
 from corebound.report.view.narrowed import narrowed_words
 from corebound.report.view.profiles_before import with_profiles_before
 from corebound.report.view.study import Study
 from corebound.store import jsonl
-from corebound.store.traces import folder_of
+from corebound.store.traces import file_of, folder_of
 
 
 def write(inputs: Inputs, out: Path, *, kept: Path | None = None, own: Path | None = None) -> Path:
@@ -108,8 +108,8 @@ def _put_traces(studies: Sequence[Study], kept: Path, folder: Folder) -> dict[st
     for study in studies:
         beside = folder_of(jsonl.file_of(study.run, kept))
         for launch in study.profiles:
-            if launch.trace and (file := beside / Path(launch.trace).name).is_file():
-                found[launch.id] = f"traces/{launch.id}.json.gz"
+            if launch.trace and (file := file_of(beside, launch.id)).is_file():
+                found[launch.id] = trace_file(launch.id)
                 folder.put(found[launch.id], file.read_bytes())
     return found
 

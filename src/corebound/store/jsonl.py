@@ -11,6 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from corebound.errors import Fault, InputError, refusals_told
+from corebound.foreign import path_component
 from corebound.model.record import Launch
 from corebound.model.run import Run
 from corebound.store import codec, whole
@@ -31,7 +32,7 @@ class Stored(Struct, frozen=True, kw_only=True):
 def file_of(run: Run, folder: Path) -> Path:
     """Where a run is kept: by host, so that two hosts' records merge by copying."""
     started = run.started_at.replace(":", "").replace("-", "")
-    return folder / run.host.id / f"{started}-{run.id}.jsonl"
+    return folder / path_component(run.host.id) / f"{path_component(f'{started}-{run.id}')}.jsonl"
 
 
 def begin(run: Run, file: Path) -> None:

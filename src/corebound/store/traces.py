@@ -7,12 +7,18 @@ import shutil
 from pathlib import Path
 
 from corebound.errors import refusals_told
+from corebound.foreign import path_component
 from corebound.store import whole
 
 
 def folder_of(records: Path) -> Path:
     """Where the traces of a run are kept, given its file of records."""
     return records.with_suffix(".traces")
+
+
+def file_of(folder: Path, launch: str) -> Path:
+    """Where a launch's trace is kept, given the run's folder of traces and the launch's id."""
+    return folder / f"{path_component(launch)}.json.gz"
 
 
 def keep(trace: Path, folder: Path, launch: str) -> Path:
@@ -29,7 +35,7 @@ def keep(trace: Path, folder: Path, launch: str) -> Path:
     Raises:
         InputError: it cannot be written.
     """
-    kept = folder / f"{launch}.json.gz"
+    kept = file_of(folder, launch)
     with (
         refusals_told(
             "a trace could not be kept",

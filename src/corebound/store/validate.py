@@ -8,6 +8,7 @@ several fields have to say together. Each function raises ValueError with what i
 from __future__ import annotations
 
 import math
+import re
 import zlib
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -29,7 +30,13 @@ from corebound.model.topology import Topology
 
 # No id, key or name that corebound writes comes near it.
 _LONGEST_NAME = 10_000
+_LONGEST_HASH = 100
+# The lowest value, in microseconds, and the significant digits, as `stats.latency` counts.
+_HISTOGRAM = (1, 3)
+# A change by more is none that somebody would wait for, and leaves the range of a double.
+MOST_MARGIN = 1e6
 _MOST = 1 << 60
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
 
 def run(one: Run) -> None:
@@ -68,8 +75,8 @@ def launch(one: Launch) -> None:
 
 def series(one: Series) -> None:
     """Check a series with its points."""
-    if not 0 < one.margin < math.inf:
-        raise ValueError(f"the margin of {one.id} is not above 0")
+    if not 0 < one.margin <= MOST_MARGIN:
+        raise ValueError(f"the margin of {one.id} is not between 0 and {MOST_MARGIN:g}")
     if not 0 < one.confidence < 1:
         raise ValueError(f"the confidence of {one.id} is not between 0 and 1")
     _points(one.points, one.id)
@@ -158,11 +165,20 @@ def _served(one: Served) -> None:
 
 def _histogram(text: str, *, at_least: int) -> None:
     # Slow to import, and of servers only.
-    codec = import_module("hdrh.histogram")
+    hdr = import_module("hdrh.histogram").HdrHistogram
+    own = import_module("hdrh.codec")
     try:
-        counted = codec.HdrHistogram.decode(text.encode()).get_total_count()
-    except (ArithmeticError, LookupError, TypeError, ValueError, zlib.error) as error:
+        found = hdr.decode(text.encode())
+        counted = found.get_total_count()
+    except (
+        *(own.HdrCookieException, own.HdrLengthException, own.HdrHistogramSettingsException),
+        *(zlib.error, ArithmeticError, AssertionError, LookupError, MemoryError, RuntimeError),
+        *(TypeError, ValueError),
+    ) as error:
         raise ValueError(f"its latencies are no HDR histogram: {error}") from None
+    # Others do not merge with those that corebound writes.
+    if (found.lowest_trackable_value, found.significant_figures) != _HISTOGRAM:
+        raise ValueError("its latencies are a histogram of another precision")
     if counted < at_least:
         raise ValueError("its latencies are an empty histogram")
 
@@ -181,14 +197,18 @@ def _topology(one: Topology) -> None:
     known = {cpu.id for cpu in one.cpus}
     if any(cpu.cache is not None and cpu.cache >= len(one.caches) for cpu in one.cpus):
         raise ValueError("a CPU names a cache that the topology does not have")
+    nodes = {node.id for node in one.nodes}
+    if any(cpu.node is not None and cpu.node not in nodes for cpu in one.cpus):
+        raise ValueError("a CPU names a node that the topology does not have")
     behind = (*(node.cpus for node in one.nodes), *(cache.cpus for cache in one.caches))
     if not all(map(known.issuperset, behind)):
         raise ValueError("a node or a cache names a CPU that the topology does not have")
 
 
 def _commit(one: Commit) -> None:
-    moment("committed_at", one.committed_at)
-    _named("sha", one.sha)
+    # It is given to git, which takes what begins with a dash for an option.
+    if not (one.sha.isascii() and one.sha.isalnum() and len(one.sha) <= _LONGEST_HASH):
+        raise ValueError(f"`sha` is no hash of a commit: {one.sha[:40]!r}")
 
 
 def _points(points: Points, name: str) -> None:
@@ -214,9 +234,9 @@ def _interval(ends: tuple[float, float]) -> None:
 
 
 def moment(name: str, text: str) -> None:
-    """Check a moment: it has a zone, and is one in every other zone too."""
+    """Check a moment: ISO 8601 with seconds and a zone, in the form whose parts pages cut out."""
     try:
-        if datetime.fromisoformat(text).tzinfo is not None and "1900" <= text[:4] <= "9998":
+        if _MOMENT.fullmatch(text) and datetime.fromisoformat(text).tzinfo is not None:
             return
     except ValueError:
         pass

@@ -3,33 +3,37 @@
 from __future__ import annotations
 
 import hashlib
-import re
 
+from corebound.foreign import path_component
 from corebound.model.run import Run
 from corebound.model.series import Series
 
-_NOT_IN_A_FILE_NAME = re.compile(r"[^A-Za-z0-9._-]+")
-_LONGEST_SLUG = 60
+_LONGEST_READABLE = 60
+
+
+def trace_file(launch: str) -> str:
+    """The trace of a launch, by its id, to download."""
+    return f"traces/{path_component(launch)}.json.gz"
 
 
 def run_file(run: Run) -> str:
     """A run's page."""
-    return f"run/{_slug(run.id)}.html"
+    return f"run/{path_component(run.id)}.html"
 
 
 def raw_file(run: Run) -> str:
     """A run's records, to download."""
-    return f"data/run/{_slug(run.id)}.jsonl.gz"
+    return f"data/run/{path_component(run.id)}.jsonl.gz"
 
 
 def host_file(host: str) -> str:
     """A host's page, by its id."""
-    return f"host/{_slug(host)}.html"
+    return f"host/{path_component(host)}.html"
 
 
 def comparison_file(run: Run, other: Run) -> str:
     """The page that compares two runs, the earlier one first."""
-    return f"compare/{_slug(run.id)}-{_slug(other.id)}.html"
+    return f"compare/{path_component(run.id)}-{path_component(other.id)}.html"
 
 
 def comparison_data(run: Run, other: Run) -> str:
@@ -44,7 +48,8 @@ def host_data(host: str) -> str:
 
 def commits_file(project: str, before: str, after: str) -> str:
     """The page that compares two commits of an imported project, by their hashes."""
-    return f"compare/{_slug(project, unlike='project')}-{before[:12]}-{after[:12]}.html"
+    shas = (path_component(sha[:12]) for sha in (before, after))
+    return f"compare/{'-'.join((path_component(project), *shas))}.html"
 
 
 def commits_data(project: str, before: str, after: str) -> str:
@@ -73,17 +78,11 @@ def benchmark_file(project: str, benchmark: str) -> str:
 def benchmark_slug(project: str, benchmark: str) -> str:
     """The same without folder and ending."""
     digest = hashlib.sha256(f"{project}\0{benchmark}".encode()).hexdigest()[:8]
-    return f"{_slug(benchmark, unlike='benchmark')}-{digest}"
+    # The digest is of the project too, so that of the component is not needed.
+    readable, _, _ = path_component(benchmark).partition("~")
+    return f"{readable[:_LONGEST_READABLE]}-{digest}"
 
 
 def anchor_of(series: Series) -> str:
     """The place of a series on its page."""
     return f"s-{hashlib.sha256(series.id.encode()).hexdigest()[:10]}"
-
-
-def _slug(text: str, *, unlike: str = "") -> str:
-    """A name that is safe as a file's; one that had to be changed gets a digest of what it was."""
-    slug = _NOT_IN_A_FILE_NAME.sub("-", text).strip("-.")[:_LONGEST_SLUG]
-    if slug == text or unlike:
-        return slug or unlike
-    return f"{slug or 'x'}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
