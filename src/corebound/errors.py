@@ -15,6 +15,7 @@ class CoreboundError(Exception):
     exit_code: ClassVar[int] = 1
 
     def __init__(self, *, what: str, where: str, mend: str) -> None:
+        what, where, mend = map(encodable, (what, where, mend))
         super().__init__(f"{where}: {what}\n  {mend}")
         self.what = what
         self.where = where
@@ -31,6 +32,15 @@ def _again(
     error = kind.__new__(kind, *words)
     error.__dict__.update(told)
     return error
+
+
+def encodable(text: str) -> str:
+    r"""A text that can be printed and kept: a path's bytes that are no UTF-8 as `\udc..`.
+
+    >>> encodable("a\udcff")
+    'a\\udcff'
+    """
+    return text.encode(errors="backslashreplace").decode()
 
 
 class InputError(CoreboundError):
@@ -110,6 +120,10 @@ class Fault:
     line: int | None
     what: str
     mend: str
+
+    def __post_init__(self) -> None:
+        for name in ("file", "what", "mend"):
+            object.__setattr__(self, name, encodable(getattr(self, name)))
 
     def __str__(self) -> str:
         where = self.file if self.line is None else f"{self.file}:{self.line}"

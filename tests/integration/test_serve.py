@@ -39,6 +39,7 @@ def test_a_site_is_served_made_anew_and_ended(tmp_path: Path) -> None:
             port = int(_said(log, r"http://127\.0\.0\.1:(\d+)/"))
             status, page = fetched(port, "/index.html")
             refused, _ = fetched(port, "/", host="elsewhere.example")
+            nameless, _ = fetched(port, "/%00")
             (records / "torn.jsonl").write_text("")
             _said(log, r"(made anew)")
         finally:
@@ -49,7 +50,7 @@ def test_a_site_is_served_made_anew_and_ended(tmp_path: Path) -> None:
                 process.kill()
                 raise
 
-    assert (status, refused, code) == (200, 403, 0)
+    assert (status, refused, nameless, code) == (200, 403, 404, 0)
     assert "No records yet" in page
     assert "ended" in log.read_text()
     assert "Traceback" not in log.read_text()

@@ -43,7 +43,9 @@ def bisect(
     only: Only = None,
     launches: Annotated[
         int | None,
-        typer.Option("--launches", min=3, help="Of each commit at most; else the scenario's max."),
+        typer.Option(
+            "--launches", min=3, max=1000, help="Of each commit at most; else the scenario's max."
+        ),
     ] = None,
     budget: Budget = None,
     fresh: Annotated[

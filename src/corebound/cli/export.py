@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
@@ -71,7 +72,7 @@ def export(
     warnings = Console(stderr=True, highlight=False, soft_wrap=True)
     for fault in faults:
         warnings.print(Text(f"warning: {fault}"))
-    typer.echo(out)
+    typer.echo(os.fsencode(out))
 
 
 def _chosen(records: Path, wanted: str | None, faults: list[Fault], *, every: bool) -> list[Path]:

@@ -34,7 +34,8 @@ from corebound.model.record import Launch
 from corebound.runner import Clock, Ending, Runner, launcher
 from corebound.store import jsonl, traces
 
-BUDGET = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+# 9 digits of seconds are 31 years.
+BUDGET = re.compile(r"(?:(\d{1,5})h)?(?:(\d{1,7})m)?(?:(\d{1,9})s)?", re.ASCII)
 
 
 def run(
@@ -112,7 +113,7 @@ def seconds(text: str) -> float:
         raise InputError(
             what=f"`{text}` is not a length of time.",
             where="--budget",
-            mend="Write it like 90s, 10m or 1h30m.",
+            mend="Write it like 90s, 10m or 1h30m, of at most 31 years.",
         )
     hours, minutes, rest = (int(part or 0) for part in found.groups())
     return float(hours * 3600 + minutes * 60 + rest)

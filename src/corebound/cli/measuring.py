@@ -28,7 +28,9 @@ Budget = Annotated[
     str | None, typer.Option("--budget", help="Start no launch after this: 90s, 10m, 2h.")
 ]
 Seed = Annotated[
-    int | None, typer.Option("--seed", help="Of the order and of the workers' numbers.")
+    int | None,
+    # What every framework takes.
+    typer.Option("--seed", min=0, max=2**32 - 1, help="Of the order and of the workers' numbers."),
 ]
 Unlocked = Annotated[bool, typer.Option("--unlocked", help="Measure although another run does.")]
 

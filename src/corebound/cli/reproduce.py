@@ -55,7 +55,8 @@ def reproduce(
         str | None, typer.Option("--cell", help="The cell's key or id, as reports show it.")
     ] = None,
     launches: Annotated[
-        int | None, typer.Option("--launches", min=2, help="Else as many as were recorded.")
+        int | None,
+        typer.Option("--launches", min=2, max=1000, help="Else as many as were recorded."),
     ] = None,
     anyway: Annotated[
         bool, typer.Option("--anyway", help="Measure although host or environment differ.")

@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.errors import Fault, InputError, ScenarioFaults
+from corebound.errors import Fault, InputError, ScenarioFaults, encodable
 from corebound.model.record import Launch
 from corebound.model.run import Run
 from corebound.model.series import Series
@@ -68,7 +68,7 @@ def known_runs(records: Path, faults: list[Fault]) -> Iterator[KnownRun]:
     read = lru_cache(_FILES_AT_ONCE)(jsonl.read)
     now: dict[str, Abstract] = {}
     for file in jsonl.files(records):
-        name = file.relative_to(records).as_posix()
+        name = encodable(file.relative_to(records).as_posix())
         known = before.get(name)
         try:
             stamp = jsonl.stamp(file)

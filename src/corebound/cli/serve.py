@@ -5,13 +5,14 @@ from __future__ import annotations
 import gc
 import http
 import http.server
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from rich.console import Console
 from rich.text import Text
@@ -33,7 +34,11 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
         if name not in _OURS:
             self.send_error(http.HTTPStatus.FORBIDDEN, "This site is served to its own host only")
             return None
-        return super().send_head()
+        try:
+            return super().send_head()
+        except ValueError:  # no file has such a name, as with a NUL in it
+            self.send_error(http.HTTPStatus.NOT_FOUND, "File not found")
+            return None
 
     def end_headers(self) -> None:
         """Ask every time: the site changes under the reader."""
@@ -42,6 +47,15 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Say nothing of each request."""
+
+
+class _Server(http.server.ThreadingHTTPServer):
+    """Serves each request in a thread of its own."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of who hung up before the answer was through."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 def serve(
@@ -69,7 +83,7 @@ def serve(
     paths = tuple(watched)
     handler = partial(_Handler, directory=str(folder))
     try:
-        server = http.server.ThreadingHTTPServer((LOOPBACK, port), handler)
+        server = _Server((LOOPBACK, port), handler)
     except OSError as error:
         raise InputError(
             what=f"the site cannot be served: {error.strerror}.",

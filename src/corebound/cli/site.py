@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +20,7 @@ from corebound.cli.options import RECORDS, Records
 from corebound.cli.runs_known import known_runs
 from corebound.cli.runs_meant import Kept, meant_pair
 from corebound.cli.site_only import Known, narrowed
-from corebound.errors import Fault, InputError
+from corebound.errors import Fault, InputError, encodable
 from corebound.launch.own_folder import own_folder
 from corebound.model.run import Run
 from corebound.model.series import Series
@@ -93,7 +94,7 @@ def report(
             )
 
     index = made()
-    typer.echo(index.resolve())
+    typer.echo(os.fsencode(index.resolve()))
     if open_:
         typer.launch(str(index.resolve()))
     if serve_:
@@ -146,7 +147,7 @@ def _made(
                 # Of a run's launches some may have been left out.
                 stamps={} if only else {one.abstract.run.id: one.abstract.stamp for one in runs},
                 profiled={one.abstract.run.id: one.abstract.profiles for one in runs},
-                records_folder="" if records == RECORDS else str(records),
+                records_folder="" if records == RECORDS else encodable(str(records)),
                 only=only,
                 compared=[
                     _pair(asked, [run for run, _ in every], elsewhere, records) for asked in compare

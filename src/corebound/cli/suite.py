@@ -13,7 +13,7 @@ from msgspec import Struct
 from corebound import units
 from corebound.cli import projects
 from corebound.cli.projects import Built
-from corebound.errors import CoreboundError, Fault, InputError, ScenarioFaults
+from corebound.errors import CoreboundError, Fault, InputError, ScenarioFaults, encodable
 from corebound.host.gpus import gpus
 from corebound.host.java import java
 from corebound.launch import environment
@@ -55,7 +55,7 @@ class Loaded(Struct, frozen=True, kw_only=True):
 def shown(path: Path) -> str:
     """A path as the user would write it here."""
     relative = os.path.relpath(path)
-    return str(path) if relative.startswith("..") else relative
+    return encodable(str(path) if relative.startswith("..") else relative)
 
 
 def files_of(paths: Iterable[Path]) -> tuple[Path, ...]:
@@ -69,7 +69,9 @@ def files_of(paths: Iterable[Path]) -> tuple[Path, ...]:
         if not path.is_dir():
             found.append(path)
             continue
-        inside = sorted((*path.glob("*.yaml"), *path.glob("*.yml")))
+        found_here = (*path.glob("*.yaml"), *path.glob("*.yml"))
+        # Nobody may ever write to a pipe.
+        inside = sorted(file for file in found_here if not file.is_fifo())
         if not inside:
             raise InputError(
                 what="this folder holds no scenario.",

@@ -166,7 +166,11 @@ def _result(cells: Sequence[CellOfRun], shapes: Mapping[str, _Shape]) -> dict[st
 
 
 def _ms(at: str) -> int:
-    return round(datetime.fromisoformat(at).timestamp() * 1000)
+    """A moment as asv has it; 0, which is none, where git has a date beyond the year 9999."""
+    try:
+        return round(datetime.fromisoformat(at).timestamp() * 1000)
+    except ValueError:
+        return 0
 
 
 def _row(shape: _Shape, cells: Sequence[CellOfRun]) -> list[Any]:

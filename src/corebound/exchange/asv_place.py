@@ -216,5 +216,7 @@ def _thresholds(told: Any, file: Path) -> list[tuple[re.Pattern[str], float]]:
         raise _unreadable(file, f"its regressions_thresholds: {error}") from None
     for _, margin in found:
         if not 0 < margin <= MOST_MARGIN:
-            raise _unreadable(file, f"a threshold of {margin} is not between 0 and {MOST_MARGIN:g}")
+            raise _unreadable(
+                file, f"a threshold of {margin:g} is not between 0 and {MOST_MARGIN:g}"
+            )
     return found

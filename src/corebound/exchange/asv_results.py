@@ -90,7 +90,7 @@ def read(data: bytes, *, under_test: Collection[str] = ()) -> ResultFile:
     if not isinstance(told, dict) or "commit_hash" not in told or "results" not in told:
         raise Unreadable("it is no result file of asv.", _OTHER_TOOL)
     version = told.get("version", 1)
-    if version not in {1, 2}:
+    if version not in (1, 2):
         raise Unreadable(
             f"it is of version {version!r}, and 1 and 2 are known.", "Update corebound."
         )

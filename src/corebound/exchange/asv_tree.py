@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.errors import Fault
+from corebound.errors import Fault, encodable
 from corebound.exchange import asv_benchmarks, asv_results
 from corebound.exchange.asv_across import Across
 from corebound.exchange.asv_benchmarks import Known
@@ -16,7 +16,7 @@ from corebound.exchange.asv_environments import Source
 from corebound.exchange.asv_results import ResultFile
 from corebound.exchange.foreign_json import document
 from corebound.exchange.reading import Unreadable, clean
-from corebound.store import cache
+from corebound.store import cache, whole
 
 BENCHMARKS = "benchmarks.json"
 _ABOUT = ("machine.json", BENCHMARKS)
@@ -55,7 +55,7 @@ def unread(results: Path, before: Mapping[str, Source], faults: list[Fault]) -> 
     commits: set[str] = set()
     for source in _result_files(results):
         try:
-            data = source.read_bytes()
+            data = whole.read(source)
         except OSError as error:
             faults.append(fault_of(source, _not_read(error)))
             continue
@@ -107,7 +107,7 @@ def read_each(
     for number, source in enumerate(found.files, start=done):
         progress(number, all_)
         try:
-            data = source.read_bytes()
+            data = whole.read(source)
             file = asv_results.read(data, under_test=across.under_test)
             # Where it does not tell, its folder does: asv names it by the machine.
             machine = across.machine or file.machine or source.parent.name
@@ -138,7 +138,7 @@ def holds_results(folder: Path) -> bool:
 
 def _names_a_commit(file: Path) -> bool:
     try:
-        return bool(asv_results.hashes_in(file.read_bytes()))
+        return bool(asv_results.hashes_in(whole.read(file)))
     except OSError:
         return False
 
@@ -150,7 +150,7 @@ def has_benchmarks(folder: Path) -> bool:
 
 def name_of(file: Path) -> str:
     """A file's path as text that can be kept and shown, whatever bytes it has."""
-    return str(file).encode(errors="backslashreplace").decode()
+    return encodable(str(file))
 
 
 def about_of(results: Path) -> Path:
@@ -170,7 +170,7 @@ def benchmarks_of(results: Path, faults: list[Fault]) -> dict[str, Known]:
     """What benchmarks.json says, if anything."""
     about = about_of(results)
     try:
-        return asv_benchmarks.known(document(about.read_bytes()))
+        return asv_benchmarks.known(document(whole.read(about)))
     except FileNotFoundError:
         faults.append(Fault(file=name_of(about), line=None, what=_GUESSED, mend=_GUESSED_MEND))
     except Unreadable as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,6 +13,10 @@ import numpy as np
 from corebound.errors import InputError
 from corebound.model.run import Commit
 
+_DATED = re.compile(rb"^committer .* (-?\d{1,18}) [-+]\d+$", re.MULTILINE)
+# The years 1 to 9999.
+_EARLIEST_S = -62_135_596_800
+_LATEST_S = 253_402_300_800
 _MEND = "Name a clone of the project's repository with --repo, or leave it out."
 
 
@@ -39,7 +44,7 @@ def described(repo: Path, hashes: Iterable[str]) -> dict[str, Commit]:
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip()
         raise InputError(what=f"git cannot read it: {said}", where=str(repo), mend=_MEND)
-    found = {}
+    found: dict[str, Commit] = {}
     rest = done.stdout
     for name in wanted:
         header, _, rest = rest.partition(b"\n")
@@ -49,7 +54,8 @@ def described(repo: Path, hashes: Iterable[str]) -> dict[str, Commit]:
             continue
         size = int(words[2])
         if words[1] == b"commit" and words[0].decode() == name:
-            found[name] = _commit(name, rest[:size])
+            commit = _commit(name, rest[:size])
+            found |= {} if commit is None else {name: commit}
         rest = rest[size + 1 :]
     return found
 
@@ -64,14 +70,18 @@ def origin(repo: Path) -> str | None:
     return done.stdout.decode(errors="replace").strip() or None
 
 
-def _commit(sha: str, content: bytes) -> Commit:
-    """A commit object: headers, an empty line, the message.
+def _commit(sha: str, content: bytes) -> Commit | None:
+    """A commit object: headers, an empty line, the message; None where it has no date.
+
+    git takes any date, ISO 8601 has none beyond the year 9999.
 
     Source: gitformat-commit: `committer NAME <EMAIL> SECONDS ZONE`.
     """
     head, _, message = content.partition(b"\n\n")
-    committer = next(line for line in head.split(b"\n") if line.startswith(b"committer "))
-    committed_s = int(committer.split()[-2])
+    dated = _DATED.search(head)
+    committed_s = int(dated[1]) if dated else _LATEST_S
+    if not _EARLIEST_S <= committed_s < _LATEST_S:
+        return None
     subject = message.lstrip(b"\n").partition(b"\n")[0].decode(errors="replace")
     return Commit(
         sha=sha,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import msgspec
@@ -17,6 +18,9 @@ _PLACEHOLDERS = (
     (b"/annex/objects/", "a pointer of git-annex", "Fetch the files: `git annex get`."),
     (b"<<<<<<< ", "half of a merge", "Finish the merge, or check one side out."),
 )
+
+# How JSON writes half of a character, which no text can hold; its other half may be there too.
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 
 _decoder = msgspec.json.Decoder()
 
@@ -35,6 +39,16 @@ def document(data: bytes) -> Any:
         if data.startswith(start):
             raise Unreadable(f"it is {what}.", mend)
     try:
-        return json.loads(data)
+        told = json.loads(data)
+        return _whole(told) if _HALF.search(data) else told
     except (ValueError, RecursionError) as error:
         raise Unreadable(f"it is no whole JSON: {error}.", DAMAGED) from None
+
+
+def _whole(value: Any) -> Any:
+    """The same without halves of characters, which Python reads and nothing can write."""
+    if isinstance(value, dict):
+        return {_whole(key): _whole(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [*map(_whole, value)]
+    return value.encode(errors="replace").decode() if isinstance(value, str) else value

@@ -24,6 +24,7 @@ from corebound.model.points import Point, Points
 from corebound.model.run import Commit
 from corebound.model.series import Series
 from corebound.stats.interval import geometric_mean, geometric_mean_interval
+from corebound.store.validate import moment
 
 MARGIN = 0.02
 _GZIP = b"\x1f\x8b"
@@ -117,9 +118,12 @@ def _missing(launches: Sequence[float]) -> str:
 def _at(about: Mapping[str, Any]) -> str:
     """`2026-01-02 03:04:05.678`, local time of who measured: pyperf keeps no zone."""
     date = str(about.get("date", ""))
-    if not re.match(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d", date):
-        raise Unreadable("it does not tell when it was measured.", _EXPORT)
-    return f"{date[:10]}T{date[11:19]}Z"
+    at = f"{date[:10]}T{date[11:19]}Z"
+    try:
+        moment("date", at)
+    except ValueError:
+        raise Unreadable("it does not tell when it was measured.", _EXPORT) from None
+    return at
 
 
 def _run_id(about: Mapping[str, Any]) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from corebound.store import cache
@@ -17,7 +18,7 @@ class Shelf:
         """Take the site's folder, and that of the records; None: nothing is remembered."""
         self._out = out
         self._kept = kept
-        self._name = f"site-{cache.digest(str(out.resolve()).encode())}"
+        self._name = f"site-{cache.digest(os.fsencode(out.resolve()))}"
         self._version = cache.code("report", "stats", "model", "units.py", templates)
         self._before: dict[str, tuple[str, str]] = {}
         if kept is not None:

@@ -33,7 +33,7 @@ def file_digest(file: Path) -> str:
     Raises:
         OSError: it cannot be read.
     """
-    with file.open("rb") as told:
+    with whole.opened(file) as told:
         return hashlib.file_digest(
             told, lambda: hashlib.blake2b(digest_size=_DIGEST_BYTES)
         ).hexdigest()
@@ -54,7 +54,7 @@ def code(*parts: str | Path) -> str:
 def load(kind: type[T], beside: Path, name: str, *, version: str) -> T | None:
     """What was kept under a name by this version; None where there is nothing to be believed."""
     try:
-        data = (beside / "cache" / name).read_bytes()
+        data = whole.read(beside / "cache" / name)
         head, body = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
         if bytes.fromhex(digest(body)) != head:
             return None

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from corebound.errors import encodable
 from corebound.model.record import Launch
 from corebound.model.run import SCHEMA, Run
 from corebound.store import validate
@@ -39,7 +40,12 @@ _launch = msgspec.json.Decoder(Launch)
 def encode(record: Run | Launch) -> bytes:
     """Write a record as one line, its newline included."""
     kind = "run" if isinstance(record, Run) else "launch"
-    return _encoder.encode({"kind": kind, "record": record}) + b"\n"
+    line = {"kind": kind, "record": record}
+    try:
+        return _encoder.encode(line) + b"\n"
+    except UnicodeEncodeError:
+        # A path of the user's has bytes that are no UTF-8.
+        return _encoder.encode(_encodable(msgspec.to_builtins(line))) + b"\n"
 
 
 def decode_run(line: bytes) -> Run:
@@ -112,6 +118,14 @@ def of_schema(head: bytes | msgspec.Raw, newest: int, read: Callable[[int], T]) 
     raise UnreadableError(
         f"it was written by a newer corebound (schema {schema}, this one knows {newest})"
     )
+
+
+def _encodable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_encodable(key): _encodable(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [*map(_encodable, value)]
+    return encodable(value) if isinstance(value, str) else value
 
 
 def _sound(record: T, check: Callable[[T], None]) -> T:

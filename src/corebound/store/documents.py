@@ -60,7 +60,7 @@ def read_all(
     faults: list[Fault] = []
     for file in sorted(folder.glob("*.json")):
         try:
-            with file.open("rb") as lines:
+            with whole.opened(file) as lines:
                 found.append(decode(lines))
         except (OSError, codec.UnreadableError) as error:
             what_of_it = f"{what} cannot be read and was passed over: {error}."

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from corebound.errors import Fault
 from corebound.model.series import Series
-from corebound.store import cache, documents, series_lines
+from corebound.store import cache, documents, series_lines, whole
 
 
 def file_of(project: str, records: Path) -> Path:
@@ -50,7 +50,7 @@ def read(file: Path) -> tuple[Series, ...]:
         OSError: the file cannot be read.
         codec.UnreadableError: it holds none, is damaged, or is of a newer corebound.
     """
-    with file.open("rb") as lines:
+    with whole.opened(file) as lines:
         return series_lines.decode(lines)
 
 

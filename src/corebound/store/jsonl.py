@@ -138,15 +138,16 @@ def read(file: Path) -> Stored:
         InputError: the file cannot be read, or does not start with a run.
     """
     try:
-        lines = file.read_bytes().split(b"\n")[:-1]
+        lines = whole.read(file).split(b"\n")[:-1]
     except OSError as error:
         raise _unreadable(file, error) from error
     run = _run(lines[0] if lines else b"", file)
     launches: list[Launch] = []
     faults: list[Fault] = []
+    known: set[str] = set()
     for number, line in enumerate(lines[1:], start=2):
         try:
-            launches.append(codec.decode_launch(line))
+            launches.append(_another(codec.decode_launch(line), known))
         except codec.UnreadableError as error:
             faults.append(
                 Fault(
@@ -157,6 +158,13 @@ def read(file: Path) -> Stored:
                 )
             )
     return Stored(file=file, run=run, launches=tuple(launches), faults=tuple(faults))
+
+
+def _another(launch: Launch, known: set[str]) -> Launch:
+    if launch.id in known:
+        raise codec.UnreadableError(f"an earlier line holds launch {launch.id[:80]} already")
+    known.add(launch.id)
+    return launch
 
 
 def runs(folder: Path, faults: list[Fault]) -> list[tuple[Path, Run]]:
@@ -189,7 +197,7 @@ def read_run(file: Path) -> Run:
         InputError: the file cannot be read, or does not start with a run.
     """
     try:
-        with file.open("rb") as stream:
+        with whole.opened(file) as stream:
             line = stream.readline()
     except OSError as error:
         raise _unreadable(file, error) from error

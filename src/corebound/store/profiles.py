@@ -7,7 +7,7 @@ from pathlib import Path
 
 from corebound.errors import Fault
 from corebound.model.profile import PROFILE_SCHEMA, ImportedProfile
-from corebound.store import codec, documents, validate
+from corebound.store import codec, documents, validate, whole
 
 _decode = codec.decoder(ImportedProfile, PROFILE_SCHEMA, validate.imported_profile)
 
@@ -39,7 +39,7 @@ def keep(profile: ImportedProfile, records: Path, *, rename: bool) -> ImportedPr
     file = file_of(profile, records)
     if not rename:
         with contextlib.suppress(OSError, codec.UnreadableError):
-            return _decode((file.read_bytes(),))
+            return _decode((whole.read(file),))
     documents.keep((codec.encode_document(profile),), file, what="the profile")
     return profile
 

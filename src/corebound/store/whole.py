@@ -1,10 +1,13 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and are read only where they are files."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import stat
 from collections.abc import Iterator
+from io import BufferedReader
 from pathlib import Path
 
 
@@ -35,3 +38,26 @@ def put(file: Path, data: bytes) -> None:
     """
     with begun(file) as fresh:
         fresh.write_bytes(data)
+
+
+def opened(file: Path) -> BufferedReader:
+    """Open a file to read it: a pipe would be waited for, and a device may never end.
+
+    Raises:
+        OSError: it cannot be read, or is no regular file.
+    """
+    stream = os.fdopen(os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb")
+    if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+        return stream
+    stream.close()
+    raise OSError(errno.EINVAL, "it is not a regular file", str(file))
+
+
+def read(file: Path) -> bytes:
+    """All of a file.
+
+    Raises:
+        OSError: it cannot be read, or is no regular file.
+    """
+    with opened(file) as stream:
+        return stream.read()

@@ -23,6 +23,8 @@ _SPARK_END = "m-1 0 1-2 1 2-1 2z"
 _SPARK_LEAST_SPAN = 1.08
 # Of what an interval is beyond the chart: an arrowhead at the edge that it leaves by.
 _HEAD_DOWN, _HEAD_UP = "l-5-40m5 40 5-40", "l-5 40m5-40 5 40"
+# Below this an axis is no longer than what a double tells apart.
+_LEAST_MARGIN = 1e-6
 # A history that varies by more than this is drawn on a logarithmic axis.
 _LINEAR_SPAN = 4.0
 # Beyond these no time, size or rate lies; within them no sum or ratio overflows.
@@ -231,7 +233,8 @@ def figure_axis(values: Iterable[float], *, margin: float, ends: Iterable[float]
     """
     known = [*values]
     low, high = _held(min(known)), _held(max(known))
-    least = 1 + 2 * margin
+    # Of equal values an axis needs some length, however small the margin is.
+    least = 1 + 2 * max(margin, _LEAST_MARGIN)
     low, high = min(low, high / least), max(high, low * least)
     reached = [*ends]
     # On either side of them as much as half of theirs makes theirs half of the whole.
