@@ -112,6 +112,20 @@ def test_a_journal_torn_anywhere_is_read_and_written_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "line", ['{"event": "ended"}', '{"event": "ended", "step": []}', "[" * 9999]
+)
+def test_a_damaged_line_of_a_journal_is_passed_over(tmp_path: Path, line: str) -> None:
+    carry_on(tmp_path, a_step("one"), a_step("two", 2))
+    (file,) = tmp_path.glob(f"*/{NAME}")
+    file.write_bytes(file.read_bytes() + f"{line}\n".encode())
+
+    found = unfinished(tmp_path, ("asked",), NOW)
+
+    assert found is not None
+    assert found.codes == {"one": 0, "two": 2}
+
+
+@pytest.mark.parametrize(
     ("asked", "later", "over"),
     [
         (("another",), timedelta(0), False),

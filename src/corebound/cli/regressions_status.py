@@ -21,7 +21,7 @@ STATUS = Path("reports/regressions.yaml")
 def read(status: Path) -> tuple[tuple[Decision, ...], tuple[Fault, ...]]:
     """What was decided, and what is wrong with the file; nothing where there is none."""
     try:
-        return read_decisions(status.read_bytes(), str(status))
+        return read_decisions(whole.read(status), str(status))
     except FileNotFoundError:
         return (), ()
     except OSError as error:

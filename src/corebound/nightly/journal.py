@@ -109,15 +109,20 @@ def unfinished(folder: Path, asked: Sequence[str], now: datetime) -> Journal | N
         return None
     if any(line.get("event") == "over" for line in lines) or _age(night.name, now) > LONGEST:
         return None
-    codes = {line["step"]: line["code"] for line in lines if line.get("event") == "ended"}
+    ended = (line for line in lines if line.get("event") == "ended")
+    codes = {
+        line["step"]: line["code"]
+        for line in ended
+        if isinstance(line.get("step"), str) and isinstance(line.get("code"), int)
+    }
     return Journal(folder=night, asked=tuple(asked), codes=codes)
 
 
 def _read(line: bytes) -> dict[str, Any] | None:
-    """One line; None for one that was torn."""
+    """One line; None for one that was torn or damaged."""
     try:
         found = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 

@@ -144,7 +144,7 @@ def read(file: Path) -> Stored:
     run = _run(lines[0] if lines else b"", file)
     launches: list[Launch] = []
     faults: list[Fault] = []
-    known: set[str] = set()
+    known: set[tuple[str, str]] = set()
     for number, line in enumerate(lines[1:], start=2):
         try:
             launches.append(_another(codec.decode_launch(line), known))
@@ -160,10 +160,11 @@ def read(file: Path) -> Stored:
     return Stored(file=file, run=run, launches=tuple(launches), faults=tuple(faults))
 
 
-def _another(launch: Launch, known: set[str]) -> Launch:
-    if launch.id in known:
+def _another(launch: Launch, known: set[tuple[str, str]]) -> Launch:
+    key = launch.id, launch.cell.id
+    if key in known:
         raise codec.UnreadableError(f"an earlier line holds launch {launch.id[:80]} already")
-    known.add(launch.id)
+    known.add(key)
     return launch
 
 
