@@ -17,8 +17,8 @@ class Noise(Struct, frozen=True, kw_only=True):
 
     Attributes:
         launches: Of each.
-        floor_ratio: How far, either way, the interval of their ratio reaches as a rule:
-            0.02 is from 0.98 to 1.02.
+        floor_ratio: How far, either way, the interval of their ratio reaches as a rule, for
+            half of them reach further: 0.02 is from 0.98 to 1.02.
         false_alarm_rate: How often they would be called faster or slower.
         detectable_ratio: The least slowdown that is called so nine times in ten; 0.03 takes
             3 % longer. None where none up to tenfold is.

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from corebound.model.calibration import Noise
-from corebound.stats import special
-from corebound.stats.compare import PRICE_OF_STOPPING
-from corebound.stats.interval import CONFIDENCE
-
-Array = NDArray[np.float64]
+from corebound.stats.compare import interval_of, paired_estimates, verdict_of
+from corebound.stats.interval import Interval
 
 # With fewer pairs nothing is known of how pairs vary.
 LEAST_PAIRS = 3
@@ -33,7 +30,7 @@ def noise(
     Experiments are drawn from the pairs that were measured: so many of them, each as it
     was or its two sides swapped, for which copy is called which is arbitrary. So there is
     no difference in any of them, and each varies as the pairs did. Every one is judged
-    as `compare` would.
+    by the functions that `compare` judges with.
 
     Args:
         ratios: Of each pair of launches, one copy's figure over the other's, above 0.
@@ -45,39 +42,34 @@ def noise(
     Raises:
         ValueError: there are fewer than `LEAST_PAIRS` pairs, or fewer than 2 launches.
 
-    Source: swapping sides, Fisher, "The Design of Experiments" (1935), section 21; the floor is
-    Student's half width with the spread of all the pairs.
+    Source: swapping sides, Fisher, "The Design of Experiments" (1935), section 21.
     """
-    if len(ratios) < LEAST_PAIRS or launches < 2:
-        raise ValueError("noise is told of two launches or more, by three pairs or more")
-    logs = np.log(np.array(ratios, dtype=np.float64))
-    price = PRICE_OF_STOPPING if adaptive else 1.0
-    means, reaches = _experiments(logs, launches, price, np.random.default_rng(seed))
-    room = math.log1p(margin)
-    # As in `compare`: equivalent is asked first.
-    equivalent = (means - reaches >= -room) & (means + reaches <= room)
-    alarms = (np.abs(means) > reaches) & ~equivalent
-    # From which slowdown on an experiment would have said `slower`: its interval lies above 0,
-    # and not all of it within the margin.
-    needed = np.maximum(reaches - means, room - reaches - means)
-    seen = float(np.quantile(needed, _POWER))
+    intervals = experiments(ratios, launches=launches, adaptive=adaptive, seed=seed)
+    alarms = [verdict_of(one, margin) in {"faster", "slower"} for one in intervals]
+    # Without interpolation, which knows no infinite bounds.
+    seen = float(
+        np.quantile([needed(one, margin) for one in intervals], _POWER, method="inverted_cdf")
+    )
     return Noise(
         launches=launches,
-        floor_ratio=math.expm1(_student(launches) * price * _spread(logs) / math.sqrt(launches)),
-        false_alarm_rate=float(np.mean(alarms)),
+        floor_ratio=statistics.median(one.relative_half_width for one in intervals),
+        false_alarm_rate=statistics.fmean(alarms),
         detectable_ratio=math.expm1(seen) if seen <= _MOST_SLOWDOWN else None,
     )
 
 
-def spread_ratio(ratios: Sequence[float]) -> float:
-    """Standard deviation of figures that vary by factors, as a share: 0.02 is 2 %."""
-    return math.expm1(float(np.log(np.array(ratios, dtype=np.float64)).std(ddof=1)))
+def experiments(
+    ratios: Sequence[float], *, launches: int, adaptive: bool, seed: int
+) -> list[Interval]:
+    """Intervals of comparisons without a difference, drawn from pairs as `noise` has it.
 
-
-def _experiments(
-    logs: Array, launches: int, price: float, rng: np.random.Generator
-) -> tuple[Array, Array]:
-    """Means of drawn experiments, and how far their intervals reach."""
+    Raises:
+        ValueError: there are fewer than `LEAST_PAIRS` pairs, or fewer than 2 launches.
+    """
+    if len(ratios) < LEAST_PAIRS or launches < 2:
+        raise ValueError("noise is told of two launches or more, by three pairs or more")
+    logs = np.log(np.array(ratios, dtype=np.float64))
+    rng = np.random.default_rng(seed)
     size = (_DRAWS, launches)
     if launches <= logs.size:
         # None twice: with repeats an experiment seems to vary less than any would.
@@ -85,14 +77,20 @@ def _experiments(
     else:
         chosen = rng.integers(logs.size, size=size)
     drawn = logs[chosen] * rng.choice((-1.0, 1.0), size=size)
-    errors = drawn.std(axis=1, ddof=1) / math.sqrt(launches)
-    return drawn.mean(axis=1), price * _student(launches) * errors
+    found = (interval_of(one) for one in paired_estimates(drawn, adaptive=adaptive))
+    return [one for one in found if one is not None]
 
 
-def _spread(logs: Array) -> float:
-    """Of a pair's logarithm about 0, where it lies if the copies are equal."""
-    return math.sqrt(float(np.mean(logs**2)))
+def needed(interval: Interval, margin: float) -> float:
+    """From which slowdown on, as a logarithm, an experiment would have been called `slower`.
+
+    A slowdown moves the whole interval of a speed-up down. It has to lie below 1, and not
+    all of it within the margin, as `verdict_of` has it.
+    """
+    low = math.log(interval.low) if interval.low > 0 else -math.inf
+    return max(math.log(interval.high), math.log1p(margin) + low)
 
 
-def _student(launches: int) -> float:
-    return float(special.stdtrit(launches - 1, (1 + CONFIDENCE) / 2))
+def spread_ratio(ratios: Sequence[float]) -> float:
+    """Standard deviation of figures that vary by factors, as a share: 0.02 is 2 %."""
+    return math.expm1(float(np.log(np.array(ratios, dtype=np.float64)).std(ddof=1)))

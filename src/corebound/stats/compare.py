@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Literal
 
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -14,7 +15,7 @@ from corebound.stats import special
 from corebound.stats.blocks import log_ratios, logs_by_block
 from corebound.stats.forecast import Seen, launches_needed
 from corebound.stats.interval import CONFIDENCE, Interval, log_interval
-from corebound.stats.middle import middle as middle_of
+from corebound.stats.middle import Array, middles
 from corebound.stats.summary import CellSummary
 
 Verdict = Literal["faster", "slower", "equivalent", "undecided"]
@@ -53,7 +54,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
     launches_needed: int | None
 
 
-class _Estimate(Struct, frozen=True, kw_only=True):
+class Estimate(Struct, frozen=True, kw_only=True):
     """The logarithm of a ratio.
 
     `blocks` are the logarithms it is the mean of, empty where unpaired;
@@ -115,7 +116,7 @@ def compare(
     estimate = _estimate(cell, baseline, adaptive=adaptive, unpaired=unpaired)
     if estimate is None:
         return None
-    interval = _interval(estimate)
+    interval = interval_of(estimate)
     verdict = verdict_of(interval, margin)
     slower = {"slower": cell, "faster": baseline}.get(verdict)
     quicker = baseline if slower is cell else cell
@@ -138,18 +139,47 @@ def speedup_interval(
 ) -> Interval | None:
     """The interval of `compare`, for who need not judge; None where that has none."""
     estimate = _estimate(cell, baseline, adaptive=adaptive, unpaired=False)
-    return _interval(estimate) if estimate else None
+    return interval_of(estimate) if estimate else None
 
 
 def _estimate(
     cell: CellSummary, baseline: CellSummary, *, adaptive: bool, unpaired: bool
-) -> _Estimate | None:
+) -> Estimate | None:
     """Pair by block where two blocks can be and may; None where there is no ratio."""
     logs, baseline_logs = logs_by_block(cell), logs_by_block(baseline)
     if logs is None or baseline_logs is None:
         return None
     blocks = () if unpaired else tuple(log_ratios(cell, baseline).items())
-    estimate = _paired(blocks) if len(blocks) >= 2 else _unpaired(_flat(logs), _flat(baseline_logs))
+    if len(blocks) < 2:
+        return _priced(_unpaired(_flat(logs), _flat(baseline_logs)), adaptive=adaptive)
+    (paired,) = paired_estimates(np.array([[log for _, log in blocks]]), adaptive=adaptive)
+    return replace(paired, blocks=blocks)
+
+
+def paired_estimates(rows: Array, *, adaptive: bool) -> list[Estimate]:
+    """What `compare` makes of each of k comparisons of n pairs, without their blocks.
+
+    Args:
+        rows: (k, n) log ratios of pairs of launches, n at least two.
+        adaptive: As `compare` takes it.
+    """
+    return [
+        _priced(
+            Estimate(
+                blocks=(),
+                middle=one.mean,
+                error=one.error,
+                freedom=one.freedom,
+                launches=rows.shape[1],
+            ),
+            adaptive=adaptive,
+        )
+        for one in middles(rows)
+    ]
+
+
+def _priced(estimate: Estimate, *, adaptive: bool) -> Estimate:
+    """With the error that stopping by the spread leaves."""
     if adaptive and estimate.error is not None:
         return replace(estimate, error=estimate.error * PRICE_OF_STOPPING)
     return estimate
@@ -159,19 +189,7 @@ def _flat(logs: dict[int, list[float]]) -> list[float]:
     return [log for block in sorted(logs) for log in logs[block]]
 
 
-def _paired(blocks: tuple[tuple[int, float], ...]) -> _Estimate:
-    """The blocks' log ratios, at least two."""
-    found = middle_of([log for _, log in blocks])
-    return _Estimate(
-        blocks=blocks,
-        middle=found.mean,
-        error=found.error,
-        freedom=found.freedom,
-        launches=len(blocks),
-    )
-
-
-def _unpaired(logs: Sequence[float], baseline_logs: Sequence[float]) -> _Estimate:
+def _unpaired(logs: Sequence[float], baseline_logs: Sequence[float]) -> Estimate:
     """Welch's t: each side with a spread of its own, and with all its launches.
 
     Leaving far ones out of one side and not of the other would move the ratio: where
@@ -181,7 +199,7 @@ def _unpaired(logs: Sequence[float], baseline_logs: Sequence[float]) -> _Estimat
     sides = (logs, baseline_logs)
     fewest = min(map(len, sides))
     if fewest < 2:
-        return _Estimate(blocks=(), middle=middle, error=None, freedom=None, launches=fewest)
+        return Estimate(blocks=(), middle=middle, error=None, freedom=None, launches=fewest)
     shares = [statistics.variance(side) / len(side) for side in sides]
     error = math.sqrt(sum(shares))
     freedom = (
@@ -190,10 +208,11 @@ def _unpaired(logs: Sequence[float], baseline_logs: Sequence[float]) -> _Estimat
         if error > 0
         else fewest - 1
     )
-    return _Estimate(blocks=(), middle=middle, error=error, freedom=freedom, launches=fewest)
+    return Estimate(blocks=(), middle=middle, error=error, freedom=freedom, launches=fewest)
 
 
-def _interval(estimate: _Estimate) -> Interval | None:
+def interval_of(estimate: Estimate) -> Interval | None:
+    """Where the ratio lies, by Student's t; None without an error."""
     if estimate.error is None or estimate.freedom is None:
         return None
     return log_interval(
@@ -204,7 +223,7 @@ def _interval(estimate: _Estimate) -> Interval | None:
     )
 
 
-def _p_value(estimate: _Estimate) -> float | None:
+def _p_value(estimate: Estimate) -> float | None:
     """Two-sided, of the hypothesis that the ratio is 1."""
     if estimate.error is None or estimate.freedom is None:
         return None
@@ -224,7 +243,7 @@ def verdict_of(interval: Interval | None, margin: float) -> Verdict:
     return "slower" if interval.high < 1 else "undecided"
 
 
-def _launches_needed(estimate: _Estimate, margin: float) -> int | None:
+def _launches_needed(estimate: Estimate, margin: float) -> int | None:
     """How many launches of each decide four times in five, by what these tell so far."""
     if estimate.error is None or estimate.freedom is None:
         return None
