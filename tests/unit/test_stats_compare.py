@@ -86,6 +86,20 @@ def test_so_many_launches_as_forecast_decide_if_the_spread_stays() -> None:
     assert longer.verdict != "undecided"
 
 
+def test_a_wider_margin_is_decided_by_fewer_launches() -> None:
+    cell = a_summary(*around(1e9, -4, 3, 5, -3, 4, 1))
+    baseline = a_summary(*around(1e9, 3, -2, -4, 4, -1, 2))
+
+    strict, mild = (compare(cell, baseline, margin=margin) for margin in (0.01, 0.03))
+
+    assert strict is not None
+    assert mild is not None
+    assert (strict.verdict, mild.verdict) == ("undecided", "undecided")
+    assert strict.launches_needed is not None
+    assert mild.launches_needed is not None
+    assert strict.launches_needed > 2 * mild.launches_needed
+
+
 def test_a_few_launches_that_are_far_out_do_not_decide() -> None:
     level = around(1e9, -1, 1, 0, -2, 2, -1, 1, 0, 50, 60)
 
@@ -199,6 +213,49 @@ def test_unequal_numbers_of_launches_are_compared_by_welch() -> None:
     reach = np.log(comparison.interval.high / comparison.interval.low) / 2
     # Between Student's factors of 8 and of 2 degrees of freedom, as Welch's always lies.
     assert 2.306 * error < reach < 4.303 * error
+
+
+def of_logs(*logs: float) -> CellSummary:
+    """Launches whose medians have these logarithms, up to a constant and to rounding."""
+    return a_summary(*(1e9 * float(np.exp(log)) for log in logs))
+
+
+# Two kinds of soporific, hours of sleep gained by each of ten patients: Student, "The probable
+# error of a mean", Biometrika 6 (1908). Paired, t is 4.062 with 9 degrees of freedom, p 0.00283.
+SLEEP_1 = (0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0)
+SLEEP_2 = (1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4)
+
+
+def test_blocks_are_compared_by_students_t() -> None:
+    comparison = compared(of_logs(*SLEEP_1), of_logs(*SLEEP_2))
+
+    assert comparison.p_value == pytest.approx(0.00283, abs=5e-6)
+    assert comparison.interval is not None
+    # Student's 95 % interval of the difference is 0.700 to 2.460.
+    assert np.log(comparison.interval.low) == pytest.approx(0.700, abs=5e-4)
+    assert np.log(comparison.interval.high) == pytest.approx(2.460, abs=5e-4)
+
+
+def test_launches_of_two_runs_are_compared_by_welchs_t() -> None:
+    # The same without pairs: t is 1.861 with 17.776 degrees of freedom (not 18), p 0.0794.
+    comparison = compare(of_logs(*SLEEP_1), of_logs(*SLEEP_2), margin=MARGIN, unpaired=True)
+
+    assert comparison is not None
+    assert comparison.p_value == pytest.approx(0.07939, abs=5e-6)
+    assert comparison.interval is not None
+    assert np.log(comparison.interval.low) == pytest.approx(-0.2055, abs=5e-4)
+
+
+def test_welchs_freedom_is_that_of_the_side_that_varies_most() -> None:
+    # s² / n is 2 / 2 of (-1, 1) and 0.1 / 6 of the others: t is 2 / √1.016667 = 1.98354 with
+    # 1.016667² / (1² / 1 + 0.016667² / 5) = 1.03355 degrees of freedom; pooled they are 6.
+    cell, baseline = of_logs(-1, 1), of_logs(1.5, 2.5, 2, 2, 2, 2)
+
+    comparison = compare(cell, baseline, margin=MARGIN, unpaired=True)
+
+    assert comparison is not None
+    # With 1 degree p is 1 - 2 / π × atan 1.98354 = 0.297, with 6 it is 0.095.
+    assert comparison.p_value == pytest.approx(0.2909, abs=5e-5)
 
 
 def test_one_launch_of_each_gives_a_ratio_and_no_verdict() -> None:

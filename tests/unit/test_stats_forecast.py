@@ -64,3 +64,18 @@ def test_a_spread_that_nothing_decides_has_no_number() -> None:
     hopeless = Seen(middle=0.0, error=1.0, freedom=59_999, launches=60_000)
 
     assert launches_needed(hopeless, room=ROOM) is None
+
+
+def test_a_wider_margin_needs_fewer_launches() -> None:
+    # Equal cells whose launches differ by 4 %: an interval fits the margin once 1.96 × 4 % / √n
+    # is below it, so n is 16 at least for 2 %, and 62 for 1 %.
+    so_far = Seen(middle=0.0, error=0.04 / math.sqrt(10), freedom=9, launches=10)
+
+    needed = [launches_needed(so_far, room=math.log1p(margin)) for margin in (0.01, 0.02, 0.04)]
+
+    assert needed[0] is not None
+    assert needed[1] is not None
+    assert needed[2] is not None
+    assert needed[0] > 62
+    assert needed[0] > needed[1] > needed[2]
+    assert needed[1] > 16

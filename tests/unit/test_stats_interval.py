@@ -42,6 +42,33 @@ def test_what_has_no_factor_between_has_no_interval(ratios: list[float]) -> None
     assert geometric_mean_interval(ratios) is None
 
 
+@pytest.mark.parametrize(
+    # Student's factors of n - 1 degrees of freedom at 95 %, by any printed table.
+    ("n", "factor"),
+    [(2, 12.706), (3, 4.303), (5, 2.776), (10, 2.262), (31, 2.042)],
+)
+def test_an_interval_reaches_as_far_as_the_table_of_students_t_says(n: int, factor: float) -> None:
+    logs = [float(k) for k in range(n)]
+
+    interval = geometric_mean_interval([math.exp(log) for log in logs])
+
+    assert interval is not None
+    # The variance of 0 … n - 1 is n (n + 1) / 12.
+    error = math.sqrt((n + 1) / 12)
+    assert math.log(interval.low) == pytest.approx((n - 1) / 2 - factor * error, abs=0.001 * n)
+    assert math.log(interval.high) == pytest.approx((n - 1) / 2 + factor * error, abs=0.001 * n)
+
+
+def test_the_ends_belong_to_an_interval() -> None:
+    interval = Interval(low=0.98, high=1.02, confidence=0.95)
+
+    inside = [interval.contains(value) for value in (0.98, 1.0, 1.02)]
+    outside = [interval.contains(value) for value in (0.9799, 1.0201)]
+
+    assert inside == [True] * 3
+    assert outside == [False] * 2
+
+
 def test_equal_numbers_leave_no_doubt() -> None:
     interval = geometric_mean_interval([3e6] * 5)
 

@@ -36,6 +36,24 @@ def test_one_comparison_is_judged_as_ever() -> None:
     assert holm([0.051]) == (False,)
 
 
+@pytest.mark.parametrize(
+    ("ps", "found"),
+    [
+        # Against 0.05 / 3, 0.05 / 2 and 0.05 / 1; Bonferroni asks 0.05 / 3 of all.
+        ([0.01, 0.02, 0.04], (True, True, True)),
+        ([0.04, 0.01, 0.02], (True, True, True)),
+        # 0.03 is above 0.05 / 2, and 0.04 is no longer asked, though it is below 0.05 / 1.
+        ([0.01, 0.03, 0.04], (True, False, False)),
+        # Against 0.0125, 0.0167, 0.025, 0.05: the third stops it.
+        ([0.03, 0.04, 0.005, 0.013], (False, False, True, True)),
+    ],
+)
+def test_holm_asks_less_of_each_p_value_after_the_first(
+    ps: list[float | None], found: tuple[bool, ...]
+) -> None:
+    assert holm(ps) == found
+
+
 def test_a_p_value_that_one_of_eighteen_has_by_chance_is_no_finding() -> None:
     assert holm([0.02, *[0.5] * 17]) == (False,) * 18
     assert holm([0.0027, *[0.5] * 17])[0]  # 0.05 / 18 = 0.00278
