@@ -43,7 +43,9 @@ from corebound.model.series import Series
 from corebound.model.telemetry import Counters, HostOverTime
 from corebound.planning.expand import expand
 from corebound.report.inputs import Pair
+from corebound.report.view.comparing import Past, past_of
 from corebound.stats.calibrated import lock_digest
+from corebound.stats.series import series_of_run
 
 NOW = "2026-03-14T09:26:53+00:00"
 BLOCKS = 6
@@ -599,6 +601,19 @@ def an_earlier_sample() -> tuple[Run, tuple[Launch, ...]]:
         )
         launches.append(replace(launch, run=run.id, workers=workers))
     return run, tuple(launches)
+
+
+def a_steady_past() -> Past:
+    """A week in which each of the sample's cells came to the same every day."""
+    said = past_of([(series_of_run(*an_earlier_sample()), {})])
+    return {
+        cell: [
+            replace(one, run=(f"2026-03-0{day}T08:00:00Z", f"w{day}"))
+            for one in own
+            for day in range(1, 8)
+        ]
+        for cell, own in said.items()
+    }
 
 
 def a_preflight() -> tuple[HostCheck, ...]:

@@ -22,6 +22,7 @@ from benchmarks.simulation.verdicts import (
     medians_of,
     summary_of,
 )
+from corebound.stats.between_runs import BetweenRuns
 from corebound.stats.compare import compare
 from corebound.stats.interval import CONFIDENCE, Interval
 
@@ -32,6 +33,8 @@ TRUTH = 1 / (1 + SLOWER)
 _DRAWS, _TRIALS = 1000, 1000
 _CHUNK = 200
 
+# Of sessions whose levels do not differ.
+_ALIKE = BetweenRuns(variance=0.0, freedom=1.0, runs=0)
 Array = NDArray[np.float64]
 
 
@@ -82,7 +85,7 @@ def _interval(cell_ns: Array, baseline_ns: Array, *, unpaired: bool) -> Interval
         summary_of(CELL, cell_ns.tolist()),
         summary_of(BASELINE, baseline_ns.tolist()),
         margin=MARGIN,
-        unpaired=unpaired,
+        between=_ALIKE if unpaired else None,
     )
     assert compared is not None
     assert compared.interval is not None

@@ -62,6 +62,11 @@ def whole(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_two_runs_are_compared_by_reading_two(records: Path, whole: list[str]) -> None:
     compare("night1", "night3", records=records)
+    # What the runs before them said is kept from the first time on.
+    assert whole == ["night1", "night3", "night2"]
+    whole.clear()
+
+    compare("night1", "night3", records=records)
 
     assert whole == ["night1", "night3"]
 

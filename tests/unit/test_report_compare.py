@@ -18,13 +18,16 @@ from corebound.cli.app import app
 from corebound.errors import InputError
 from corebound.model.record import Launch
 from corebound.model.run import Commit, Run
+from corebound.model.telemetry import HostOverTime, HostWindow
 from corebound.planning.expand import expand
 from corebound.report.view.command import CommandLine
 from corebound.report.view.compare_page import compare_page
-from corebound.report.view.comparing import CAVEAT, compare_runs, latest_comparisons
+from corebound.report.view.compared_words import run_to_run_words
+from corebound.report.view.comparing import CAVEAT, Past, compare_runs, latest_comparisons, past_of
 from corebound.stats import summary
-from corebound.stats.calibrated import lock_digest
+from corebound.stats.calibrated import COPY, lock_digest
 from corebound.stats.interval import Interval
+from corebound.stats.series import series_of_run
 from corebound.stats.summary import LaunchSummary, Warmup, summarise_launch
 from corebound.store import calibrations, codec, jsonl
 
@@ -76,6 +79,11 @@ def a_record(
     return run, launches
 
 
+def a_week(**of_the_runs: Any) -> Past:
+    """What seven runs before the eighth day said."""
+    return past_of((series_of_run(*a_record(day, **of_the_runs)), {}) for day in range(1, 8))
+
+
 def kept(folder: Path, *records: Record) -> Path:
     for run, launches in records:
         file = jsonl.file_of(run, folder)
@@ -85,13 +93,13 @@ def kept(folder: Path, *records: Record) -> Path:
 
 
 def test_a_cell_that_got_slower_is_found_and_comes_first() -> None:
-    found = compare_runs(a_record(1), a_record(2, slower=1.1))
+    found = compare_runs(a_record(1), a_record(2, slower=1.4))
 
     assert [one.is_finding for one in found.cells] == [True, False]
     comparison = found.cells[0].comparison
     assert comparison is not None
     assert comparison.verdict == "slower"
-    assert comparison.speedup_ratio == pytest.approx(1 / 1.1, rel=0.01)
+    assert comparison.speedup_ratio == pytest.approx(1 / 1.4, rel=0.01)
 
 
 @pytest.mark.parametrize(
@@ -152,14 +160,15 @@ def test_blocks_of_two_runs_are_no_pairs() -> None:
 
 
 def test_a_cell_that_is_not_decided_says_how_many_launches_would_decide_it() -> None:
-    page = compare_page(compare_runs(a_record(1, spread=0.05), a_record(2, spread=0.05)), now=NOW)
+    before, after = a_record(8, spread=0.05), a_record(9, spread=0.05)
+    page = compare_page(compare_runs(before, after, a_week(spread=0.05)), now=NOW)
 
     by_word = {row.verdict.word: row.needed for row in page.others.rows}
     assert re.fullmatch(r"about [0-9,]+ launches each", by_word["undecided"])
 
 
 def test_a_row_has_the_command_that_measures_its_cell_again() -> None:
-    page = compare_page(compare_runs(a_record(1), a_record(2, slower=1.1)), now=NOW)
+    page = compare_page(compare_runs(a_record(1), a_record(2, slower=1.4)), now=NOW)
 
     assert page.findings.rows[0].command == CommandLine(
         f"corebound run scenarios/matmul.yaml --only {CELLS[0].key} --seed 1"
@@ -167,7 +176,7 @@ def test_a_row_has_the_command_that_measures_its_cell_again() -> None:
 
 
 def test_a_row_of_two_commits_has_the_command_that_measures_them_in_turns() -> None:
-    one, two = a_record(1, commit="a"), a_record(2, slower=1.1, commit="b")
+    one, two = a_record(1, commit="a"), a_record(2, slower=1.4, commit="b")
 
     page = compare_page(compare_runs(one, two), now=NOW)
 
@@ -178,7 +187,7 @@ def test_a_row_of_two_commits_has_the_command_that_measures_them_in_turns() -> N
 
 
 def test_a_commit_with_changes_of_its_own_cannot_be_built_again() -> None:
-    run, launches = a_record(2, slower=1.1, commit="b")
+    run, launches = a_record(2, slower=1.4, commit="b")
     assert run.commit is not None
     dirty = (replace(run, commit=replace(run.commit, dirty=True)), launches)
 
@@ -190,7 +199,7 @@ def test_a_commit_with_changes_of_its_own_cannot_be_built_again() -> None:
 
 
 def test_the_other_way_round_is_the_reciprocal() -> None:
-    one, two = a_record(1), a_record(2, slower=1.1)
+    one, two = a_record(1), a_record(2, slower=1.4)
 
     there, back = compare_runs(one, two).cells[0], compare_runs(two, one).cells[0]
 
@@ -253,7 +262,7 @@ def test_without_commits_there_is_one_comparison_a_host() -> None:
 
 
 def test_the_command_hides_what_does_not_differ_and_says_how_many(tmp_path: Path) -> None:
-    folder = kept(tmp_path, a_record(1), a_record(2, slower=1.1))
+    folder = kept(tmp_path, a_record(1), a_record(2, slower=1.4))
 
     result = CliRunner().invoke(app, ["compare", "run01", "run02", "--records", str(folder)])
 
@@ -284,7 +293,7 @@ def test_two_commits_are_their_latest_runs_on_one_host(tmp_path: Path) -> None:
 
 
 def test_markdown_escapes_what_would_end_a_column(tmp_path: Path) -> None:
-    folder = kept(tmp_path, a_record(1), a_record(2, slower=1.1))
+    folder = kept(tmp_path, a_record(1), a_record(2, slower=1.4))
 
     result = CliRunner().invoke(
         app, ["compare", "run01", "run02", "--records", str(folder), "--format", "md"]
@@ -344,7 +353,7 @@ def test_a_file_names_its_run(tmp_path: Path) -> None:
 def test_the_noise_floor_stands_beside_the_comparison_in_words_and_on_its_page(
     tmp_path: Path,
 ) -> None:
-    before, after = a_record(1), a_record(2, slower=1.1)
+    before, after = a_record(1), a_record(2, slower=1.4)
     folder = kept(tmp_path / "records", before, after)
     source = after[0].scenarios[0]
     calibration = a_calibration(
@@ -399,3 +408,77 @@ def test_two_runs_that_are_not_meant_are_bad_input(tmp_path: Path, asked: str, s
 
     assert isinstance(done.exception, InputError)
     assert said in done.exception.what
+
+
+def test_earlier_runs_of_the_same_cells_narrow_the_interval_and_are_told(tmp_path: Path) -> None:
+    nights = [a_record(day) for day in range(1, 9)]
+    folder = kept(tmp_path, *nights, a_record(9, slower=1.05))
+    alone = kept(tmp_path / "alone", nights[-1], a_record(9, slower=1.05))
+
+    known, unknown = (
+        json.loads(
+            CliRunner()
+            .invoke(app, ["compare", "run08", "run09", "--records", str(one), "--json"])
+            .stdout
+        )
+        for one in (folder, alone)
+    )
+
+    learned, assumed = known["cells"][0], unknown["cells"][0]
+    assert (learned["verdict"], assumed["verdict"]) == ("slower", "undecided")
+    assert learned["between_runs"]["runs"] == 7
+    assert learned["between_runs"]["source"] == "earlier runs"
+    assert learned["between_runs"]["spread_ratio"] < 0.01
+    assert assumed["between_runs"]["source"] == "default"
+    assert assumed["between_runs"]["spread_ratio"] == pytest.approx(0.037)
+    assert learned["floor_ratio"] < 0.05
+    assert assumed["floor_ratio"] > 0.1
+    assert learned["delay_ratio"] == 1.0
+
+
+def test_runs_after_the_later_one_and_in_other_circumstances_are_no_history() -> None:
+    before, after = a_record(8), a_record(9)
+    newer = [replace(a_machine(), kernel="7.0") for _ in range(7)]
+    others = [a_record(day, host=host) for day, host in enumerate(newer, 1)]
+    later = [a_record(day) for day in range(10, 17)]
+
+    past = past_of((series_of_run(*one), {}) for one in (*others, *later, before, after))
+
+    found = compare_runs(before, after, past)
+    assert [one.between.runs for one in found.cells] == [0, 0]
+
+
+def test_what_calibrate_launched_is_a_run_of_the_baseline(tmp_path: Path) -> None:
+    # Seven calibrations: the baseline twice, in copies that differ in name alone.
+    folder = kept(tmp_path, a_record(8), a_record(9))
+    for day in range(1, 8):
+        run, launches = a_record(day)
+        twice = tuple(
+            replace(one, cell=replace(CELLS[0], axes=(*CELLS[0].axes, (COPY, "ab"[one.position]))))
+            for one in launches
+        )
+        kept(calibrations.folder_of(folder), (run, twice))
+
+    said = CliRunner().invoke(
+        app, ["compare", "run08", "run09", "--records", str(folder), "--json"]
+    )
+
+    runs = {one["id"]: one["between_runs"]["runs"] for one in json.loads(said.stdout)["cells"]}
+    assert runs == {CELLS[0].id: 7, CELLS[1].id: 0}
+
+
+def test_a_run_that_others_delayed_is_told_and_is_no_finding() -> None:
+    run, launches = a_record(9, slower=1.5)
+    window = HostWindow(
+        from_ms=0, to_ms=1000, ran_ns=500_000_000, waited_ns=250_000_000, foreign_ns=250_000_000
+    )
+    host = HostOverTime(cpus=(), windows=(window,), looks=1, look_ns=0)
+    delayed = tuple(replace(one, host=host) for one in launches)
+
+    plain = compare_runs(a_record(8), (run, launches), a_week()).cells[0]
+    found = compare_runs(a_record(8), (run, delayed), a_week())
+
+    assert plain.verdict == "slower"
+    assert {one.verdict for one in found.cells} == {"undecided"}
+    assert found.cells[0].delay_ratio == pytest.approx(1.5)
+    assert "delayed the two runs unequally in 2 cells" in run_to_run_words(found)

@@ -12,7 +12,7 @@ import pytest
 
 from corebound.report import site
 from corebound.report.inputs import Inputs
-from report_sample import NOW, sample_calibrations, sample_records
+from report_sample import NOW, a_steady_past, sample_calibrations, sample_records
 
 HOST = "host/bench-01-0123456789ab.html"
 
@@ -21,7 +21,13 @@ HOST = "host/bench-01-0123456789ab.html"
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     site.write(
-        Inputs(records=sample_records(), now=NOW, calibrations=sample_calibrations()), folder
+        Inputs(
+            records=sample_records(),
+            now=NOW,
+            past=a_steady_past(),
+            calibrations=sample_calibrations(),
+        ),
+        folder,
     )
     return folder
 
@@ -70,7 +76,12 @@ def test_a_host_has_all_that_its_page_shows_as_json(out: Path) -> None:
 
 def test_the_same_records_give_the_same_bytes(out: Path, tmp_path: Path) -> None:
     site.write(
-        Inputs(records=sample_records()[::-1], now=NOW, calibrations=sample_calibrations()),
+        Inputs(
+            records=sample_records()[::-1],
+            now=NOW,
+            past=a_steady_past(),
+            calibrations=sample_calibrations(),
+        ),
         tmp_path,
     )
 

@@ -14,6 +14,7 @@ from report_sample import (
     a_past,
     a_sample,
     a_serving_sample,
+    a_steady_past,
     an_earlier_sample,
     sample_imports,
 )
@@ -68,7 +69,7 @@ def test_the_history_on_a_scenario_page_is_as_it_was_reviewed(
 @pytest.fixture(scope="module")
 def with_history() -> dict[str, str]:
     records = [an_earlier_sample(), a_sample()]
-    return pages_of(records, series=a_past(), compared=[COMMITS])
+    return pages_of(records, series=a_past(), past=a_steady_past(), compared=[COMMITS])
 
 
 def _compare(made: str, golden: str) -> None:

@@ -8,7 +8,7 @@ from corebound.report.view.latest import latest_studies
 from corebound.report.view.strips import spent
 from corebound.report.view.warmup import warmup
 from made_site import pages_of
-from report_sample import a_past, a_sample, an_earlier_sample
+from report_sample import a_past, a_sample, a_steady_past, an_earlier_sample
 
 
 def a_stay(cpu: int, from_ms: int, to_ms: int) -> Stay:
@@ -40,7 +40,7 @@ def test_a_trace_is_told_in_tenths_that_leave_out_no_iteration() -> None:
 
 
 def test_the_charts_of_two_runs_have_their_changes_and_their_points_beneath() -> None:
-    made = pages_of([an_earlier_sample(), a_sample()], series=a_past())
+    made = pages_of([an_earlier_sample(), a_sample()], series=a_past(), past=a_steady_past())
 
     page = made["compare/r0-r1.html"]
 

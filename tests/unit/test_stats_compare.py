@@ -11,10 +11,13 @@ from msgspec.structs import replace
 from build import a_cell, a_launch, a_worker
 from corebound.model.measure import WarmupIterations
 from corebound.model.record import Launch, Stint
+from corebound.stats.between_runs import BetweenRuns
 from corebound.stats.compare import Comparison, compare, speedup_interval
 from corebound.stats.summary import CellSummary, summarise
 
 MARGIN = 0.02
+# Two runs whose levels do not differ: then Welch alone is asked.
+ALIKE = BetweenRuns(variance=0.0, freedom=1.0, runs=0)
 SWAPPED = {"faster": "slower", "slower": "faster"}
 
 medians = st.lists(st.integers(10**6, 10**9), min_size=2, max_size=12)
@@ -192,7 +195,7 @@ def test_launches_of_two_runs_are_compared_unpaired_though_their_blocks_have_equ
     # A session that drifts: paired, the ratio would seem certain.
     cell, baseline = a_summary(*around(1e9, 0, 20, 40, 60)), a_summary(*around(9e8, 0, 20, 40, 60))
 
-    comparison = compare(cell, baseline, margin=MARGIN, unpaired=True)
+    comparison = compare(cell, baseline, margin=MARGIN, between=ALIKE)
 
     assert comparison is not None
     assert (comparison.pairs, comparison.verdict) == (0, "undecided")
@@ -205,7 +208,7 @@ def test_unequal_numbers_of_launches_are_compared_by_welch() -> None:
     logs = [np.log(side) for side in (few, many)]
     error = np.sqrt(sum(side.var(ddof=1) / side.size for side in logs))
 
-    comparison = compare(a_summary(*many), a_summary(*few), margin=MARGIN, unpaired=True)
+    comparison = compare(a_summary(*many), a_summary(*few), margin=MARGIN, between=ALIKE)
 
     assert comparison is not None
     assert comparison.interval is not None
@@ -238,7 +241,7 @@ def test_blocks_are_compared_by_students_t() -> None:
 
 def test_launches_of_two_runs_are_compared_by_welchs_t() -> None:
     # The same without pairs: t is 1.861 with 17.776 degrees of freedom (not 18), p 0.0794.
-    comparison = compare(of_logs(*SLEEP_1), of_logs(*SLEEP_2), margin=MARGIN, unpaired=True)
+    comparison = compare(of_logs(*SLEEP_1), of_logs(*SLEEP_2), margin=MARGIN, between=ALIKE)
 
     assert comparison is not None
     assert comparison.p_value == pytest.approx(0.07939, abs=5e-6)
@@ -251,7 +254,7 @@ def test_welchs_freedom_is_that_of_the_side_that_varies_most() -> None:
     # 1.016667² / (1² / 1 + 0.016667² / 5) = 1.03355 degrees of freedom; pooled they are 6.
     cell, baseline = of_logs(-1, 1), of_logs(1.5, 2.5, 2, 2, 2, 2)
 
-    comparison = compare(cell, baseline, margin=MARGIN, unpaired=True)
+    comparison = compare(cell, baseline, margin=MARGIN, between=ALIKE)
 
     assert comparison is not None
     # With 1 degree p is 1 - 2 / π × atan 1.98354 = 0.297, with 6 it is 0.095.

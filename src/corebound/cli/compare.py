@@ -15,7 +15,7 @@ from corebound.cli.compare_words import Told, as_json, as_markdown, of_commits, 
 from corebound.cli.forking import forked
 from corebound.cli.known_steps import known_steps
 from corebound.cli.options import RECORDS, Records
-from corebound.cli.runs_known import without_the_unreadable
+from corebound.cli.runs_known import past_of_pair, without_the_unreadable
 from corebound.cli.runs_meant import Kept, meant_pair
 from corebound.errors import Fault, InputError
 from corebound.report.view.chronicle import chronicle
@@ -73,10 +73,12 @@ def _told(before: str, after: str, records: Path) -> Told:
         ):
             known = chronicle(own, memory=memory, mapper=forked)
             return of_commits(compare_commits(*commits, known))
-    before_it, after_it = (_record(jsonl.read(each.file), faults) for each in meant)
+    one, two = (jsonl.read(each.file) for each in meant)
+    records_of_pair = (_record(one, faults), _record(two, faults))
     noises, damaged = calibrations.read_all(records)
     _warn((*faults, *damaged))
-    found = compare_runs(before_it, after_it)
+    past = past_of_pair(records, (one.run, two.run))
+    found = compare_runs(*records_of_pair, past)
     return of_runs(found, floors(noises, found.after, launches=found.launches))
 
 

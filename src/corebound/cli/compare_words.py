@@ -18,7 +18,12 @@ from corebound.model.run import Commit, Run
 from corebound.report.view import commits_compared, comparing
 from corebound.report.view.commit_words import commit_words
 from corebound.report.view.commits_compared import CommitComparison, ComparedSeries
-from corebound.report.view.compared_words import unclear_in, unknown_in
+from corebound.report.view.compared_words import (
+    between_document,
+    run_to_run_words,
+    unclear_in,
+    unknown_in,
+)
 from corebound.report.view.comparing import Compared, ComparedCell, RunComparison
 from corebound.report.view.evidence import disturbed_words
 from corebound.report.view.series_figure import figure_text
@@ -88,7 +93,11 @@ def of_runs(found: RunComparison, noise: Sequence[str] = ()) -> Told:
             )
             for one in found.cells
         ),
-        closing=(*_closing(found, _CELLS, "runs"), comparing.CAVEAT, *noise),
+        closing=(
+            *_closing(found, _CELLS, "runs"),
+            f"{comparing.CAVEAT} {run_to_run_words(found)}".strip(),
+            *noise,
+        ),
         document={
             "before": _run(found.before),
             "after": _run(found.after),
@@ -281,6 +290,9 @@ def _cell(one: ComparedCell) -> dict[str, Any]:
         "after_left_out_launches": len(one.after.left_out),
         **_compared(one),
         "launches_needed": one.comparison.launches_needed if one.comparison else None,
+        "floor_ratio": one.floor_ratio,
+        "between_runs": between_document(one.between),
+        "delay_ratio": one.delay_ratio,
     }
 
 

@@ -25,6 +25,7 @@ from corebound.cli.measuring import Unlocked, take_host
 from corebound.cli.options import RECORDS, Json, Records
 from corebound.cli.projects import Config, Say
 from corebound.cli.reproduce_words import Told
+from corebound.cli.runs_known import REPRODUCTIONS, past_of_pair
 from corebound.cli.session import Session, Wanted
 from corebound.cli.suite import Loaded
 from corebound.errors import HostError, InputError, LaunchError
@@ -35,15 +36,16 @@ from corebound.model.run import Run
 from corebound.model.scenario import Scenario
 from corebound.planning.expand import PROJECT
 from corebound.planning.load import load_document
+from corebound.report.view.comparing import earlier_runs
+from corebound.stats.between_runs import BetweenRuns, between_runs
 from corebound.stats.compare import compare
+from corebound.stats.series import circumstances_of_run
 from corebound.stats.summary import summarise
 from corebound.store import jsonl
 from corebound.store.jsonl import Stored
 
 # A spread needs some launches, however few were recorded.
 _FEWEST_LAUNCHES = 3
-# Beside the records, two folders deep: what is measured again is no night.
-FOLDER = "reproductions"
 
 
 def reproduce(
@@ -96,13 +98,14 @@ def reproduce(
         count = launches or max(_FEWEST_LAUNCHES, len(old.launches))
         ready = replace(
             ready,
-            file=jsonl.file_of(ready.run, records / FOLDER),
+            file=jsonl.file_of(ready.run, records / REPRODUCTIONS),
             tasks=commits.with_launches(ready.tasks, count),
         )
         ready = doctor.preflight(ready, console)
         done, _ = measure.carry_out(ready, None, console, stack, operators=False)
     new = summarise(chosen, [one for one in done if one.kind == "measure"], way.warmup)
-    compared = compare(new, old, margin=way.margin, unpaired=True)
+    between = _between(records, chosen, own, (before, ready.run))
+    compared = compare(new, old, margin=way.margin, between=between)
     if compared is None or new.median_ns is None or old.median_ns is None:
         raise _no_figure(chosen, done, ready.file)
     told = Told(
@@ -113,6 +116,7 @@ def reproduce(
         medians_ns=(old.median_ns, new.median_ns),
         launches=(len(old.launches), len(new.launches)),
         comparison=compared,
+        between=between,
         margin=way.margin,
         differing=differing,
         noise=noise_beside.beside(
@@ -121,6 +125,15 @@ def reproduce(
     )
     typer.echo(reproduce_words.as_json(told) if as_json else reproduce_words.text(told))
     raise typer.Exit(1 if told.holds is False else 0)
+
+
+def _between(
+    records: Path, cell: Cell, launches: Sequence[Launch], pair: tuple[Run, Run]
+) -> BetweenRuns:
+    """How much runs of the cell differ by themselves, by those measured like the first."""
+    past = past_of_pair(records, pair)
+    circumstances = circumstances_of_run(pair[0], launches)[cell.id]
+    return between_runs(earlier_runs(past, cell, pair, circumstances))
 
 
 def _prepared(

@@ -10,7 +10,9 @@ from corebound import units
 from corebound.cli.documents import indented
 from corebound.model.plan import Cell
 from corebound.model.run import Run
+from corebound.report.view.compared_words import between_document, spread_words
 from corebound.report.view.comparing import CAVEAT
+from corebound.stats.between_runs import BetweenRuns
 from corebound.stats.compare import Comparison
 
 
@@ -24,6 +26,7 @@ class Told(Struct, frozen=True, kw_only=True):
         medians_ns: Time of an iteration.
         launches: How many each rests on.
         comparison: Of now with then.
+        between: How much runs of the cell differ by themselves.
         margin: What counts as equal.
         differing: What of host and environment is not as it was.
         noise: The noise floor of the cell's scenario, if it was calibrated, in a sentence.
@@ -36,6 +39,7 @@ class Told(Struct, frozen=True, kw_only=True):
     medians_ns: tuple[float, float]
     launches: tuple[int, int]
     comparison: Comparison
+    between: BetweenRuns
     margin: float
     differing: tuple[str, ...]
     noise: tuple[str, ...]
@@ -65,7 +69,9 @@ def text(told: Told) -> str:
     commit = told.before.commit
     if commit is not None and commit.dirty:
         lines.append("Then, changes that were not committed were in it; now they are not.")
-    return "\n".join((*lines, CAVEAT, *told.noise, f"Records: {told.records[1]}"))
+    return "\n".join(
+        (*lines, CAVEAT, spread_words(told.between), *told.noise, f"Records: {told.records[1]}")
+    )
 
 
 def _answer(told: Told) -> str:
@@ -104,6 +110,7 @@ def as_json(told: Told) -> str:
         "now_ns": told.medians_ns[1],
         "launches": told.launches,
         "launches_needed": compared.launches_needed,
+        "between_runs": between_document(told.between),
         "seed": told.after.seed,
         "commit": told.before.commit,
         "differing": told.differing,

@@ -7,7 +7,8 @@ first line and its faults are kept; a file of another size or moment is read aga
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable, Container, Iterable, Iterator
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -19,15 +20,20 @@ from corebound.model.record import Launch
 from corebound.model.run import Run
 from corebound.model.series import Series
 from corebound.planning.load import load_document
+from corebound.report.view.comparing import Past, past_of
 from corebound.stats.profiles import Profiles, profiles_of
-from corebound.stats.series import series_of_run
-from corebound.store import cache, jsonl
+from corebound.stats.series import delays_of_run, series_of_run
+from corebound.store import cache, calibrations, jsonl
 from corebound.store.jsonl import Stored
 from corebound.store.unread import UnreadLaunches
 
 _NAME = "runs"
 # What a page compares comes from so many files at once; they are big.
 _FILES_AT_ONCE = 3
+# Beside the records, two folders deep: what is measured again is no night.
+REPRODUCTIONS = "reproductions"
+# More say hardly more of how runs differ.
+_MOST_EARLIER = 60
 
 
 class Abstract(Struct, frozen=True, kw_only=True):
@@ -39,6 +45,7 @@ class Abstract(Struct, frozen=True, kw_only=True):
         series: One point each.
         faults: What of the file cannot be read.
         profiles: Its operator profiles.
+        delays: How much other programs can have delayed its cells, by their ids.
     """
 
     stamp: str
@@ -46,6 +53,7 @@ class Abstract(Struct, frozen=True, kw_only=True):
     series: tuple[Series, ...]
     faults: tuple[Fault, ...]
     profiles: Profiles
+    delays: dict[str, float]
 
 
 class KnownRun(Struct, frozen=True, kw_only=True):
@@ -56,12 +64,15 @@ class KnownRun(Struct, frozen=True, kw_only=True):
     launches: UnreadLaunches
 
 
-def known_runs(records: Path, faults: list[Fault]) -> Iterator[KnownRun]:
+def known_runs(
+    records: Path, faults: list[Fault], among: Container[Path] | None = None
+) -> Iterator[KnownRun]:
     """Every run below a folder, oldest first within each host.
 
     Args:
         records: The folder.
         faults: Takes each file that cannot be read or holds no run: all others still count.
+        among: The files to look at; None for all.
     """
     version = cache.code("stats", "model", "planning", "store", "units.py", "errors.py")
     before = cache.load(dict[str, Abstract], records, _NAME, version=version) or {}
@@ -70,6 +81,10 @@ def known_runs(records: Path, faults: list[Fault]) -> Iterator[KnownRun]:
     for file in jsonl.files(records):
         name = encodable(file.relative_to(records).as_posix())
         known = before.get(name)
+        if among is not None and file not in among:
+            if known:
+                now[name] = known
+            continue
         try:
             stamp = jsonl.stamp(file)
             now[name] = known if known and known.stamp == stamp else _abstract(read(file), stamp)
@@ -85,6 +100,53 @@ def known_runs(records: Path, faults: list[Fault]) -> Iterator[KnownRun]:
         cache.keep(now, records, _NAME, version=version)
 
 
+def runs_beside(records: Path, faults: list[Fault]) -> Iterator[KnownRun]:
+    """The runs that are no nights but tell as well how runs differ, as `known_runs` has them."""
+    for folder in _beside(records):
+        yield from known_runs(folder, faults)
+
+
+def past_of_pair(records: Path, pair: tuple[Run, Run]) -> Past:
+    """What a host's latest other runs, before the later of two, said of each cell.
+
+    Args:
+        records: The folder of records.
+        pair: The two, which share scenarios. Runs that cannot be read are passed over.
+    """
+    found: list[KnownRun] = []
+    for folder in (records, *_beside(records)):
+        # The latest first: what a run's first line says is enough to pass over those of others.
+        alike = (file for file in reversed([*jsonl.files(folder)]) if _is_earlier(file, pair))
+        files = frozenset(itertools.islice(alike, _MOST_EARLIER))
+        found += known_runs(folder, [], files)
+    return past_of_known(found)
+
+
+def past_of_known(runs: Iterable[KnownRun]) -> Past:
+    """What these runs said of each cell."""
+    return past_of((one.abstract.series, one.abstract.delays) for one in runs)
+
+
+def _beside(records: Path) -> tuple[Path, ...]:
+    return calibrations.folder_of(records), records / REPRODUCTIONS
+
+
+def _is_earlier(file: Path, pair: tuple[Run, Run]) -> bool:
+    """Whether it may say how runs like the two differ."""
+    try:
+        run = jsonl.read_run(file)
+    except InputError:
+        return False
+    later = max(pair, key=lambda one: one.started_at)
+    names = {source.document["name"] for source in later.scenarios}
+    return (
+        run.id not in {one.id for one in pair}
+        and run.host.id == later.host.id
+        and run.started_at < later.started_at
+        and any(source.document["name"] in names for source in run.scenarios)
+    )
+
+
 def _launches(read: Callable[[Path], Stored], file: Path) -> tuple[Launch, ...]:
     return read(file).launches
 
@@ -97,6 +159,7 @@ def _abstract(stored: Stored, stamp: str) -> Abstract:
         series=series_of_run(run, stored.launches),
         faults=faults,
         profiles=profiles_of(stored.launches),
+        delays=delays_of_run(stored.launches),
     )
 
 

@@ -17,7 +17,7 @@ from corebound.cli.commits_meant import meant_commits
 from corebound.cli.forking import forked
 from corebound.cli.known_steps import known_steps
 from corebound.cli.options import RECORDS, Records
-from corebound.cli.runs_known import known_runs
+from corebound.cli.runs_known import known_runs, past_of_known, runs_beside
 from corebound.cli.runs_meant import Kept, meant_pair
 from corebound.cli.site_only import Known, narrowed
 from corebound.errors import Fault, InputError, encodable
@@ -119,6 +119,7 @@ def _made(
     decisions, flaws = regressions_status.read(status)
     noise, damaged = calibrations.read_all(records)
     again, torn = confirmations.read_all(records)
+    past = past_of_known((*runs, *runs_beside(records, of_runs)))
     of_runs += (fault for one in runs for fault in one.abstract.faults)
     for fault in (*of_runs, *unreadable, *lost, *flaws, *damaged, *torn):
         console.print(Text(f"warning: {fault}"))
@@ -137,6 +138,7 @@ def _made(
                 now=now,
                 profiles=known.profiles,
                 series=known.series,
+                past=past,
                 decisions=decisions,
                 confirmations=again,
                 calibrations=noise,

@@ -12,6 +12,7 @@ from corebound.model.calibration import Calibration
 from corebound.model.profile import ImportedProfile
 from corebound.model.regression import Confirmation, Decision
 from corebound.model.series import Series
+from corebound.report.view.comparing import Past
 from corebound.report.view.records import Record
 from corebound.stats.profiles import Profiles
 from corebound.stats.segment import Memory
@@ -36,6 +37,8 @@ class Inputs(Struct, frozen=True, kw_only=True):
         now: ISO moment to put on the pages.
         profiles: Operator profiles that were imported.
         series: Histories, our own joined over the runs, and imported ones.
+        past: What runs said of each cell, calibrations and reproductions too: it tells how
+            much two runs differ by themselves.
         decisions: What people decided of changes, in the order of their file.
         confirmations: What re-runs said of changes.
         calibrations: The noise of hosts, for the verdicts.
@@ -59,6 +62,7 @@ class Inputs(Struct, frozen=True, kw_only=True):
     now: str
     profiles: Sequence[ImportedProfile] = ()
     series: Sequence[Series] = ()
+    past: Past = field(default_factory=dict)
     decisions: Sequence[Decision] = ()
     confirmations: Sequence[Confirmation] = ()
     calibrations: Sequence[Calibration] = ()

@@ -78,7 +78,7 @@ def pages(
     """
     # First, for what cannot be compared is told before a page is written.
     asked = [(one.before, one.after) for one in inputs.compared if one.project is None]
-    compared = comparisons(inputs.records, asked)
+    compared = comparisons(inputs.records, asked, inputs.past)
     known = chronicle(
         inputs.series,
         studies,

@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.stats import special
+from corebound.stats.between_runs import BetweenRuns
 from corebound.stats.blocks import log_ratios, logs_by_block
 from corebound.stats.forecast import Seen, launches_needed
 from corebound.stats.interval import CONFIDENCE, Interval, log_interval
@@ -60,6 +61,8 @@ class Estimate(Struct, frozen=True, kw_only=True):
     `blocks` are the logarithms it is the mean of, empty where unpaired;
     `error` is its standard error and `freedom` that error's degrees of
     freedom, or both None; `launches` is how many of each side it took.
+    Of `error`, `by_launches` is the part, with its own degrees of freedom, that more
+    launches would lower; None where that is all of it.
     """
 
     blocks: tuple[tuple[int, float], ...]
@@ -67,6 +70,7 @@ class Estimate(Struct, frozen=True, kw_only=True):
     error: float | None
     freedom: float | None
     launches: int
+    by_launches: tuple[float, float] | None = None
 
 
 def compare(
@@ -75,7 +79,7 @@ def compare(
     *,
     margin: float,
     adaptive: bool = False,
-    unpaired: bool = False,
+    between: BetweenRuns | None = None,
 ) -> Comparison | None:
     """Compare a cell with its baseline, paired by block.
 
@@ -88,15 +92,16 @@ def compare(
 
     Args:
         cell: The cell.
-        baseline: What it is compared with; of the same run, unless `unpaired`.
+        baseline: What it is compared with; of the same run, unless `between` is given.
         margin: How far either way still counts as equal, above 0; a ratio of
             1 / (1 + margin) to 1 + margin.
         adaptive: Whether the number of launches followed from their spread, as
             `stopping.unfinished` has it where `Launches.max` exceeds `min`.
             The interval is then a tenth wider, for stopping when it happens to
             be narrow costs that much.
-        unpaired: Whether the two are of different runs: blocks of equal number then
-            share nothing.
+        between: How much the cell's level varies from run to run, where the two are of
+            different runs: blocks of equal number then share nothing. The interval is
+            widened by it, and by how unequally other programs delayed the two.
 
     Where only the slower side's value rests on disturbed launches the verdict is `undecided`.
 
@@ -109,11 +114,12 @@ def compare(
 
     Source: pairing, Kalibera & Jones, "Rigorous benchmarking in reasonable time"
     (2013); blocks that are far out, `middle.middle`; equivalence by inclusion of the
-    interval, Schuirmann (1987), here at the stricter 95 %; Welch, Biometrika 34 (1947).
+    interval, Schuirmann (1987), here at the stricter 95 %; Welch, Biometrika 34 (1947);
+    degrees of freedom of a sum of variances, Satterthwaite, Biometrics Bulletin 2 (1946).
     """
     if margin <= 0:
         raise ValueError("a margin is above 0")
-    estimate = _estimate(cell, baseline, adaptive=adaptive, unpaired=unpaired)
+    estimate = _estimate(cell, baseline, adaptive=adaptive, between=between)
     if estimate is None:
         return None
     interval = interval_of(estimate)
@@ -138,20 +144,21 @@ def speedup_interval(
     cell: CellSummary, baseline: CellSummary, *, adaptive: bool = False
 ) -> Interval | None:
     """The interval of `compare`, for who need not judge; None where that has none."""
-    estimate = _estimate(cell, baseline, adaptive=adaptive, unpaired=False)
+    estimate = _estimate(cell, baseline, adaptive=adaptive, between=None)
     return interval_of(estimate) if estimate else None
 
 
 def _estimate(
-    cell: CellSummary, baseline: CellSummary, *, adaptive: bool, unpaired: bool
+    cell: CellSummary, baseline: CellSummary, *, adaptive: bool, between: BetweenRuns | None
 ) -> Estimate | None:
     """Pair by block where two blocks can be and may; None where there is no ratio."""
     logs, baseline_logs = logs_by_block(cell), logs_by_block(baseline)
     if logs is None or baseline_logs is None:
         return None
-    blocks = () if unpaired else tuple(log_ratios(cell, baseline).items())
+    blocks = () if between else tuple(log_ratios(cell, baseline).items())
     if len(blocks) < 2:
-        return _priced(_unpaired(_flat(logs), _flat(baseline_logs)), adaptive=adaptive)
+        apart = _priced(_unpaired(_flat(logs), _flat(baseline_logs)), adaptive=adaptive)
+        return apart if between is None else _widened(apart, between, shift(cell, baseline))
     (paired,) = paired_estimates(np.array([[log for _, log in blocks]]), adaptive=adaptive)
     return replace(paired, blocks=blocks)
 
@@ -211,6 +218,31 @@ def _unpaired(logs: Sequence[float], baseline_logs: Sequence[float]) -> Estimate
     return Estimate(blocks=(), middle=middle, error=error, freedom=freedom, launches=fewest)
 
 
+def shift(cell: CellSummary, baseline: CellSummary) -> float:
+    """How much more other programs can have delayed one run than the other, as a logarithm."""
+    one, other = (
+        statistics.fmean([launch.delay for launch in side.launches]) for side in (cell, baseline)
+    )
+    return abs(one - other)
+
+
+def _widened(estimate: Estimate, between: BetweenRuns, delayed: float) -> Estimate:
+    """With what two runs differ by, that no number of launches tells."""
+    if estimate.error is None or estimate.freedom is None:
+        return estimate
+    # The levels of two runs differ by twice the variance of one.
+    own, runs = estimate.error**2, 2 * between.variance
+    variance = own + runs + delayed**2
+    # What is not estimated adds no doubt about the error.
+    doubt = own**2 / estimate.freedom + runs**2 / between.freedom
+    return replace(
+        estimate,
+        error=math.sqrt(variance),
+        freedom=variance**2 / doubt if doubt > 0 else estimate.freedom,
+        by_launches=(estimate.error, estimate.freedom),
+    )
+
+
 def interval_of(estimate: Estimate) -> Interval | None:
     """Where the ratio lies, by Student's t; None without an error."""
     if estimate.error is None or estimate.freedom is None:
@@ -247,11 +279,16 @@ def _launches_needed(estimate: Estimate, margin: float) -> int | None:
     """How many launches of each decide four times in five, by what these tell so far."""
     if estimate.error is None or estimate.freedom is None:
         return None
+    error, freedom = estimate.by_launches or (estimate.error, estimate.freedom)
+    if error == 0:
+        return None
+    factor = float(special.stdtrit(estimate.freedom, (1 + CONFIDENCE) / 2))
     seen = Seen(
         # The side does not matter; so both sides round alike.
         middle=abs(estimate.middle),
-        error=estimate.error,
-        freedom=estimate.freedom,
+        error=error,
+        freedom=freedom,
         launches=estimate.launches,
+        fixed=factor * math.sqrt(max(0.0, estimate.error**2 - error**2)),
     )
     return launches_needed(seen, room=math.log1p(margin))

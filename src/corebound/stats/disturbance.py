@@ -203,6 +203,29 @@ def lost_cpus(host: HostOverTime) -> dict[Cause, float]:
     return lost
 
 
+def delay(host: HostOverTime | None) -> float:
+    """How much longer than its own CPU time others can have made a launch take, as a logarithm.
+
+    That is the time for which its threads waited for a CPU while other programs used it, and
+    for which a hypervisor or a quota stopped them. 0 where nothing is known.
+    """
+    ran_ns = host.total("ran_ns") if host else None
+    if host is None or not ran_ns or ran_ns < 0:
+        return 0.0
+    lost_ns = sum(
+        max(0, taken)
+        for window in host.windows
+        for taken in (_delayed_ns(window), window.steal_ns or 0, window.throttled_ns or 0)
+    )
+    return math.log1p(lost_ns / ran_ns)
+
+
+def _delayed_ns(window: HostWindow) -> int:
+    if window.waited_ns is None:
+        return _competing_ns(window, least_waited_ns=0.0)
+    return min(window.waited_ns, window.foreign_ns or 0)
+
+
 def _share(workers: Sequence[Worker], host: HostOverTime, warm: Sequence[int]) -> float:
     # The first iteration ran before there was anything to see.
     counted = [

@@ -25,13 +25,15 @@ class Seen(Struct, frozen=True, kw_only=True):
     """What the launches say so far: a log ratio, the error of it, and how sure that is.
 
     `error` is the standard error of `middle`, above 0; `freedom` its degrees of freedom;
-    `launches` how many there were of each.
+    `launches` how many there were of each. `fixed` is half the width of the interval that would
+    be left with endless launches, 0 within one run.
     """
 
     middle: float
     error: float
     freedom: float
     launches: int
+    fixed: float = 0.0
 
 
 def launches_needed(seen: Seen, *, room: float) -> int | None:
@@ -75,7 +77,8 @@ def _decided(n: int, seen: Seen, truths: Array, sigmas: Array, room: float) -> f
     later = n - seen.launches
     centre = (seen.launches * seen.middle + later * truths) / n
     wander = sigmas * math.sqrt(later) / n
-    reach = float(special.stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * sigmas / math.sqrt(n)
+    by_launches = float(special.stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * sigmas / math.sqrt(n)
+    reach = np.hypot(by_launches, seen.fixed)
 
     def below(limit: Array) -> Array:
         chance: Array = special.ndtr((limit - centre) / wander)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import statistics
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
@@ -16,6 +17,7 @@ from corebound.model.run import Run, ScenarioSource
 from corebound.model.scenario import Scenario
 from corebound.model.series import Series
 from corebound.stats.calibrated import lock_digest
+from corebound.stats.disturbance import delay
 from corebound.stats.summary import CellSummary, summarise
 
 _canonical = msgspec.json.Encoder(order="sorted")
@@ -48,6 +50,19 @@ def circumstances_of_run(run: Run, launches: Sequence[Launch]) -> dict[str, Circ
         own[0].cell.id: _circumstances(run, scenario, measured(scenario, run.profile), own[0].cell)
         for _, scenario, own in _cells(run, launches)
     }
+
+
+def delays_of_run(launches: Iterable[Launch]) -> dict[str, float]:
+    """How much longer other programs can have made each cell's `ok` launches take, by its id.
+
+    The mean of `disturbance.delay`; cells that nobody delayed are left out.
+    """
+    found = {}
+    for name, own in launches_by_cell(launches).items():
+        delays = [delay(one.host) for one in own if one.status == "ok"]
+        if any(delays):
+            found[name] = statistics.fmean(delays)
+    return found
 
 
 def launches_by_cell(launches: Iterable[Launch]) -> dict[str, list[Launch]]:

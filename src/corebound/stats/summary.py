@@ -15,7 +15,7 @@ from corebound.model.measure import WarmupIterations, WarmupSeconds
 from corebound.model.plan import Cell
 from corebound.model.record import Launch, Status, Worker
 from corebound.model.serving import Served
-from corebound.stats.disturbance import counting, is_spoilt
+from corebound.stats.disturbance import counting, delay, is_spoilt
 from corebound.stats.interval import Interval, geometric_mean, geometric_mean_interval
 from corebound.stats.latency import percentiles
 from corebound.stats.samples import LEAST_FOR_P99, independent, p99_ns
@@ -53,6 +53,7 @@ class LaunchSummary(Struct, frozen=True, kw_only=True):
         disturbed: Whether something outside disturbed most of what entered.
         steady: How the launch behaved; of several workers, the worst.
         settled: Whether all the iterations that entered are steady ones.
+        delay: How much longer other programs can have made it take (`disturbance.delay`).
     """
 
     launch: str
@@ -67,6 +68,7 @@ class LaunchSummary(Struct, frozen=True, kw_only=True):
     stints_ns: tuple[tuple[int, float], ...] = ()
     alternated: tuple[str, ...] = ()
     disturbed: bool = False
+    delay: float = 0.0
 
 
 class CellSummary(Struct, frozen=True, kw_only=True):
@@ -162,6 +164,7 @@ def summarise_launch(launch: Launch, warmup: Warmup) -> LaunchSummary:
         stints_ns=tuple(stint for part in kept for stint in part.stints_ns),
         alternated=launch.alternated,
         disturbed=is_spoilt(launch),
+        delay=delay(launch.host),
     )
 
 
@@ -182,6 +185,7 @@ def _summarise_served(launch: Launch, served: Served) -> LaunchSummary:
         settled=found.kind in {"steady", "warm-up then steady"},
         independent=float(answered.ok),
         disturbed=is_spoilt(launch),
+        delay=delay(launch.host),
     )
 
 

@@ -17,7 +17,7 @@ from corebound.report.view.addresses import comparison_data, comparison_file, ru
 from corebound.report.view.chronicle import EMPTY, Chronicle
 from corebound.report.view.command import CommandLine, again_command
 from corebound.report.view.commit_words import commit_words
-from corebound.report.view.compared_words import compared_words, unclear_words
+from corebound.report.view.compared_words import compared_words, run_to_run_words, unclear_words
 from corebound.report.view.comparing import CAVEAT, ComparedCell, RunComparison
 from corebound.report.view.history import HistoryPanel, history_panel
 from corebound.report.view.intervals import DECIDES, axis_over, ratio_plot, ratio_ticks
@@ -140,6 +140,7 @@ def compare_page(
             verdict=told([one.comparison for one in findings if one.comparison]),
             support=rich(
                 f"{compared_words(found.cells, ('cell', 'cells'))}. {CAVEAT}",
+                f" {run_to_run_words(found)}",
                 *(f" {floor}" for floor in noise),
             ),
             flags=(),

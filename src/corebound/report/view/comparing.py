@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, TypeVar
 
 from msgspec import Struct
@@ -12,11 +13,15 @@ from msgspec.structs import replace
 from corebound.errors import InputError
 from corebound.model.measure import measured
 from corebound.model.plan import Cell
+from corebound.model.points import Circumstances
 from corebound.model.run import Run
 from corebound.model.scenario import Scenario
+from corebound.model.series import Series
 from corebound.report.view.circumstances import differing
 from corebound.report.view.records import Record, by_host
-from corebound.stats.compare import Comparison, Verdict, compare
+from corebound.stats.between_runs import BetweenRuns, EarlierRun, between_runs
+from corebound.stats.calibrated import COPIES, COPY
+from corebound.stats.compare import Comparison, Verdict, compare, shift
 from corebound.stats.multiplicity import benjamini_hochberg
 from corebound.stats.series import circumstances_of_run, launches_by_cell
 from corebound.stats.summary import CellSummary, summarise
@@ -24,9 +29,13 @@ from corebound.stats.summary import CellSummary, summarise
 # So many runs back something comparable is looked for.
 _MOST_BACK = 10
 
+# Of earlier runs the latest tell how runs differ now; pairs grow with the square.
+_MOST_EARLIER = 60
+_COPIES = frozenset(f"{COPY}={name}" for name in COPIES)
+
 CAVEAT = (
-    "The two runs were made at different times and share no blocks: how the host drifted "
-    "between them is in every ratio."
+    "The two runs were made at different times and share no blocks. A change of the host between "
+    "them that earlier runs did not see is not removed."
 )
 
 
@@ -78,12 +87,23 @@ class ComparedCell(Compared, frozen=True, kw_only=True):
         cell: The cell, as the later run had it.
         title: Its scenario's title.
         before, after: What its launches came to in each.
+        between: How much its level varies from run to run; its interval is widened by that.
+        delay_ratio: And by how many times longer than the other other programs can have made
+            one of the two runs take; 1 is not at all.
     """
 
     cell: Cell
     title: str
     before: CellSummary
     after: CellSummary
+    between: BetweenRuns
+    delay_ratio: float
+
+    @property
+    def floor_ratio(self) -> float | None:
+        """How far, either way, its interval reaches: a smaller difference cannot be told."""
+        interval = self.comparison.interval if self.comparison else None
+        return interval.relative_half_width if interval else None
 
 
 class RunComparison(Struct, frozen=True, kw_only=True):
@@ -117,12 +137,80 @@ class RunComparison(Struct, frozen=True, kw_only=True):
         return min((len(side.launches) for side in sides), default=0)
 
 
-def compare_runs(before: Record, after: Record) -> RunComparison:
+class PastRun(Struct, frozen=True, kw_only=True):
+    """What a run said of one cell.
+
+    Attributes:
+        run: When it began and its id.
+        commit: The hash of its commit; None where that is not known.
+        circumstances: In which.
+        launches_ns: The medians of its launches.
+        delay: How much longer other programs can have made them take, a logarithm.
+    """
+
+    run: tuple[str, str]
+    commit: str | None
+    circumstances: Circumstances
+    launches_ns: tuple[float, ...]
+    delay: float
+
+
+# By host and cell; see `past_of`.
+Past = Mapping[str, Sequence[PastRun]]
+
+
+def past_of(runs: Iterable[tuple[Iterable[Series], Mapping[str, float]]]) -> Past:
+    """What runs said of each cell; the copies that `calibrate` launches are their cell.
+
+    Args:
+        runs: Of each its series, and by the ids of its cells how much they were delayed.
+    """
+    found: dict[str, list[PastRun]] = {}
+    for every, delays in runs:
+        for one in every:
+            key = ",".join(part for part in one.cell.split(",") if part not in _COPIES)
+            own = found.setdefault(f"{one.host}/{one.scenario}[{key or 'default'}]", [])
+            delay = delays.get(f"{one.scenario}[{one.cell}]", 0.0)
+            own += (
+                PastRun(
+                    run=(point.at, point.run or ""),
+                    commit=point.commit.sha if point.commit else None,
+                    circumstances=point.circumstances,
+                    launches_ns=point.launches,
+                    delay=delay,
+                )
+                for point in one.points
+            )
+    return found
+
+
+def earlier_runs(
+    past: Past, cell: Cell, pair: tuple[Run, Run], circumstances: Circumstances
+) -> list[EarlierRun]:
+    """What runs before the later one said of a cell that they measured alike, oldest first."""
+    before, after = sorted(pair, key=lambda run: (run.started_at, run.id))
+    found: dict[tuple[str, str], list[PastRun]] = {}
+    for one in past.get(f"{after.host.id}/{cell.id}", ()):
+        at, run = one.run
+        if at < after.started_at and run != before.id and one.circumstances == circumstances:
+            found.setdefault(one.run, []).append(one)
+    return [
+        EarlierRun(
+            logs=tuple(math.log(ns) for one in found[run] for ns in one.launches_ns if ns > 0),
+            commit=found[run][0].commit,
+            delay=statistics.fmean([one.delay for one in found[run]]),
+        )
+        for run in sorted(found)[-_MOST_EARLIER:]
+    ]
+
+
+def compare_runs(before: Record, after: Record, past: Past | None = None) -> RunComparison:
     """Compare two runs.
 
     Args:
         before: A run with its launches.
         after: Another.
+        past: What is known of the host's runs, which tell how much two differ by themselves.
 
     Raises:
         InputError: they are one run, of two hosts, or have no cell that was measured alike.
@@ -145,7 +233,7 @@ def compare_runs(before: Record, after: Record) -> RunComparison:
     alike = [name for name in both if name not in different]
     if not alike:
         raise _refusal(where, unlike)
-    cells = _compared(before, after, alike)
+    cells = _compared(before, after, {name: theirs[name] for name in alike}, past or {})
     return RunComparison(
         before=one,
         after=two,
@@ -175,7 +263,9 @@ def _refusal(where: str, unlike: Sequence[tuple[str, str]]) -> InputError:
     )
 
 
-def _compared(before: Record, after: Record, names: Sequence[str]) -> list[ComparedCell]:
+def _compared(
+    before: Record, after: Record, alike: Mapping[str, Circumstances], past: Past
+) -> list[ComparedCell]:
     mine, theirs = launches_by_cell(before[1]), launches_by_cell(after[1])
     ways = {
         str(source.document["name"]): (
@@ -185,10 +275,12 @@ def _compared(before: Record, after: Record, names: Sequence[str]) -> list[Compa
         for source in after[0].scenarios
     }
     found: list[ComparedCell] = []
-    for name in names:
+    for name, circumstances in alike.items():
         title, measure = ways[theirs[name][0].cell.scenario]
         old = summarise(mine[name][0].cell, mine[name], measure.warmup)
         new = summarise(theirs[name][0].cell, theirs[name], measure.warmup)
+        earlier = earlier_runs(past, new.cell, (before[0], after[0]), circumstances)
+        between = between_runs(earlier)
         found.append(
             ComparedCell(
                 cell=new.cell,
@@ -200,11 +292,12 @@ def _compared(before: Record, after: Record, names: Sequence[str]) -> list[Compa
                     old,
                     margin=measure.margin,
                     adaptive=measure.launches.follow_spread,
-                    # Blocks of two runs share a number, not a moment.
-                    unpaired=True,
+                    between=between,
                 ),
                 clear=False,
                 margin=measure.margin,
+                between=between,
+                delay_ratio=math.exp(shift(new, old)) if new.launches and old.launches else 1.0,
             )
         )
     return cleared(found)
@@ -219,21 +312,25 @@ def cleared(found: Sequence[C]) -> list[C]:
 
 
 def comparisons(
-    records: Sequence[Record], asked: Sequence[tuple[str, str]] = ()
+    records: Sequence[Record],
+    asked: Sequence[tuple[str, str]] = (),
+    past: Past | None = None,
 ) -> tuple[RunComparison, ...]:
     """The latest of each host, and pairs of runs that are asked for by their ids.
 
     Raises:
         InputError: two that are asked for are not alike.
     """
-    latest = latest_comparisons(records)
+    latest = latest_comparisons(records, past)
     known = {(one.before.id, one.after.id) for one in latest}
     by_id = {record[0].id: record for record in records}
     more = (pair for pair in dict.fromkeys(asked) if pair not in known)
-    return (*latest, *(compare_runs(by_id[one], by_id[two]) for one, two in more))
+    return (*latest, *(compare_runs(by_id[one], by_id[two], past) for one, two in more))
 
 
-def latest_comparisons(records: Sequence[Record]) -> tuple[RunComparison, ...]:
+def latest_comparisons(
+    records: Sequence[Record], past: Past | None = None
+) -> tuple[RunComparison, ...]:
     """For each host its latest run against the latest before it that is comparable.
 
     Where both are of one commit, also against the latest of another: what has changed since.
@@ -241,18 +338,18 @@ def latest_comparisons(records: Sequence[Record]) -> tuple[RunComparison, ...]:
     found: list[RunComparison] = []
     for own in by_host(records).values():
         *earlier, latest = own
-        nearest = _nearest(earlier, latest)
+        nearest = _nearest(earlier, latest, past)
         found += nearest
         if nearest and not _differs(nearest[0].before, latest[0]):
-            found += _nearest([one for one in earlier if _differs(one[0], latest[0])], latest)
+            found += _nearest([one for one in earlier if _differs(one[0], latest[0])], latest, past)
     return tuple(found)
 
 
-def _nearest(earlier: Sequence[Record], latest: Record) -> list[RunComparison]:
+def _nearest(earlier: Sequence[Record], latest: Record, past: Past | None) -> list[RunComparison]:
     """The latest of these runs, oldest first, that is comparable; empty without one."""
     for before in earlier[: -1 - _MOST_BACK : -1]:
         try:
-            return [compare_runs(before, latest)]
+            return [compare_runs(before, latest, past)]
         except InputError:
             # Not measured alike: the one before may have been.
             continue

@@ -39,6 +39,10 @@ def _compared(found: RunComparison, one: ComparedCell, records: str) -> dict[str
         **_side("after", one.after),
         **said_of(one),
         "launches_needed": comparison.launches_needed if comparison else None,
+        "floor_ratio": finite(one.floor_ratio) if one.floor_ratio is not None else None,
+        "between_runs_spread_ratio": one.between.spread_ratio,
+        "between_runs_learned_from": one.between.runs,
+        "delay_ratio": one.delay_ratio,
         "command": again_command(found.before, found.after, one.cell).at(records),
     }
 
