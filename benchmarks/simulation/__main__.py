@@ -14,6 +14,7 @@ from benchmarks.simulation import (
     nights,
     percentiles,
     recorded,
+    runs,
     stopping,
     suites,
     turns,
@@ -33,6 +34,7 @@ def main() -> None:
         "nights": _nights,
         "turns": _turns,
         "scores": _scores,
+        "runs": _runs,
     }
     parser = argparse.ArgumentParser(prog="python -m benchmarks.simulation", description=__doc__)
     parser.add_argument("what", nargs="?", choices=tuple(studies), default="verdicts")
@@ -41,6 +43,12 @@ def main() -> None:
     parser.add_argument("--labelled", type=Path, help="labelled launches, a gzipped JSON list")
     parser.add_argument(
         "--asv", type=Path, action="append", default=[], help="an asv history, a tar file"
+    )
+    parser.add_argument(
+        "--recorded",
+        type=Path,
+        default=Path("tests/data/runs/changing-load.json"),
+        help="runs of the same, as in tests/data/runs",
     )
     chosen = parser.parse_args()
     studies[chosen.what](chosen)
@@ -82,6 +90,11 @@ def _turns(chosen: argparse.Namespace) -> None:
 
 def _scores(chosen: argparse.Namespace) -> None:
     histories.scores(chosen.seed, chosen.trials)
+
+
+def _runs(chosen: argparse.Namespace) -> None:
+    runs.recorded(chosen.recorded)
+    runs.simulated(np.random.default_rng(chosen.seed), chosen.trials)
 
 
 def _history(chosen: argparse.Namespace) -> None:

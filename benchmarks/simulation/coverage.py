@@ -34,7 +34,7 @@ _DRAWS, _TRIALS = 1000, 1000
 _CHUNK = 200
 
 # Of sessions whose levels do not differ.
-_ALIKE = BetweenRuns(variance=0.0, freedom=1.0, runs=0)
+_ALIKE = BetweenRuns(variance=0.0, freedom=1.0, runs=0, whole=0.0)
 Array = NDArray[np.float64]
 
 

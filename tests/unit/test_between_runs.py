@@ -25,7 +25,9 @@ from corebound.stats.compare import Comparison, compare
 from corebound.stats.disturbance import delay
 from corebound.stats.summary import CellSummary, summarise
 
-DEFAULT = BetweenRuns(variance=DEFAULT_SPREAD**2, freedom=LEAST_FREEDOM, runs=0)
+DEFAULT = BetweenRuns(
+    variance=DEFAULT_SPREAD**2, freedom=LEAST_FREEDOM, runs=0, whole=DEFAULT_SPREAD**2
+)
 
 
 def runs_at(*levels: float, commits: str = "") -> list[EarlierRun]:
@@ -141,7 +143,7 @@ def test_the_error_is_that_of_launches_and_of_both_runs_levels_with_satterthwait
     # Logarithms of -0.01, 0, 0.01 each: s² / n is 0.0001 / 3, twice 0.00006667 with 4 degrees of
     # freedom; the runs add 2 × 0.0004 with 5. So the variance is 0.00086667, and of freedom
     # 0.00086667² / (0.00006667² / 4 + 0.0008² / 5) = 5.818.
-    between = BetweenRuns(variance=0.0004, freedom=5, runs=6)
+    between = BetweenRuns(variance=0.0004, freedom=5, runs=6, whole=0.0004)
 
     found = compared(a_side(-0.01, 0.0, 0.01), a_side(0.09, 0.1, 0.11), between)
 
@@ -153,8 +155,8 @@ def test_the_error_is_that_of_launches_and_of_both_runs_levels_with_satterthwait
 
 def test_runs_that_differ_by_no_more_than_runs_do_are_not_told_apart() -> None:
     one, other = a_side(0.0, 0.001, -0.001), a_side(0.03, 0.031, 0.029)
-    quiet = BetweenRuns(variance=0.002**2, freedom=20, runs=21)
-    restless = BetweenRuns(variance=0.03**2, freedom=20, runs=21)
+    quiet = BetweenRuns(variance=0.002**2, freedom=20, runs=21, whole=0.002**2)
+    restless = BetweenRuns(variance=0.03**2, freedom=20, runs=21, whole=0.03**2)
 
     assert compared(one, other, quiet).verdict == "faster"
     assert compared(one, other, restless).verdict == "undecided"
@@ -162,15 +164,15 @@ def test_runs_that_differ_by_no_more_than_runs_do_are_not_told_apart() -> None:
 
 def test_more_launches_are_no_remedy_for_what_runs_differ_by() -> None:
     one, other = a_side(0.0, 0.02, -0.02), a_side(0.03, 0.05, 0.01)
-    quiet = BetweenRuns(variance=0.0, freedom=20, runs=21)
-    restless = BetweenRuns(variance=0.03**2, freedom=20, runs=21)
+    quiet = BetweenRuns(variance=0.0, freedom=20, runs=21, whole=0.0)
+    restless = BetweenRuns(variance=0.03**2, freedom=20, runs=21, whole=0.03**2)
 
     assert compared(one, other, quiet).launches_needed is not None
     assert compared(one, other, restless).launches_needed is None
 
 
 def test_a_run_that_others_delayed_is_not_called_slower_for_that() -> None:
-    quiet = BetweenRuns(variance=0.002**2, freedom=20, runs=21)
+    quiet = BetweenRuns(variance=0.002**2, freedom=20, runs=21, whole=0.002**2)
     slow = (0.4, 0.41, 0.39)
 
     alone = compared(a_side(*slow), a_side(0.0, 0.01, -0.01), quiet)

@@ -17,7 +17,7 @@ from corebound.stats.summary import CellSummary, summarise
 
 MARGIN = 0.02
 # Two runs whose levels do not differ: then Welch alone is asked.
-ALIKE = BetweenRuns(variance=0.0, freedom=1.0, runs=0)
+ALIKE = BetweenRuns(variance=0.0, freedom=1.0, runs=0, whole=0.0)
 SWAPPED = {"faster": "slower", "slower": "faster"}
 
 medians = st.lists(st.integers(10**6, 10**9), min_size=2, max_size=12)

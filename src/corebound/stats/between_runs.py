@@ -41,13 +41,16 @@ class BetweenRuns(Struct, frozen=True, kw_only=True):
 
     Attributes:
         variance: Of the logarithm of a run's level, beside what its launches vary by.
-        freedom: Degrees of freedom of that.
+        freedom: Degrees of freedom of `whole`.
         runs: How many earlier runs it was learned from; 0 where it is the default.
+        whole: The variance with the part of the launches, which was taken off: what is left
+            is as uncertain as that.
     """
 
     variance: float
     freedom: float
     runs: int
+    whole: float
 
     @property
     def spread_ratio(self) -> float:
@@ -91,12 +94,16 @@ def between_runs(earlier: Sequence[EarlierRun]) -> BetweenRuns:
     if freedom < LEAST_FREEDOM <= successive:
         freedom = successive
         differences = [abs(one - other) for one, other in itertools.pairwise(levels)]
+    assumed = DEFAULT_SPREAD**2
+    default = BetweenRuns(variance=assumed, freedom=LEAST_FREEDOM, runs=0, whole=assumed)
     if not differences:
-        return BetweenRuns(variance=DEFAULT_SPREAD**2, freedom=LEAST_FREEDOM, runs=0)
+        return default
     launches = statistics.median(statistics.variance(run.logs) / len(run.logs) for run in runs)
-    seen = max(0.0, (_NORMAL * statistics.median(differences)) ** 2 / 2 - launches)
-    if freedom >= LEAST_FREEDOM:
-        return BetweenRuns(variance=seen, freedom=freedom, runs=len(runs))
-    if seen > DEFAULT_SPREAD**2:
-        return BetweenRuns(variance=seen, freedom=LEAST_FREEDOM, runs=len(runs))
-    return BetweenRuns(variance=DEFAULT_SPREAD**2, freedom=LEAST_FREEDOM, runs=0)
+    whole = (_NORMAL * statistics.median(differences)) ** 2 / 2
+    learned = BetweenRuns(
+        variance=max(0.0, whole - launches),
+        freedom=max(freedom, LEAST_FREEDOM),
+        runs=len(runs),
+        whole=whole,
+    )
+    return learned if freedom >= LEAST_FREEDOM or learned.variance > assumed else default

@@ -233,8 +233,8 @@ def _widened(estimate: Estimate, between: BetweenRuns, delayed: float) -> Estima
     # The levels of two runs differ by twice the variance of one.
     own, runs = estimate.error**2, 2 * between.variance
     variance = own + runs + delayed**2
-    # What is not estimated adds no doubt about the error.
-    doubt = own**2 / estimate.freedom + runs**2 / between.freedom
+    # A delay is a bound on what the host did, not an estimate: it adds no doubt about the error.
+    doubt = own**2 / estimate.freedom + (2 * between.whole) ** 2 / between.freedom
     return replace(
         estimate,
         error=math.sqrt(variance),
