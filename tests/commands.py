@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from corebound.host import lock
+
 
 def typed(*words: str) -> tuple[str, ...]:
     """The command line of corebound, which Ctrl-C ends.
@@ -21,12 +23,19 @@ def start(folder: Path, *words: str, **environment: str) -> subprocess.Popen[str
     return subprocess.Popen(
         typed(*words),
         cwd=folder,
-        # Its own /tmp, so that a run in progress on this host neither refuses nor hides ours.
-        env={**os.environ, "TMPDIR": str(private(folder)), **environment},
+        env={**os.environ, **isolated(folder), **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def isolated(folder: Path) -> dict[str, str]:
+    """A lock and a temporary folder of their own.
+
+    So a run in progress on this host does not refuse ours, and what ours leaves can be seen.
+    """
+    return {lock.VARIABLE: str(folder), "TMPDIR": str(private(folder))}
 
 
 def private(folder: Path) -> Path:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from corebound.host import lock
 from toy_repository import built_by_asv, git, installable
 
 DOOR = Path(__file__).parents[2] / "benchmarks" / "scenarios.py"
@@ -60,7 +61,7 @@ def a_project(folder: Path) -> Path:
 def environment(project: Path) -> dict[str, str]:
     """Ours, with asv's file of machines, and our lock, away from the user's own."""
     private = str(project / "tmp")
-    return {**os.environ, "NO_COLOR": "1", "HOME": private, "TMPDIR": private}
+    return {**os.environ, "NO_COLOR": "1", "HOME": private, lock.VARIABLE: private}
 
 
 def asv(project: Path, *words: str) -> subprocess.CompletedProcess[str]:

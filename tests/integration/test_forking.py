@@ -20,6 +20,7 @@ import needs
 from build import a_series
 from corebound.cli.forking import forked
 from corebound.errors import HostError, InputError
+from corebound.host import lock
 from corebound.host.lock import alone, is_held
 from corebound.report import site
 from corebound.report.inputs import Inputs
@@ -135,9 +136,12 @@ def test_a_host_that_allows_no_more_processes_gets_by_with_this_one(
     assert multiprocessing.active_children() == []
 
 
-def test_while_a_run_measures_all_is_done_here() -> None:
+def test_while_a_run_measures_all_is_done_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(lock.VARIABLE, str(tmp_path))
     assert not is_held()
-    with alone("a test"):
+    with alone():
         assert is_held()
         assert set(forked(lambda _: os.getpid(), MANY)) == {os.getpid()}
     assert not is_held()

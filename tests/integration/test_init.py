@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 import needs
+from corebound.host import lock
 from toy_repository import git, installable
 
 BIN = Path(sys.executable).parent
@@ -31,15 +32,17 @@ async def fetched():
 
 
 def shell(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    private = folder / "reports" / "tmp"
-    private.mkdir(parents=True, exist_ok=True)
     path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
     # The make that runs these tests would make the user's own one talk of its depth.
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     return subprocess.run(
-        words, cwd=folder, env={**inherited, "PATH": path, "TMPDIR": str(private), **environment},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        words,
+        cwd=folder,
+        env={**inherited, "PATH": path, lock.VARIABLE: str(folder), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def corebound(folder: Path, *words: str) -> tuple[int, str, str]:

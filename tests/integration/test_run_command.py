@@ -233,18 +233,26 @@ def test_a_scenario_that_has_changed_is_not_continued_silently(suite: Path) -> N
     assert "a scenario has changed" in err
 
 
-def test_only_one_run_measures_at_a_time(long: Path) -> None:
+def test_only_one_run_measures_at_a_time(
+    long: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     first = start(long, "long.yaml")
     wait_until_measuring(long)
+    elsewhere = str(tmp_path_factory.mktemp("elsewhere"))
 
-    code, _, err = run(long, "nap.yaml")
+    code, _, err = commands.corebound(long, "run", "nap.yaml", TMPDIR=elsewhere)
+    waiting = start(long, "nap.yaml", "--only", "binding=none", "--wait", "10m")
+    assert waiting.stderr is not None
+    told = waiting.stderr.readline()
     first.send_signal(signal.SIGTERM)
     first.communicate(timeout=30)
 
     assert code == 3
     assert "another run is measuring" in err
     assert f"process {first.pid}" in err
-    assert run(long, "nap.yaml", "--only", "binding=none")[0] == 0
+    assert f"Waiting for the run of process {first.pid}" in told
+    waiting.communicate(timeout=60)
+    assert waiting.returncode == 0
 
 
 def test_launches_that_fail_are_recorded_and_told_by_the_exit_code(suite: Path) -> None:

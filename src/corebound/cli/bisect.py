@@ -16,7 +16,7 @@ from rich.console import Console
 
 from corebound.cli import bisect_words, commits, doctor, measure, noise_beside, projects
 from corebound.cli.bisect_words import Told
-from corebound.cli.measuring import Budget, Only, Unlocked, take_host, typed
+from corebound.cli.measuring import Budget, Only, Unlocked, Wait, take_host, typed
 from corebound.cli.options import RECORDS, Json, Records
 from corebound.cli.projects import Config, Say
 from corebound.cli.session import Session, Wanted
@@ -52,6 +52,7 @@ def bisect(
         bool, typer.Option("--fresh", help="Measure anew what records hold of this search.")
     ] = False,
     unlocked: Unlocked = False,
+    wait: Wait = None,
     config: Config = projects.CONFIG,
     records: Records = RECORDS,
     as_json: Json = False,
@@ -61,6 +62,7 @@ def bisect(
     It lies between GOOD and BAD.
     """
     budget_s = None if budget is None else measure.seconds(budget)
+    wait_s = 0.0 if wait is None else measure.seconds(wait, option="--wait")
     console = Console(stderr=True, highlight=False)
     say = projects.teller(console)
     wanted = Wanted(
@@ -81,7 +83,7 @@ def bisect(
         )
     loaded = _one_cell(commits.comparable(wanted, say), scenario)
     with ExitStack() as stack:
-        take_host(stack, unlocked=unlocked)
+        take_host(stack, unlocked=unlocked, wait_s=wait_s)
         measuring = _Measuring(
             line=(ends[0], *between),
             loaded=loaded,

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from corebound.cli import calibrate_words, doctor, measure, outcome, projects, session, suite
 from corebound.cli.documents import indented
-from corebound.cli.measuring import Budget, Files, Profile, Seed, take_host, typed
+from corebound.cli.measuring import Budget, Files, Profile, Seed, Wait, take_host, typed
 from corebound.cli.options import RECORDS, Json, Records
 from corebound.cli.session import Session, Wanted
 from corebound.cli.suite import Loaded
@@ -31,15 +31,17 @@ def calibrate(
     profile: Profile = None,
     budget: Budget = None,
     seed: Seed = None,
+    wait: Wait = None,
     records: Records = RECORDS,
     as_json: Json = False,
 ) -> None:
     """Measure how small a difference this host can show."""
     budget_s = None if budget is None else measure.seconds(budget)
+    wait_s = 0.0 if wait is None else measure.seconds(wait, option="--wait")
     console = Console(stderr=True, highlight=False)
     wanted = Wanted(files=tuple(files), profile=profile, only=(), seed=seed)
     with ExitStack() as stack:
-        take_host(stack)
+        take_host(stack, wait_s=wait_s)
         ready = doctor.preflight(_prepared(wanted, records, console), console)
         launches, ending = measure.carry_out(
             ready,

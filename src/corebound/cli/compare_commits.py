@@ -28,6 +28,7 @@ from corebound.cli.measuring import (
     Only,
     Profile,
     Unlocked,
+    Wait,
     take_host,
     typed,
 )
@@ -63,6 +64,7 @@ def compare_commits(
         bool, typer.Option("--resume", help="Go on with the same comparison, if it was cut short.")
     ] = False,
     unlocked: Unlocked = False,
+    wait: Wait = None,
     config: Config = projects.CONFIG,
     records: Records = RECORDS,
 ) -> None:
@@ -77,6 +79,7 @@ def compare_commits(
             what=f"`{margin:g}` is not a share.", where="--margin", mend="Write 0.02 for 2 %."
         )
     budget_s = None if budget is None else measure.seconds(budget)
+    wait_s = 0.0 if wait is None else measure.seconds(wait, option="--wait")
     wanted = Wanted(
         files=tuple(files or (SCENARIOS,)),
         profile=profile,
@@ -88,7 +91,7 @@ def compare_commits(
     say = projects.teller(console)
     with ExitStack() as stack:
         ends, plain, loaded = _sides(base, head, wanted, say, margin=margin)
-        take_host(stack, unlocked=unlocked)
+        take_host(stack, unlocked=unlocked, wait_s=wait_s)
         unmade = sides.made(loaded, say)
         ready = commits.opened(loaded, wanted, records, say, go_on=resume, unmade=unmade)
         ready = doctor.preflight(ready, console)

@@ -201,7 +201,7 @@ def _restore(root: Path, *, as_json: bool) -> None:
 def _keep_runs_away(stack: ExitStack, root: Path) -> None:
     """A setting that changes while launches are compared would be measured as theirs."""
     if root == _LIVE:
-        stack.enter_context(alone("`corebound doctor`"))
+        stack.enter_context(alone())
 
 
 def _say(text: str, *, as_json: bool) -> None:

@@ -22,6 +22,7 @@ from corebound.cli.measuring import (
     Profile,
     Seed,
     Unlocked,
+    Wait,
     take_host,
 )
 from corebound.cli.options import RECORDS, Json, Records
@@ -49,6 +50,7 @@ def run(
         bool, typer.Option("--resume", help="Go on with the latest run, if it was cut short.")
     ] = False,
     unlocked: Unlocked = False,
+    wait: Wait = None,
     operators: Annotated[
         bool,
         typer.Option("--operators/--no-operators", help="Profile operators where asked for."),
@@ -69,6 +71,7 @@ def run(
     Each launch is recorded as it ends.
     """
     budget_s = None if budget is None else seconds(budget)
+    wait_s = 0.0 if wait is None else seconds(wait, option="--wait")
     wanted = Wanted(
         files=tuple(files or ()),
         profile=profile,
@@ -85,7 +88,7 @@ def run(
         )
     console = Console(stderr=True, highlight=False)
     with ExitStack() as stack:
-        take_host(stack, unlocked=unlocked)
+        take_host(stack, unlocked=unlocked, wait_s=wait_s)
         prepare = session.resume if resume else session.begin
         ready = prepare(wanted, records, projects.teller(console))
         if ready.note is not None:
@@ -102,8 +105,12 @@ def run(
     raise typer.Exit(outcome.exit_code(told))
 
 
-def seconds(text: str) -> float:
+def seconds(text: str, *, option: str = "--budget") -> float:
     """Read a length of time: `90s`, `10m`, `1h30m`.
+
+    Args:
+        text: What the user wrote.
+        option: Where they wrote it.
 
     Raises:
         InputError: it is not one.
@@ -112,7 +119,7 @@ def seconds(text: str) -> float:
     if not text or found is None:
         raise InputError(
             what=f"`{text}` is not a length of time.",
-            where="--budget",
+            where=option,
             mend="Write it like 90s, 10m or 1h30m, of at most 31 years.",
         )
     hours, minutes, rest = (int(part or 0) for part in found.groups())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import shlex
 import sys
 from contextlib import ExitStack
@@ -10,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from corebound.errors import HostError
 from corebound.host.lock import alone
 from corebound.model.measure import ProfileName
 
@@ -32,19 +34,47 @@ Seed = Annotated[
     # What every framework takes.
     typer.Option("--seed", min=0, max=2**32 - 1, help="Of the order and of the workers' numbers."),
 ]
-Unlocked = Annotated[bool, typer.Option("--unlocked", help="Measure although another run does.")]
+Unlocked = Annotated[
+    bool, typer.Option("--unlocked", help="Run even if another run is measuring on this host.")
+]
+Wait = Annotated[
+    str | None,
+    typer.Option(
+        "--wait", help="If another run is measuring, wait this long for it: 90s, 10m, 2h."
+    ),
+]
+
+# What one launch takes, with room for several that alternate.
+_FEWEST_FILES = 64
 
 
 def typed() -> str:
-    """This command as it was typed: who holds the host, and what goes on when it was stopped."""
+    """This command as it was typed: what continues it when it was stopped."""
     return shlex.join(("corebound", *sys.argv[1:]))
 
 
-def take_host(stack: ExitStack, *, unlocked: bool = False) -> None:
-    """Hold the host's lock until the stack ends; `unlocked` measures beside others.
+def take_host(stack: ExitStack, *, unlocked: bool = False, wait_s: float = 0.0) -> None:
+    """Hold the host's lock until the stack ends.
+
+    Args:
+        stack: Releases it.
+        unlocked: Measure beside others: take no lock.
+        wait_s: How long to wait for another run to end.
 
     Raises:
-        HostError: another run holds it.
+        HostError: another run holds it, or this process may open too few files to measure.
     """
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if 0 <= allowed < _FEWEST_FILES:  # unlimited is -1
+        raise HostError(
+            what=f"this process may open {allowed} files, and measuring takes up to"
+            f" {_FEWEST_FILES}.",
+            where="corebound",
+            mend="Raise the limit: `ulimit -n 1024`.",
+        )
     if not unlocked:
-        stack.enter_context(alone(f"`{typed()}`"))
+        stack.enter_context(alone(wait_s=wait_s, waiting=_say_waiting))
+
+
+def _say_waiting(holder: str) -> None:
+    typer.echo(f"Waiting for the run of {holder}", err=True)

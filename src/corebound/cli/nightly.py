@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from corebound.cli import measure, nightly_steps, projects
-from corebound.cli.measuring import MaybeFiles
+from corebound.cli.measuring import MaybeFiles, Wait
 from corebound.cli.nightly_steps import Asked
 from corebound.cli.options import RECORDS, Json, Records
 from corebound.cli.projects import Config
@@ -37,6 +37,7 @@ def nightly(
     budget: Annotated[
         str, typer.Option("--budget", help="Start no launch after this: 90s, 10m, 2h.")
     ] = "4h",
+    wait: Wait = None,
     update: Annotated[
         bool, typer.Option("--update", help="Fetch the project under test first, fast-forward.")
     ] = False,
@@ -72,6 +73,7 @@ def nightly(
         files=tuple(files or (nightly_steps.SCENARIOS,)),
         profile=profile,
         budget_s=measure.seconds(budget),
+        wait_s=0.0 if wait is None else measure.seconds(wait, option="--wait"),
         update=update,
         # A night without a place to publish to has one all the same: a whole site.
         to=nightly_steps.PUBLIC if to is None and branch is None else to,

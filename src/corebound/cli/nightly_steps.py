@@ -25,6 +25,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     files: tuple[Path, ...]
     profile: ProfileName
     budget_s: float
+    wait_s: float
     update: bool
     to: Path | None
     branch: str | None
@@ -80,14 +81,18 @@ def steps(asked: Asked, journal: Journal, host: str) -> tuple[Step, ...]:
     files = tuple(map(str, asked.files))
     records = ("--records", str(asked.records))
     config = ("--config", str(asked.config))
+    waiting = ("--wait", f"{asked.wait_s:.0f}s") if asked.wait_s else ()
     tonight = _tonight(asked.records, host, journal.stamp)
     left_s = max(1.0, asked.budget_s - sum(map(_spent_s, tonight)))
     run = _corebound(
         "run", *files, "--profile", asked.profile, "--budget", f"{left_s:.0f}s",
-        "--favour-doubtful", "--json", *config, *records, *(("--resume",) if tonight else ()),
+        "--favour-doubtful", "--json", *config, *records, *waiting,
+        *(("--resume",) if tonight else ()),
     )  # fmt: skip
     links = ("--site", asked.site_url or str(_place(asked)))
-    regressions = _corebound("regressions", "--confirm", "--json", *config, *records, *links)
+    regressions = _corebound(
+        "regressions", "--confirm", "--json", *config, *records, *waiting, *links
+    )
     updating = (Step(name="update", command=_corebound("update", *config), once=True),)
     return (
         *(updating if asked.update else ()),

@@ -12,10 +12,11 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from corebound.cli import projects, regressions_confirm, regressions_words
+from corebound.cli import measure, projects, regressions_confirm, regressions_words
 from corebound.cli.documents import indented
 from corebound.cli.forking import forked
 from corebound.cli.known_steps import known_steps
+from corebound.cli.measuring import Wait
 from corebound.cli.options import RECORDS, Json, Records
 from corebound.cli.projects import Config
 from corebound.cli.regressions_beside import beside
@@ -51,6 +52,7 @@ def regressions(
     confirm: Annotated[
         bool, typer.Option("--confirm", help="Measure again what is suspected, before it alarms.")
     ] = False,
+    wait: Wait = None,
     everything: Annotated[
         bool, typer.Option("--all", help="List also what is old, recovered or decided.")
     ] = False,
@@ -71,6 +73,7 @@ def regressions(
 
     Exits with 1 where a new regression stands, else with 5 where a series could not be analysed.
     """
+    wait_s = 0.0 if wait is None else measure.seconds(wait, option="--wait")
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     decisions = decided(status)
     suite = suite_of(records)
@@ -99,7 +102,7 @@ def regressions(
         console.print(Text(f"{name} is {state}: kept in {status}."))
         return
     if confirm:
-        _confirm(about, suite, records, console, config)
+        _confirm(about, suite, records, console, config=config, wait_s=wait_s)
         known, _ = confirmations.read_all(records)
         about = judged(every, decisions, known, ended=over)
     told = Told(
@@ -192,7 +195,13 @@ def _decide(state: State, found: Judged, because: str | None, status: Path) -> N
 
 
 def _confirm(
-    about: tuple[Judged, ...], suite: Suite, records: Path, console: Console, config: Path
+    about: tuple[Judged, ...],
+    suite: Suite,
+    records: Path,
+    console: Console,
+    *,
+    config: Path,
+    wait_s: float,
 ) -> None:
     """Measure again what is open and has not been asked about, or is due again."""
     due: list[Change] = [
@@ -201,6 +210,10 @@ def _confirm(
         if one.is_open and (one.confirmation is None or one.confirmation.answer == "impossible")
     ]
     both = partial(
-        measure_both, folder=confirmations.folder_of(records), config=config, console=console
+        measure_both,
+        folder=confirmations.folder_of(records),
+        config=config,
+        console=console,
+        wait_s=wait_s,
     )
-    regressions_confirm.confirm(due, suite, records, console, both=both)
+    regressions_confirm.confirm(due, suite, records, console, both=both, wait_s=wait_s)

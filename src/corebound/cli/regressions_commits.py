@@ -87,7 +87,9 @@ def _commit(point: Point, suite: Suite) -> Commit | None:
     return (built and built.commit) or point.commit
 
 
-def measure_both(pair: Pair, *, folder: Path, config: Path, console: Console) -> Outcome:
+def measure_both(
+    pair: Pair, *, folder: Path, config: Path, console: Console, wait_s: float
+) -> Outcome:
     """Build both commits and launch the cell of each in turns, as often as its profile says.
 
     Args:
@@ -95,6 +97,7 @@ def measure_both(pair: Pair, *, folder: Path, config: Path, console: Console) ->
         folder: Where the run is kept, which is no night.
         config: The asv.conf.json of the project under test.
         console: Shows the progress.
+        wait_s: How long to wait for another run on this host.
 
     Raises:
         CoreboundError: the scenario is another now, or one of the two gives no figure.
@@ -119,7 +122,7 @@ def measure_both(pair: Pair, *, folder: Path, config: Path, console: Console) ->
     names = commits.short(pair.good), commits.short(pair.bad)
     console.print(Text(f"Both commits, in turns: {pair.cell.id}, {names[0]} and {names[1]}"))
     with ExitStack() as stack:
-        take_host(stack)
+        take_host(stack, wait_s=wait_s)
         both = commits.over(loaded, (pair.good, pair.bad), wanted)
         ready = commits.opened(both, wanted, folder, say, go_on=False)
         ready = doctor.preflight(ready, console)

@@ -51,6 +51,7 @@ def confirm(
     console: Console,
     *,
     both: Both,
+    wait_s: float,
 ) -> None:
     """Measure each change again and keep what that says.
 
@@ -63,6 +64,7 @@ def confirm(
         records: The folder of records.
         console: Shows the progress.
         both: Measures two commits.
+        wait_s: How long to wait for another run on this host.
     """
     host = provenance.host(probe.live()).id
     for change in changes:
@@ -71,7 +73,7 @@ def confirm(
             if pair is not None and change.series.host == host:
                 said = of_both(change, pair, both)
             else:
-                said = _of_present(change, suite, records, console, host=host)
+                said = _of_present(change, suite, records, console, host=host, wait_s=wait_s)
         except CoreboundError as error:
             said = Said(answer="impossible", how=str(error.what))
         kept = Confirmation(
@@ -107,7 +109,7 @@ def of_both(change: Change, pair: Pair, both: Both) -> Said:
 
 
 def _of_present(
-    change: Change, suite: Suite, records: Path, console: Console, *, host: str
+    change: Change, suite: Suite, records: Path, console: Console, *, host: str, wait_s: float
 ) -> Said:
     """Measure the present state of the change's cell and hold it against the good nights."""
     series = change.series
@@ -119,7 +121,7 @@ def _of_present(
         return Said(answer="impossible", how=f"it is of another host, {series.host_name}.")
     if (why := _elsewhere(change)) is not None:
         return Said(answer="impossible", how=why)
-    again, point = _rerun(change, run, confirmations.folder_of(records), console)
+    again, point = _rerun(change, run, confirmations.folder_of(records), console, wait_s)
     if point is None or point.figure is None:
         why = "it was not measured" if point is None else point.missing
         return Said(answer="impossible", how=f"the re-run gave no figure: {why}.", run=again.id)
@@ -165,7 +167,9 @@ def _elsewhere(change: Change) -> str | None:
     return f"{found} checked out here, and no night since the step was of it."
 
 
-def _rerun(change: Change, before: Run, folder: Path, console: Console) -> tuple[Run, Point | None]:
+def _rerun(
+    change: Change, before: Run, folder: Path, console: Console, wait_s: float
+) -> tuple[Run, Point | None]:
     """Run the change's cell as the last night did, beside the records: it is no night."""
     series = change.series
     source = next(one for one in before.scenarios if one.document["name"] == series.scenario)
@@ -177,7 +181,7 @@ def _rerun(change: Change, before: Run, folder: Path, console: Console) -> tuple
     )
     console.print(Text(f"Measured again: {series.scenario}, {series.cell}"))
     with ExitStack() as stack:
-        take_host(stack)
+        take_host(stack, wait_s=wait_s)
         ready = session.begin(wanted, folder, projects.teller(console))
         ready = doctor.preflight(ready, console)
         launches, _ = measure.carry_out(ready, None, console, stack, operators=False)

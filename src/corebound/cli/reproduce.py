@@ -21,7 +21,7 @@ from corebound.cli import (
     reproduce_words,
     session,
 )
-from corebound.cli.measuring import Unlocked, take_host
+from corebound.cli.measuring import Unlocked, Wait, take_host
 from corebound.cli.options import RECORDS, Json, Records
 from corebound.cli.projects import Config, Say
 from corebound.cli.reproduce_words import Told
@@ -64,6 +64,7 @@ def reproduce(
         bool, typer.Option("--anyway", help="Measure although host or environment differ.")
     ] = False,
     unlocked: Unlocked = False,
+    wait: Wait = None,
     config: Config = projects.CONFIG,
     records: Records = RECORDS,
     as_json: Json = False,
@@ -73,6 +74,7 @@ def reproduce(
     Exits with 1 if it does not.
     """
     console = Console(stderr=True, highlight=False, soft_wrap=True)
+    wait_s = 0.0 if wait is None else measure.seconds(wait, option="--wait")
     stored, named = _meant(record, records)
     before, chosen = stored.run, _chosen(stored, cell or named)
     source = before.source_of(chosen.scenario)
@@ -87,7 +89,7 @@ def reproduce(
     way = measured(scenario, before.profile)
     old = summarise(chosen, own, way.warmup)
     with ExitStack() as stack:
-        take_host(stack, unlocked=unlocked)
+        take_host(stack, unlocked=unlocked, wait_s=wait_s)
         path = as_recorded.checked_out(before, source.path, scenario, stack)
         wanted = Wanted(
             files=(path,), profile=before.profile, only=(chosen.id,), seed=None, config=config

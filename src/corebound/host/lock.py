@@ -1,70 +1,140 @@
-"""One run at a time on a host: two would measure one another."""
+"""One run at a time on a host: two would measure one another.
+
+The lock is an abstract Unix socket: a name that the kernel keeps, and no file (ADR 23). Whoever
+has bound the name holds the lock, until its process ends, however that happens.
+Source: unix(7), "Abstract sockets" and SO_PEERCRED.
+"""
 
 from __future__ import annotations
 
-import fcntl
+import errno
+import hashlib
 import os
-import tempfile
-from collections.abc import Iterator
+import select
+import socket
+import struct
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from corebound import holders
 from corebound.errors import HostError
+
+# For tests, and for containers that share a network namespace and no CPU: names another lock.
+VARIABLE = "COREBOUND_HOST_LOCK"
+
+# Who has bound the name listens on it microseconds later; until then nobody can be named.
+_TRIES = 10
+_BETWEEN_TRIES_S = 0.01
+# How often to look at a holder that the kernel gives no notice of.
+_LOOK_S = 1.0
+# The longest that one look may take: poll(2) counts milliseconds in 32 bits.
+_LONGEST_S = 3600.0
+# struct ucred of <sys/socket.h>: process, user, group.
+_CREDENTIALS = struct.Struct("iII")
 
 
 @contextmanager
-def alone(what: str) -> Iterator[None]:
-    """Hold the host's lock; the kernel lets go of it however this process ends.
+def alone(
+    *, wait_s: float = 0.0, waiting: Callable[[str], None] = lambda _holder: None
+) -> Iterator[None]:
+    """Hold the host's lock; the kernel releases it however this process ends.
 
     Args:
-        what: Who holds it, for the one who is refused.
+        wait_s: How long to wait for another run to end.
+        waiting: Told who holds it, each time that this begins to wait for somebody.
 
     Raises:
-        HostError: another run holds it.
+        HostError: another run holds it, and did so to the end of the wait.
     """
-    file = _file()
-    descriptor = _open(file)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.pread(descriptor, 4096, 0).decode("utf-8", errors="replace").strip()
-            raise HostError(
-                what=f"another run is measuring on this host: {holder or 'unnamed'}.",
-                where=str(file),
-                mend="Wait for it to end, or pass --unlocked to measure beside it all the same.",
-            ) from None
-        if os.access(file, os.W_OK):
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"process {os.getpid()}, {what}\n".encode(), 0)
+    until_s = time.monotonic() + wait_s
+    named: str | None = None
+    with _socket() as ours:
+        tries = 0
+        while not _is_bound(ours):
+            with _socket() as theirs:
+                holder = _holder(theirs)
+                left_s = until_s - time.monotonic()
+                if holder is None and tries < _TRIES:
+                    tries += 1
+                    time.sleep(_BETWEEN_TRIES_S)
+                    continue
+                holder = holder or "a process that cannot be seen from here"
+                if left_s <= 0:
+                    raise HostError(
+                        what=f"another run is measuring on this host: {holder}.",
+                        where="corebound",
+                        mend="Start this again when that run has ended. Commands that measure can"
+                        " wait: `--wait 10m`. Those with --unlocked can measure at the same time.",
+                    )
+                if holder != named:
+                    waiting(holder)
+                    named = holder
+                _await_end(theirs, min(left_s, _LONGEST_S))
+        # Nobody is ever answered: who connects learns from the kernel who listens, and when
+        # that ends.
+        ours.listen(socket.SOMAXCONN)
         yield
-    finally:
-        os.close(descriptor)
 
 
 def is_held() -> bool:
     """Whether a run is measuring on this host.
 
     The lock is looked at and not taken: a run that begins at this moment is not refused.
-    Source: proc_locks(5).
+    Source: proc_pid_net(5).
     """
+    name = f"@{_name()}".encode()
     try:
-        inode = _file().stat().st_ino
-        lines = Path("/proc/locks").read_text(encoding="utf-8").splitlines()
+        lines = Path("/proc/net/unix").read_bytes().splitlines()
     except OSError:
         return False
-    words = (line.split() for line in lines)
-    return any("FLOCK" in one and any(word.endswith(f":{inode}") for word in one) for one in words)
+    return any(line.split()[-1] == name for line in lines if line)
 
 
-def _file() -> Path:
-    # The same place for every user: /tmp is sticky, so nobody can take it away.
-    return Path(tempfile.gettempdir()) / "corebound.lock"
+def _name() -> str:
+    other = os.environ.get(VARIABLE)
+    # An address has 107 bytes, and the variable may hold any text.
+    suffix = f"-{hashlib.sha256(os.fsencode(other)).hexdigest()[:16]}" if other else ""
+    return f"corebound-host-lock{suffix}"
 
 
-def _open(file: Path) -> int:
+def _socket() -> socket.socket:
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    made.settimeout(0)
+    return made
+
+
+def _is_bound(ours: socket.socket) -> bool:
     try:
-        return os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
-    except PermissionError:
-        # Another user's: it can be locked all the same, only not signed.
-        return os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        ours.bind(f"\0{_name()}")
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        return False
+    return True
+
+
+def _holder(theirs: socket.socket) -> str | None:
+    """Connect to whoever holds the lock, and describe it; None where nobody can be named."""
+    try:
+        theirs.connect(f"\0{_name()}")
+        credentials = theirs.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    except OSError:
+        # It has just ended, or does not listen yet, or too many have connected (EAGAIN).
+        return None
+    pid, _, _ = _CREDENTIALS.unpack(credentials)
+    # 0 stands for a process of another PID namespace, such as a container's.
+    return holders.process(pid) if pid else "a process of another container"
+
+
+def _await_end(theirs: socket.socket, most_s: float) -> None:
+    """Wait until the process that `theirs` is connected to has ended, but at most so long."""
+    try:
+        theirs.getpeername()
+    except OSError:  # not connected: the kernel cannot say when it ends
+        time.sleep(min(most_s, _LOOK_S))
+        return
+    ended = select.poll()
+    ended.register(theirs, select.POLLIN)
+    ended.poll(most_s * 1000)
