@@ -6,6 +6,7 @@ import json
 import os
 import re
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -109,6 +110,26 @@ def test_a_journal_torn_anywhere_is_read_and_written_on(tmp_path: Path) -> None:
             again = unfinished(tmp_path, ("asked",), NOW)
             assert again is not None
             assert again.codes["late"] == 0
+
+
+def test_a_line_of_the_journal_is_on_the_disk_before_the_step_goes_on(
+    tmp_path: Path, synced: Callable[[Path], list[bytes | list[str]]]
+) -> None:
+    nights = tmp_path / "reports" / "nights"
+    journal = begin(nights, ("asked",), NOW)
+    file = journal.folder / NAME
+
+    for write in (
+        lambda: None,
+        lambda: journal.began("run", "2026-03-14T02:17:03Z"),
+        lambda: journal.ended("run", 0, "2026-03-14T02:18:03Z"),
+        lambda: journal.over(0, "2026-03-14T02:19:03Z"),
+    ):
+        write()
+        assert synced(file)[-1] == file.read_bytes()
+    assert NAME in synced(journal.folder)[-1]
+    assert journal.folder.name in synced(nights)[-1]
+    assert "nights" in synced(nights.parent)[-1]
 
 
 @pytest.mark.parametrize(

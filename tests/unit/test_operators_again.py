@@ -161,8 +161,7 @@ def test_the_site_knows_the_profiles_of_earlier_nights_without_reading_them_agai
     monkeypatch.chdir(tmp_path)
     for run, launches in (a_night("r1", 500_000), a_night("r2", 600_000, 2)):
         file = jsonl.file_of(run, Path("reports/records"))
-        jsonl.begin(run, file)
-        with contextlib.closing(jsonl.Appender(file)) as appender:
+        with contextlib.closing(jsonl.begin(run, file)) as appender:
             for launch in launches:
                 appender.append(launch)
 

@@ -108,7 +108,7 @@ def test_a_search_goes_on_by_reading_the_run_that_it_goes_on_with(
         go_on=False,
     )
     for one in (both, other):
-        jsonl.begin(one.run, one.file)
+        jsonl.begin(one.run, one.file).close()
 
     again = commits.opened(loaded, wanted, tmp_path, print, go_on=True)
 

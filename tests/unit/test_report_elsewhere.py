@@ -122,8 +122,7 @@ def test_a_site_of_another_folder_shows_it_and_one_of_the_usual_folder_does_not(
     run, launches = a_serving_sample()
     for folder in ("my records", "reports/records"):
         file = jsonl.file_of(run, Path(folder))
-        jsonl.begin(run, file)
-        with contextlib.closing(jsonl.Appender(file)) as appender:
+        with contextlib.closing(jsonl.begin(run, file)) as appender:
             for launch in launches[:4]:
                 appender.append(launch)
 

@@ -18,8 +18,7 @@ from corebound.store import jsonl
 
 def kept(records: Path, run: Run, *launches: Launch) -> Path:
     file = jsonl.file_of(run, records)
-    jsonl.begin(run, file)
-    appender = jsonl.Appender(file)
+    appender = jsonl.begin(run, file)
     for launch in launches:
         appender.append(launch)
     appender.close()

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import fcntl
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,8 +16,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from build import a_launch, a_run
-from corebound.errors import InputError
+from corebound.errors import HostError, InputError
 from corebound.store import codec, jsonl
+
+# The fixture `synced`.
+Synced = Callable[[Path], list[bytes | list[str]]]
 
 
 def a_file(folder: Path, *, launches: int = 3) -> Path:
@@ -65,6 +73,120 @@ def test_however_a_file_is_torn_only_the_torn_launch_is_gone(
     assert stored.faults == ()
     blocks = [launch.block for launch in stored.launches]
     assert blocks == [*range(kept.count(b"\n") - 1), 9]
+
+
+def test_a_second_process_is_refused_told_who_holds_the_file_and_changes_nothing(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "host" / "run.jsonl"
+    with contextlib.closing(jsonl.begin(a_run(), file)) as appender:
+        appender.append(a_launch(block=0))
+        # As seen by others while a record is being written.
+        os.truncate(file, file.stat().st_size - 5)
+        before = file.read_bytes()
+
+        with pytest.raises(HostError, match=f"process {os.getpid()} of ") as refused:
+            jsonl.Appender(file)
+
+        assert refused.value.exit_code == 3
+        assert file.read_bytes() == before
+        assert jsonl.read(file).run == a_run()  # readers need no lock
+    jsonl.Appender(file).close()
+
+
+def test_a_file_without_torn_line_is_not_written_to_by_whoever_opens_it(tmp_path: Path) -> None:
+    file = a_file(tmp_path)
+    os.utime(file, (1, 1))
+
+    jsonl.Appender(file).close()
+
+    assert file.stat().st_mtime == 1
+
+
+def test_what_others_append_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+    file = a_file(tmp_path, launches=1)
+    with contextlib.closing(jsonl.Appender(file)) as appender:
+        with file.open("ab") as stream:  # by whoever takes no lock, such as an editor
+            stream.write(codec.encode(a_launch(block=1)))
+        appender.append(a_launch(block=2))
+
+    assert [launch.block for launch in jsonl.read(file).launches] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("code", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_is_refused_and_the_file_left_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    file = a_file(tmp_path)
+    torn = file.read_bytes()[:-5]
+    file.write_bytes(torn)
+
+    def refuse(_descriptor: int, _operation: int) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+
+    with pytest.raises(InputError, match="cannot lock record files"):
+        jsonl.Appender(file)
+    assert file.read_bytes() == torn
+
+
+def test_a_folder_in_place_of_a_file_is_an_error_for_people(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="records cannot be written"):
+        jsonl.Appender(tmp_path)
+
+
+def test_a_record_is_on_the_disk_before_append_returns(tmp_path: Path, synced: Synced) -> None:
+    file = tmp_path / "records" / "host" / "run.jsonl"
+    with contextlib.closing(jsonl.begin(a_run(), file)) as appender:
+        for block in range(2):
+            appender.append(a_launch(block=block))
+
+            assert synced(file)[-1] == file.read_bytes()
+
+
+def test_the_name_of_a_new_file_and_its_new_folders_are_on_the_disk_before_it_is_used(
+    tmp_path: Path, synced: Synced
+) -> None:
+    file = tmp_path / "records" / "host" / "run.jsonl"
+
+    jsonl.begin(a_run(), file).close()
+
+    assert synced(file)[-1] == file.read_bytes()
+    assert "run.jsonl" in synced(file.parent)[-1]
+    assert "host" in synced(file.parent.parent)[-1]
+    assert "records" in synced(tmp_path)[-1]
+
+
+def test_a_file_has_its_name_only_when_its_first_line_is_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, synced: Synced
+) -> None:
+    file = tmp_path / "host" / "run.jsonl"
+    replace_file, before = os.replace, []
+
+    def replaced(fresh: Path, target: Path) -> None:
+        before.append((Path(fresh).read_bytes(), synced(Path(fresh))))
+        replace_file(fresh, target)
+
+    monkeypatch.setattr(os, "replace", replaced)
+
+    jsonl.begin(a_run(), file).close()
+
+    ((content, of_fresh),) = before
+    assert content
+    assert of_fresh[-1] == content
+
+
+def test_a_continued_file_has_its_name_on_the_disk_before_it_is_added_to(
+    tmp_path: Path, synced: Synced
+) -> None:
+    # It may have been made by a process that was killed before it had waited for that.
+    file = a_file(tmp_path)
+    earlier = len(synced(file.parent))
+
+    jsonl.Appender(file).close()
+
+    assert len(synced(file.parent)) > earlier
 
 
 def test_a_damaged_line_is_named_and_the_rest_is_kept(tmp_path: Path) -> None:

@@ -144,12 +144,20 @@ def carry_out(
         stack: Ends what is started here.
         operators: Whether to profile operators where asked for.
         again: The command that goes on with it when it was stopped.
+
+    Raises:
+        HostError: another run adds to the same records.
     """
-    launches = list(ready.done)
-    if not ready.done and not ready.file.exists():
-        jsonl.begin(replace(ready.run, budget_s=budget_s), ready.file)
-    appender = jsonl.Appender(ready.file)
-    stack.callback(appender.close)
+    if ready.file.exists():
+        appender = jsonl.Appender(ready.file)
+        stack.callback(appender.close)
+        # Until we held the file, another run may have added to it.
+        done = jsonl.read(ready.file).launches
+    else:
+        appender = jsonl.begin(replace(ready.run, budget_s=budget_s), ready.file)
+        stack.callback(appender.close)
+        done = ()
+    launches = list(done)
 
     def append(launch: Launch) -> None:
         appender.append(launch)
@@ -164,7 +172,7 @@ def carry_out(
         ending = Runner(
             ready.run,
             ready.tasks,
-            done=ready.done,
+            done=done,
             append=append,
             launch=launcher(
                 stack,

@@ -15,6 +15,7 @@ from typing import Any, Self
 from msgspec import Struct
 
 from corebound.errors import refusals_told
+from corebound.store import whole
 
 NAME = "journal.jsonl"
 SCHEMA = 1
@@ -74,8 +75,9 @@ def begin(folder: Path, asked: Sequence[str], now: datetime) -> Journal:
         where=night,
         mend="Make that folder writable, or name another with --nights.",
     ):
-        night.mkdir(parents=True)
-    _append(night, {"schema": SCHEMA, "asked": list(asked)})
+        whole.make_folder(night)
+        _append(night, {"schema": SCHEMA, "asked": list(asked)})
+        whole.sync_folder(night)
     return Journal(folder=night, asked=tuple(asked), codes={})
 
 

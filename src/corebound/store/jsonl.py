@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -10,7 +11,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from corebound.errors import Fault, InputError, refusals_told
+from corebound import holders
+from corebound.errors import Fault, HostError, InputError, refusals_told
 from corebound.foreign import path_component
 from corebound.model.record import Launch
 from corebound.model.run import Run
@@ -35,36 +37,74 @@ def file_of(run: Run, folder: Path) -> Path:
     return folder / path_component(run.host.id) / f"{path_component(f'{started}-{run.id}')}.jsonl"
 
 
-def begin(run: Run, file: Path) -> None:
+def begin(run: Run, file: Path) -> Appender:
     """Begin a file with its run, in one step: a run killed as it begins leaves no file.
+
+    Returns:
+        What adds launches to the file; it has been locked since before others could see it.
 
     Raises:
         InputError: it cannot be written.
     """
-    with (
-        _written_here(file),
-        whole.begun(file) as fresh,
-        contextlib.closing(Appender(fresh)) as appender,
-    ):
-        appender.append(run)
+    with _written_here(file), contextlib.ExitStack() as stack:
+        whole.make_folder(file.parent)
+        with whole.begun(file) as fresh:
+            appender = Appender(fresh, shown=file)
+            stack.callback(appender.close)
+            appender.append(run)
+        whole.sync_folder(file.parent)
+        stack.pop_all()
+    return appender
 
 
 class Appender:
-    """Writes records to a file; each is on the disk when `append` returns."""
+    """Adds records to a file that no other process adds to.
 
-    def __init__(self, file: Path) -> None:
-        """Open the file, made if need be; a torn last line of a killed run is cut off.
+    Each is on the disk when `append` returns. Readers need no lock.
+    """
+
+    def __init__(self, file: Path, *, shown: Path | None = None) -> None:
+        """Open the file and lock it until `close`; then cut off a killed run's torn last line.
+
+        Args:
+            file: Created if need be.
+            shown: What errors call it, if it is about to be renamed.
 
         Raises:
-            InputError: it cannot be written.
+            HostError: another process adds to it; it is left as it is.
+            InputError: it cannot be written, or its file system has no locks.
         """
-        with _written_here(file):
-            file.parent.mkdir(parents=True, exist_ok=True)
-            self._descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        os.ftruncate(self._descriptor, _whole(self._descriptor))
-        os.lseek(self._descriptor, 0, os.SEEK_END)
-        _sync(file.parent)
-        self._file = file
+        self._file = shown or file
+        with _written_here(self._file):
+            whole.make_folder(file.parent)
+            flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+            self._descriptor = os.open(file, flags, 0o644)
+            try:
+                self._lock()
+                length = _whole(self._descriptor)
+                if length < os.fstat(self._descriptor).st_size:
+                    os.ftruncate(self._descriptor, length)
+                whole.sync_folder(file.parent)
+            except BaseException:
+                self.close()
+                raise
+
+    def _lock(self) -> None:
+        with refusals_told(
+            "its file system cannot lock record files",
+            where=self._file,
+            mend="Choose a folder on another file system with --records; copy the records later.",
+        ):
+            try:
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                holder = holders.of_file(self._descriptor)
+                raise HostError(
+                    what=f"another run is adding to these records: {holder}.",
+                    where=str(self._file),
+                    mend="Wait for it to end. `corebound run --resume` then continues the run"
+                    " if anything is left to do.",
+                ) from None
 
     def append(self, record: Run | Launch) -> None:
         """Write one record and wait until the disk has it.
@@ -105,14 +145,6 @@ def _whole(descriptor: int) -> int:
             return start + newline + 1
         end = start
     return 0
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def stamp(file: Path) -> str:

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and are read only where they are files."""
+"""Files that appear whole or not at all, read only where they are regular files."""
 
 from __future__ import annotations
 
@@ -61,3 +61,30 @@ def read(file: Path) -> bytes:
     """
     with opened(file) as stream:
         return stream.read()
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, and wait until the disk has those that were missing.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for one in reversed(missing):
+        sync_folder(one.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the disk has the names in a folder: a file's own fsync does not cover its name.
+
+    Source: fsync(2).
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
