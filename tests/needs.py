@@ -18,6 +18,7 @@ import pytest
 from corebound.host.gpus import gpus
 
 _SMT = Path("/sys/devices/system/cpu/smt/active")
+HAS_SMT = _SMT.is_file() and _SMT.read_text().strip() == "1"
 
 NEED_ALL = "COREBOUND_TESTS_NEED_ALL" in os.environ
 
@@ -45,10 +46,6 @@ emulator = _program("qemu-system-x86_64", "qemu-system-x86")
 
 two_cpus = pytest.mark.skipif(
     len(os.sched_getaffinity(0)) < 2, reason="one CPU alone: there is none beside it"
-)
-no_smt = pytest.mark.skipif(
-    _SMT.is_file() and _SMT.read_text().strip() == "1",
-    reason="this host has SMT: what cannot be placed without it can be here",
 )
 a_gpu = pytest.mark.skipif(not gpus(Path("/"), None), reason="this host has no NVIDIA GPU")
 

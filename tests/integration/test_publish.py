@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import commands
 from integration import in_process
 from integration.in_process import Done
 from toy_repository import git
@@ -179,6 +181,29 @@ def test_a_branch_gets_a_commit_a_night_and_the_checkout_stays_as_it_is(suite: P
     assert "it was there already" in again.stdout
     assert git(suite, "status", "--porcelain", "--untracked-files=no") == ""
     assert git(suite, "branch", "--show-current").strip() == "main"
+
+
+def test_what_a_killed_publication_left_is_removed_by_the_next(suite: Path) -> None:
+    # A git that kills whoever publishes, when the index is there already.
+    killer = suite / "killer"
+    killer.mkdir()
+    (killer / "git").write_text(
+        "#!/bin/sh\n"
+        'for word; do [ "$word" = write-tree ] && kill -9 $PPID; done\n'
+        f'exec {shutil.which("git")} "$@"\n'
+    )
+    (killer / "git").chmod(0o755)
+    path = f"{killer}{os.pathsep}{os.environ['PATH']}"
+
+    words = ("publish", "--branch", "gh-pages")
+    killed, _, _ = commands.corebound(suite, *words, PATH=path)
+    left = list(commands.private(suite).glob("**/index"))
+    code, _, err = commands.corebound(suite, *words)
+
+    assert killed == -signal.SIGKILL
+    assert len(left) == 1
+    assert code == 0, err
+    assert list(commands.private(suite).iterdir()) == []
 
 
 def test_a_squashed_branch_is_one_commit_and_keeps_its_cname(suite: Path) -> None:

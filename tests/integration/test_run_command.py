@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import random
@@ -18,9 +19,10 @@ import yaml
 
 import commands
 import needs
+from corebound.launch.supervisor import processes_below
 from corebound.model.record import Launch
 from corebound.store import jsonl
-from suites import napping, put
+from suites import NAP, napping, put
 
 BINDINGS = ("none", "one-cpu", "logical-cpus", "smt-siblings")
 # The helper in a session of its own is what a framework's worker pool can come to.
@@ -78,16 +80,15 @@ def launched(stored: jsonl.Stored) -> Counter[tuple[int, str, str]]:
     return Counter((one.block, one.cell.key, one.status) for one in stored.launches)
 
 
+# Every launch of the suite. Without SMT there are no siblings, and that cell is skipped.
 WHOLE = Counter(
-    [
-        *(
-            (block, f"binding={mode}", "ok")
-            for block in range(3)
-            for mode in ("none", "one-cpu", "logical-cpus")
-        ),
-        (0, "binding=smt-siblings", "skipped"),
-    ]
+    (block, f"binding={mode}", "ok")
+    for block in range(3)
+    for mode in BINDINGS
+    if mode != "smt-siblings" or needs.HAS_SMT
 )
+if not needs.HAS_SMT:
+    WHOLE[0, "binding=smt-siblings", "skipped"] = 1
 
 
 def left_of(suite: Path) -> Iterator[str]:
@@ -131,21 +132,42 @@ def wait_until_measuring(suite: Path) -> None:
     raise AssertionError("the run has not begun to measure")
 
 
-@needs.no_smt
+def wait_until_held(suite: Path) -> None:
+    """Until a run holds its record file."""
+    (file,) = jsonl.files(suite / "reports" / "records")
+    for _ in range(1200):
+        with file.open("rb") as stream:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return
+        time.sleep(0.05)
+    raise AssertionError("no run has locked its record file")
+
+
+def supervisor_of(process: subprocess.Popen[str]) -> int:
+    """The supervisor of a run's launches."""
+    for _ in range(1200):
+        for pid in processes_below(process.pid):
+            if b"supervisor.py" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                return pid
+        time.sleep(0.05)
+    raise AssertionError("the run has not started a supervisor")
+
+
 def test_a_run_launches_every_cell_and_says_what_it_found(suite: Path) -> None:
     code, out, _ = run(suite, "nap.yaml", "--json")
 
     assert code == 0
     told = json.loads(out)
     assert told["ending"] == "complete"
-    assert told["launches"] == {"ok": 9, "skipped": 1}
+    assert told["launches"] == Counter(status for _, _, status in WHOLE)
     assert {cell["id"] for cell in told["cells"]} >= {"nap[binding=none]", "nap[binding=one-cpu]"}
     (stored,) = records(suite)
     assert launched(stored) == WHOLE
     assert wait_until_gone(suite) == []
 
 
-@needs.no_smt
 @pytest.mark.parametrize("seed", range(4))
 def test_after_kill_9_nothing_is_left_and_a_resumed_run_repeats_nothing(
     suite: Path, seed: int
@@ -169,6 +191,57 @@ def test_after_kill_9_nothing_is_left_and_a_resumed_run_repeats_nothing(
     assert launched(stored) == WHOLE
     assert stored.launches[: len(before)] == tuple(before)
     assert wait_until_gone(suite) == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_run_whose_supervisor_was_killed_leaves_nothing(long: Path, seed: int) -> None:
+    process = start(long, "long.yaml")
+    wait_until_measuring(long)
+    time.sleep(random.Random(seed).random() * 2)
+    os.kill(supervisor_of(process), signal.SIGKILL)
+    _, err = process.communicate(timeout=60)
+
+    assert process.returncode == 4, err
+    assert "--resume" in err
+    assert "Traceback" not in err
+    assert folders_left_of(long) == []
+    # Also what no worker's end had ended with it.
+    assert list(left_of(long)) == []
+
+
+def test_what_is_left_when_runner_and_supervisor_are_killed_the_next_run_removes(
+    long: Path,
+) -> None:
+    (long / "nap.py").write_text(NAP)  # without a helper, whom nobody would be left to end
+    process = start(long, "long.yaml")
+    wait_until_measuring(long)
+    for pid in (supervisor_of(process), process.pid):
+        os.kill(pid, signal.SIGKILL)
+    process.communicate()
+    assert folders_left_of(long) != []
+
+    assert run(long, "nap.yaml", "--only", "binding=none")[0] == 0
+
+    assert folders_left_of(long) == []
+
+
+def test_two_that_continue_one_run_at_once_lose_nothing(long: Path) -> None:
+    process = start(long, "long.yaml", "--only", "binding=none")
+    wait_until_measuring(long)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    first = start(long, "--resume", "--unlocked")
+    wait_until_held(long)
+
+    code, _, err = run(long, "--resume", "--unlocked")
+    _, first_err = first.communicate(timeout=120)
+
+    assert code == 3
+    assert f"process {first.pid}" in err
+    assert first.returncode == 0, first_err
+    (stored,) = records(long)
+    assert stored.faults == ()
+    assert launched(stored) == Counter([(block, "binding=none", "ok") for block in range(3)])
 
 
 def test_a_workload_may_make_sockets_however_long_the_path_of_the_temporary_folder_is(

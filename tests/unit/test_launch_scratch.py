@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from corebound.errors import HostError
-from corebound.launch import scratch
+from corebound.errors import HostError, InputError
+from corebound.launch import scratch, supervisor
 
 
 @pytest.fixture
@@ -20,32 +22,151 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+def left(place: Path, stack: ExitStack) -> Path:
+    """A folder as a process leaves it that is killed: with its files, and locked by nobody."""
+    folder = stack.enter_context(scratch.made(place))
+    (folder / "launch-0").mkdir()
+    (folder / "launch-0" / "log").write_text("killed")
+    kept = folder.resolve().rename(place / "kept")
+    link = folder.readlink() if folder.is_symlink() else None
+    stack.close()
+    kept.rename(link or folder)
+    if link is not None:
+        folder.symlink_to(link)
+    return folder
+
+
 def test_a_folder_with_a_long_path_gets_a_short_name_and_stays_where_it_is(
     temporary: Path, tmp_path: Path
 ) -> None:
-    made = scratch.make(tmp_path)
+    with scratch.made(tmp_path) as folder:
+        assert folder.parent == tmp_path
+        assert folder.resolve().parent == temporary.resolve()
+        assert folder.is_dir()
 
-    assert made.parent == tmp_path
-    assert made.resolve().parent == temporary.resolve()
-    assert made.is_dir()
+    assert list(temporary.iterdir()) == []
+    assert list(tmp_path.iterdir()) == [temporary]
 
 
 def test_a_folder_with_a_short_path_needs_no_other_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", "/tmp")
 
-    made = scratch.make()
+    with scratch.made() as folder:
+        assert not folder.is_symlink()
+        assert folder.parent == Path("/tmp")
+        (folder / "file").touch()
 
-    made.rmdir()  # which fails for a link
-    assert made.parent == Path("/tmp")
+    assert not folder.exists()
 
 
 def test_where_no_short_name_can_be_made_it_is_said_how_long_tmpdir_may_be(
     temporary: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(HostError) as caught:
-        scratch.make(tmp_path / "missing")
+    with pytest.raises(HostError) as caught, scratch.made(tmp_path / "missing"):
+        pass
 
-    # 107 of an address, less 64 for what is below, less `/corebound-` and 8 at random.
-    assert "at most 24 characters" in str(caught.value)
+    # 107 of an address, less 64 for what is below, less `/corebound-scratch-` and 8 at random.
+    assert "at most 16 characters" in str(caught.value)
     assert str(temporary) in str(caught.value)
     assert list(temporary.iterdir()) == []
+
+
+def test_a_temporary_folder_that_cannot_be_written_is_an_error_for_people(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+
+    with pytest.raises(InputError, match="no temporary folder can be made"), scratch.made(tmp_path):
+        pass
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next_one(
+    temporary: Path, tmp_path: Path
+) -> None:
+    with ExitStack() as stack:
+        dead = left(tmp_path, stack)
+
+    with scratch.made(tmp_path) as folder:
+        assert {*temporary.iterdir()} == {folder.resolve()}
+        assert {*tmp_path.iterdir()} == {folder, temporary}
+        assert not dead.is_symlink()
+
+
+def test_a_link_whose_folder_is_gone_is_removed(temporary: Path, tmp_path: Path) -> None:
+    dangling = tmp_path / "corebound-scratch-abcd1234"
+    dangling.symlink_to(temporary / "corebound-scratch-gone0000")
+
+    with scratch.made(tmp_path):
+        assert not dangling.is_symlink()
+
+
+def test_a_folder_that_a_living_process_holds_stays(temporary: Path, tmp_path: Path) -> None:
+    with scratch.made(tmp_path) as living, scratch.made(tmp_path):
+        assert living.is_dir()
+
+
+def test_a_supervisor_holds_the_folder_of_a_runner_that_was_killed(
+    temporary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = []
+    open_folder = os.open
+
+    def kept(path: str, flags: int) -> int:
+        opened.append(open_folder(path, flags))
+        return opened[-1]
+
+    with ExitStack() as stack:
+        folder = left(tmp_path, stack)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", kept)
+        supervisor.hold(str(folder))
+
+    try:
+        with scratch.made(tmp_path):
+            assert folder.is_dir()
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+    with scratch.made(tmp_path):
+        assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["corebound-scratch-mine", "corebound-abcd1234", "corebound-scratch-abcd1234.old", "abcd1234"],
+)
+def test_folders_of_other_names_stay(temporary: Path, tmp_path: Path, name: str) -> None:
+    (temporary / name).mkdir()
+    (tmp_path / "corebound-scratch-abcd1234").symlink_to(temporary / name)
+
+    with scratch.made(tmp_path):
+        assert (temporary / name).is_dir()
+        assert (tmp_path / "corebound-scratch-abcd1234").is_symlink()
+
+
+def test_another_users_folder_stays(
+    temporary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ExitStack() as stack:
+        theirs = left(tmp_path, stack)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+
+    with scratch.made(tmp_path):
+        assert (theirs / "launch-0" / "log").read_text() == "killed"
+
+
+def test_a_folder_that_is_taken_for_one_left_while_it_is_made_is_made_once_more(
+    temporary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make, made = tempfile.mkdtemp, []
+
+    def taken_once(**words: str) -> str:
+        made.append(make(**words))
+        if len(made) == 1:
+            Path(made[0]).rmdir()
+        return made[-1]
+
+    monkeypatch.setattr(tempfile, "mkdtemp", taken_once)
+
+    with scratch.made(tmp_path) as folder:
+        assert folder.resolve() == Path(made[1])

@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 import subprocess
 import tarfile
-import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
 from corebound import __version__
 from corebound.errors import HostError, git_needed
 from corebound.host import provenance
+from corebound.launch import scratch
 from corebound.model.plan import Cell
 from corebound.model.run import Run
 from corebound.model.scenario import CommandWorkload, Scenario
@@ -79,7 +79,7 @@ def checked_out(before: Run, path: str, scenario: Scenario, stack: ExitStack) ->
             where=path,
             mend="Fetch it: `git fetch --all`.",
         )
-    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="corebound-commit-")))
+    folder = stack.enter_context(scratch.made())
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         tar.extractall(folder, filter="data")
     return folder / path

@@ -163,8 +163,7 @@ def carry_out(
         appender.append(launch)
         launches.append(launch)
 
-    # The supervisor removes it, even if this process is killed.
-    folder = scratch.make()
+    folder = stack.enter_context(scratch.made())
     # As Ctrl-C does: the run stops between two records, and its processes end.
     signal.signal(signal.SIGTERM, _interrupt)
     progress = stack.enter_context(Progress(console, done=len(launches), budget_s=budget_s))

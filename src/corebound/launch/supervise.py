@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
+import os
 import select
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -24,7 +25,8 @@ class Supervision:
     """A running supervisor, for as many launches as wanted, one after the other."""
 
     def __init__(self, scratch: Path) -> None:
-        """Start the supervisor, which removes `scratch` when it ends."""
+        """Start the supervisor, which removes `scratch` when it ends, even if we are killed."""
+        self._names = os.fsencode(scratch), scratch.resolve()
         # Should the supervisor be killed, what is below it falls to us.
         supervisor.become_subreaper()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -43,8 +45,31 @@ class Supervision:
 
     def __exit__(self, *_exc: object) -> None:
         self._channel.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
+        try:
             self._process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._end_orphans()
+
+    def _end_orphans(self) -> None:
+        """End what a supervisor that was killed has left of launches, which is below us now."""
+        until_s = time.monotonic() + PATIENCE_S
+        while time.monotonic() < until_s:
+            left = [pid for pid in supervisor.processes_below(os.getpid()) if self._is_of_us(pid)]
+            if not left:
+                return
+            supervisor.end(left)
+
+    def _is_of_us(self, pid: int) -> bool:
+        """Whether a process has our folder in its environment, or works below it."""
+        name, folder = self._names
+        try:
+            environment = Path(f"/proc/{pid}/environ").read_bytes()
+            works_in = Path(f"/proc/{pid}/cwd").readlink()
+        except OSError:
+            return False
+        return name in environment or works_in.is_relative_to(folder)
 
     @property
     def pid(self) -> int:

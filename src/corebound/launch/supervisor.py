@@ -25,7 +25,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 PR_SET_PDEATHSIG = 1
@@ -105,7 +105,7 @@ class Supervisor:
     def _remove(self) -> None:
         """Remove the scratch folder, and the link to it where that is how it was named."""
         shutil.rmtree(os.path.realpath(self._scratch), ignore_errors=True)
-        if os.path.islink(self._scratch):
+        with contextlib.suppress(OSError):  # it is no link, or the runner was faster
             os.unlink(self._scratch)
 
     def _answer(self) -> bool:
@@ -167,14 +167,19 @@ class Supervisor:
         killed: dict[int, str] = {}
         while self._reap():
             alive = processes_below(os.getpid())
-            # Stopped first, a process that keeps forking cannot outrun the killing.
-            for blow in (signal.SIGSTOP, signal.SIGKILL):
-                for pid in alive:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(pid, blow)
+            end(alive)
             killed.update(alive)
-            time.sleep(PATIENCE_S)
         return sorted(killed.values())
+
+
+def end(alive: Iterable[int]) -> None:
+    """Kill processes, and give them a moment to end."""
+    # Stopped first, a process that keeps forking cannot outrun the killing.
+    for blow in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in alive:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, blow)
+    time.sleep(PATIENCE_S)
 
 
 def _until(deadline_s: float) -> Iterator[None]:
@@ -208,11 +213,19 @@ def _become(order: dict[str, Any], descriptors: list[int], failed: int) -> None:
         os._exit(127)
 
 
+def hold(folder: str) -> None:
+    """Lock a folder for as long as this process lives: nobody takes it for one that was left."""
+    with contextlib.suppress(OSError):  # it is gone with the runner, or there are no locks
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+
+
 def main() -> None:
     """Serve the runner on the socket whose descriptor is the first argument."""
     become_subreaper()
     os.setsid()
     channel = socket.socket(fileno=int(sys.argv[1]))
+    hold(sys.argv[2])
     Supervisor(channel, scratch=sys.argv[2]).serve()
 
 

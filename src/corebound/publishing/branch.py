@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-import tempfile
 from pathlib import Path
 
 from msgspec import Struct
 
 from corebound.errors import InputError, LaunchError, git_needed
+from corebound.launch import scratch
 from corebound.publishing.site import MARKER, Site
 
 # What hosts of pages read and no site of ours has: kept from the commit before.
@@ -60,8 +60,8 @@ def publish(site: Site, branch: Branch) -> Published:
         _check(git, branch)
     own = git.maybe("rev-parse", "--verify", "--quiet", f"refs/heads/{branch.name}")
     last = _last_of_remote(git, branch.name, branch.remote) if branch.remote else own
-    with tempfile.TemporaryDirectory(prefix="corebound-publish-") as scratch:
-        tree = _tree(git, site, last, Path(scratch))
+    with scratch.made() as folder:
+        tree = _tree(git, site, last, folder)
     is_there = last is not None and _same(git, last, tree)
     parents = () if branch.squash or last is None else ("-p", last)
     if last is not None and is_there and not (branch.squash and _has_parent(git, last)):
@@ -163,10 +163,10 @@ def _last_of_remote(git: _Git, name: str, remote: str) -> str | None:
     return found[0]
 
 
-def _tree(git: _Git, site: Site, last: str | None, scratch: Path) -> str:
+def _tree(git: _Git, site: Site, last: str | None, folder: Path) -> str:
     """Write the site's files, and those kept, as a tree; by an index of its own."""
-    index = {"GIT_INDEX_FILE": str(scratch / "index")}
-    empty = scratch / "empty"
+    index = {"GIT_INDEX_FILE": str(folder / "index")}
+    empty = folder / "empty"
     empty.touch()
     files = {name: file.resolve() for name, file in site.files() if name != MARKER}
     files[PLAIN] = empty
