@@ -286,6 +286,79 @@ def test_a_complete_run_has_nothing_to_resume(suite: Path) -> None:
     assert records(suite) == before
 
 
+def interrupt(suite: Path, *words: str) -> Path:
+    """Start a run and kill it when it has recorded a launch; its file."""
+    before = set(jsonl.files(suite / "reports" / "records"))
+    process = start(suite, *words)
+    for _ in range(1200):
+        fresh = set(jsonl.files(suite / "reports" / "records")) - before
+        if any(file.read_bytes().count(b"\n") > 1 for file in fresh):
+            break
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert wait_until_gone(suite) == []
+    (file,) = fresh
+    return file
+
+
+def set_back(file: Path) -> Path:
+    """A record file as it is called and dated when the clock was set back before its run."""
+    earlier = file.with_name(f"20010101T000000Z-{file.name.partition('-')[2]}")
+    file.rename(earlier)
+    os.utime(earlier, (978307200, 978307200))
+    return earlier
+
+
+@pytest.mark.parametrize("words", [(), ("nap.yaml",)])
+def test_the_interrupted_run_is_continued_though_a_complete_one_has_a_later_name(
+    suite: Path, words: tuple[str, ...]
+) -> None:
+    changed(suite, "nap", parameters={"seconds": 0.05})
+    assert run(suite, "nap.yaml")[0] == 0
+    (complete,) = jsonl.files(suite / "reports" / "records")
+    before = complete.read_bytes()
+    cut_short = set_back(interrupt(suite, "nap.yaml"))
+    launches = jsonl.read(cut_short).launches
+
+    code, _, err = run(suite, *words, "--resume")
+
+    assert code == 0, err
+    assert str(cut_short.name) in err.replace("\n", "")
+    assert complete.read_bytes() == before
+    stored = jsonl.read(cut_short)
+    assert stored.launches[: len(launches)] == launches
+    assert launched(stored) == WHOLE
+
+
+def test_without_files_a_complete_run_of_a_scenario_that_changed_is_passed_over(long: Path) -> None:
+    changed(long, "other", name="other", measure={"launches": {"min": 2, "max": 2}})
+    assert run(long, "other.yaml", "--only", "binding=none")[0] == 0
+    cut_short = set_back(interrupt(long, "nap.yaml", "--only", "binding=none"))
+    changed(long, "other", name="other", measure={"launches": {"min": 3, "max": 3}})
+
+    code, _, err = run(long, "--resume")
+
+    assert code == 0, err
+    assert launched(jsonl.read(cut_short)) == Counter(
+        [(block, "binding=none", "ok") for block in range(3)]
+    )
+
+
+def test_an_interrupted_run_of_a_scenario_that_changed_is_told_not_passed_over(long: Path) -> None:
+    # It is the latest; the one before it could go on and is not meant.
+    older = set_back(interrupt(long, "long.yaml", "--only", "binding=none"))
+    before = older.read_bytes()
+    interrupt(long, "nap.yaml", "--only", "binding=none")
+    changed(long, "nap", parameters={"seconds": 0.003})
+
+    code, _, err = run(long, "--resume")
+
+    assert code == 2
+    assert "a scenario has changed" in err
+    assert older.read_bytes() == before
+
+
 def test_a_run_keeps_the_budget_that_it_began_with(suite: Path) -> None:
     run(suite, "nap.yaml", "--only", "binding=none", "--budget", "0s")
     code, _, _ = run(suite, "--resume", "--budget", "1h")

@@ -16,7 +16,7 @@ from corebound.model.plan import Binding
 from corebound.model.record import Kind, Launch, Status
 from corebound.planning.assemble import Means, Planned, assemble
 from corebound.planning.expand import expand
-from corebound.runner import Clock, Ending, Job, Runner, Task
+from corebound.runner import Clock, Ending, Job, Runner, Task, is_complete
 from corebound.runner.launcher import requests
 
 
@@ -51,7 +51,7 @@ def an_outcome(status: Status = "ok", *, median_ns: int = 1_000_000) -> Outcome:
 def a_task(
     *,
     name: str = "a-scenario",
-    bindings: Sequence[str] = ("none", "one-cpu"),
+    bindings: Sequence[object] = ("none", "one-cpu"),
     least: int = 3,
     most: int = 3,
     operators: int | None = None,
@@ -210,6 +210,34 @@ def test_a_killed_run_goes_on_as_if_it_had_not_been(stop: int, again: int, seed:
     a_runner(kept, a_task(bindings=MODES), seed=seed).run()
 
     assert launched(kept) == launched(whole)
+
+
+@given(
+    stop=st.integers(0, 30),
+    operators=st.booleans(),
+    seed=st.integers(0, 50),
+    least=st.integers(2, 4),
+)
+def test_a_run_is_complete_when_going_on_would_record_nothing(
+    stop: int, operators: bool, seed: int, least: int
+) -> None:
+    task = a_task(bindings=("none", "one-cpu", {"cpus": "60000"}), least=least, most=4, operators=5)
+    whole: list[Launch] = []
+    a_runner(whole, task, seed=seed, operators=operators).run()
+    done = whole[:stop]
+
+    complete = is_complete(a_run(seed=seed), (task,), done, operators=operators)
+
+    assert complete == (len(done) == len(whole))
+
+
+def test_a_run_that_lacks_only_profiles_is_complete_where_none_are_wanted() -> None:
+    task = a_task(operators=5)
+    kept: list[Launch] = []
+    a_runner(kept, task, operators=False).run()
+
+    assert is_complete(a_run(), (task,), kept, operators=False)
+    assert not is_complete(a_run(), (task,), kept, operators=True)
 
 
 def _run_until(kept: list[Launch], limit: int, *, seed: int) -> Ending | None:

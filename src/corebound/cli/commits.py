@@ -119,7 +119,15 @@ def opened(
     go_on: bool,
     unmade: Mapping[str, Unfit] | None = None,
 ) -> Session:
-    """A run of scenarios by side: a new one, or where asked the latest of the very same.
+    """A run of scenarios by side.
+
+    Args:
+        loaded: The scenarios, by side.
+        wanted: What the user asked for.
+        records: The folder of records.
+        say: Told what takes time.
+        go_on: Continue a run of the very same, rather one that was interrupted; else a new one.
+        unmade: Why an environment is not there, where that is known already.
 
     Raises:
         CoreboundError: environments or the host do not allow it.
@@ -128,14 +136,11 @@ def opened(
     if any(cell.commit for one in loaded for cell in one.cells):
         # The commits stand in its environments; none of them is the one that is checked out.
         run = replace(run, commit=None)
-    for file in sorted((records / run.host.id).glob("*.jsonl"), reverse=True) if go_on else ():
-        try:
-            before = jsonl.read_run(file)
-        except InputError:
-            continue  # damaged, or of another corebound; `report` says so
-        if session.difference(before, run) is None:
-            done = jsonl.read(file).launches
-            return Session(run=before, file=file, tasks=tasks, done=done, note=None)
+    if go_on:
+        known = session.written(records / run.host.id, say)
+        found = session.interrupted(known, lambda _before: (run, tasks), operators=False)
+        if found is not None:
+            return found
     return Session(run=run, file=jsonl.file_of(run, records), tasks=tasks, done=(), note=None)
 
 

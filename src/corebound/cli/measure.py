@@ -47,7 +47,7 @@ def run(
     budget: Budget = None,
     seed: Seed = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the latest run, if it was cut short.")
+        bool, typer.Option("--resume", help="Continue the run that was interrupted last.")
     ] = False,
     unlocked: Unlocked = False,
     wait: Wait = None,
@@ -89,8 +89,11 @@ def run(
     console = Console(stderr=True, highlight=False)
     with ExitStack() as stack:
         take_host(stack, unlocked=unlocked, wait_s=wait_s)
-        prepare = session.resume if resume else session.begin
-        ready = prepare(wanted, records, projects.teller(console))
+        say = projects.teller(console)
+        if resume:
+            ready = session.resume(wanted, records, say, operators=operators)
+        else:
+            ready = session.begin(wanted, records, say)
         if ready.note is not None:
             console.print(Text(ready.note))
         if favour_doubtful:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import secrets
+import stat
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,16 +16,21 @@ from corebound import __version__
 from corebound.cli import projects, suite
 from corebound.cli.projects import Say
 from corebound.cli.suite import Loaded
-from corebound.errors import InputError
+from corebound.errors import CoreboundError, InputError
+from corebound.foreign import one_line
 from corebound.host import provenance
 from corebound.model.measure import ProfileName
 from corebound.model.plan import Unfit
 from corebound.model.record import Launch
 from corebound.model.run import SCHEMA, Host, Run
-from corebound.runner import Task
+from corebound.planning.assemble import Means
+from corebound.runner import Task, is_complete
 from corebound.store import jsonl
-from corebound.store.jsonl import Stored
 from corebound.topology import probe
+
+# Each takes some 20 ms to look through. Whoever has completed so many since has given up what
+# was interrupted before them.
+_MOST_COMPLETE = 20
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
@@ -45,7 +51,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
 class Session(Struct, frozen=True, kw_only=True):
     """A run, what it is made of, and what of it has been done.
 
-    `note` says why a new run begins although one was to be continued.
+    `note` says which run is continued, or why a new one begins although one was to be.
     """
 
     run: Run
@@ -61,21 +67,27 @@ def begin(wanted: Wanted, records: Path, say: Say) -> Session:
     Raises:
         CoreboundError: scenarios, environments or the host do not allow it.
     """
-    run, tasks = _fresh(wanted, say)
+    run, tasks = planned(_loaded(wanted), wanted, say)
     return Session(run=run, file=jsonl.file_of(run, records), tasks=tasks, done=(), note=None)
 
 
-def resume(wanted: Wanted, records: Path, say: Say) -> Session:
-    """Prepare to go on with this host's latest run.
+def resume(wanted: Wanted, records: Path, say: Say, *, operators: bool) -> Session:
+    """Prepare to continue the run of this host that was interrupted last.
 
-    Where files were named and the latest run is of other work, a new run begins.
+    Where files were named and no run is of the same work, a new run begins.
+
+    Args:
+        wanted: What the user asked for; without files, those of the run.
+        records: The folder of records.
+        say: Told what takes time.
+        operators: Whether operators are to be profiled; a run may lack only that.
 
     Raises:
         InputError: no files were named, and there is no run that can go on.
         CoreboundError: as `begin`.
     """
-    latest = _latest(records / _host().id)
-    if latest is None:
+    known = written(records / _host().id, say)
+    if not known:
         if wanted.files:
             return begin(wanted, records, say)
         raise InputError(
@@ -83,31 +95,118 @@ def resume(wanted: Wanted, records: Path, say: Say) -> Session:
             where=str(records),
             mend="Start one: `corebound run scenarios/`.",
         )
-    again = wanted if wanted.files else _as_before(latest.run, wanted)
-    run, tasks = _fresh(again, say, seed=latest.run.seed)
-    differs = difference(latest.run, run)
-    if differs is None:
-        return Session(
-            run=latest.run, file=latest.file, tasks=tasks, done=latest.launches, note=None
-        )
-    if not wanted.files:
-        raise InputError(
+    plans = _Plans(wanted, say)
+    file, latest = known[0]
+    differs, refusal = None, None
+    try:
+        differs = difference(latest, plans.like(latest)[0])
+    except CoreboundError as error:
+        if wanted.files:
+            raise
+        refusal = error
+    if differs is not None and not wanted.files:
+        refusal = InputError(
             what=f"the latest run cannot go on: {differs}.",
-            where=str(latest.file),
+            where=str(file),
             mend="Start a new run by naming the scenario files.",
         )
-    run, tasks = _fresh(wanted, say)
-    note = f"A new run begins, for {differs}."
-    return Session(run=run, file=jsonl.file_of(run, records), tasks=tasks, done=(), note=note)
+    # Older runs are not meant while the latest one waits to be continued.
+    if refusal is None or _is_complete(latest, file, operators=operators):
+        found = interrupted(known, plans.like, operators=operators)
+        if found is not None:
+            return found
+    if refusal is not None:
+        raise refusal
+    return replace(begin(wanted, records, say), note=f"A new run begins, for {differs}.")
+
+
+def written(folder: Path, say: Say) -> Sequence[tuple[Path, Run]]:
+    """The files of a host's runs, the last written first; those that cannot be read are told.
+
+    A file's name tells when its run began, by a clock that may have been set back since.
+    """
+    found = []
+    for file in folder.glob("*.jsonl"):
+        try:
+            state = file.stat()
+            if stat.S_ISREG(state.st_mode):
+                found.append((state.st_mtime_ns, file, jsonl.read_run(file)))
+        except FileNotFoundError:
+            continue  # a link to nowhere, or removed since the folder was listed
+        except InputError as error:
+            say(one_line(f"Skipped {error.where}: {error.what}"))
+    return [(file, run) for _, file, run in sorted(found, key=lambda one: one[:2], reverse=True)]
+
+
+def interrupted(
+    known: Iterable[tuple[Path, Run]],
+    like: Callable[[Run], tuple[Run, tuple[Task, ...]]],
+    *,
+    operators: bool,
+) -> Session | None:
+    """The first of runs that can go on and has something left to do, else the first that can.
+
+    Args:
+        known: Runs and their files, the last written first.
+        like: Plans a run anew, as things are now.
+        operators: Whether operators are to be profiled.
+
+    Returns:
+        None where no run can go on.
+    """
+    complete: list[Session] = []
+    for file, run in known:
+        try:
+            now, tasks = like(run)
+        except CoreboundError:
+            continue  # such as a scenario's file that is gone
+        if difference(run, now) is not None:
+            continue
+        done = jsonl.read(file).launches
+        found = Session(run=run, file=file, tasks=tasks, done=done, note=None)
+        if not is_complete(run, tasks, done, operators=operators):
+            note = f"Continuing the run of {run.started_at}: {file} holds {len(done)} launches."
+            return replace(found, note=note)
+        complete.append(found)
+        if len(complete) == _MOST_COMPLETE:
+            break
+    return complete[0] if complete else None
 
 
 def _host() -> Host:
     return provenance.host(probe.live())
 
 
-def _latest(folder: Path) -> Stored | None:
-    files = sorted(folder.glob("*.jsonl"))
-    return jsonl.read(files[-1]) if files else None
+def _is_complete(run: Run, file: Path, *, operators: bool) -> bool:
+    """Whether a run has all that its scenarios asked for, as its record holds them."""
+    try:
+        loaded = suite.recorded(run)
+        means = suite.live_means(suite.environments_of(loaded, Path.cwd()))
+    except CoreboundError:
+        return False
+    tasks = tuple(suite.task_of(one, means, profile=run.profile, seed=run.seed) for one in loaded)
+    return is_complete(run, tasks, jsonl.read(file).launches, operators=operators)
+
+
+class _Plans:
+    """Plans runs anew; those that differ in their seed alone share the work."""
+
+    def __init__(self, wanted: Wanted, say: Say) -> None:
+        self._wanted = wanted
+        self._say = say
+        self._known: dict[object, _Plan] = {}
+
+    def like(self, before: Run) -> tuple[Run, tuple[Task, ...]]:
+        """A new run of what the user asked for, or if that is no files, of an earlier run's.
+
+        Raises:
+            CoreboundError: scenarios, environments or the host do not allow it.
+        """
+        wanted = self._wanted if self._wanted.files else _as_before(before, self._wanted)
+        key = wanted.files, wanted.profile, wanted.only
+        if key not in self._known:
+            self._known[key] = _planned(_loaded(wanted), wanted, self._say)
+        return self._known[key].seeded(before.seed if wanted.seed is None else wanted.seed)
 
 
 def _as_before(run: Run, wanted: Wanted) -> Wanted:
@@ -119,9 +218,23 @@ def _as_before(run: Run, wanted: Wanted) -> Wanted:
     )
 
 
-def _fresh(wanted: Wanted, say: Say, *, seed: int | None = None) -> tuple[Run, tuple[Task, ...]]:
-    loaded = suite.load_all(wanted.files, wanted.only, wanted.profile)
-    return planned(loaded, wanted, say, seed=seed)
+def _loaded(wanted: Wanted) -> tuple[Loaded, ...]:
+    return suite.load_all(wanted.files, wanted.only, wanted.profile)
+
+
+class _Plan(Struct, frozen=True, kw_only=True):
+    """What a run measures on this host, whatever its seed."""
+
+    run: Run
+    loaded: tuple[Loaded, ...]
+    means: Means
+
+    def seeded(self, seed: int) -> tuple[Run, tuple[Task, ...]]:
+        """The run with a seed."""
+        run = replace(self.run, seed=seed)
+        return run, tuple(
+            suite.task_of(one, self.means, profile=run.profile, seed=seed) for one in self.loaded
+        )
 
 
 def planned(
@@ -144,6 +257,18 @@ def planned(
     Raises:
         CoreboundError: environments or the host do not allow it.
     """
+    plan = _planned(loaded, wanted, say, unmade=unmade)
+    chosen = next((one for one in (wanted.seed, seed) if one is not None), None)
+    return plan.seeded(secrets.randbelow(2**31) if chosen is None else chosen)
+
+
+def _planned(
+    loaded: tuple[Loaded, ...],
+    wanted: Wanted,
+    say: Say,
+    *,
+    unmade: Mapping[str, Unfit] | None = None,
+) -> _Plan:
     cells = suite.cells_of(loaded)
     if wanted.python is None:
         project = projects.built(cells, wanted.config, say)
@@ -151,14 +276,13 @@ def planned(
         project = projects.given(cells, wanted.python)
     made = suite.environments_of(loaded, Path.cwd(), project)
     means = suite.live_means(made, {**project.unmade, **(unmade or {})})
-    chosen = next((one for one in (wanted.seed, seed) if one is not None), None)
     run = Run(
         schema=SCHEMA,
         id=secrets.token_hex(4),
         started_at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         corebound=__version__,
         argv=("corebound", *sys.argv[1:]),
-        seed=secrets.randbelow(2**31) if chosen is None else chosen,
+        seed=0,
         profile=wanted.profile,
         only=wanted.only,
         host=provenance.host(means.topology),
@@ -166,10 +290,7 @@ def planned(
         scenarios=tuple(one.source for one in loaded),
         environments=tuple(one.lock for one in made.values() if one is not None),
     )
-    tasks = tuple(
-        suite.task_of(one, means, profile=wanted.profile, seed=run.seed) for one in loaded
-    )
-    return run, tasks
+    return _Plan(run=run, loaded=loaded, means=means)
 
 
 def difference(before: Run, now: Run) -> str | None:

@@ -20,11 +20,11 @@ from corebound.launch import environment
 from corebound.launch.environment import Environment
 from corebound.model.measure import ProfileName
 from corebound.model.plan import Cell, Unfit
-from corebound.model.run import ScenarioSource
+from corebound.model.run import Run, ScenarioSource
 from corebound.model.scenario import Scenario
 from corebound.planning.assemble import Means, assemble
 from corebound.planning.expand import expand, is_project, select, told_apart
-from corebound.planning.load import load
+from corebound.planning.load import load, load_document
 from corebound.planning.place import TOOLS
 from corebound.runner import Task
 from corebound.store.codec import canonical
@@ -101,6 +101,23 @@ def load_all(
     faults += _same_names(loaded)
     if faults:
         raise ScenarioFaults(tuple(faults))
+    return _chosen(loaded, only, profile)
+
+
+def recorded(run: Run) -> tuple[Loaded, ...]:
+    """The scenarios and cells of a run as its record holds them.
+
+    Raises:
+        ScenarioFaults: this version cannot read them.
+        InputError: what was asked for matches none of their cells any more.
+    """
+    loaded = [(Path(one.path), load_document(one.document, one.path)) for one in run.scenarios]
+    return _chosen(loaded, run.only, run.profile)
+
+
+def _chosen(
+    loaded: Sequence[tuple[Path, Scenario]], only: Sequence[str], profile: ProfileName | None
+) -> tuple[Loaded, ...]:
     every = [(path, scenario, expand(scenario, shown(path), profile)) for path, scenario in loaded]
     chosen = set(select(tuple(cell for _, _, cells in every for cell in cells), only))
     return tuple(

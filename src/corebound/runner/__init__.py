@@ -2,6 +2,6 @@
 
 from corebound.runner.job import Job, Task
 from corebound.runner.launcher import launcher
-from corebound.runner.run import Clock, Ending, Observer, Runner
+from corebound.runner.run import Clock, Ending, Observer, Runner, is_complete
 
-__all__ = ["Clock", "Ending", "Job", "Observer", "Runner", "Task", "launcher"]
+__all__ = ["Clock", "Ending", "Job", "Observer", "Runner", "Task", "is_complete", "launcher"]

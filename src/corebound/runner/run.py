@@ -10,7 +10,7 @@ a measurement.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal, Protocol
+from typing import Literal, NoReturn, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -279,6 +279,56 @@ class Runner:
         ledger.enter(record)
         self._observer.ended(record)
         return record
+
+
+def is_complete(
+    run: Run, tasks: Sequence[Task], done: Sequence[Launch], *, operators: bool
+) -> bool:
+    """Whether a run that goes on would launch and record nothing more.
+
+    Args:
+        run: The run that the records belong to.
+        tasks: What it measures.
+        done: Its launches that are on the disk.
+        operators: Whether operators are profiled where the scenarios ask for it.
+    """
+
+    def left(*_job: object, **_words: object) -> NoReturn:
+        raise _LeftError
+
+    runner = Runner(
+        run,
+        tasks,
+        done=done,
+        append=left,
+        launch=left,
+        observer=_Nobody(),
+        clock=Clock(monotonic_s=lambda: 0.0, now=lambda: run.started_at),
+        budget_s=None,
+        operators=operators,
+    )
+    try:
+        runner.run()
+    except _LeftError:
+        return False
+    return True
+
+
+class _LeftError(Exception):
+    """Something is left to do."""
+
+
+class _Nobody:
+    """An observer that is told nothing of interest."""
+
+    def started(self, job: Job, *, left: int) -> None:
+        """A launch would start."""
+
+    def ended(self, launch: Launch) -> None:
+        """It would have ended."""
+
+    def tick(self) -> None:
+        """Time would pass."""
 
 
 def _next_attempt(job: Job) -> Job:
