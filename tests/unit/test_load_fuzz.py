@@ -11,15 +11,20 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from build import a_host
 from corebound.errors import Fault, ScenarioFaults
-from corebound.model.measure import measured
+from corebound.model.measure import ProfileName, measured
 from corebound.model.scenario import Scenario
+from corebound.planning.assemble import Means, assemble
 from corebound.planning.expand import expand
 from corebound.planning.load import load, load_document
+from corebound.planning.place import TOOLS
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 SOUND = (SCENARIOS / "resnet50-inference.yaml").read_text(encoding="utf-8")
 LINES = SOUND.splitlines()
+SERVED = (SCENARIOS / "serving-load.yaml").read_text(encoding="utf-8").splitlines()
+HOST = a_host(nodes=2, cores_per_node=2, cpus_per_core=2)
 
 # What someone might type where something else belongs, and what fuzzers try.
 WORDS = st.sampled_from(
@@ -41,6 +46,17 @@ def loaded_or_faults(data: bytes) -> Scenario | tuple[Fault, ...]:
         return error.faults
 
 
+def assert_planned(scenario: Scenario, profile: ProfileName | None) -> None:
+    """Whatever `load` accepts can be planned, with any profile."""
+    cells = expand(scenario, "f.yaml", profile)
+    pythons = {cell.environment: "/made/bin/python" for cell in cells}
+    means = Means(topology=HOST, tools=TOOLS, pythons=pythons)
+
+    planned = assemble(scenario, cells, means, folder="/f", profile=profile, seed=0)
+
+    assert [one.cell for one in planned] == list(cells)
+
+
 def survives(data: bytes) -> None:
     """The file gives a scenario with cells, or faults that can be read and found."""
     found = loaded_or_faults(data)
@@ -49,6 +65,8 @@ def survives(data: bytes) -> None:
         assert cells
         assert len({cell.key for cell in cells}) == len(cells)
         assert measured(found, "quick").iterations >= 1
+        for profile in (None, "quick", "nightly"):
+            assert_planned(found, profile)
         return
     assert found
     for fault in found:
@@ -95,6 +113,40 @@ def test_a_scenario_with_lines_lost_moved_or_changed_loads_or_is_refused(
             lines[at] = lines[at].partition(":")[0] + ": " + data.draw(WORDS)
         else:
             lines.insert(at, data.draw(WORDS) + data.draw(st.sampled_from(["", ": "])))
+    survives("\n".join(lines).encode())
+
+
+NUMBERS = st.sampled_from(
+    [
+        *["0", "-1", "-0.0", "5e-324", "1e-320", "0.5", "1.0", "3", "65537", "1e308", "1e999"],
+        *[str(2**63 - 1), str(-(2**63)), ".nan", "true", "null", "[1]", "closed", "multi-stream"],
+    ]
+)
+TRAFFIC = st.sampled_from(["rate", "query", "bound_ms", "concurrency", "image", "traffic"])
+
+
+@settings(max_examples=200)
+@given(
+    st.dictionaries(TRAFFIC, NUMBERS, max_size=3),
+    st.dictionaries(TRAFFIC, NUMBERS, max_size=2),
+    st.dictionaries(st.sampled_from(["iterations", "timeout_s", "margin"]), NUMBERS, max_size=2),
+    st.booleans(),
+)
+def test_traffic_of_odd_numbers_is_planned_or_refused(
+    parameters: dict[str, str], changed: dict[str, str], measure: dict[str, str], varied: bool
+) -> None:
+    def written(values: dict[str, str]) -> str:
+        return "{" + ", ".join(f"{name}: {value}" for name, value in values.items()) + "}"
+
+    given = written({"model": "resnet18", "image": "224", **parameters})
+    lines = [
+        *SERVED[:6],
+        f"parameters: {given}",
+        "environment: torchserve",
+        "matrix: {parameters: {rate: [5, 10]}}" if varied else "",
+        f"measure: {written(measure)}",
+        f"profiles: {{quick: {{iterations: 20, parameters: {written(changed)}}}}}",
+    ]
     survives("\n".join(lines).encode())
 
 

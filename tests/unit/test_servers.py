@@ -156,6 +156,7 @@ def faults(text: str) -> str:
     ("parameters", "said"),
     [
         ("{model: resnet18, image: 224}", "`traffic: closed` needs `concurrency`"),
+        ("{model: resnet18, concurrency: 2}", "f.yaml:7: `image-serving` needs `image`."),
         (
             "{model: resnet18, image: 224, concurrency: 2, rate: 5.0}",
             "`rate` means nothing to `traffic: closed`",
@@ -168,10 +169,58 @@ def faults(text: str) -> str:
             "{model: resnet18, image: 224, traffic: multi-stream, query: 7}",
             "100 requests do not make whole queries of 7",
         ),
+        (
+            "{model: resnet18, image: 224, traffic: poisson, rate: 0}",
+            "f.yaml:7: `rate: 0` is not what `image-serving` takes. Write a number above 0.",
+        ),
+        (
+            "{model: resnet18, image: 224, traffic: poisson, rate: -1}",
+            "f.yaml:7: `rate: -1` is not what `image-serving` takes. Write a number above 0.",
+        ),
+        (
+            "{model: resnet18, image: 224, traffic: server, rate: 5, bound_ms: 0.0}",
+            "f.yaml:7: `bound_ms: 0.0` is not what `image-serving` takes. Write a number above 0.",
+        ),
+        (
+            "{model: resnet18, image: 224, traffic: constant, rate: 1e-320}",
+            "f.yaml:7: 100 requests at 1e-320 a second do not end before the deadline of 600 s.",
+        ),
     ],
 )
 def test_traffic_that_does_not_go_together_is_a_fault(parameters: str, said: str) -> None:
     assert said in faults(f"parameters: {parameters}\n")
+
+
+@pytest.mark.parametrize(
+    ("profile", "said"),
+    [
+        ("{rate: 3.0}", "f.yaml:9: `rate` means nothing to `traffic: closed`."),
+        ("{traffic: poisson}", "f.yaml:7: `concurrency` means nothing to `traffic: poisson`."),
+        ("{query: 2}", "f.yaml:9: `query` means nothing to `traffic: closed`."),
+    ],
+)
+def test_traffic_that_a_profile_makes_is_judged_as_well(profile: str, said: str) -> None:
+    text = f"profiles:\n  quick: {{parameters: {profile}}}\n"
+
+    found = faults(f"parameters: {{model: resnet18, image: 224, concurrency: 9}}\n{text}")
+
+    assert said in found
+
+
+def test_cells_that_a_profile_leaves_out_are_not_judged_under_it() -> None:
+    text = """parameters: {model: resnet18, image: 224}
+matrix:
+  include:
+    - {parameters: {traffic: poisson, rate: 0.01}}
+    - {parameters: {concurrency: 2}}
+measure: {timeout_s: 36000}
+profiles:
+  quick: {timeout_s: 60%s}
+"""
+    only = ", only: [{parameters: {concurrency: 2}}]"
+
+    assert "100 requests at 0.01 a second" in faults(text % "")
+    assert load((SCENARIO + text % only).encode(), "f.yaml")
 
 
 def test_a_server_runs_no_function() -> None:

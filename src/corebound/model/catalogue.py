@@ -18,6 +18,8 @@ class BuiltIn(Struct, frozen=True, kw_only=True):
         parameters: The names the function takes, each with its type.
         choices: For some parameters, all the values they may have.
         least: For some, the smallest value that means anything.
+        above_zero: Those that have to be above 0, and may be fractions.
+        required: Those that have no default.
         gpus: For each framework in which the function also takes `gpus`, and then computes
             on GPUs, how many at most.
         serves: Whether it is a server, to which requests are sent; each target then
@@ -28,6 +30,8 @@ class BuiltIn(Struct, frozen=True, kw_only=True):
     parameters: dict[str, Kind]
     choices: dict[str, tuple[str, ...]]
     least: dict[str, int] = field(default_factory=dict)
+    above_zero: frozenset[str] = frozenset()
+    required: tuple[str, ...] = ()
     gpus: dict[str, int] = field(default_factory=dict)
     serves: bool = False
 
@@ -68,6 +72,8 @@ BUILT_IN: dict[str, BuiltIn] = {
             "client": ("corebound", "ab"),
         },
         least={"image": 32, "concurrency": 1, "query": 1},
+        above_zero=frozenset({"rate", "bound_ms"}),
+        required=("model", "image"),
         serves=True,
     ),
     "gemm": BuiltIn(

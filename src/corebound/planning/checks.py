@@ -10,7 +10,6 @@ from typing import Any, Literal
 from corebound.model.catalogue import BUILT_IN, BuiltIn
 from corebound.model.measure import Measure, WarmupIterations, WarmupSeconds, measured
 from corebound.model.scenario import CommandWorkload, ExplicitCpus, Scenario
-from corebound.planning.checks_traffic import traffic
 from corebound.planning.command import LAUNCHERS
 from corebound.planning.expand import PROJECT, framework_of
 from corebound.planning.points import AXES, Key, Point, Setting, parameters, setting, text
@@ -60,9 +59,7 @@ def at_point(point: Point, scenario: Scenario, doubtful: frozenset[str]) -> Iter
         yield from _binding(values)
     if not doubtful & {"workload", "environment", "framework"}:
         yield from _framework(values, scenario)
-    given = parameters(point, scenario)
-    yield from parameter_flaws(given, scenario)
-    yield from traffic(given, scenario)
+    yield from parameter_flaws(parameters(point, scenario), scenario)
 
 
 def _workload(scenario: Scenario) -> Iterator[Flaw]:
@@ -262,6 +259,8 @@ def _built_in(workload: str, built_in: BuiltIn, name: str, given: Setting) -> It
         yield given.path, what, f"Write {listed(choices)}."
     elif least is not None and value < least:
         yield given.path, what, f"Write {least} or more."
+    elif name in built_in.above_zero and value <= 0:
+        yield given.path, what, "Write a number above 0."
 
 
 _KINDS: dict[type, str] = {

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from corebound.model.measure import ProfileName, measured
 from corebound.model.plan import Cell
 from corebound.model.scenario import Profile, Scenario
 from corebound.planning.cell_values import matching
 from corebound.planning.checks import parameter_flaws
 from corebound.planning.points import at
 from corebound.planning.tree import Flaw, Path, printable
-
-_ALL: tuple[ProfileName | None, ...] = (None, "quick", "nightly")
 
 
 def profiles(scenario: Scenario, cells: Sequence[Cell]) -> Iterator[Flaw]:
@@ -25,7 +22,6 @@ def profiles(scenario: Scenario, cells: Sequence[Cell]) -> Iterator[Flaw]:
                 yield path, "this names nothing.", "Name the settings of cells, or remove it."
             elif not matching(one, cells):
                 yield path, "no cell fits it.", "Name values that stand in the matrix."
-    yield from _queries(scenario, cells)
 
 
 def _parameters(scenario: Scenario, change: Profile, path: Path) -> Iterator[Flaw]:
@@ -35,16 +31,3 @@ def _parameters(scenario: Scenario, change: Profile, path: Path) -> Iterator[Fla
             yield (*path, name), what, "Choose among its values with `only`."
         else:
             yield from parameter_flaws({name: at(value, (*path, name))}, scenario)
-
-
-def _queries(scenario: Scenario, cells: Sequence[Cell]) -> Iterator[Flaw]:
-    """A query is so many requests, and requests are what iterations count."""
-    sizes = {value for cell in cells for name, value in cell.parameters if name == "query"}
-    for profile in _ALL:
-        iterations = measured(scenario, profile).iterations
-        for size in sorted(one for one in sizes if isinstance(one, int) and one > 0):
-            if iterations % size:
-                section: Path = ("measure",) if profile is None else ("profiles", profile)
-                what = f"{iterations} requests do not make whole queries of {size}."
-                yield (*section, "iterations"), what, f"Write a multiple of {size}."
-                return

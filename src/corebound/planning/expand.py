@@ -60,14 +60,24 @@ def expand(scenario: Scenario, path: str, profile: ProfileName | None = None) ->
         those that `include` adds.
     """
     where = path if scenario.line is None else f"{path}:{scenario.line}"
+    changed, kept = under(scenario, profile)
+    return told_apart([_cell(point, changed, where) for point in kept])
+
+
+def under(scenario: Scenario, profile: ProfileName | None) -> tuple[Scenario, tuple[Point, ...]]:
+    """The scenario with the parameters of a profile, and the points that the profile keeps."""
     change = scenario.profiles.get(profile) if profile else None
     if change is None:
-        return told_apart([_cell(point, scenario, where) for point in points(scenario)])
-    parameters = {**scenario.parameters, **change.parameters}
-    changed = scenario.model_copy(update={"parameters": parameters})
-    cells = tuple(_cell(point, changed, where) for point in points(changed))
+        return scenario, points(scenario)
+    given = {**scenario.parameters, **change.parameters}
+    changed = scenario.model_copy(update={"parameters": given})
+    every = points(changed)
+    if not change.only:
+        return changed, every
+    cells = tuple(_cell(point, changed, "") for point in every)
     wanted = {cell for one in change.only for cell in matching(one, cells)}
-    return told_apart([cell for cell in cells if cell in wanted] if change.only else cells)
+    kept = (point for point, cell in zip(every, cells, strict=True) if cell in wanted)
+    return changed, tuple(kept)
 
 
 def told_apart(cells: Sequence[Cell]) -> tuple[Cell, ...]:

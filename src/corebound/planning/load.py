@@ -7,7 +7,7 @@ from typing import Any
 
 from corebound.errors import Fault, ScenarioFaults
 from corebound.model.scenario import Scenario
-from corebound.planning import checks, checks_matrix, checks_profiles
+from corebound.planning import checks, checks_matrix, checks_profiles, checks_traffic
 from corebound.planning.expand import expand
 from corebound.planning.points import points
 from corebound.planning.shape import Shaped, shape
@@ -84,3 +84,4 @@ def _meaning(scenario: Scenario, shaped: Shaped) -> Iterator[Flaw]:
         cells = expand(scenario, "")
         yield from checks_matrix.named_cells(scenario, cells, doubtful)
         yield from checks_profiles.profiles(scenario, cells)
+        yield from checks_traffic.traffic(scenario, doubtful)
