@@ -41,6 +41,7 @@ def run(scratch: Path, supervision: Supervision) -> Launcher:
         workers: int = 1,
         env: tuple[tuple[str, str], ...] = (),
         strip: tuple[str, ...] = (),
+        awaits: bool = False,
     ) -> Outcome:
         bound = cpus is not None
         slot = Slot(cpus=tuple(CpuId(cpu) for cpu in cpus or CPUS))
@@ -59,6 +60,7 @@ def run(scratch: Path, supervision: Supervision) -> Launcher:
             iterations=iterations,
             seed=1,
             path=[str(WORKLOADS)],
+            awaits=awaits,
         )
         folder = scratch / "launch"
         shutil.rmtree(folder, ignore_errors=True)
@@ -96,6 +98,15 @@ def test_every_iteration_is_kept_with_wall_and_cpu_time(run: Launcher) -> None:
     assert len(worker.wall_ns) == len(worker.cpu_ns) == 20
     assert all(sample > 0 for sample in (*worker.wall_ns, *worker.cpu_ns))
     assert set(worker.phases) == {"import", "setup", "first"}
+
+
+def test_an_asynchronous_step_is_awaited_where_the_scenario_says_so(run: Launcher) -> None:
+    outcome = run("naps_unawaited", iterations=3, awaits=True)
+
+    assert outcome.status == "ok", outcome.reason
+    (worker,) = outcome.workers
+    # It sleeps for 50 ms.
+    assert all(wall_ns >= 50_000_000 for wall_ns in worker.wall_ns)
 
 
 def test_a_launch_shows_which_cpus_its_threads_were_allowed(run: Launcher) -> None:
@@ -192,6 +203,7 @@ def test_a_launch_past_its_deadline_is_ended(run: Launcher, function: str, where
         ("raises_later", "in `loop`: ZeroDivisionError"),
         ("kills_itself", "the worker ended with signal 9 (Killed)"),
         ("not_a_step", "returned int, which cannot be called"),
+        ("naps_unawaited", "a step of `steps:naps_unawaited` returned a coroutine"),
         ("nothing_of_that_name", "has no function `nothing_of_that_name`"),
     ],
 )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from corebound.model import wire
 from corebound.worker.loop import measure
+from corebound.worker.workload import AsyncWorkload, FunctionWorkload, WorkloadError
 
 
 def ticking(*ticks_ns: int) -> Callable[[], int]:
@@ -76,3 +78,109 @@ def test_anything_else_is_refused(line: bytes) -> None:
 def test_json_that_is_no_message_is_refused(line: bytes) -> None:
     with pytest.raises(wire.WireError):
         wire.decode_message(line)
+
+
+async def a_coroutine() -> int:
+    await asyncio.sleep(0)
+    return 42
+
+
+async def an_asynchronous_generator() -> AsyncIterator[int]:
+    yield 42
+
+
+def a_generator() -> Iterator[int]:
+    yield 42
+
+
+class Awaitable:
+    """What is awaited without being a coroutine."""
+
+    def __await__(self) -> Iterator[None]:
+        yield
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        (a_coroutine, "returned a coroutine"),
+        (an_asynchronous_generator, "returned an asynchronous generator"),
+        (a_generator, "returned a generator"),
+        (Awaitable, "returned a Awaitable"),
+    ],
+)
+def test_a_step_that_has_not_done_its_work_is_refused(
+    step: Callable[[], object], said: str
+) -> None:
+    workload = FunctionWorkload(step, "steps:made")
+
+    with pytest.raises(WorkloadError, match=f"a step of `steps:made` {said}"):
+        workload.check(workload.step())
+
+
+@pytest.mark.parametrize("made", [a_coroutine, an_asynchronous_generator, a_generator])
+def test_a_setup_that_has_not_done_its_work_is_refused(made: Callable[[], object]) -> None:
+    with pytest.raises(WorkloadError, match="`steps:made` returned"):
+        FunctionWorkload(made(), "steps:made")
+
+
+class Whole:
+    """A workload whose methods are all asynchronous."""
+
+    def __init__(self) -> None:
+        self.loops = [asyncio.get_running_loop()]
+
+    async def step(self) -> int:
+        self.loops.append(asyncio.get_running_loop())
+        return await a_coroutine()
+
+    async def check(self, result: int) -> None:
+        if result != 43:
+            raise ValueError(f"{result} is wrong")
+
+    async def teardown(self) -> None:
+        self.loops.append(asyncio.get_running_loop())
+
+
+async def whole() -> Whole:
+    return Whole()
+
+
+def test_methods_that_are_not_awaited_are_refused() -> None:
+    workload = FunctionWorkload(asyncio.run(whole()), "steps:whole")
+
+    with pytest.raises(WorkloadError, match="`check` of `steps:whole` returned a coroutine"):
+        workload.check(42)
+    with pytest.raises(WorkloadError, match="`teardown` of `steps:whole` returned a coroutine"):
+        workload.teardown()
+
+
+def test_an_asynchronous_workload_is_awaited_on_one_event_loop() -> None:
+    made: list[Whole] = []
+
+    async def setup() -> Whole:
+        made.append(Whole())
+        return made[0]
+
+    workload = AsyncWorkload(setup, "steps:whole")
+
+    assert [workload.step(), workload.step()] == [42, 42]
+    with pytest.raises(ValueError, match="42 is wrong"):
+        workload.check(42)
+    workload.teardown()
+    assert len(made[0].loops) == 4
+    assert len(set(made[0].loops)) == 1
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [(lambda: 42, "int, which cannot be awaited"), (a_generator, "a generator")],
+)
+def test_a_step_that_cannot_be_awaited_is_refused_where_it_should_be(
+    step: Callable[[], object], said: str
+) -> None:
+    workload = AsyncWorkload(lambda: step, "steps:made")
+
+    with pytest.raises(WorkloadError, match=f"a step of `steps:made` returned {said}"):
+        workload.step()
+    workload.teardown()

@@ -194,6 +194,9 @@ class Scenario(Settings):
         Annotated[Text, Tag("plain")] | Annotated[CommandWorkload, Tag("keys")],
         Discriminator(has_keys),
     ] = Field(description="a built-in, module:function beside this file, or {command: [...]}")
+    is_async: StrictBool = Field(
+        False, alias="async", description="await what each step of the function returns"
+    )
     parameters: Mapping[str, Value] = Field({}, description="given to the workload, by name")
     env: Mapping[str, StrictStr] = Field({}, description="environment variables to add")
     matrix: Matrix = Matrix()

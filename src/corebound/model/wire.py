@@ -76,6 +76,8 @@ class Request:
         baton: The abstract socket at which it hears when its stints are, where it
             alternates with other workers; None: it iterates without a break.
         place: Which of those workers it is, from 0.
+        awaits: Whether the function, its step, its check and its teardown may be
+            asynchronous: what they return is then awaited, on one event loop.
     """
 
     target: str | None
@@ -92,6 +94,7 @@ class Request:
     project: bool = False
     baton: str | None = None
     place: int = 0
+    awaits: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

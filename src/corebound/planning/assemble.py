@@ -178,6 +178,7 @@ def _request(
         path=[folder],
         gpus=cell.gpus,
         project=is_project(cell.environment),
+        awaits=scenario.is_async,
     )
 
 

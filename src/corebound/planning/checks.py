@@ -41,6 +41,11 @@ def whole(scenario: Scenario, doubtful: frozenset[str]) -> Iterator[Flaw]:
         doubtful: Keys that other faults leave unknown; nothing is judged by them.
     """
     yield from _workload(scenario)
+    if scenario.is_async and (
+        isinstance(scenario.workload, CommandWorkload) or scenario.workload in BUILT_IN
+    ):
+        what = "`async: true` is for a function of your own."
+        yield ("async",), what, "Remove it, or write `workload: module:function`."
     yield from _variables(scenario)
     yield from _measure(scenario, doubtful)
     for index, claim in enumerate(scenario.claims):

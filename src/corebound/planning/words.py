@@ -64,6 +64,7 @@ WORDS: dict[str, Words] = {
         noun="a workload",
         mend="Write a built-in's name, module:function or {command: [program, word, …]}.",
     ),
+    "async": _TRUTH,
     "command": Words(
         noun="a list of words", mend="Write the program and each word by itself: [sort, -r, file]."
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -84,6 +85,13 @@ def kills_itself() -> Step:
 
 def writes() -> Step:
     return lambda: print("a line for the log", file=sys.stderr)
+
+
+def naps_unawaited() -> Callable[[], object]:
+    async def step() -> None:
+        await asyncio.sleep(0.05)
+
+    return step
 
 
 def not_a_step() -> int:
