@@ -144,8 +144,9 @@ Write a built-in's name, module:function or {command: [program, word, …]}.""",
 MEANINGS: dict[str, tuple[str, str]] = {
     "an asynchronous built-in": (
         GEMM + "async: true\n",
-        "f.yaml:7: `async: true` is for a function of your own."
-        " Remove it, or write `workload: module:function`.",
+        """\
+f.yaml:7: `async: true` is for a function of your own. Remove it, or write `workload: \
+module:function`.""",
     ),
     "a misspelt built-in": (
         HEAD + "workload: gem\n",

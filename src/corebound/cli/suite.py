@@ -16,9 +16,10 @@ from corebound.cli.projects import Built
 from corebound.errors import CoreboundError, Fault, InputError, ScenarioFaults, encodable
 from corebound.host.gpus import gpus
 from corebound.host.java import java
-from corebound.launch import environment
+from corebound.launch import environment, modules
 from corebound.launch.environment import Environment
 from corebound.model.measure import ProfileName
+from corebound.model.module import Finder, Module
 from corebound.model.plan import Cell, Unfit
 from corebound.model.run import Run, ScenarioSource
 from corebound.model.scenario import Scenario
@@ -95,7 +96,9 @@ def load_all(
     loaded: list[tuple[Path, Scenario]] = []
     for path in files_of(paths):
         try:
-            loaded.append((path, load(_bytes_of(path), shown(path))))
+            loaded.append(
+                (path, load(_bytes_of(path), shown(path), _finder(path.resolve().parent)))
+            )
         except ScenarioFaults as error:
             faults += error.faults
     faults += _same_names(loaded)
@@ -125,6 +128,22 @@ def _chosen(
         for path, scenario, cells in every
         if (wanted := tuple(cell for cell in cells if cell in chosen))
     )
+
+
+def _finder(folder: Path) -> Finder:
+    """Finds modules as the workers of the scenarios in a folder will."""
+
+    def find(module: str, name: str) -> Module | None:
+        if is_project(name):
+            # Its commits have not been built, or have other modules each.
+            return modules.find(module, folder=folder, python=None, is_project=True)
+        try:
+            made = environment.find(name, Path.cwd())
+        except CoreboundError:
+            return None  # `environments_of` says that there is no such environment
+        return modules.find(module, folder=folder, python=made.python if made else None)
+
+    return find
 
 
 def _bytes_of(path: Path) -> bytes:

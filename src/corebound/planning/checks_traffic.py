@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from corebound.model.catalogue import BUILT_IN
 from corebound.model.measure import Measure, ProfileName, measured
 from corebound.model.scenario import Scenario
-from corebound.planning.expand import under
-from corebound.planning.points import Point, Setting, parameters
+from corebound.planning.expand import given, under
+from corebound.planning.points import Setting
 from corebound.planning.servers import TAKES
 from corebound.planning.tree import Flaw, Path
 
@@ -44,28 +43,6 @@ def traffic(scenario: Scenario, doubtful: frozenset[str]) -> Iterator[Flaw]:
         yield from unmeasurable
         # A profile that changes nothing there would only repeat it.
         is_judged = is_judged or bool(unmeasurable)
-
-
-def given(
-    point: Point, changed: Scenario, scenario: Scenario, profile: ProfileName | None
-) -> dict[str, Setting]:
-    """The parameters of a point under a profile, each with the place where it is written.
-
-    Args:
-        point: One of those that the profile keeps.
-        changed: The scenario with the parameters of the profile.
-        scenario: The scenario as written.
-        profile: The profile, or None.
-    """
-    own: Mapping[str, Any] = {}
-    if profile is not None and (change := scenario.profiles.get(profile)) is not None:
-        own = change.parameters
-    return {
-        name: Setting(value=one.value, text=one.text, path=("profiles", profile, *one.path))
-        if profile is not None and name in own and one.path == ("parameters", name)
-        else one
-        for name, one in parameters(point, changed).items()
-    }
 
 
 def _together(found: Mapping[str, Setting]) -> Iterator[Flaw]:

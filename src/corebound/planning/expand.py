@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any, get_args
@@ -16,7 +16,7 @@ from corebound.model.plan import Binding, Cell, Framework, Threads
 from corebound.model.scenario import Claim, ExplicitCpus, Scenario
 from corebound.model.topology import parse_cpu_list
 from corebound.planning.cell_values import ALLOCATORS, key_of, matching, value_of
-from corebound.planning.points import AXES, Key, Point, entry, labels, parameters, points
+from corebound.planning.points import AXES, Key, Point, Setting, entry, labels, parameters, points
 from corebound.planning.points import setting as setting_of
 
 HOST = "host"
@@ -78,6 +78,28 @@ def under(scenario: Scenario, profile: ProfileName | None) -> tuple[Scenario, tu
     wanted = {cell for one in change.only for cell in matching(one, cells)}
     kept = (point for point, cell in zip(every, cells, strict=True) if cell in wanted)
     return changed, tuple(kept)
+
+
+def given(
+    point: Point, changed: Scenario, scenario: Scenario, profile: ProfileName | None
+) -> dict[str, Setting]:
+    """The parameters of a point under a profile, each with the place where it is written.
+
+    Args:
+        point: One of those that the profile keeps.
+        changed: The scenario with the parameters of the profile.
+        scenario: The scenario as written.
+        profile: The profile, or None.
+    """
+    own: Mapping[str, Any] = {}
+    if profile is not None and (change := scenario.profiles.get(profile)) is not None:
+        own = change.parameters
+    return {
+        name: Setting(value=one.value, text=one.text, path=("profiles", profile, *one.path))
+        if profile is not None and name in own and one.path == ("parameters", name)
+        else one
+        for name, one in parameters(point, changed).items()
+    }
 
 
 def told_apart(cells: Sequence[Cell]) -> tuple[Cell, ...]:

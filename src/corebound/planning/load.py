@@ -6,8 +6,15 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from corebound.errors import Fault, ScenarioFaults
+from corebound.model.module import Finder
 from corebound.model.scenario import Scenario
-from corebound.planning import checks, checks_matrix, checks_profiles, checks_traffic
+from corebound.planning import (
+    checks,
+    checks_function,
+    checks_matrix,
+    checks_profiles,
+    checks_traffic,
+)
 from corebound.planning.expand import expand
 from corebound.planning.points import points
 from corebound.planning.shape import Shaped, shape
@@ -15,12 +22,13 @@ from corebound.planning.tree import Flaw, tree
 from corebound.planning.yaml_lines import read
 
 
-def load(data: bytes, file: str) -> Scenario:
+def load(data: bytes, file: str, find: Finder | None = None) -> Scenario:
     """Read a scenario file.
 
     Args:
         data: The file's bytes, whatever they are.
         file: Its name, for the faults.
+        find: Finds the module of a function of the user's own; None: it is not looked for.
 
     Raises:
         ScenarioFaults: all that is wrong with it: syntax, keys, values, and
@@ -34,7 +42,7 @@ def load(data: bytes, file: str) -> Scenario:
     if shaped.scenario is not None:
         faults += [
             Fault(file=file, line=shaped.root.nearest(path).line, what=what, mend=mend)
-            for path, what, mend in _meaning(shaped.scenario, shaped)
+            for path, what, mend in _meaning(shaped.scenario, shaped, find)
         ]
     if faults or shaped.scenario is None:
         raise ScenarioFaults(_sorted(faults))
@@ -65,7 +73,7 @@ def _sorted(faults: Iterable[Fault]) -> tuple[Fault, ...]:
     return tuple(sorted(dict.fromkeys(faults), key=lambda fault: fault.line or 0))
 
 
-def _meaning(scenario: Scenario, shaped: Shaped) -> Iterator[Flaw]:
+def _meaning(scenario: Scenario, shaped: Shaped, find: Finder | None) -> Iterator[Flaw]:
     """What is wrong with what could be understood, as far as it can be told."""
     doubtful = frozenset(part for path in shaped.lost for part in path if isinstance(part, str))
     yield from checks.whole(scenario, doubtful)
@@ -85,3 +93,5 @@ def _meaning(scenario: Scenario, shaped: Shaped) -> Iterator[Flaw]:
         yield from checks_matrix.named_cells(scenario, cells, doubtful)
         yield from checks_profiles.profiles(scenario, cells)
         yield from checks_traffic.traffic(scenario, doubtful)
+        if find is not None:
+            yield from checks_function.function(scenario, find, doubtful)
