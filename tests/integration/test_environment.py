@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from corebound.errors import InputError, LaunchError
+from corebound.errors import HostError, InputError, LaunchError
 from corebound.launch import environment
 from corebound.launch.environment import Environment
 
@@ -59,6 +61,9 @@ def test_an_environment_is_made_once_and_found_by_the_content_of_its_file(
 
     (suite / "environments" / "bare.txt").write_text("# other content\n")
     assert environment.find("bare", suite) is None
+    why = environment.why_unmade("bare", suite)
+    assert why.what == "environment `bare` has changed since it was made: environments/bare.txt."
+    assert "changed" in {one.state for one in environment.standing(suite) if one.name == "bare"}
 
 
 def test_one_that_was_left_half_made_is_none_and_is_made_again(suite: Path, made: Made) -> None:
@@ -83,6 +88,27 @@ def test_packages_that_cannot_be_installed_are_told_with_pips_own_words(suite: P
         environment.make("bad", suite, lambda _what: None)
 
     assert environment.find("bad", suite) is None
+    assert environment.why_unmade("bad", suite).what == "environment `bad` has not been made."
+    assert not list(environment.cache().glob("bad-*"))
+
+
+def test_what_a_killed_process_left_half_made_is_removed_unless_it_is_being_made(
+    suite: Path, made: Made
+) -> None:
+    _, _, bare = made
+    whole, left = bare.python.parents[1], environment.cache() / "left-0123456789ab"
+    lock = left.with_name(f"{left.name}.lock")
+    (left / "bin").mkdir(parents=True)
+
+    with lock.open("w") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        environment.sweep()
+        assert left.is_dir()
+    environment.sweep()
+
+    assert not left.exists()
+    assert not lock.exists()
+    assert whole.is_dir()
 
 
 def test_an_environment_of_no_file_names_those_there_are(suite: Path) -> None:
@@ -95,3 +121,29 @@ def test_the_hosts_own_python_needs_no_making(suite: Path) -> None:
 
     assert found is not None
     assert any(package.startswith("corebound==") for package in found.lock.packages)
+
+
+def test_an_environment_in_use_is_not_removed(suite: Path, made: Made) -> None:
+    _, _, bare = made
+    holding = "import sys; from pathlib import Path; from corebound.launch import environment;"
+    holding += "environment.hold(Path(sys.argv[1])); print(flush=True); sys.stdin.read()"
+    with subprocess.Popen(
+        (sys.executable, "-c", holding, str(bare.python)),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+
+        with pytest.raises(HostError, match="runs in it"):
+            environment.remove("bare")
+        process.communicate()
+    assert environment.find("bare", suite) == bare
+
+    count, size_bytes = environment.remove("bare")
+
+    assert (count, environment.find("bare", suite)) == (1, None)
+    assert size_bytes > 1_000_000
+    assert not list(environment.cache().glob("bare-*"))
+    with pytest.raises(InputError, match="`bare` has not been made"):
+        environment.remove("bare")

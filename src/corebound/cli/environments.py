@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import json
+import signal
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
 
+from corebound import units
 from corebound.cli import suite
+from corebound.cli.documents import indented
 from corebound.cli.options import Json
 from corebound.errors import InputError
 from corebound.launch import environment
 from corebound.planning.expand import PROJECT
 
-app = typer.Typer(help="Make and list what scenarios run in.", no_args_is_help=True)
+app = typer.Typer(help="Make, list and remove what scenarios run in.", no_args_is_help=True)
 
 
 @app.command()
@@ -32,6 +34,8 @@ def make(
 ) -> None:
     """Make environments, each once: the next call finds it by the content of its file."""
     console = Console(stderr=True, highlight=False)
+    # As Ctrl-C does: what is half made is removed.
+    signal.signal(signal.SIGTERM, _interrupt)
     if not names and not scenarios:
         raise InputError(
             what="no environment was named.",
@@ -41,6 +45,10 @@ def make(
     for name in dict.fromkeys((*(names or ()), *_needed(scenarios or ()))):
         made = _make(name, console)
         console.print(f"{name}: ready, {len(made.lock.packages)} packages, {made.python}")
+
+
+def _interrupt(_number: int, _frame: object) -> NoReturn:
+    raise KeyboardInterrupt
 
 
 def _needed(scenarios: Sequence[Path]) -> tuple[str, ...]:
@@ -69,15 +77,31 @@ def list_(
     *,
     as_json: Json = False,
 ) -> None:
-    """List the environments of this suite, and whether each has been made."""
-    here = Path.cwd()
-    made = {name: environment.find(name, here) for name in environment.names(here)}
+    """List environments: their state, the disk space they take, their Python and their folder.
+
+    States: ready; changed, if a requirements file or Python has changed since; not made; old, if
+    a newer one is ready; no file, if this suite has no requirements file of that name.
+    """
+    environment.sweep()
+    rows = environment.standing(Path.cwd())
     if as_json:
-        typer.echo(
-            json.dumps(
-                {name: str(one.python) if one else None for name, one in made.items()}, indent=1
-            )
-        )
+        typer.echo(indented(rows))
         return
-    for name, one in made.items():
-        typer.echo(f"{name:20} {one.python if one else 'not made'}")
+    for one in rows:
+        size = "–" if one.size_bytes is None else units.size(one.size_bytes)
+        python, path = one.python or "–", one.path or "–"
+        typer.echo(f"{one.name:20} {one.state:9} {size:>9}  {python:8} {path}")
+
+
+@app.command()
+def remove(
+    names: Annotated[list[str], typer.Argument(help="Names that `environment list` shows.")],
+) -> None:
+    """Remove environments from the disk, older ones of the same names included.
+
+    One that a run is using is kept: the command then exits with 3.
+    """
+    for name in dict.fromkeys(names):
+        count, size_bytes = environment.remove(name)
+        folders = "1 folder" if count == 1 else f"{count} folders"
+        typer.echo(f"{name}: removed {folders}, {units.size(size_bytes)}")

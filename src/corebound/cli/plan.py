@@ -97,10 +97,8 @@ def plan(
         typer.echo("\n".join(_lines(cell)))
     # `run` builds the project under test itself.
     for name in (name for name, one in made.items() if one is None and name not in project.made):
-        typer.echo(
-            f"\nEnvironment {name} has not been made, so `run` would skip its cells.\n"
-            f"  Make it with `corebound environment make {name}`."
-        )
+        why = live.unmade[name]
+        typer.echo(f"\n`run` would skip cells: {why.what}\n  {why.mend}")
 
 
 def _document(planned: Planned, source: ScenarioSource) -> dict[str, Any]:

@@ -190,7 +190,9 @@ def environments_of(
         if cell.environment in found:
             continue
         try:
-            found[cell.environment] = environment.find(cell.environment, suite)
+            made = found[cell.environment] = environment.find(cell.environment, suite)
+            if made is not None:
+                environment.hold(made.python)
         except CoreboundError as error:
             raise InputError(what=error.what, where=cell.where, mend=error.mend) from error
     return found
@@ -216,12 +218,17 @@ def live_means(
 ) -> Means:
     """What this host offers now; `unmade` says why an environment is not there."""
     tools = frozenset(tool for tool in TOOLS if shutil.which(tool))
+    why = {
+        name: environment.why_unmade(name, Path.cwd())
+        for name, one in made.items()
+        if one is None and not is_project(name)
+    }
     return Means(
         topology=probe.live(),
         tools=tools | {JAVA} if java() else tools,
         pythons={name: str(one.python) if one else None for name, one in made.items()},
         gpus=tuple(gpu.id for gpu in gpus(Path("/"), os.environ.get("CUDA_VISIBLE_DEVICES"))),
-        unmade=unmade or {},
+        unmade={**why, **(unmade or {})},
     )
 
 
