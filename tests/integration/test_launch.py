@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -283,3 +284,23 @@ def test_the_scratch_folder_goes_with_the_supervisor(tmp_path: Path) -> None:
         assert folder.exists()
 
     assert not folder.exists()
+
+
+def test_an_interrupt_before_a_worker_is_known_to_run_leaves_nothing(
+    scratch: Path, supervision: Supervision, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_: Supervision) -> dict[str, Any]:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, Path(os.devnull).open("r+b") as nothing:
+        patch.setattr(Supervision, "_receive", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            supervision.spawn(
+                ("sleep", "60"),
+                env=dict(os.environ),
+                cwd=scratch,
+                descriptors=(nothing.fileno(),) * 3,
+            )
+
+    assert supervision.end(grace_s=0.0) == ("sleep",)
+    assert supervision.end(grace_s=0.0) == ()

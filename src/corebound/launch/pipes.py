@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 
 class Pipes:
@@ -31,9 +31,8 @@ class Pipes:
 
     def keep_ours(self) -> None:
         """It has its ends: close them here."""
-        for descriptor in self.theirs:
-            os.close(descriptor)
-        self.theirs = (-1, -1)
+        theirs, self.theirs = self.theirs, (-1, -1)
+        _close(theirs)
 
     def send(self, line: bytes) -> bool:
         """Tell it something; False if it has ended and will not read it."""
@@ -57,14 +56,19 @@ class Pipes:
 
     def part(self) -> None:
         """Tell it that nothing more is wanted."""
-        if self._orders >= 0:
-            os.close(self._orders)
-            self._orders = -1
+        orders, self._orders = self._orders, -1
+        _close((orders,))
 
     def close(self) -> None:
         """Give back every descriptor; the process hears that it is to leave."""
         self.part()
-        for descriptor in (self._reply, *self.theirs):
-            if descriptor >= 0:
-                os.close(descriptor)
-        self._reply, self.theirs, self.open = -1, (-1, -1), False
+        self.keep_ours()
+        reply, self._reply, self.open = self._reply, -1, False
+        _close((reply,))
+
+
+def _close(descriptors: Iterable[int]) -> None:
+    """Close what is open; forgotten before, so that none is closed twice after an interrupt."""
+    for descriptor in descriptors:
+        if descriptor >= 0:
+            os.close(descriptor)

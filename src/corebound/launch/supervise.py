@@ -36,9 +36,12 @@ class Supervision:
                 (*program, str(theirs.fileno()), str(scratch)),
                 stdin=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(),),
+                # A terminal's Ctrl-C is ours to handle.
+                start_new_session=True,
             )
         self._channel = ours
         self._exits: dict[int, int] = {}
+        self._orders = 0
 
     def __enter__(self) -> Self:
         return self
@@ -103,11 +106,7 @@ class Supervision:
             LaunchError: it could not be started.
         """
         order = {"do": "spawn", "argv": list(argv), "env": dict(env), "cwd": str(cwd)}
-        try:
-            socket.send_fds(self._channel, [json.dumps(order).encode()], descriptors)
-        except OSError as error:
-            raise self._gone() from error
-        answer = self._await("pid", "error")
+        answer = self._answer(order, descriptors)
         if "error" in answer:
             raise LaunchError(
                 what=f"the worker could not be started: {answer['error']}.",
@@ -131,11 +130,7 @@ class Supervision:
         Raises:
             LaunchError: the supervisor is gone or does not answer.
         """
-        try:
-            self._channel.send(json.dumps({"do": "end", "grace_s": grace_s}).encode())
-        except OSError as error:
-            raise self._gone() from error
-        names = self._await("ended")["ended"]
+        names = self._answer({"do": "end", "grace_s": grace_s})["ended"]
         self._exits.clear()
         return tuple(names)
 
@@ -150,12 +145,22 @@ class Supervision:
         return message
 
     def _note(self, message: dict[str, Any]) -> None:
-        self._exits[message["exited"]] = message["code"]
+        # The answer to an order whose sender was interrupted is of no use to anyone.
+        if "exited" in message:
+            self._exits[message["exited"]] = message["code"]
 
-    def _await(self, *keys: str) -> dict[str, Any]:
+    def _answer(self, order: dict[str, Any], descriptors: Sequence[int] = ()) -> dict[str, Any]:
+        """Give an order and wait for the answer that has its number."""
+        self._orders += 1
+        number = self._orders
+        data = json.dumps({**order, "order": number}).encode()
+        try:
+            socket.send_fds(self._channel, [data], descriptors)
+        except OSError as error:
+            raise self._gone() from error
         while self._readable(PATIENCE_S):
             message = self._receive()
-            if any(key in message for key in keys):
+            if message.get("order") == number:
                 return message
             self._note(message)
         raise self._gone()

@@ -8,8 +8,9 @@ itself, removes the scratch directory, and exits.
 
 Protocol, JSON over a sequenced-packet socket: `{"do": "spawn", argv, env, cwd}`
 with the descriptors for log, request and reply is answered with `{"pid"}` or
-`{"error"}`; `{"do": "end", "grace_s"}` with `{"ended": [names]}`; a worker's exit
-is told unasked as `{"exited": pid, "code"}`.
+`{"error"}`; `{"do": "end", "grace_s"}` with `{"ended": [names]}`. An order has a
+number as `order`, which its answer repeats: the runner may be interrupted before it
+takes the answer. A worker's exit is told unasked as `{"exited": pid, "code"}`.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ class Supervisor:
         os.set_blocking(wake_write, False)
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda _signal, _frame: None)
-        # A terminal's Ctrl-C is the runner's to handle.
+        # Ctrl-C is the runner's to handle, also where it is sent to every process.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
             while True:
@@ -117,9 +118,10 @@ class Supervisor:
             return False
         order = json.loads(data)
         if order["do"] == "spawn":
-            self._tell(self._spawn(order, descriptors))
+            answer = self._spawn(order, descriptors)
         else:
-            self._tell({"ended": self._end(grace_s=order["grace_s"])})
+            answer = {"ended": self._end(grace_s=order["grace_s"])}
+        self._tell({**answer, "order": order["order"]})
         return True
 
     def _tell(self, message: dict[str, Any]) -> None:
@@ -223,7 +225,6 @@ def hold(folder: str) -> None:
 def main() -> None:
     """Serve the runner on the socket whose descriptor is the first argument."""
     become_subreaper()
-    os.setsid()
     channel = socket.socket(fileno=int(sys.argv[1]))
     hold(sys.argv[2])
     Supervisor(channel, scratch=sys.argv[2]).serve()
