@@ -8,6 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+# Exit codes of commands that end without an error; the README lists all codes.
+REGRESSION = 1
+NO_ANSWER = 5
+# EX_SOFTWARE of sysexits.h: an internal software error.
+CRASHED = 70
+
 
 class CoreboundError(Exception):
     """Something the user can mend; `cli` prints it without a traceback."""

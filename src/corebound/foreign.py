@@ -19,6 +19,10 @@ _CHAT_CALLS = re.compile(r"(?<![^\s(\[{<\"'`,;:])@(?=[0-9A-Za-z])")
 _WORD_JOINER = "\u2060"
 # What XML 1.0 has no way to write, not even escaped (§2.2, production 2).
 _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# What a CI service obeys where it reads it in a log. GitHub: `::` at the start of a line, blanks
+# aside, and `##[` anywhere in it (actions/runner, ActionCommand.cs); Azure: `##vso[` anywhere;
+# TeamCity: `##teamcity[`.
+_COMMAND = re.compile(r"(?m)^(?:[^\S\n]|\x1b\[[\d;]*m)*:(?=:)|#(?=#\w*\[)")
 # How a formula begins, also behind what a spreadsheet strips (OWASP, CSV Injection).
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 # What is safe in a file's name everywhere; a tilde, which is safe as well, begins a digest.
@@ -36,6 +40,57 @@ def one_line(text: str) -> str:
     'look [2J twice'
     """
     return "".join(letter if letter.isprintable() else " " for letter in text)
+
+
+def lines(text: str) -> str:
+    r"""For a terminal or a log, like `one_line`, where the text may have line ends and tabs.
+
+    >>> lines("a\x1b[2J\n\tb\u202e")
+    'a [2J\n\tb '
+    """
+    if text.replace("\n", "").isprintable():
+        return text
+    return "".join(letter if letter in "\n\t" else one_line(letter) for letter in text)
+
+
+def uncommanded(text: str, *, within_line: bool = False) -> str:
+    r"""For the log of a CI service: a space breaks whatever the service would obey.
+
+    Args:
+        text: Text of any lines; colours of our own may be in it.
+        within_line: Whether something other than blanks precedes the text on its line.
+
+    >>> uncommanded(" ::error::a\n##[group]b"), uncommanded("::", within_line=True)
+    (' : :error::a\n# #[group]b', '::')
+    """
+    if ":" not in text and "#" not in text:
+        return text
+    # A letter in front makes the start of the text no start of a line.
+    before = "." if within_line else ""
+    return _COMMAND.sub(lambda found: f"{found[0]} ", before + text)[len(before) :]
+
+
+def json_text(document: str) -> str:
+    r"""For a JSON document, already encoded: the same values, with nothing a terminal obeys.
+
+    A JSON encoder escapes only what is below the space. Everything else here occurs within strings
+    alone, where an escape means the same.
+
+    >>> print(json_text('{"a\x9b": "##[error]"}'))
+    {"a\u009b": "\u0023#[error]"}
+    """
+    if not document.replace("\n", "").isprintable():
+        document = "".join(
+            letter if letter == "\n" or letter.isprintable() else _json_escape(letter)
+            for letter in document
+        )
+    return re.sub(r"#(?=#\w*\[)", r"\\u0023", document)
+
+
+def _json_escape(letter: str) -> str:
+    """A character outside ASCII by its UTF-16 code units (RFC 8259, section 7)."""
+    units = letter.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def markdown(text: str) -> str:

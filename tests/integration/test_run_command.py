@@ -393,7 +393,7 @@ def test_only_one_run_measures_at_a_time(
     first.send_signal(signal.SIGTERM)
     first.communicate(timeout=30)
 
-    assert code == 3
+    assert code == 3, err
     assert "another run is measuring" in err
     assert f"process {first.pid}" in err
     assert f"Waiting for the run of process {first.pid}" in told
@@ -419,7 +419,7 @@ def test_a_run_that_no_cell_fits_says_the_host_cannot(suite: Path) -> None:
 
     code, _, err = run(suite, "big.yaml")
 
-    assert code == 3
+    assert code == 3, err
     assert "60000" in err
 
 
@@ -438,3 +438,31 @@ def test_bad_input_is_an_error_for_people(suite: Path, words: tuple[str, ...], t
 
     assert code == 2
     assert told in " ".join(err.split())
+
+
+def test_results_are_on_standard_output_and_progress_is_not(suite: Path) -> None:
+    code, out, err = run(suite, "nap.yaml", "--only", "binding=none")
+
+    assert code == 0, err
+    assert "A nap" in out
+    assert "Records: reports/records/" in out
+    assert "block 1" in err
+    assert "Records:" not in err
+
+
+def test_a_budget_that_ends_before_anything_is_measured_has_an_exit_code(suite: Path) -> None:
+    code, out, _ = run(suite, "nap.yaml", "--budget", "0s")
+
+    assert code == 5
+    assert "The budget ran out." in out
+
+
+def test_an_environment_that_has_not_been_made_has_an_exit_code(suite: Path) -> None:
+    (suite / "environments").mkdir()
+    (suite / "environments" / "numpy-bare.txt").write_text("numpy\n")
+    changed(suite, "bare", name="bare", environment="numpy-bare")
+
+    code, _, err = run(suite, "nap.yaml", "bare.yaml", "--only", "binding=none")
+
+    assert code == 3, err
+    assert "environment `numpy-bare` has not been made." in err

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from build import a_host, a_launch, a_run, a_series
-from corebound.cli import regressions_words
+from corebound.cli import bisect, regressions_words
 from corebound.cli.app import app, main
 from corebound.cli.machine import describe
 from corebound.cli.measure import seconds
 from corebound.cli.outcome import Told, exit_code
 from corebound.cli.progress import clock
 from corebound.errors import InputError
+from corebound.model.plan import Unfit
 from corebound.model.record import Status
 from corebound.runner import Ending
+from corebound.stats import bisection
 
 
 @pytest.mark.parametrize(
@@ -62,7 +65,9 @@ def test_a_machine_is_described_from_package_to_cpu() -> None:
         (("ok", "invalid"), "complete", 4),
         (("failed",), "out of time", 4),
         (("skipped", "skipped"), "complete", 3),
-        (("skipped",), "out of time", 0),
+        (("skipped",), "out of time", 5),
+        ((), "out of time", 5),
+        (("ok",), "out of time", 0),
     ],
 )
 def test_the_exit_code_tells_what_came_of_the_launches(
@@ -72,6 +77,32 @@ def test_the_exit_code_tells_what_came_of_the_launches(
     told = Told(run=a_run(), file=Path("run.jsonl"), launches=launches, ending=ending)
 
     assert exit_code(told) == code
+
+
+@pytest.mark.parametrize(("cause", "code"), [("host", 0), ("environment", 3), ("build", 4)])
+def test_an_environment_that_is_not_there_is_in_the_exit_code_though_others_were_measured(
+    cause: Literal["host", "environment", "build"], code: int
+) -> None:
+    launches = (a_launch(status="ok"), a_launch(status="skipped"))
+    unfit = (Unfit(what="it is not there.", mend="Make it.", cause=cause),)
+    told = Told(run=a_run(), file=Path("f"), launches=launches, ending="complete", unfit=unfit)
+
+    assert exit_code(told) == code
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code"),
+    [("found", 0), ("range", 0), ("no difference", 5), ("undecided", 5), ("broken", 4)],
+)
+def test_a_search_that_names_no_commit_has_an_exit_code_of_its_own(
+    outcome: bisection.Outcome, code: int
+) -> None:
+    ending = bisection.Ending(
+        outcome=outcome, suspects=(), good=0, bad=1, slowdown_ratio=None, interval=None, tests=1
+    )
+
+    assert bisect.exit_code(ending) == code
+    assert bisect.exit_code(None) == 5
 
 
 def test_thousands_are_written_as_the_pages_write_them() -> None:
@@ -105,15 +136,28 @@ def test_a_path_that_no_file_can_have_is_told_and_no_traceback(
     )
 
 
-def test_a_file_of_our_own_that_is_not_there_is_our_bug_and_shows_where(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_crash_has_an_exit_code_of_its_own_and_its_traceback_is_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # As a template that was not installed.
-    missing = tmp_path / "templates"
+    missing = tmp_path / "templates\n::error::"
     monkeypatch.setattr("corebound.cli.app.app", missing.read_bytes)
+    monkeypatch.setattr(sys, "argv", ["corebound", "--webhook", "https://chat.example/key"])
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
 
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(SystemExit) as ended:
         main()
+
+    said = capsys.readouterr().err
+    (saved,) = (tmp_path / "corebound").iterdir()
+    assert ended.value.code == 70
+    assert said.count("\n") == 1
+    assert "This is a bug in corebound, not a result. Please report it" in said
+    assert str(saved) in said
+    kept = saved.read_text()
+    assert "Traceback (most recent call last)" in kept
+    assert "https://chat.example/…" in kept
+    assert "key" not in kept
 
 
 def refused(

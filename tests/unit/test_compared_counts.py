@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from rich.console import Console
 from test_report_compare import CELLS, NOW, Record, a_record, kept
 from typer.testing import CliRunner
 
 from build import a_series
 from corebound.cli.app import app
 from corebound.cli.compare_words import of_runs, show
+from corebound.cli.terminal import Console
 from corebound.model.points import Points
 from corebound.report.view.chronicle import chronicle
 from corebound.report.view.commits_compared import compare_commits

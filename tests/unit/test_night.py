@@ -220,6 +220,25 @@ def test_a_summary_names_the_series_that_were_not_analysed() -> None:
     assert "? Matrix product [threads=1]: not analysed: ValueError: a" in said
 
 
+def test_a_step_that_crashed_is_told_as_a_bug_and_no_regression(tmp_path: Path) -> None:
+    outcome, _ = carry_on(tmp_path, a_step("regressions", 70, fine=frozenset({0, 1})))
+    told = a_summary(outcome, ALARM)
+
+    assert outcome.exit_code == 70
+    assert told.status == "crashed"
+    assert text(told).splitlines()[0].endswith("CRASHED at `regressions`")
+    assert "This is a bug in corebound, not a result." in text(told)
+
+
+def test_a_night_whose_budget_ended_before_anything_was_measured_says_so(tmp_path: Path) -> None:
+    outcome, _ = carry_on(tmp_path, a_step("run", 5, fine=frozenset({0, 4, 5})), a_step("report"))
+    told = a_summary(outcome)
+
+    assert outcome.exit_code == 5
+    assert told.status == "nothing measured"
+    assert text(told).splitlines()[0].endswith("the budget ran out before anything was measured")
+
+
 def test_a_summary_of_a_failed_night_names_the_step_and_its_last_words() -> None:
     failure = Failure(step="report", code=4, log=Path("a/report.log"), tail=("no room",))
     told = a_summary(Outcome(codes={"run": 0, "report": 4}, failure=failure))

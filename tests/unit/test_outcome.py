@@ -8,11 +8,11 @@ import random
 from pathlib import Path
 
 from msgspec.structs import replace
-from rich.console import Console
 
 from build import a_calibration, a_launch, a_run, a_scenario, a_worker
 from corebound.cli import outcome
 from corebound.cli.outcome import Told
+from corebound.cli.terminal import Console
 from corebound.model.record import Launch
 from corebound.model.telemetry import Disturbance
 from corebound.planning.expand import expand

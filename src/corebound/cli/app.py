@@ -1,22 +1,20 @@
-"""The command line: parse, dispatch, print errors for people; exit codes of every command.
+"""The command line: parse, dispatch, print errors for people, end with an exit code.
 
-0 ok · 1 a regression or a claim failed, where asked to judge · 2 bad input ·
-3 the host cannot · 4 launches failed · 130 interrupted · 141 nobody read on.
+The README lists the exit codes.
 """
 
 from __future__ import annotations
 
 import errno
 import sys
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from corebound import __version__
+from corebound.cli import crash, terminal
 from corebound.cli.lazily import Group
-from corebound.errors import CoreboundError, InputError
+from corebound.errors import CRASHED, CoreboundError, HostError, InputError
 
 # Where each command is, by its name, in the order of the help.
 COMMANDS = {
@@ -43,8 +41,9 @@ COMMANDS = {
 }
 
 
-# How the system says that a path is no good, or may not be used.
-_REFUSED = {
+# How the system says that a path is no good, or may not be used. That something is not there is
+# told before: elsewhere it is a file of our own, and a bug.
+_PATH_REFUSED = {
     errno.ENAMETOOLONG,
     errno.EACCES,
     errno.EPERM,
@@ -52,12 +51,25 @@ _REFUSED = {
     errno.EISDIR,
     errno.ELOOP,
 }
+_DISK_REFUSES = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO}
+_HOST_LACKS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN}
+
+
+class _Uncaught(Exception):
+    """Has as its cause what typer would end with 1, which means a regression."""
 
 
 class _Commands(Group):
     """Loads the one command that is asked for: most need little of what all need together."""
 
     places = COMMANDS
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; typer handles what a user does, and no error of ours."""
+        try:
+            return super().invoke(ctx)
+        except (EOFError, OSError) as error:
+            raise _Uncaught from error
 
 
 app = typer.Typer(
@@ -90,33 +102,58 @@ def _main(
     """Take the options of corebound itself."""
 
 
-def main() -> None:
+def main() -> NoReturn:
     """Run the command line; never returns."""
+    with terminal.inert():
+        code = _run()
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        except (SystemExit, InputError) as end:
+            # A crash stays one.
+            code = code if code == CRASHED else _code_of(end)
+    sys.exit(code)
+
+
+def _run() -> int:
+    """The command that was typed; its exit code."""
     try:
         app()
-    except SystemExit as end:
-        # As for whom a closed pipe ended: 1 would be a regression.
-        if isinstance(end.__context__, BrokenPipeError):
-            end.code = 141
-        raise
-    except CoreboundError as error:
-        _end(error)
-    except OSError as error:
-        # Some paths of the user's are first refused by the system, such as one too long for any
-        # file. What is merely not there was told before: it would be a file of our own.
-        if error.filename is None or error.errno not in _REFUSED:
-            raise
-        _end(
-            InputError(
-                what=f"{error.strerror}.",
-                where=str(error.filename),
-                mend="Check this path, and that you may use it.",
-            )
-        )
-    except KeyboardInterrupt:
-        sys.exit(130)
+    except BaseException as error:  # noqa: BLE001  # the last handler
+        found = error.__cause__ if isinstance(error, _Uncaught) else error
+        return _code_of(crash.interruption(found) or found)
+    return 0
 
 
-def _end(error: CoreboundError) -> NoReturn:
-    Console(stderr=True, highlight=False, soft_wrap=True).print(Text(str(error)))
-    sys.exit(error.exit_code)
+def _code_of(error: BaseException | None) -> int:
+    """The exit code of what ended a command, which is told where nobody has told it."""
+    match error:
+        case KeyboardInterrupt():
+            return 130
+        case SystemExit(code=int() as code):
+            return code
+        case SystemExit(code=None) | None:
+            return 0
+        case CoreboundError():
+            known = error
+        case OSError() if (refused := _refused(error)) is not None:
+            known = refused
+        case _:
+            return crash.told(error)
+    terminal.error(str(known))
+    return known.exit_code
+
+
+def _refused(error: OSError) -> CoreboundError | None:
+    """What the system refuses, as an error that is none of ours."""
+    what = f"{error.strerror}."
+    if error.errno in _PATH_REFUSED and error.filename is not None:
+        mend = "Check this path, and that you may use it."
+        return InputError(what=what, where=str(error.filename), mend=mend)
+    if error.errno in _DISK_REFUSES:
+        mend = "Free some space there, or check the disk."
+        return InputError(what=what, where=str(error.filename or "corebound"), mend=mend)
+    if error.errno in _HOST_LACKS:
+        mend = "End other programs, or raise the limit that `ulimit -a` shows."
+        return HostError(what=what, where=str(error.filename or "corebound"), mend=mend)
+    return None

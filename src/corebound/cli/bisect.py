@@ -12,7 +12,6 @@ from typing import Annotated
 
 import typer
 from msgspec.structs import replace
-from rich.console import Console
 
 from corebound.cli import bisect_words, commits, doctor, measure, noise_beside, projects
 from corebound.cli.bisect_words import Told
@@ -21,7 +20,8 @@ from corebound.cli.options import RECORDS, Json, Records
 from corebound.cli.projects import Config, Say
 from corebound.cli.session import Session, Wanted
 from corebound.cli.suite import Loaded
-from corebound.errors import InputError, LaunchError
+from corebound.cli.terminal import Console
+from corebound.errors import NO_ANSWER, InputError, LaunchError
 from corebound.foreign import one_line
 from corebound.fronts.project import open_project
 from corebound.model.host_check import HostCheck
@@ -63,7 +63,7 @@ def bisect(
     """
     budget_s = None if budget is None else measure.seconds(budget)
     wait_s = 0.0 if wait is None else measure.seconds(wait, option="--wait")
-    console = Console(stderr=True, highlight=False)
+    console = Console(stderr=True)
     say = projects.teller(console)
     wanted = Wanted(
         files=(scenario,),
@@ -106,7 +106,14 @@ def bisect(
         records=tuple(dict.fromkeys(one.file for one in measuring.sessions.values())),
     )
     typer.echo(bisect_words.as_json(told) if as_json else bisect_words.text(told))
-    raise typer.Exit(LaunchError.exit_code if ending and ending.outcome == "broken" else 0)
+    raise typer.Exit(exit_code(ending))
+
+
+def exit_code(ending: Ending | None) -> int:
+    """The exit code of a search: 0 where commits are named, 4 where an end is broken, else 5."""
+    if ending is None or ending.outcome in {"no difference", "undecided"}:
+        return NO_ANSWER
+    return LaunchError.exit_code if ending.outcome == "broken" else 0
 
 
 def _noise(measuring: _Measuring, ending: Ending | None) -> tuple[str, ...]:

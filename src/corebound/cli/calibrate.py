@@ -7,7 +7,6 @@ from pathlib import Path
 
 import typer
 from msgspec.structs import replace
-from rich.console import Console
 from rich.text import Text
 
 from corebound.cli import calibrate_words, doctor, measure, outcome, projects, session, suite
@@ -16,6 +15,8 @@ from corebound.cli.measuring import Budget, Files, Profile, Seed, Wait, take_hos
 from corebound.cli.options import RECORDS, Json, Records
 from corebound.cli.session import Session, Wanted
 from corebound.cli.suite import Loaded
+from corebound.cli.terminal import Console
+from corebound.errors import NO_ANSWER
 from corebound.model.plan import Cell
 from corebound.planning.assemble import Planned
 from corebound.planning.expand import baseline_of
@@ -38,7 +39,7 @@ def calibrate(
     """Measure how small a difference this host can show."""
     budget_s = None if budget is None else measure.seconds(budget)
     wait_s = 0.0 if wait is None else measure.seconds(wait, option="--wait")
-    console = Console(stderr=True, highlight=False)
+    console = Console(stderr=True)
     wanted = Wanted(files=tuple(files), profile=profile, only=(), seed=seed)
     with ExitStack() as stack:
         take_host(stack, wait_s=wait_s)
@@ -65,11 +66,14 @@ def calibrate(
     if as_json:
         typer.echo(indented(found))
     else:
-        console.print(calibrate_words.table(found))
-        console.print(Text(calibrate_words.EXPLAINED))
-        console.print(Text(f"Records: {ready.file}"), soft_wrap=True)
-    told = outcome.Told(run=ready.run, file=ready.file, launches=launches, ending=ending)
-    raise typer.Exit(outcome.exit_code(told))
+        answer = Console()
+        answer.print(calibrate_words.table(found))
+        answer.print(Text(calibrate_words.EXPLAINED))
+        answer.print(Text(f"Records: {ready.file}"), soft_wrap=True)
+    told = outcome.Told(
+        run=ready.run, file=ready.file, launches=launches, ending=ending, unfit=ready.unfit
+    )
+    raise typer.Exit(outcome.exit_code(told) or (0 if found else NO_ANSWER))
 
 
 def _prepared(wanted: Wanted, records: Path, console: Console) -> Session:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from corebound.cli.commits_meant import meant_commits
@@ -17,6 +16,7 @@ from corebound.cli.known_steps import known_steps
 from corebound.cli.options import RECORDS, Records
 from corebound.cli.runs_known import past_of_pair, without_the_unreadable
 from corebound.cli.runs_meant import Kept, meant_pair
+from corebound.cli.terminal import Console
 from corebound.errors import Fault, InputError
 from corebound.report.view.chronicle import chronicle
 from corebound.report.view.commits_compared import compare_commits
@@ -44,7 +44,7 @@ def compare(
     all_: Annotated[bool, typer.Option("--all", help="Also what does not clearly differ.")] = False,
 ) -> None:
     """Compare two runs, or two commits, measured or imported."""
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(soft_wrap=True)
     told = _told(before, after, records)
     if json:
         typer.echo(as_json(told))
@@ -89,6 +89,6 @@ def _record(stored: Stored, faults: list[Fault]) -> Record:
 
 
 def _warn(faults: Iterable[Fault]) -> None:
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console = Console(stderr=True, soft_wrap=True)
     for fault in faults:
         console.print(Text(f"warning: {fault}"))

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from corebound.cli import (
     commits,
@@ -37,7 +36,8 @@ from corebound.cli.projects import Config, Say
 from corebound.cli.session import Wanted
 from corebound.cli.sides import Ends
 from corebound.cli.suite import Loaded
-from corebound.errors import InputError, LaunchError
+from corebound.cli.terminal import Console
+from corebound.errors import NO_ANSWER, REGRESSION, InputError, LaunchError
 from corebound.fronts.project import open_project
 from corebound.planning.commits import SUFFIX
 from corebound.report.view.study import CellStudy, Study
@@ -87,7 +87,7 @@ def compare_commits(
         seed=None,
         config=config,
     )
-    console = Console(stderr=True, highlight=False)
+    console = Console(stderr=True)
     say = projects.teller(console)
     with ExitStack() as stack:
         ends, plain, loaded = _sides(base, head, wanted, say, margin=margin)
@@ -99,10 +99,12 @@ def compare_commits(
         launches, ending = measure.carry_out(
             ready, budget_s, console, stack, operators=False, again=again
         )
-    measured = outcome.Told(run=ready.run, file=ready.file, launches=launches, ending=ending)
+    measured = outcome.Told(
+        run=ready.run, file=ready.file, launches=launches, ending=ending, unfit=ready.unfit
+    )
     told = _told(measured, ends, plain, records, own_margin=margin is None)
     typer.echo(compare_commits_words.told(told, "json" if as_json else form))
-    raise typer.Exit(_exit_code(told))
+    raise typer.Exit(_exit_code(told, measured))
 
 
 def _told(
@@ -154,11 +156,14 @@ def _sides(
     return ends, chosen, commits.over(chosen, (one, other), wanted, margin=margin)
 
 
-def _exit_code(told: Told) -> int:
-    """1 for a regression; 4 where a commit gave no figures to judge by; else 0."""
+def _exit_code(told: Told, measured: outcome.Told) -> int:
+    """1 for a regression; 4 where a commit has no results, or 5 for want of time; else 0."""
     if any(one.is_regression for one in told.judged):
-        return 1
-    return LaunchError.exit_code if any(one.pair.missing for one in told.judged) else 0
+        return REGRESSION
+    if not any(one.pair.missing for one in told.judged):
+        return 0
+    is_for_time = told.ending == "out of time" and outcome.exit_code(measured) in {0, NO_ANSWER}
+    return NO_ANSWER if is_for_time else LaunchError.exit_code
 
 
 def _pairs(studied: Study, ends: Ends) -> Iterator[Pair]:

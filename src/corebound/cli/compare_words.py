@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from corebound import foreign, units
 from corebound.cli.documents import indented
 from corebound.cli.outcome import SIGNS, verdict_of
+from corebound.cli.terminal import Console
 from corebound.model.points import Point
 from corebound.model.run import Commit, Run
 from corebound.report.view import commits_compared, comparing

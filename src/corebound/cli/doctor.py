@@ -12,13 +12,13 @@ from typing import Annotated
 
 import typer
 from msgspec.structs import replace
-from rich.console import Console
 from rich.text import Text
 
 from corebound.cli import checkup_words
 from corebound.cli.documents import indented
 from corebound.cli.options import Json
 from corebound.cli.session import Session
+from corebound.cli.terminal import Console
 from corebound.errors import HostError, InputError
 from corebound.host.checkup import tuning
 from corebound.host.checkup.examine import BETWEEN_LOOKS_S, examine

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from corebound.foreign import json_text
+
 
 def indented(document: object) -> str:
     """A document as JSON that people can read, too."""
-    return msgspec.json.format(msgspec.json.encode(document), indent=1).decode()
+    return json_text(msgspec.json.format(msgspec.json.encode(document), indent=1).decode())

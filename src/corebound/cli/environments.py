@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
-from rich.console import Console
+from rich.text import Text
 
 from corebound import units
 from corebound.cli import suite
 from corebound.cli.documents import indented
 from corebound.cli.options import Json
+from corebound.cli.terminal import Console
 from corebound.errors import InputError
 from corebound.launch import environment
 from corebound.planning.expand import PROJECT
@@ -33,9 +33,7 @@ def make(
     ] = None,
 ) -> None:
     """Make environments, each once: the next call finds it by the content of its file."""
-    console = Console(stderr=True, highlight=False)
-    # As Ctrl-C does: what is half made is removed.
-    signal.signal(signal.SIGTERM, _interrupt)
+    console = Console(stderr=True)
     if not names and not scenarios:
         raise InputError(
             what="no environment was named.",
@@ -44,11 +42,7 @@ def make(
         )
     for name in dict.fromkeys((*(names or ()), *_needed(scenarios or ()))):
         made = _make(name, console)
-        console.print(f"{name}: ready, {len(made.lock.packages)} packages, {made.python}")
-
-
-def _interrupt(_number: int, _frame: object) -> NoReturn:
-    raise KeyboardInterrupt
+        typer.echo(f"{name}: ready, {len(made.lock.packages)} packages, {made.python}")
 
 
 def _needed(scenarios: Sequence[Path]) -> tuple[str, ...]:
@@ -62,10 +56,10 @@ def _needed(scenarios: Sequence[Path]) -> tuple[str, ...]:
 
 
 def _make(name: str, console: Console) -> environment.Environment:
-    with console.status(f"{name}: …") as status:
+    with console.status(Text(f"{name}: …")) as status:
 
         def say(what: str) -> None:
-            status.update(f"{name}: {what}")
+            status.update(Text(f"{name}: {what}"))
             if not console.is_terminal:
                 console.print(f"{name}: {what}")
 

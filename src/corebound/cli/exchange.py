@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Annotated, Self
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 from rich.text import Text
 
 from corebound.cli.documents import indented
 from corebound.cli.options import RECORDS, Json, Records
+from corebound.cli.terminal import Console
 from corebound.exchange import files
 from corebound.model.profile import ImportedProfile, OperatorProfile
 from corebound.model.wire import Operator
@@ -36,14 +36,14 @@ def profile(
     as_json: Json = False,
 ) -> None:
     """Import operator profiles of PyTorch, TensorFlow, MindSpore and Ascend's msprof."""
-    with _Bar(Console(stderr=True, highlight=False)) as bar:
+    with _Bar(Console(stderr=True)) as bar:
         found = files.read_all(paths, name=name, progress=bar.show)
     kept = [profiles.keep(one, records, rename=name is not None) for one in found]
     if as_json:
         document = [{"file": str(profiles.file_of(one, records)), "profile": one} for one in kept]
         typer.echo(indented(document))
         return
-    console = Console(highlight=False)
+    console = Console()
     for one in kept:
         console.print(_heading(one), soft_wrap=True)
         console.print(_table(one.profile))

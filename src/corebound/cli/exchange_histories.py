@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Self
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
 from corebound.cli.documents import indented
 from corebound.cli.options import RECORDS, Json, ProjectName, Records
+from corebound.cli.terminal import Console
 from corebound.errors import Fault
 from corebound.exchange import asv_project, kept, read_before
 from corebound.exchange.asv_across import Across
@@ -78,7 +78,7 @@ def asv(
     as_json: Json = False,
 ) -> None:
     """Import the history of a project that asv measured."""
-    with Bar(Console(stderr=True, highlight=False)) as bar:
+    with Bar(Console(stderr=True)) as bar:
         found = asv_project.read(
             folder,
             name=project,
@@ -179,10 +179,10 @@ def tell(
     if as_json:
         typer.echo(indented(document))
         return
-    warnings = Console(stderr=True, highlight=False, soft_wrap=True)
+    warnings = Console(stderr=True, soft_wrap=True)
     for warning in _warnings(faults):
         warnings.print(Text(f"warning: {warning}"))
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(soft_wrap=True)
     # What there is none of a script may ask for; people are told what there is.
     first, *others = counts
     said = ", ".join(str(one) for one in (first, *others) if one is first or one.number)

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from corebound.cli.exchange_histories import Bar, Count, tell
 from corebound.cli.options import RECORDS, Json, ProjectName, Records
+from corebound.cli.terminal import Console
 from corebound.exchange import kept, pyperf_files
 
 
@@ -24,7 +24,7 @@ def pyperf(
 ) -> None:
     """Import what pyperf measured: a point of each benchmark's history a file."""
     name = project or "pyperf"
-    with Bar(Console(stderr=True, highlight=False)) as bar:
+    with Bar(Console(stderr=True)) as bar:
         found = pyperf_files.read_all(files, project=name, progress=bar.show)
     tell(
         name,

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from corebound.cli.options import RECORDS, Records
+from corebound.cli.terminal import Console
 from corebound.errors import Fault, InputError, refusals_told
 from corebound.exchange import asv_export, dashboards, pyperf_export, table
 from corebound.exchange.cells import CellOfRun, cells_of, without_iterations
@@ -69,7 +69,7 @@ def export(
         _write(out, table.as_csv(cells).encode())
     else:
         _write(out, _ONE_RUN[format_](_with_figures(list(cells), out, faults)).encode())
-    warnings = Console(stderr=True, highlight=False, soft_wrap=True)
+    warnings = Console(stderr=True, soft_wrap=True)
     for fault in faults:
         warnings.print(Text(f"warning: {fault}"))
     typer.echo(os.fsencode(out))

@@ -104,6 +104,7 @@ def _begin(function: Callable[[Any], Any], items: Sequence[Any]) -> None:
     sys.stdout = sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
     # Who interrupts means us: we end them. Were we killed, they would wait for work for ever.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     end_with_parent(signal.SIGKILL)
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from corebound.cli.options import Json
+from corebound.cli.terminal import Console
 from corebound.errors import InputError
 from corebound.starter import files, target
 from corebound.starter.files import Fate, Wanted
@@ -70,7 +70,7 @@ def init(
     if as_json:
         typer.echo(json.dumps({"folder": str(repository.folder), "files": fates}, indent=1))
         return
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(soft_wrap=True)
     for line in _lines(wanted, fates, folder):
         console.print(Text(line))
 

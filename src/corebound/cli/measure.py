@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-import signal
 import time
 from contextlib import ExitStack
 from datetime import UTC, datetime
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 from msgspec.structs import replace
-from rich.console import Console
 from rich.text import Text
 
-from corebound.cli import doctor, favour, outcome, projects, session
+from corebound.cli import crash, doctor, favour, outcome, projects, session
 from corebound.cli.measuring import (
     Budget,
     MaybeFiles,
@@ -29,6 +27,7 @@ from corebound.cli.options import RECORDS, Json, Records
 from corebound.cli.progress import Progress
 from corebound.cli.projects import Config, ProjectPython
 from corebound.cli.session import Session, Wanted
+from corebound.cli.terminal import Console
 from corebound.errors import InputError
 from corebound.launch import scratch
 from corebound.model.record import Launch
@@ -86,7 +85,7 @@ def run(
             where="corebound run",
             mend="Name scenario files or folders, or pass --resume to go on with the latest run.",
         )
-    console = Console(stderr=True, highlight=False)
+    console = Console(stderr=True)
     with ExitStack() as stack:
         take_host(stack, unlocked=unlocked, wait_s=wait_s)
         say = projects.teller(console)
@@ -100,11 +99,13 @@ def run(
             ready = replace(ready, tasks=favour.favoured(ready.tasks, ready.run, records))
         ready = doctor.preflight(ready, console)
         launches, ending = carry_out(ready, budget_s, console, stack, operators=operators)
-    told = outcome.Told(run=ready.run, file=ready.file, launches=launches, ending=ending)
+    told = outcome.Told(
+        run=ready.run, file=ready.file, launches=launches, ending=ending, unfit=ready.unfit
+    )
     if as_json:
         typer.echo(outcome.as_json(told))
     else:
-        outcome.show(told, console)
+        outcome.show(told, Console())
     raise typer.Exit(outcome.exit_code(told))
 
 
@@ -167,8 +168,6 @@ def carry_out(
         launches.append(launch)
 
     folder = stack.enter_context(scratch.made())
-    # As Ctrl-C does: the run stops between two records, and its processes end.
-    signal.signal(signal.SIGTERM, _interrupt)
     progress = stack.enter_context(Progress(console, done=len(launches), budget_s=budget_s))
     try:
         ending = Runner(
@@ -188,14 +187,11 @@ def carry_out(
             budget_s=budget_s,
             operators=operators,
         ).run()
-    except KeyboardInterrupt:
-        console.print(Text(f"Stopped. Go on with `{again}`."))
+    except BaseException as error:
+        if crash.interruption(error) is not None:
+            console.print(Text(f"Stopped. Go on with `{again}`."))
         raise
     return tuple(launches), ending
-
-
-def _interrupt(_number: int, _frame: object) -> NoReturn:
-    raise KeyboardInterrupt
 
 
 def _now() -> str:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from corebound.cli import measure, nightly_steps, projects
@@ -17,6 +16,7 @@ from corebound.cli.nightly_steps import Asked
 from corebound.cli.options import RECORDS, Json, Records
 from corebound.cli.projects import Config
 from corebound.cli.publish import Branch, Push, Squash, To
+from corebound.cli.terminal import Console
 from corebound.errors import CoreboundError
 from corebound.host import provenance
 from corebound.model.measure import ProfileName
@@ -85,7 +85,7 @@ def nightly(
         records=records,
     )
     asked.check()
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console = Console(stderr=True, soft_wrap=True)
     host = provenance.host(probe.live())
     with night.alone(nights) as held:
         journal = _journal(nights, asked, console, fresh=fresh)

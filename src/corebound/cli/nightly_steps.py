@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from corebound.errors import CoreboundError, InputError, LaunchError
+from corebound.errors import NO_ANSWER, CoreboundError, InputError, LaunchError
 from corebound.model.measure import ProfileName
 from corebound.nightly.journal import Journal
 from corebound.nightly.steps import Step
@@ -17,6 +17,7 @@ from corebound.store import jsonl
 SCENARIOS = Path("scenarios")
 SITE = Path("reports/site")
 PUBLIC = Path("reports/public")
+_FINE_RUN = frozenset({0, LaunchError.exit_code, NO_ANSWER})
 
 
 class Asked(Struct, frozen=True, kw_only=True):
@@ -98,10 +99,11 @@ def steps(asked: Asked, journal: Journal, host: str) -> tuple[Step, ...]:
         *(updating if asked.update else ()),
         Step(name="environments", command=_corebound("environment", "make", *_for(files))),
         Step(name="doctor", command=_corebound("doctor", "--json")),
-        # Launches that failed are told, and no reason to keep from readers what did not.
-        Step(name="run", command=run, fine=frozenset({0, LaunchError.exit_code}), once=True),
+        # Launches that failed, or a budget that was too short, are told in the summary; readers
+        # get what was measured all the same.
+        Step(name="run", command=run, fine=_FINE_RUN, once=True),
         # 5: some series could not be analysed; the summary names them.
-        Step(name="regressions", command=regressions, fine=frozenset({0, 1, 5})),
+        Step(name="regressions", command=regressions, fine=frozenset({0, 1, NO_ANSWER})),
         Step(name="report", command=_corebound("report", "--out", str(SITE), *records)),
         Step(name="publish", command=_publish(asked)),
     )

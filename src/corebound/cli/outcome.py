@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from corebound import units
 from corebound.cli.documents import indented
-from corebound.errors import HostError, LaunchError
+from corebound.cli.terminal import Console
+from corebound.errors import NO_ANSWER, HostError, LaunchError
 from corebound.model.calibration import Calibration
+from corebound.model.plan import Unfit
 from corebound.model.record import Kind, Launch
 from corebound.model.run import Run
 from corebound.report.view.evidence import disturbed_words
@@ -36,24 +37,31 @@ SIGNS: dict[Verdict, str] = {"faster": "▲", "slower": "▼", "equivalent": "="
 
 
 class Told(Struct, frozen=True, kw_only=True):
-    """A run as far as it came."""
+    """A run as far as it came, and why cells of it were not launched."""
 
     run: Run
     file: Path
     launches: tuple[Launch, ...]
     ending: Ending
+    unfit: tuple[Unfit, ...] = ()
 
 
 def exit_code(told: Told) -> int:
-    """4 if a launch failed, timed out or was invalid; 3 if the host holds no cell; else 0.
+    """The exit code of a run; a launch refused for what disturbed it does not count.
 
-    One that was refused for what disturbed it was made again, or time ran out.
+    4 if a launch failed, timed out or was invalid, or an environment could not be built; else 3
+    if the host holds no cell or an environment has not been made; else 5 if the time was over
+    before anything was measured; else 0.
     """
     statuses = {launch.status for launch in told.launches if not is_refused(launch)}
-    if statuses & {"failed", "timed-out", "invalid"}:
+    causes = {one.cause for one in told.unfit}
+    if statuses & {"failed", "timed-out", "invalid"} or "build" in causes:
         return LaunchError.exit_code
     holds_none = statuses == {"skipped"} and told.ending == "complete"
-    return HostError.exit_code if holds_none else 0
+    if holds_none or "environment" in causes:
+        return HostError.exit_code
+    is_too_short = told.ending == "out of time" and "ok" not in statuses
+    return NO_ANSWER if is_too_short else 0
 
 
 def studies(told: Told) -> Iterator[Study]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from typing import Self
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from corebound import units
+from corebound.cli.terminal import Console
 from corebound.model.plan import Cell
 from corebound.model.record import Kind, Launch
 from corebound.runner import Job

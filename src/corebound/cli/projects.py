@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 from msgspec import Struct
-from rich.console import Console
 from rich.text import Text
 
+from corebound.cli.terminal import Console
 from corebound.errors import BuildError
 from corebound.foreign import one_line
 from corebound.fronts.project import open_project
@@ -84,7 +84,7 @@ def built(cells: Iterable[Cell], config: Path, say: Say) -> Built:
         except BuildError as error:
             say(f"{error.where}: {error.what.splitlines()[0]} …")
             made[name] = None
-            unmade[name] = Unfit(what=error.what, mend=error.mend)
+            unmade[name] = Unfit(what=error.what, mend=error.mend, cause="build")
     return Built(made=made, unmade=unmade)
 
 

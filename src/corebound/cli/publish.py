@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from corebound.cli.options import Json
+from corebound.cli.terminal import Console
 from corebound.errors import InputError
 from corebound.publishing import branch as branches
 from corebound.publishing import folder
@@ -73,4 +73,4 @@ def publish(
     if as_json:
         typer.echo(json.dumps(told, indent=1))
     else:
-        Console(highlight=False, soft_wrap=True).print(Text(f"Published: {said}"))
+        Console(soft_wrap=True).print(Text(f"Published: {said}"))

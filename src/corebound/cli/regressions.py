@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from corebound.cli import measure, projects, regressions_confirm, regressions_words
@@ -26,6 +25,7 @@ from corebound.cli.regressions_junit import junit
 from corebound.cli.regressions_status import STATUS, Status, add, decided
 from corebound.cli.regressions_suite import Suite, suite_of
 from corebound.cli.regressions_words import Told
+from corebound.cli.terminal import Console
 from corebound.errors import InputError
 from corebound.model.regression import Decision, State
 from corebound.model.series import Series
@@ -74,7 +74,7 @@ def regressions(
     Exits with 1 where a new regression stands, else with 5 where a series could not be analysed.
     """
     wait_s = 0.0 if wait is None else measure.seconds(wait, option="--wait")
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console = Console(stderr=True, soft_wrap=True)
     decisions = decided(status)
     suite = suite_of(records)
     for fault in suite.faults:

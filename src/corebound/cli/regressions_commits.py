@@ -8,7 +8,6 @@ from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
-from rich.console import Console
 from rich.text import Text
 
 from corebound.cli import commits, doctor, measure, outcome, projects
@@ -16,6 +15,7 @@ from corebound.cli.measuring import take_host
 from corebound.cli.outcome import Told
 from corebound.cli.regressions_suite import Suite
 from corebound.cli.session import Wanted
+from corebound.cli.terminal import Console
 from corebound.errors import InputError, LaunchError
 from corebound.model.plan import Cell
 from corebound.model.points import Point

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
-from rich.console import Console
 from rich.text import Text
 
 from corebound.cli import doctor, measure, projects, session
@@ -18,6 +17,7 @@ from corebound.cli.measuring import take_host
 from corebound.cli.regressions_commits import Both, Pair, pair_of
 from corebound.cli.regressions_suite import Suite
 from corebound.cli.session import Wanted
+from corebound.cli.terminal import Console
 from corebound.errors import CoreboundError
 from corebound.host import provenance
 from corebound.model.points import Point

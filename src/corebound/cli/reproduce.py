@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 from msgspec.structs import replace
-from rich.console import Console
 
 from corebound.cli import (
     as_recorded,
@@ -28,6 +27,7 @@ from corebound.cli.reproduce_words import Told
 from corebound.cli.runs_known import REPRODUCTIONS, past_of_pair
 from corebound.cli.session import Session, Wanted
 from corebound.cli.suite import Loaded
+from corebound.cli.terminal import Console
 from corebound.errors import HostError, InputError, LaunchError
 from corebound.model.measure import measured
 from corebound.model.plan import Cell
@@ -73,7 +73,7 @@ def reproduce(
 
     Exits with 1 if it does not.
     """
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console = Console(stderr=True, soft_wrap=True)
     wait_s = 0.0 if wait is None else measure.seconds(wait, option="--wait")
     stored, named = _meant(record, records)
     before, chosen = stored.run, _chosen(stored, cell or named)

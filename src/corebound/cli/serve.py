@@ -14,9 +14,9 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from rich.console import Console
 from rich.text import Text
 
+from corebound.cli.terminal import Console
 from corebound.errors import CoreboundError, InputError
 
 LOOPBACK = "127.0.0.1"

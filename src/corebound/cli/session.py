@@ -60,6 +60,16 @@ class Session(Struct, frozen=True, kw_only=True):
     done: tuple[Launch, ...]
     note: str | None
 
+    @property
+    def unfit(self) -> tuple[Unfit, ...]:
+        """Why cells of it cannot be launched."""
+        return tuple(
+            planned.unfit
+            for task in self.tasks
+            for planned in task.planned
+            if planned.unfit is not None
+        )
+
 
 def begin(wanted: Wanted, records: Path, say: Say) -> Session:
     """Prepare a new run; `say` is told what takes time.

@@ -242,7 +242,7 @@ def made(loaded: Sequence[Loaded], say: Say) -> dict[str, Unfit]:
             raise
         except CoreboundError as error:
             say(f"{name}: {error.what.splitlines()[0]}")
-            unmade[name] = Unfit(what=error.what, mend=error.mend)
+            unmade[name] = Unfit(what=error.what, mend=error.mend, cause="build")
     return unmade
 
 

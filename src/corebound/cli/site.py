@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from corebound.cli import regressions_status, serve
@@ -20,6 +19,7 @@ from corebound.cli.options import RECORDS, Records
 from corebound.cli.runs_known import known_runs, past_of_known, runs_beside
 from corebound.cli.runs_meant import Kept, meant_pair
 from corebound.cli.site_only import Known, narrowed
+from corebound.cli.terminal import Console
 from corebound.errors import Fault, InputError, encodable
 from corebound.launch.own_folder import own_folder
 from corebound.model.run import Run
@@ -73,7 +73,7 @@ def report(
             where=str(out),
             mend="Name a folder with --out; it is made if need be.",
         )
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console = Console(stderr=True, soft_wrap=True)
 
     def made() -> Path:
         # Only a terminal shows it, and only while it lasts.
@@ -81,7 +81,7 @@ def report(
 
             def progress(what: str, done: int, every: int) -> None:
                 if console.is_terminal:
-                    shown.update(f"{what}: {done:,} of {every:,}")
+                    shown.update(Text(f"{what}: {done:,} of {every:,}"))
 
             return _made(
                 console,

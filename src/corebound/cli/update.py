@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import typer
-from rich.console import Console
 
 from corebound.cli import projects
 from corebound.cli.projects import Config
+from corebound.cli.terminal import Console
 from corebound.foreign import one_line
 from corebound.fronts.project import open_project
 
@@ -16,7 +16,7 @@ def update(*, config: Config = projects.CONFIG) -> None:
 
     A checkout is fast-forwarded, and nothing else is done to it.
     """
-    say = projects.teller(Console(stderr=True, highlight=False, soft_wrap=True))
+    say = projects.teller(Console(stderr=True, soft_wrap=True))
     project = open_project(config, say)
     project.update()
     commit = project.commit(project.checked_out)

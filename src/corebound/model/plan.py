@@ -181,7 +181,15 @@ class Command(Struct, frozen=True, kw_only=True):
 
 
 class Unfit(Struct, frozen=True, kw_only=True):
-    """Why the host cannot hold a cell, and what the user may do about it."""
+    """Why a cell cannot be launched, and what the user may do about it.
+
+    Attributes:
+        what: Why, in a sentence.
+        mend: What to do, in another.
+        cause: Whether the host cannot hold the cell, its environment has not been made, or that
+            was tried and failed.
+    """
 
     what: str
     mend: str
+    cause: Literal["host", "environment", "build"] = "host"

@@ -11,7 +11,15 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from corebound.errors import HostError, InputError, LaunchError, refusals_told
+from corebound.errors import (
+    CRASHED,
+    NO_ANSWER,
+    REGRESSION,
+    HostError,
+    InputError,
+    LaunchError,
+    refusals_told,
+)
 from corebound.nightly.journal import Journal
 from corebound.nightly.steps import Step, carry_out, tail
 
@@ -43,12 +51,13 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
     @property
     def exit_code(self) -> int:
-        """That of the step that failed; else 1 for a regression, 4 for failed launches, or 0."""
+        """That of the step that failed; else the first of 1, 4 and 5 that a step had, or 0."""
+        launches = LaunchError.exit_code
         if self.failure is not None:
-            known = {InputError.exit_code, HostError.exit_code, LaunchError.exit_code}
-            return self.failure.code if self.failure.code in known else LaunchError.exit_code
+            known = {InputError.exit_code, HostError.exit_code, launches, CRASHED}
+            return self.failure.code if self.failure.code in known else launches
         codes = set(self.codes.values())
-        return next((code for code in (1, LaunchError.exit_code) if code in codes), 0)
+        return next((code for code in (REGRESSION, launches, NO_ANSWER) if code in codes), 0)
 
 
 def carry_on(

@@ -8,7 +8,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from corebound.foreign import chat, one_line
+from corebound.errors import CRASHED, NO_ANSWER, REGRESSION, LaunchError
+from corebound.foreign import chat, json_text, one_line, uncommanded
 from corebound.nightly.night import Failure, Outcome
 
 
@@ -37,13 +38,17 @@ class Summary(Struct, frozen=True, kw_only=True):
     def status(self) -> str:
         """In a word."""
         if self.outcome.failure is not None:
-            return "failed"
-        return {0: "ok", 1: "regression"}.get(self.outcome.exit_code, "launches failed")
+            return "crashed" if self.outcome.failure.code == CRASHED else "failed"
+        if self.outcome.exit_code == NO_ANSWER:
+            was_measured = self.outcome.codes.get("run") != NO_ANSWER
+            return "series not analysed" if was_measured else "nothing measured"
+        words = {0: "ok", REGRESSION: "regression"}
+        return words.get(self.outcome.exit_code, "launches failed")
 
 
 def text(told: Summary) -> str:
     """Say it in lines."""
-    return "\n".join(_lines(told))
+    return uncommanded("\n".join(_lines(told)))
 
 
 def _lines(told: Summary) -> Iterator[str]:
@@ -63,11 +68,13 @@ def _lines(told: Summary) -> Iterator[str]:
 
 def _headline(told: Summary) -> str:
     if told.outcome.failure is not None:
-        return f"FAILED at `{told.outcome.failure.step}`"
+        return f"{told.status.upper()} at `{told.outcome.failure.step}`"
     count = len(_alarms(told))
     said = f"{count} new regression{'' if count == 1 else 's'}" if count else "no new regression"
-    if told.outcome.codes.get("run") == 4:
+    if told.outcome.codes.get("run") == LaunchError.exit_code:
         said += ", some launches failed"
+    if told.outcome.codes.get("run") == NO_ANSWER:
+        return said + ", the budget ran out before anything was measured"
     return said + (", the budget ran out before all was measured" if told.partial else "")
 
 
@@ -94,6 +101,8 @@ def _named(one: Mapping[str, Any]) -> str:
 
 
 def _failed(failure: Failure) -> Iterator[str]:
+    if failure.code == CRASHED:
+        yield "This is a bug in corebound, not a result. Please report it."
     yield f"exit code {failure.code}; the last good site is as it was. {failure.log} ends with:"
     yield from (f"  {one_line(line)}" for line in failure.tail)
 
@@ -118,4 +127,4 @@ def document(told: Summary) -> dict[str, Any]:
 
 def as_json(told: Summary) -> str:
     """Write it."""
-    return json.dumps(document(told), indent=1, ensure_ascii=False)
+    return json_text(json.dumps(document(told), indent=1, ensure_ascii=False))

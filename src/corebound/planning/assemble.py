@@ -152,6 +152,7 @@ def _unmade(cell: Cell, means: Means) -> Unfit | None:
     return means.unmade.get(cell.environment) or Unfit(
         what=f"environment `{cell.environment}` has not been made.",
         mend=f"Make it with `corebound environment make {cell.environment}`.",
+        cause="environment",
     )
 
 

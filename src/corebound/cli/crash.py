@@ -1,0 +1,100 @@
+"""The last handler: what ends corebound by a bug of ours, saved for a report.
+
+Only the standard library is imported here: what failed may be the import of anything else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import re
+import shlex
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from corebound import __version__
+from corebound.errors import CRASHED
+from corebound.foreign import lines, one_line, uncommanded
+
+# An error's message may hold whatever could not be read.
+_MOST_LETTERS = 200
+_LAST_WORD = "corebound: internal error. This is a bug in corebound; its traceback was lost.\n"
+
+
+def told(error: BaseException) -> int:
+    """Save the traceback of a bug and say so on standard error in one line.
+
+    Where the traceback can be saved nowhere, it follows that line.
+
+    Returns:
+        The exit code.
+    """
+    try:
+        report = _report(error)
+        file = _saved(report)
+        kind = one_line("".join(traceback.format_exception_only(error)))[:_MOST_LETTERS].strip()
+        said = f"corebound: internal error: {kind}. This is a bug in corebound, not a result. "
+        if file is None:
+            said += f"The traceback could not be saved; please report it:\n{report}"
+        else:
+            said += f"Please report it to its maintainers with the traceback in {file}\n"
+        _write(uncommanded(lines(said)))
+    except BaseException:  # noqa: BLE001  # as where memory has run out
+        _write(_LAST_WORD)
+    return CRASHED
+
+
+def interruption(error: BaseException | None) -> BaseException | None:
+    """The Ctrl-C, SIGTERM or closed pipe that an error follows from; None where there is none.
+
+    An interrupt may come between any two steps, also of the clean-up that it starts. What that
+    then stumbles over is no bug.
+    """
+    while error is not None and not isinstance(error, KeyboardInterrupt | SystemExit):
+        error = error.__cause__ or error.__context__
+    return error
+
+
+def _report(error: BaseException) -> str:
+    # An address may hold a key, as that of a webhook does.
+    words = re.sub(r"(https?://[^/\s']*)[^\s']*", r"\1/…", shlex.join(sys.argv))
+    return (
+        f"corebound {__version__}\n"
+        f"command: {words}\n"
+        f"Python: {sys.version}\n"
+        f"platform: {platform.platform()}\n"
+        f"at: {datetime.now(UTC).isoformat(timespec='seconds')}\n\n"
+        f"{''.join(traceback.format_exception(error))}"
+    )
+
+
+def _saved(report: str) -> Path | None:
+    """Where the report was saved; None where it could not be."""
+    for folder in _folders():
+        with contextlib.suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            descriptor, name = tempfile.mkstemp(".txt", "corebound-crash-", folder)
+            with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as stream:
+                stream.write(report)
+            return Path(name)
+    return None
+
+
+def _folders() -> Iterator[Path]:
+    """Where state that outlives a command belongs (XDG Base Directory), else for a while."""
+    with contextlib.suppress(RuntimeError):  # there is no home
+        home = Path(os.environ.get("XDG_STATE_HOME", ""))
+        yield (home if home.is_absolute() else Path.home() / ".local/state") / "corebound"
+    with contextlib.suppress(OSError):  # there is no temporary folder
+        yield Path(tempfile.gettempdir())
+
+
+def _write(text: str) -> None:
+    with contextlib.suppress(BaseException):
+        sys.stderr.write(text)
+        sys.stderr.flush()
