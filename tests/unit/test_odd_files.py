@@ -113,12 +113,18 @@ def test_a_result_file_of_no_known_version_is_named(tmp_path: Path, version: obj
     assert [Path(fault.file).name for fault in found.faults] == ["00000001-env.json"]
 
 
-def test_half_a_character_in_a_result_is_replaced(tmp_path: Path) -> None:
+@pytest.mark.parametrize("escaped", [True, False])
+def test_half_a_character_in_a_result_is_replaced(tmp_path: Path, *, escaped: bool) -> None:
     half = "a\ud800"
     odd = a_file({"time_it": [[1.0]]}, env_name=half, params={"machine": half, half: half})
     benchmarks = {"time_it": {"pretty_name": half, "unit": half, "code": half, "param_names": []}}
 
-    imported(a_tree(tmp_path, odd, benchmarks=benchmarks))
+    tree = a_tree(tmp_path, odd, benchmarks=benchmarks)
+    for file in (tree / "results").rglob("*.json"):
+        told = json.dumps(json.loads(file.read_text()), ensure_ascii=escaped)
+        file.write_bytes(told.encode(errors="surrogatepass"))
+
+    imported(tree)
 
     (one,) = histories.read_all(tmp_path / "records")[0]
     assert one.code == "a?"

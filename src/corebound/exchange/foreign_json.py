@@ -19,8 +19,9 @@ _PLACEHOLDERS = (
     (b"<<<<<<< ", "half of a merge", "Finish the merge, or check one side out."),
 )
 
-# How JSON writes half of a character, which no text can hold; its other half may be there too.
-_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
+# Half of a character, which no text can hold: as JSON escapes it, where its other half may be
+# there too, and as bytes that Python's reader takes.
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
 
 _decoder = msgspec.json.Decoder()
 
