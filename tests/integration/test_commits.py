@@ -14,6 +14,7 @@ import pytest
 import toy_repository
 from commands import corebound, start
 from corebound.fronts.project import open_project
+from corebound.model.run import Run
 from corebound.store import jsonl
 from toy_repository import Toy, git
 
@@ -136,6 +137,48 @@ def test_a_search_is_told_again_from_its_records_without_a_launch(toy: Toy) -> N
     assert code == 0
     assert f"{PLANTED}: make it" in out
     assert records(toy) == before
+
+
+def measured(toy: Toy, *words: str) -> Run:
+    """The run that `corebound run` records."""
+    code, out, err = corebound(toy.folder, "run", "scenarios/toy.yaml", "--json", *words)
+    assert code == 0, err
+    return jsonl.read_run(toy.folder / json.loads(out)["records"])
+
+
+def test_a_plain_run_measures_the_working_tree_with_its_changes(toy: Toy) -> None:
+    module = toy.folder / "toy" / "__init__.py"
+    text = module.read_text()
+    (toy.folder / "toy" / "new.py").write_text("WORK = 3\n")
+    module.write_text("from toy.new import WORK\n\n\ndef total():\n    return WORK\n")
+    before = git(toy.folder, "for-each-ref"), git(toy.folder, "status", "--porcelain")
+    try:
+        changed, again = measured(toy), measured(toy)
+        committed = measured(toy, "--committed")
+        code, out, err = corebound(toy.folder, "compare-commits", "HEAD", ".", "--json")
+        after = git(toy.folder, "for-each-ref"), git(toy.folder, "status", "--porcelain")
+    finally:
+        module.write_text(text)
+        (toy.folder / "toy" / "new.py").unlink()
+    clean = measured(toy)
+
+    assert clean.commit == committed.commit == clean.environments[0].commit
+    assert clean.commit is not None
+    assert clean.commit.name == toy.commits[-1][:10]
+    assert changed.commit is not None
+    assert (changed.commit.sha, changed.commit.dirty) == (toy.commits[-1], True)
+    assert changed.commit == changed.environments[0].commit == again.commit
+    assert before == after
+    # The step returns at once, so that no machine is too busy to tell.
+    assert code == 0, err
+    told = json.loads(out)
+    assert [cell["verdict"] for cell in told["cells"]] == ["faster"]
+    assert told["head"]["tree"] == changed.commit.tree
+    # From the snapshot, for the changes are undone: the commit takes thousands of times as long.
+    code, out, err = corebound(toy.folder, "reproduce", changed.id, "--anyway", "--json")
+    assert code in {0, 1}, err
+    again_ns = json.loads(out)["now_ns"]
+    assert again_ns < 100 * json.loads(out)["then_ns"]
 
 
 def test_a_plain_run_measures_the_commit_that_is_checked_out(toy: Toy) -> None:

@@ -14,15 +14,21 @@ from typer.testing import CliRunner
 from build import a_series
 from corebound.cli.app import app
 from corebound.cli.compare_words import of_runs, show
+from corebound.cli.runs_meant import Kept, meant_pair
 from corebound.cli.terminal import Console
+from corebound.errors import InputError
 from corebound.model.points import Points
+from corebound.model.run import Commit, EnvironmentLock
 from corebound.report.view.chronicle import chronicle
 from corebound.report.view.commits_compared import compare_commits
 from corebound.report.view.commits_page import commits_page
 from corebound.report.view.compare_page import compare_page
 from corebound.report.view.comparing import compare_runs
+from corebound.report.view.flags import flags
 from corebound.report.view.host_page import host_page
 from corebound.report.view.hosts import host_studies
+from corebound.report.view.overview_flags import overview_flags
+from corebound.report.view.study import study
 from corebound.report.view.words import plain
 
 
@@ -99,16 +105,43 @@ def test_changes_that_were_not_committed_are_told_wherever_two_runs_are(tmp_path
     words = ["compare", "run01", "run02", "--records", str(folder)]
 
     page = compare_page(compare_runs(one, two), now=NOW)
-    (study,) = host_studies([one, two])
-    host = host_page(study, now=NOW)
+    (hosted,) = host_studies([one, two])
+    host = host_page(hosted, now=NOW)
     before, after = CliRunner().invoke(app, words).output.splitlines()[:2]
     told = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
 
-    said = "with changes not committed"
+    said = "a" * 10 + "+dirty"
     assert [said in text for _, text, _ in page.runs] == [False, True]
     assert [said in commit for _, _, commit, *_ in host.runs] == [True, False]
     assert (said in before, said in after) == (False, True)
     assert (told["before"]["dirty"], told["after"]["dirty"]) == (False, True)
+
+
+def test_a_working_tree_with_changes_is_named_on_pages_and_in_the_terminal(tmp_path: Path) -> None:
+    run, launches = a_record(1, commit="a")
+    changed = Commit(sha="a" * 40, subject="", committed_at=NOW, dirty=True, tree="d" * 40)
+    name = "a" * 10 + "+dirty." + "d" * 7
+    lock = EnvironmentLock(
+        name=launches[0].cell.environment, sha256="", python="3", packages=(), commit=changed
+    )
+    dirty = replace(run, id="run02", commit=changed, environments=(lock,))
+    run = replace(run, environments=(replace(lock, commit=run.commit),))
+    folder = kept(tmp_path, (run, launches), (dirty, launches))
+    (one,) = (study(dirty, source, launches) for source in dirty.scenarios)
+
+    told = CliRunner().invoke(app, ["regressions", "--records", str(folder)])
+    pair = CliRunner().invoke(app, ["compare", "a" * 10, name[:13], "--records", str(folder)])
+
+    assert [name in flag.title for flag in (*flags(one, 0, 0), *overview_flags([one], ()))] == [
+        True,
+        True,
+    ]
+    assert f"run02, measured uncommitted changes, {name}" in told.stderr
+    before, after = pair.output.splitlines()[:2]
+    assert (before.split()[1], after.split()[1]) == ("run01,", "run02,")
+    # Alone, the hash never means what was measured with changes.
+    with pytest.raises(InputError, match="no run and no commit"):
+        meant_pair("aaaa", "run02", [Kept(file=tmp_path, run=dirty)], tmp_path)
 
 
 def test_a_narrow_terminal_names_the_scenario_once_and_breaks_no_name() -> None:

@@ -21,7 +21,7 @@ from corebound.errors import InputError
 from corebound.exchange import asv_export, asv_results, pyperf_export, table
 from corebound.exchange.cells import CellOfRun, cells_of
 from corebound.model.record import Launch
-from corebound.model.run import Commit, Run
+from corebound.model.run import Commit, EnvironmentLock, Run
 from corebound.planning.expand import expand
 from corebound.store import jsonl
 
@@ -243,7 +243,26 @@ def test_runs_of_no_commit_are_named_and_left_out_of_asv(tmp_path: Path) -> None
 
     assert code == 0
     assert "run r2 is left out: it is of no commit" in said
-    assert "run r3 measured changes that were not committed" in said
+    assert "run r3 is left out: it measured changes that are not committed" in said
+
+
+def test_asv_gets_no_result_of_a_working_tree_with_changes_and_tables_name_its_hash(
+    tmp_path: Path,
+) -> None:
+    changed = replace(COMMIT, dirty=True, tree="d" * 40)
+    lock = EnvironmentLock(
+        name=CELLS[0].environment, sha256="", python="3.11.2", packages=(), commit=changed
+    )
+    run, launches = a_night(took(1))
+    # The suite's own repository is clean; the project is elsewhere.
+    records = kept(tmp_path / "r", (replace(run, environments=(lock,)), launches))
+
+    code, said = export(records, "asv", "--out", str(tmp_path / "results"))
+    export(records, "csv", "--out", str(tmp_path / "launches.csv"))
+
+    assert (code, "no run is of a commit alone" in said) == (2, True)
+    (row,) = csv.DictReader((tmp_path / "launches.csv").read_text().splitlines())
+    assert (row["commit"], row["dirty"], row["tree"]) == (COMMIT.sha, "True", "d" * 40)
 
 
 def test_where_no_run_is_of_a_commit_asv_gets_nothing(tmp_path: Path) -> None:
@@ -251,7 +270,7 @@ def test_where_no_run_is_of_a_commit_asv_gets_nothing(tmp_path: Path) -> None:
 
     code, said = export(records, "asv", "--out", str(tmp_path / "results"))
 
-    assert (code, "no run is of a commit" in said) == (2, True)
+    assert (code, "no run is of a commit alone" in said) == (2, True)
     assert not (tmp_path / "results").exists()
 
 

@@ -49,6 +49,13 @@ def a_summary(outcome: Outcome, *alarms: dict[str, Any]) -> Summary:
     )  # fmt: skip
 
 
+def test_a_night_of_uncommitted_changes_says_so() -> None:
+    told = replace(a_summary(Outcome(codes={"run": 0}, failure=None)), snapshot="1f0c+dirty.9f8e")
+
+    assert "uncommitted changes (1f0c+dirty.9f8e): not part of the history" in text(told)
+    assert document(told)["snapshot"] == "1f0c+dirty.9f8e"
+
+
 def carry_on(folder: Path, *every: Step, go_on: bool = False) -> tuple[Outcome, list[str]]:
     journal = (unfinished(folder, ("asked",), NOW) if go_on else None) or begin(
         folder, ("asked",), NOW

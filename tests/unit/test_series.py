@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from build import a_launch, a_machine, a_point, a_run, a_scenario, a_series
 from corebound.model.points import Points
 from corebound.model.record import Launch
-from corebound.model.run import Commit, Run
+from corebound.model.run import Commit, EnvironmentLock, Run
 from corebound.planning.expand import expand, select
 from corebound.stats.regressions import analyse
 from corebound.stats.segment import Found, Memory
@@ -44,6 +44,26 @@ def test_every_cell_launched_has_one_point_a_run() -> None:
     assert [one.cell for one in series] == sorted(cell.key for cell in CELLS)
     assert all(len(one.points) == 1 and len(one.points[0].launches) == 3 for one in series)
     assert all(one.points[0].bounds is not None for one in series)
+
+
+def test_a_working_tree_with_changes_is_no_point_of_a_history() -> None:
+    run, launches = a_night(1)
+    clean = Commit(sha="b" * 40, subject="s", committed_at="2026-03-01T00:00:00Z", dirty=False)
+    changed = replace(clean, dirty=True, tree="d" * 40)
+    name = CELLS[0].environment
+    held = {
+        commit.name: EnvironmentLock(
+            name=name, sha256="", python="3.11.2", packages=(), commit=commit
+        )
+        for commit in (clean, changed)
+    }
+
+    found = {
+        commit: len(series_of_run(replace(run, environments=(lock,)), launches))
+        for commit, lock in held.items()
+    }
+
+    assert found == {"bbbbbbbbbb": len(CELLS), "bbbbbbbbbb+dirty.ddddddd": 0}
 
 
 def test_runs_join_to_one_series_a_cell_oldest_first() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import tarfile
 from contextlib import ExitStack
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from corebound import __version__
 from corebound.errors import HostError, git_needed
+from corebound.fronts.snapshot import objects_of
 from corebound.host import provenance
 from corebound.launch import scratch
 from corebound.model.plan import Cell
@@ -57,8 +59,21 @@ def environment_differs(cell: Cell, before: Run, now: Run) -> tuple[str, ...]:
     return tuple(said)
 
 
-def checked_out(before: Run, path: str, scenario: Scenario, stack: ExitStack) -> Path:
+def checked_out(
+    before: Run,
+    path: str,
+    scenario: Scenario,
+    stack: ExitStack,
+    snapshots: Path | None = None,
+) -> Path:
     """The scenario's file with its own modules beside it, as they were in the run's commit.
+
+    Args:
+        before: The run.
+        path: Of the file, as recorded.
+        scenario: What is in it.
+        stack: Removes what is made here.
+        snapshots: The store of snapshots, where the run measured a working tree with changes.
 
     Raises:
         HostError: that commit is not here, or no git to take it out with.
@@ -71,8 +86,17 @@ def checked_out(before: Run, path: str, scenario: Scenario, stack: ExitStack) ->
         return Path(path)
     top = _git("rev-parse", "--show-prefix")
     archive = _git(
-        "archive", "--format=tar", f"{before.commit.sha}:{(top or b'').decode().strip()}"
+        "archive",
+        "--format=tar",
+        f"{before.commit.tree or before.commit.sha}:{(top or b'').decode().strip()}",
+        objects="" if snapshots is None else objects_of(snapshots),
     )
+    if archive is None and before.commit.tree is not None:
+        raise HostError(
+            what=f"the working tree it was measured of, {before.commit.name}, is not here.",
+            where=path,
+            mend="It can be measured again only where its snapshot was taken.",
+        )
     if archive is None:
         raise HostError(
             what=f"the commit it was measured at, {before.commit.sha[:10]}, is not here.",
@@ -85,9 +109,14 @@ def checked_out(before: Run, path: str, scenario: Scenario, stack: ExitStack) ->
     return folder / path
 
 
-def _git(*words: str) -> bytes | None:
+def _git(*words: str, objects: str = "") -> bytes | None:
+    """What git says, who finds objects in these folders too; None where it fails."""
     with git_needed(Path.cwd()):
         done = subprocess.run(
-            ("git", *words), stdin=subprocess.DEVNULL, capture_output=True, check=False
+            ("git", *words),
+            env={**os.environ, "GIT_ALTERNATE_OBJECT_DIRECTORIES": objects},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
         )
     return done.stdout if done.returncode == 0 else None

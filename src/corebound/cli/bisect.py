@@ -71,6 +71,7 @@ def bisect(
         only=(*(only or ()), *((cell,) if cell else ())),
         seed=None,
         config=config,
+        records=records,
     )
     project = open_project(config, say)
     ends = project.commit(good), project.commit(bad)

@@ -40,7 +40,7 @@ def calibrate(
     budget_s = None if budget is None else measure.seconds(budget)
     wait_s = 0.0 if wait is None else measure.seconds(wait, option="--wait")
     console = Console(stderr=True)
-    wanted = Wanted(files=tuple(files), profile=profile, only=(), seed=seed)
+    wanted = Wanted(files=tuple(files), profile=profile, only=(), seed=seed, records=records)
     with ExitStack() as stack:
         take_host(stack, wait_s=wait_s)
         ready = doctor.preflight(_prepared(wanted, records, console), console)

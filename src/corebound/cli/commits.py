@@ -29,8 +29,8 @@ SHORT = 10
 
 
 def short(commit: Commit) -> str:
-    """A commit as cells name it."""
-    return commit.sha[:SHORT]
+    """A commit, or the working tree, as cells name it."""
+    return commit.sha[:SHORT] if commit.tree is None else commit.name
 
 
 def plain_key(cell: Cell, axis: Key) -> str:

@@ -38,7 +38,7 @@ from corebound.cli.sides import Ends
 from corebound.cli.suite import Loaded
 from corebound.cli.terminal import Console
 from corebound.errors import NO_ANSWER, REGRESSION, InputError, LaunchError
-from corebound.fronts.project import open_project
+from corebound.fronts.project import WORKING_TREE, open_project
 from corebound.planning.commits import SUFFIX
 from corebound.report.view.study import CellStudy, Study
 from corebound.stats.two_commits import Pair, judge
@@ -86,6 +86,7 @@ def compare_commits(
         only=tuple(only or ()),
         seed=None,
         config=config,
+        records=records,
     )
     console = Console(stderr=True)
     say = projects.teller(console)
@@ -144,8 +145,13 @@ def _sides(
     if asked is not None:
         return asked.ends, loaded, sides.over(loaded, asked, wanted, margin=margin)
     project = open_project(wanted.config, say)
-    one, other = project.commit(base), project.commit(head)
-    if one.sha == other.sha:
+    one, other = (
+        project.working_tree(say, outputs=(*projects.OUTPUTS, wanted.records))
+        if word == WORKING_TREE
+        else project.commit(word)
+        for word in (base, head)
+    )
+    if (one.sha, one.tree) == (other.sha, other.tree):
         raise InputError(
             what=f"`{base}` and `{head}` are the same commit.",
             where="corebound compare-commits",

@@ -268,6 +268,7 @@ def _run(run: Run) -> dict[str, Any]:
         "commit": run.commit.sha if run.commit else None,
         "subject": run.commit.subject if run.commit else None,
         "dirty": run.commit.dirty if run.commit else None,
+        "tree": run.commit.tree if run.commit else None,
     }
 
 

@@ -120,7 +120,7 @@ def _with_figures(cells: list[CellOfRun], out: Path, faults: list[Fault]) -> lis
 
 
 def _write_asv(cells: list[CellOfRun], out: Path, faults: list[Fault]) -> None:
-    of_commits = [one for one in cells if one.run.commit is not None]
+    of_commits = [one for one in cells if one.run.commit is not None and not _is_dirty(one)]
     runs = {one.run.id: one.run for one in cells}
     if without := [run.id for run in runs.values() if run.commit is None]:
         is_left = (
@@ -137,20 +137,25 @@ def _write_asv(cells: list[CellOfRun], out: Path, faults: list[Fault]) -> None:
     faults += [
         _left_out(
             out,
-            f"run {run.id} measured changes that were not committed.",
-            "asv cannot tell: its figures stand as those of the commit.",
+            f"run {run} is left out: it measured changes that are not committed.",
+            "Commit them and measure again: asv would show these results as the commit's.",
         )
-        for run in runs.values()
-        if run.commit is not None and run.commit.dirty
+        for run in dict.fromkeys(one.run.id for one in cells if _is_dirty(one))
     ]
     if not of_commits:
         raise InputError(
-            what="no run is of a commit, and asv orders results by commit.",
+            what="no run is of a commit alone, and asv orders results by commit.",
             where=str(out),
-            mend="Measure in a repository's working tree, or export csv.",
+            mend="Commit your changes and measure again, or export csv.",
         )
     for name, text in asv_export.documents(of_commits, _benchmarks(out)).items():
         _write(out / name, text.encode())
+
+
+def _is_dirty(one: CellOfRun) -> bool:
+    """Whether more was measured than the commit."""
+    commit = one.run.commit_of(one.cell.environment)
+    return commit is not None and commit.dirty
 
 
 def _benchmarks(out: Path) -> dict[str, Any]:

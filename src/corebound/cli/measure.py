@@ -25,7 +25,7 @@ from corebound.cli.measuring import (
 )
 from corebound.cli.options import RECORDS, Json, Records
 from corebound.cli.progress import Progress
-from corebound.cli.projects import Config, ProjectPython
+from corebound.cli.projects import Committed, Config, ProjectPython
 from corebound.cli.session import Session, Wanted
 from corebound.cli.terminal import Console
 from corebound.errors import InputError
@@ -62,6 +62,7 @@ def run(
     ] = False,
     config: Config = projects.CONFIG,
     project_python: ProjectPython = None,
+    committed: Committed = False,
     records: Records = RECORDS,
     as_json: Json = False,
 ) -> None:
@@ -78,6 +79,8 @@ def run(
         seed=seed,
         config=config,
         python=project_python,
+        committed=committed,
+        records=records,
     )
     if not wanted.files and not resume:
         raise InputError(

@@ -104,6 +104,7 @@ def nightly(
             regressions=_said(journal, "regressions") if "regressions" in outcome.codes else None,
             site=site_url,
             partial=(_said(journal, "run") or {}).get("ending") == "out of time",
+            snapshot=(_said(journal, "run") or {}).get("snapshot"),
         )
         typer.echo(summary.as_json(told) if as_json else summary.text(told))
         untold = _tell(told, summary_file, hook, console)

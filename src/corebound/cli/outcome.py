@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from rich.table import Table
 from rich.text import Text
 
@@ -95,6 +95,10 @@ def show(told: Told, console: Console) -> None:
         said += "; operators: "
         said += ", ".join(f"{number} {status}" for status, number in profiled.items())
     console.print(Text(said))
+    if (snapshot := told.run.snapshot_in(_environments(told))) is not None:
+        console.print(
+            Text(f"Measured with uncommitted changes, {snapshot.name}: not part of the history.")
+        )
     if told.ending == "out of time":
         console.print(Text("The budget ran out. Go on with `corebound run --resume`."))
     console.print(Text(f"Records: {told.file}"), soft_wrap=True)
@@ -105,6 +109,10 @@ def verdict_of(compared: Comparison) -> str:
     needed = compared.launches_needed if compared.verdict == "undecided" else None
     said = f"{SIGNS[compared.verdict]} {compared.verdict}"
     return said if needed is None else f"{said}, ~{needed} launches"
+
+
+def _environments(told: Told) -> set[str]:
+    return {one.cell.environment for one in told.launches}
 
 
 def _calibrations(told: Told) -> tuple[Calibration, ...]:
@@ -167,10 +175,13 @@ def as_json(told: Told) -> str:
     """Everything `show` prints, for scripts."""
     every = tuple(studies(told))
     differing, known = _differing(every), _calibrations(told)
+    snapshot = told.run.snapshot_in(_environments(told))
     document: dict[str, Any] = {
         "run": told.run.id,
         "records": str(told.file),
         "ending": told.ending,
+        "commit": to_builtins(told.run.commit),
+        "snapshot": snapshot.name if snapshot is not None else None,
         "launches": _counts(told, "measure"),
         "profiles": _counts(told, "profile"),
         "cells": [

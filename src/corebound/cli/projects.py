@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -28,7 +29,13 @@ ProjectPython = Annotated[
         "--project-python", help="An interpreter that holds the project under test already."
     ),
 ]
+Committed = Annotated[
+    bool,
+    typer.Option("--committed", help="Measure HEAD, without changes that are not committed."),
+]
 CONFIG = Path("asv.conf.json")
+# What corebound writes where no option names another place: records, sites, journals.
+OUTPUTS = (Path("reports"),)
 
 Say = Callable[[str], None]
 
@@ -46,7 +53,7 @@ class Built(Struct, frozen=True, kw_only=True):
 
 
 def found(cells: Iterable[Cell], config: Path) -> Built:
-    """What has been built before; builds nothing.
+    """What has been built before; builds and keeps nothing.
 
     Raises:
         InputError: a revision or the project cannot be told.
@@ -55,15 +62,35 @@ def found(cells: Iterable[Cell], config: Path) -> Built:
     if not wanted:
         return Built(made={}, unmade={})
     project = open_project(config, _silent)
-    made = {
-        name: project.find(project.commit(revision or project.checked_out), name)
-        for name, revision in wanted.items()
-    }
+    with tempfile.TemporaryDirectory(prefix="corebound-plan-") as folder:
+        made = {
+            name: project.find(
+                project.commit(revision)
+                if revision
+                else project.working_tree(_silent, outputs=OUTPUTS, store=Path(folder)),
+                name,
+            )
+            for name, revision in wanted.items()
+        }
     return Built(made=made, unmade={})
 
 
-def built(cells: Iterable[Cell], config: Path, say: Say) -> Built:
-    """Build what cells ask for; a commit that cannot be built is told, not raised.
+def built(
+    cells: Iterable[Cell],
+    config: Path,
+    say: Say,
+    *,
+    outputs: Sequence[Path] = (),
+    committed: bool = False,
+) -> Built:
+    """Build what cells ask for; what cannot be built is told, not raised.
+
+    Args:
+        cells: Those that name no commit ask for the working tree.
+        config: The asv.conf.json of the project.
+        say: Told what takes time.
+        outputs: Folders that measuring writes to, beside `OUTPUTS`.
+        committed: Whether to build the commit that is checked out instead of the working tree.
 
     Raises:
         InputError: a revision, the project or asv's environment cannot be told.
@@ -75,11 +102,14 @@ def built(cells: Iterable[Cell], config: Path, say: Say) -> Built:
         return Built(made=made, unmade=unmade)
     project = open_project(config, say)
     for name, revision in wanted.items():
-        commit = project.commit(revision or project.checked_out)
+        if revision is None and not committed:
+            commit = project.working_tree(say, outputs=(*OUTPUTS, *outputs))
+        else:
+            commit = project.commit(revision or project.checked_out)
         try:
             made[name] = project.find(commit, name)
             if made[name] is None:
-                say(f"Building {project.name} {commit.sha[:8]}: {one_line(commit.subject)}")
+                say(f"Building {project.name} {commit.name}: {one_line(commit.subject)}")
                 made[name] = project.build(commit, name)
         except BuildError as error:
             say(f"{error.where}: {error.what.splitlines()[0]} …")
@@ -99,7 +129,7 @@ def given(cells: Iterable[Cell], python: Path) -> Built:
 def _wanted(cells: Iterable[Cell]) -> dict[str, str | None]:
     """For the name of each environment of the project, the revision it stands for.
 
-    None: the one that is checked out.
+    None: it names none.
     """
     return {cell.environment: cell.commit for cell in cells if is_project(cell.environment)}
 

@@ -27,6 +27,7 @@ from corebound.cli.regressions_suite import Suite, suite_of
 from corebound.cli.regressions_words import Told
 from corebound.cli.terminal import Console
 from corebound.errors import InputError
+from corebound.foreign import one_line
 from corebound.model.regression import Decision, State
 from corebound.model.series import Series
 from corebound.stats.ended import ended
@@ -79,7 +80,20 @@ def regressions(
     suite = suite_of(records)
     for fault in suite.faults:
         console.print(Text(f"warning: {fault}"))
-    if not suite.series:
+    latest = max(suite.runs.values(), key=lambda run: (run.started_at, run.id), default=None)
+    snapshot = None
+    if latest is not None:
+        snapshot = latest.snapshot_in([one.name for one in latest.environments])
+    if latest is not None and snapshot is not None:
+        console.print(
+            Text(
+                one_line(
+                    f"The latest run, {latest.id}, measured uncommitted changes, {snapshot.name}:"
+                    " it is not part of the history."
+                )
+            )
+        )
+    if not suite.series and snapshot is None:
         # A folder that is mistyped or damaged must not be taken for a good night.
         raise InputError(
             what="there is nothing in it that could be judged.",

@@ -178,6 +178,7 @@ def _rerun(
         profile=before.profile,
         only=(f"{series.scenario}[{series.cell}]",),
         seed=None,
+        committed=True,
     )
     console.print(Text(f"Measured again: {series.scenario}, {series.cell}"))
     with ExitStack() as stack:

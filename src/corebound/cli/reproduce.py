@@ -29,6 +29,7 @@ from corebound.cli.session import Session, Wanted
 from corebound.cli.suite import Loaded
 from corebound.cli.terminal import Console
 from corebound.errors import HostError, InputError, LaunchError
+from corebound.fronts.project import open_project
 from corebound.model.measure import measured
 from corebound.model.plan import Cell
 from corebound.model.record import Launch
@@ -90,13 +91,14 @@ def reproduce(
     old = summarise(chosen, own, way.warmup)
     with ExitStack() as stack:
         take_host(stack, unlocked=unlocked, wait_s=wait_s)
-        path = as_recorded.checked_out(before, source.path, scenario, stack)
+        say = projects.teller(console)
+        has_tree = before.commit is not None and before.commit.tree is not None
+        snapshots = open_project(config, say).store if has_tree else None
+        path = as_recorded.checked_out(before, source.path, scenario, stack, snapshots)
         wanted = Wanted(
             files=(path,), profile=before.profile, only=(chosen.id,), seed=None, config=config
         )
-        ready, differing = _prepared(
-            stored, chosen, scenario, wanted, projects.teller(console), anyway=anyway
-        )
+        ready, differing = _prepared(stored, chosen, scenario, wanted, say, anyway=anyway)
         count = launches or max(_FEWEST_LAUNCHES, len(old.launches))
         ready = replace(
             ready,
@@ -230,4 +232,4 @@ def _as_it_was(cell: Cell, before: Run) -> Cell:
     lock = before.lock_of(cell.environment)
     if cell.environment != PROJECT or cell.commit or lock is None or lock.commit is None:
         return cell
-    return replace(cell, commit=lock.commit.sha)
+    return replace(cell, commit=lock.commit.sha if lock.commit.tree is None else lock.commit.name)

@@ -67,7 +67,7 @@ def text(told: Told) -> str:
         *(f"But {one}." for one in told.differing),
     ]
     commit = told.before.commit
-    if commit is not None and commit.dirty:
+    if commit is not None and commit.dirty and commit.tree is None:
         lines.append("Then, changes that were not committed were in it; now they are not.")
     return "\n".join(
         (*lines, CAVEAT, spread_words(told.between), *told.noise, f"Records: {told.records[1]}")

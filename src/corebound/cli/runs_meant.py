@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from corebound.cli.revisions import commit_of
 from corebound.errors import InputError
-from corebound.model.run import Run
+from corebound.model.run import Commit, Run
 from corebound.store import jsonl
 
 
@@ -55,9 +55,7 @@ def _meant(name: str, kept: Sequence[Kept], records: Path) -> list[Kept]:
     exact = [one for one in kept if one.run.id == name]
     begun = [one for one in kept if name and one.run.id.startswith(name)]
     of_commit = [
-        one
-        for one in kept
-        if len(name) >= 4 and one.run.commit and one.run.commit.sha.startswith(name.lower())
+        one for one in kept if one.run.commit is not None and _is_called(one.run.commit, name)
     ]
     if not exact and len({one.run.id for one in begun}) > 1:
         raise InputError(
@@ -65,7 +63,7 @@ def _meant(name: str, kept: Sequence[Kept], records: Path) -> list[Kept]:
             where=name,
             mend="Give more of the id.",
         )
-    shas = {one.run.commit.sha for one in of_commit if one.run.commit}
+    shas = {one.run.commit.sha + (one.run.commit.tree or "") for one in of_commit if one.run.commit}
     if not exact and not begun and len(shas) > 1:
         raise InputError(
             what=f"several commits begin so: {', '.join(sorted(shas)[:5])}.",
@@ -76,6 +74,15 @@ def _meant(name: str, kept: Sequence[Kept], records: Path) -> list[Kept]:
     return sorted(found, key=lambda one: (one.run.started_at, one.run.id))
 
 
+def _is_called(commit: Commit, name: str) -> bool:
+    """Whether a hash begins so; one alone never means a working tree with changes."""
+    if len(name) < 4:
+        return False
+    if commit.tree is not None:
+        return "+" in name and f"{commit.sha[:10]}+dirty.{commit.tree}".startswith(name.lower())
+    return commit.sha.startswith(name.lower())
+
+
 def _of_revision(name: str, kept: Sequence[Kept], records: Path) -> list[Kept]:
     """Every run of the commit that git knows by that name.
 
@@ -83,7 +90,11 @@ def _of_revision(name: str, kept: Sequence[Kept], records: Path) -> list[Kept]:
         InputError: it knows none, or no run measured it.
     """
     known = commit_of(name)
-    found = [one for one in kept if one.run.commit and one.run.commit.sha == known]
+    found = [
+        one
+        for one in kept
+        if one.run.commit and one.run.commit.sha == known and one.run.commit.tree is None
+    ]
     if found:
         return found
     if known is not None:

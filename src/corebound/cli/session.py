@@ -14,15 +14,17 @@ from msgspec.structs import replace
 
 from corebound import __version__
 from corebound.cli import projects, suite
+from corebound.cli.options import RECORDS
 from corebound.cli.projects import Say
 from corebound.cli.suite import Loaded
 from corebound.errors import CoreboundError, InputError
 from corebound.foreign import one_line
 from corebound.host import provenance
+from corebound.launch.environment import Environment
 from corebound.model.measure import ProfileName
 from corebound.model.plan import Unfit
 from corebound.model.record import Launch
-from corebound.model.run import SCHEMA, Host, Run
+from corebound.model.run import SCHEMA, Commit, Host, Run
 from corebound.planning.assemble import Means
 from corebound.runner import Task, is_complete
 from corebound.store import jsonl
@@ -37,7 +39,9 @@ class Wanted(Struct, frozen=True, kw_only=True):
     """What the user asked to be measured, as it was asked.
 
     `config` is the asv.conf.json of the project under test; `python` an interpreter
-    that has the project already, which is then not built.
+    that has the project already, which is then not built. Of the project, the commit that is
+    checked out is measured where `committed`, else the working tree. `records` is the folder
+    they go to, which is no part of that tree.
     """
 
     files: tuple[Path, ...]
@@ -46,6 +50,8 @@ class Wanted(Struct, frozen=True, kw_only=True):
     seed: int | None
     config: Path = projects.CONFIG
     python: Path | None = None
+    committed: bool = False
+    records: Path = RECORDS
 
 
 class Session(Struct, frozen=True, kw_only=True):
@@ -281,7 +287,13 @@ def _planned(
 ) -> _Plan:
     cells = suite.cells_of(loaded)
     if wanted.python is None:
-        project = projects.built(cells, wanted.config, say)
+        project = projects.built(
+            cells,
+            wanted.config,
+            say,
+            outputs=(wanted.records,),
+            committed=wanted.committed,
+        )
     else:
         project = projects.given(cells, wanted.python)
     made = suite.environments_of(loaded, Path.cwd(), project)
@@ -296,11 +308,23 @@ def _planned(
         profile=wanted.profile,
         only=wanted.only,
         host=provenance.host(means.topology),
-        commit=provenance.commit(Path.cwd()),
+        commit=_commit_of(made.values()),
         scenarios=tuple(one.source for one in loaded),
         environments=tuple(one.lock for one in made.values() if one is not None),
     )
     return _Plan(run=run, loaded=loaded, means=means)
+
+
+def _commit_of(made: Iterable[Environment | None]) -> Commit | None:
+    """The commit of the folder we are in, with the changes that were measured.
+
+    Changes there are of no account where all that ran was built of commits.
+    """
+    here = provenance.commit(Path.cwd())
+    held = [one.lock.commit for one in made if one is not None]
+    same = [one for one in held if one is not None and here is not None and one.sha == here.sha]
+    changed = next((one for one in same if one.tree is not None), None)
+    return changed or (same[0] if same and None not in held else here)
 
 
 def difference(before: Run, now: Run) -> str | None:
@@ -333,5 +357,6 @@ def _machine(run: Run) -> tuple[object, ...]:
     return run.host.id, run.host.kernel, allowed
 
 
-def _commit(run: Run) -> tuple[str, bool] | None:
-    return None if run.commit is None else (run.commit.sha, run.commit.dirty)
+def _commit(run: Run) -> tuple[str, bool, str | None] | None:
+    commit = run.commit
+    return None if commit is None else (commit.sha, commit.dirty, commit.tree)

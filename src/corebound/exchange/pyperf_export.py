@@ -41,6 +41,7 @@ def suite(cells: Sequence[CellOfRun]) -> str:
             "commit_id": run.commit.sha if run.commit else "",
             "commit_date": run.commit.committed_at if run.commit else "",
             "corebound_dirty": "yes" if run.commit and run.commit.dirty else "",
+            "corebound_tree": (run.commit.tree or "") if run.commit else "",
             "commit_subject": run.commit.subject if run.commit else "",
         }
     )

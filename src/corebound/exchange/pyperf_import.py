@@ -140,4 +140,5 @@ def _commit(about: Mapping[str, Any]) -> Commit | None:
         subject=clean(str(about.get("commit_subject", ""))),
         committed_at=clean(str(about.get("commit_date") or _at(about))),
         dirty="corebound_dirty" in about,
+        tree=clean(str(about["corebound_tree"])) if "corebound_tree" in about else None,
     )

@@ -18,9 +18,9 @@ _AXIS = "axis_"
 # Name and type of each column; types as pyarrow calls them.
 _COLUMNS = (
     ("run", "string"), ("started_at", "string"), ("host_id", "string"), ("host", "string"),
-    ("commit", "string"), ("committed_at", "string"), ("dirty", "bool_"), ("scenario", "string"),
-    ("cell", "string"), ("environment", "string"), ("launch", "string"), ("block", "int64"),
-    ("launched_at", "string"), ("status", "string"), ("reason", "string"),
+    ("commit", "string"), ("committed_at", "string"), ("dirty", "bool_"), ("tree", "string"),
+    ("scenario", "string"), ("cell", "string"), ("environment", "string"), ("launch", "string"),
+    ("block", "int64"), ("launched_at", "string"), ("status", "string"), ("reason", "string"),
     ("median_ns", "float64"), ("p99_ns", "float64"), ("cpu_median_ns", "float64"),
     ("iterations", "int64"), ("settled", "bool_"), ("duration_ns", "int64"),
 )  # fmt: skip
@@ -38,7 +38,7 @@ def made(cells: Iterable[CellOfRun]) -> list[dict[str, Any]]:
 
 
 def _row(one: CellOfRun, launch: Launch) -> dict[str, Any]:
-    run, commit = one.run, one.run.commit
+    run, commit = one.run, one.run.commit_of(one.cell.environment)
     row: dict[str, Any] = {
         "run": run.id,
         "started_at": run.started_at,
@@ -57,6 +57,7 @@ def _row(one: CellOfRun, launch: Launch) -> dict[str, Any]:
     row |= {f"{_AXIS}{axis}": value for axis, value in one.cell.axes}
     if commit is not None:
         row |= {"commit": commit.sha, "committed_at": commit.committed_at, "dirty": commit.dirty}
+        row |= {"tree": commit.tree}
     figures = next((own for own in one.summary.launches if own.launch == launch.id), None)
     if figures is not None:
         row |= {

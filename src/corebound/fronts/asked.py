@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from corebound.errors import LaunchError
+from corebound.fronts.snapshot import plain_environment
 
 # Of a traceback: what failed, and where.
 _TAIL_LINES = 12
@@ -55,6 +56,7 @@ def ask(
             # Ctrl-C comes to us alone: it is told to end, and ends all that it has started.
             start_new_session=True,
             pass_fds=(writing, *held),
+            env=plain_environment(),
         ) as process,
     ):
         os.close(writing)

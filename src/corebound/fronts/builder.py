@@ -77,6 +77,8 @@ def _answer(request: Answer, file: Path, say: Say) -> Answer:
     if repo.dvcs != "git":
         return {"unreadable": f"its repository is one of {repo.dvcs}, not of git"}
     if "build" in request:
+        # Of a snapshot, which is no part of the repository that asv clones.
+        os.environ["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = request["objects"]
         return _built(conf, repo, request["build"], Path(request["folder"]))
     recipe = {name: getattr(conf, name) for name in _BUILDING}
     return {
@@ -84,6 +86,9 @@ def _answer(request: Answer, file: Path, say: Say) -> Answer:
         "branch": next(iter(conf.branches), None),
         "git": str(git),
         "environments": str(Path(conf.env_dir).absolute()),
+        "outputs": [
+            str(Path(one).absolute()) for one in (conf.env_dir, conf.results_dir, conf.html_dir)
+        ],
         "recipe": hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest(),
     }
 
@@ -97,8 +102,9 @@ def _opened(file: Path, say: Say) -> tuple[Any, Any, Path]:
     except (ValueError, TypeError, AttributeError, KeyError) as error:
         # asv says what is wrong with a value only where it has thought of that.
         raise UserError(f"asv cannot read it: {error}") from error
-    if not all(isinstance(one, str) for one in (conf.repo, conf.project, conf.env_dir)):
-        raise UserError("repo, project and env_dir have to be texts")
+    texts = (conf.repo, conf.project, conf.env_dir, conf.results_dir, conf.html_dir)
+    if not all(isinstance(one, str) for one in texts):
+        raise UserError("repo, project, env_dir, results_dir and html_dir have to be texts")
     if not Path(conf.repo).exists() and not Path(conf.project).exists():
         say(f"cloning {conf.repo}")
     repo = get_repo(conf)

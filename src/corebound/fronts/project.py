@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
+import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from corebound.errors import BuildError, InputError, LaunchError, git_needed
+from corebound.fronts import snapshot
 from corebound.fronts.asked import ask
 from corebound.launch.environment import Environment
 from corebound.model.run import Commit, EnvironmentLock
@@ -28,6 +30,10 @@ _TAIL_LINES = 30
 # A remote that takes the connection and then says nothing would hold a night for ever; so long
 # may the history of a large project take to come.
 _LONGEST_S = 1800.0
+# Who edits and measures all day would fill the disk: each environment takes tens of megabytes.
+_MOST_SNAPSHOTS = 5
+# What names the working tree where a commit is asked for.
+WORKING_TREE = "."
 
 Say = Callable[[str], None]
 
@@ -41,8 +47,9 @@ class Project(Struct, frozen=True, kw_only=True):
         git: The folder of the repository, or of its mirror.
         environments: The folder of asv's environments.
         recipe: A hash of all that an environment depends on, beside the commit.
-        checked_out: The revision that is measured where none is named: HEAD; where nothing
-            is checked out, as in asv's mirror, the first of that file's branches.
+        checked_out: The revision that is checked out: HEAD; in asv's mirror, where none is, the
+            first of that file's branches.
+        outputs: The folders that asv writes to.
     """
 
     name: str
@@ -51,20 +58,50 @@ class Project(Struct, frozen=True, kw_only=True):
     environments: Path
     recipe: str
     checked_out: str
+    outputs: tuple[Path, ...] = ()
+
+    def working_tree(
+        self, say: Say, *, outputs: Sequence[Path] = (), store: Path | None = None
+    ) -> Commit:
+        """What is measured where no commit is named: the working tree, with its changes.
+
+        Args:
+            say: Told what differs from the commit that is checked out.
+            outputs: Further folders that measuring writes to, whose contents are nobody's edits.
+            store: Where the snapshot is kept; by default where `build` finds it.
+
+        Returns:
+            The commit that is checked out, with the hash of the tree where that differs.
+
+        Raises:
+            InputError: nothing is committed yet, or the working tree cannot be read.
+        """
+        return snapshot.take(
+            self.git,
+            store or self.store,
+            self.commit(self.checked_out),
+            outputs=(*self.outputs, *outputs),
+            say=say,
+        )
 
     def commit(self, revision: str) -> Commit:
-        """The commit that a branch, a tag or a hash names.
+        """The commit that a branch, a tag or a hash names; or a snapshot, by its name.
 
         Raises:
             InputError: it names none.
         """
+        if kept := snapshot.find(self.store, revision):
+            sha, tree = kept
+            return replace(self.commit(sha), dirty=True, tree=tree)
         words = ("rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
         found = _git(self.git, *words)
         if found.returncode != 0:
             raise InputError(
                 what=f"`{revision}` names no commit of {self.name}.",
                 where=str(self.file),
-                mend="Name a branch, a tag or a hash that `git log` shows; fetch it first.",
+                mend="Name a branch, a tag or a hash that `git log` shows; fetch it first."
+                if "+dirty" not in revision
+                else "A working tree can be measured again only where its snapshot was taken.",
             )
         ((_, commit),) = self._log("-1", found.stdout.split()[-1])
         return commit
@@ -133,6 +170,8 @@ class Project(Struct, frozen=True, kw_only=True):
         """
         folder = self._folder(commit)
         folder.mkdir(parents=True, exist_ok=True)
+        if commit.tree is not None:
+            self._discard_old_snapshots(folder)
         with (folder / "lock").open("w") as stream:
             fcntl.flock(stream, fcntl.LOCK_EX)
             if (made := self.find(commit, name)) is None:
@@ -147,12 +186,16 @@ class Project(Struct, frozen=True, kw_only=True):
         return made
 
     def _build(self, commit: Commit, folder: Path, *, lock: int) -> None:
-        answer = ask(self.file, held=(lock,), build=commit.sha, folder=str(folder))
+        named, sha, objects = f"commit {commit.sha[:8]} ({commit.subject})", commit.sha, ""
+        if commit.tree is not None:
+            named = f"the working tree {commit.name}"
+            sha = snapshot.commit_to_build(self.store, commit)
+            objects = snapshot.objects_of(self.store)
+        answer = ask(self.file, held=(lock,), build=sha, folder=str(folder), objects=objects)
         if "failed" in answer:
             lines = [line for line in answer["failed"].splitlines() if line.strip()]
             raise BuildError(
-                what=f"commit {commit.sha[:8]} ({commit.subject}) could not be built:\n"
-                + "\n".join(lines[-_TAIL_LINES:]),
+                what=f"{named} could not be built:\n" + "\n".join(lines[-_TAIL_LINES:]),
                 where=str(self.file),
                 mend="Build it by hand to see more: what is run stands in that file's"
                 " build_command and install_command.",
@@ -165,8 +208,23 @@ class Project(Struct, frozen=True, kw_only=True):
                 " that are installed.",
             )
 
+    @property
+    def store(self) -> Path:
+        """Where the snapshots of the working tree are."""
+        return self.environments / "snapshots.git"
+
     def _folder(self, commit: Commit) -> Path:
-        return self.environments / "commits" / f"{commit.sha[:12]}-{self.recipe[:8]}"
+        name = f"{commit.sha[:12]}-{self.recipe[:8]}"
+        if commit.tree is not None:
+            return self.environments / "snapshots" / f"{commit.tree[:12]}-{name}"
+        return self.environments / "commits" / name
+
+    def _discard_old_snapshots(self, wanted: Path) -> None:
+        """Remove all environments of snapshots but the latest; they can be built again."""
+        others = [one for one in wanted.parent.iterdir() if one != wanted]
+        others.sort(key=lambda one: one.stat().st_mtime, reverse=True)
+        for folder in others[_MOST_SNAPSHOTS - 1 :]:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def _log(self, *words: str) -> list[tuple[list[str], Commit]]:
         """Commits as `git log` finds them, each with the hashes of its parents."""
@@ -206,6 +264,7 @@ def open_project(file: Path, say: Say) -> Project:
         environments=Path(answer["environments"]),
         recipe=answer["recipe"],
         checked_out=(answer["branch"] if _is_bare(git) else None) or "HEAD",
+        outputs=tuple(map(Path, answer["outputs"])),
     )
 
 
@@ -224,7 +283,7 @@ def _git(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
         with git_needed(folder):
             return subprocess.run(
                 command,
-                env={**os.environ, "GIT_TERMINAL_PROMPT": "0"},
+                env={**snapshot.plain_environment(), "GIT_TERMINAL_PROMPT": "0"},
                 capture_output=True,
                 stdin=subprocess.DEVNULL,
                 encoding="utf-8",

@@ -83,7 +83,7 @@ class Cell(Struct, frozen=True, kw_only=True):
         parameters: Given to the workload, by name.
         gpus: How many GPUs it computes on; its workers share them. 0: on the CPU.
         commit: The revision of the project under test that it runs, as the scenario
-            names it; None: the one that is checked out, or none at all.
+            names it; None: the working tree, or none at all.
         env: Environment variables the scenario adds, by name.
         where: `file:line` of the scenario, so any later stage can name it.
         unsaid: Axes on which all cells that it stands among have one value: names leave

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -68,13 +69,41 @@ class Host(Struct, frozen=True, kw_only=True):
     peak: Peak | None = None
 
 
+# Letters of the hashes in a commit's name; of a tree as git abbreviates, for it never stands alone.
+_OF_COMMIT = 10
+_OF_TREE = 7
+
+
 class Commit(Struct, frozen=True, kw_only=True):
-    """The revision of the project under test."""
+    """The revision of the project under test.
+
+    Attributes:
+        sha: Its hash.
+        subject: The first line of its message.
+        committed_at: Its date, ISO 8601.
+        dirty: Whether there were changes that are not committed.
+        tree: The hash of the working tree that was measured instead, as git has it; None where
+            the commit itself was, and where that is not known.
+    """
 
     sha: str
     subject: str
     committed_at: str
     dirty: bool
+    tree: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What it is called wherever it is shown, and found by.
+
+        >>> one = Commit(sha="a" * 40, subject="", committed_at="", dirty=True, tree="b" * 40)
+        >>> one.name
+        'aaaaaaaaaa+dirty.bbbbbbb'
+        """
+        named = self.sha[:_OF_COMMIT]
+        if self.tree is not None:
+            return f"{named}+dirty.{self.tree[:_OF_TREE]}"
+        return f"{named}+dirty" if self.dirty else named
 
 
 class EnvironmentLock(Struct, frozen=True, kw_only=True):
@@ -131,6 +160,16 @@ class Run(Struct, frozen=True, kw_only=True):
     def source_of(self, scenario: str) -> ScenarioSource | None:
         """Its scenario of this name; None where it has none."""
         return next((one for one in self.scenarios if one.document.get("name") == scenario), None)
+
+    def commit_of(self, environment: str) -> Commit | None:
+        """The commit that was built for this environment; else that of the run's folder."""
+        lock = self.lock_of(environment)
+        return lock.commit if lock is not None and lock.commit is not None else self.commit
+
+    def snapshot_in(self, environments: Iterable[str]) -> Commit | None:
+        """The working tree with changes that was built for one of these; None where none was."""
+        held = (lock.commit for name in environments if (lock := self.lock_of(name)) is not None)
+        return next((one for one in held if one is not None and one.tree is not None), None)
 
     def lock_of(self, environment: str) -> EnvironmentLock | None:
         """What the environment of this name held; None where that is not known."""

@@ -104,7 +104,7 @@ class Settings(Part):
         " or project: the project under test",
     )
     commit: Revision | None = Field(
-        None, description="of the project under test; the one checked out where absent"
+        None, description="of the project under test; the working tree where absent"
     )
 
 

@@ -24,6 +24,7 @@ class Summary(Struct, frozen=True, kw_only=True):
         regressions: What `corebound regressions --json` said; None where it was not reached.
         site: Where readers see the site; None where it is not known.
         partial: Whether the budget ran out before all was measured.
+        snapshot: The name of the working tree, where it was measured with uncommitted changes.
     """
 
     night: str
@@ -33,6 +34,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     regressions: Mapping[str, Any] | None
     site: str | None
     partial: bool
+    snapshot: str | None = None
 
     @property
     def status(self) -> str:
@@ -73,6 +75,8 @@ def _headline(told: Summary) -> str:
     said = f"{count} new regression{'' if count == 1 else 's'}" if count else "no new regression"
     if told.outcome.codes.get("run") == LaunchError.exit_code:
         said += ", some launches failed"
+    if told.snapshot is not None:
+        said += f", measured with uncommitted changes ({told.snapshot}): not part of the history"
     if told.outcome.codes.get("run") == NO_ANSWER:
         return said + ", the budget ran out before anything was measured"
     return said + (", the budget ran out before all was measured" if told.partial else "")
@@ -120,6 +124,7 @@ def document(told: Summary) -> dict[str, Any]:
         "steps": told.outcome.codes,
         "failed": None if failure is None else {"step": failure.step, "code": failure.code},
         "partial": told.partial,
+        "snapshot": told.snapshot,
         "regressions": _alarms(told),
         "site": told.site,
     }

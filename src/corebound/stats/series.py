@@ -26,7 +26,8 @@ _canonical = msgspec.json.Encoder(order="sorted")
 def series_of_run(run: Run, launches: Sequence[Launch]) -> tuple[Series, ...]:
     """What one run says: for each cell it launched, a series of one point.
 
-    Cells that the host could not hold are left out: they have no history.
+    Cells that the host could not hold are left out: they have no history. Those of a working
+    tree with changes are no point of a history either: a change there is no commit's doing.
 
     Args:
         run: The run.
@@ -35,7 +36,11 @@ def series_of_run(run: Run, launches: Sequence[Launch]) -> tuple[Series, ...]:
     Raises:
         pydantic.ValidationError: a recorded scenario is none this version can read.
     """
-    return tuple(_series(run, *one) for one in _cells(run, launches))
+    return tuple(
+        _series(run, source, scenario, own)
+        for source, scenario, own in _cells(run, launches)
+        if run.snapshot_in([own[0].cell.environment]) is None
+    )
 
 
 def circumstances_of_run(run: Run, launches: Sequence[Launch]) -> dict[str, Circumstances]:

@@ -6,10 +6,9 @@ from corebound.model.run import Commit
 
 
 def commit_words(commit: Commit) -> str:
-    """Its hash, shortened, its subject, and whether it is all that was measured.
+    """Its name, which says whether changes were measured with it, and its subject.
 
-    >>> commit_words(Commit(sha="a" * 40, subject="s", committed_at="", dirty=True))
-    'aaaaaaaaaa s (with changes not committed)'
+    >>> commit_words(Commit(sha="a" * 40, subject="s", committed_at="", dirty=True, tree="b" * 40))
+    'aaaaaaaaaa+dirty.bbbbbbb s'
     """
-    changed = " (with changes not committed)" if commit.dirty else ""
-    return f"{commit.sha[:10]} {commit.subject}".rstrip() + changed
+    return f"{commit.name} {commit.subject}".rstrip()

@@ -128,7 +128,8 @@ class RunComparison(Struct, frozen=True, kw_only=True):
         one, two = self.before.commit, self.after.commit
         if one is None or two is None:
             return "commit unknown"
-        return "same commit" if one.sha == two.sha and not (one.dirty or two.dirty) else None
+        known = (one.tree is not None or not one.dirty) and (two.tree is not None or not two.dirty)
+        return "same commit" if known and one.name == two.name else None
 
     @property
     def launches(self) -> int:

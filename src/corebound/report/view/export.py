@@ -42,6 +42,8 @@ def cells_json(study: Study, found: Sequence[Finding], records: str = "") -> str
         "started_at": run.started_at,
         "host": {"id": run.host.id, "name": run.host.name, "cpu_model": run.host.cpu_model},
         "commit": run.commit.sha if run.commit else None,
+        "dirty": run.commit.dirty if run.commit else None,
+        "tree": run.commit.tree if run.commit else None,
         "corebound": run.corebound,
         "seed": run.seed,
         "margin": study.measure.margin,

@@ -80,6 +80,7 @@ def _run(run: Run, records: str) -> dict[str, Any]:
         "started_at": run.started_at,
         "commit": run.commit.sha if run.commit else None,
         "dirty": run.commit.dirty if run.commit else None,
+        "tree": run.commit.tree if run.commit else None,
         "kernel": run.host.kernel,
         "command": asked_command(run).at(records),
         "checks": None

@@ -34,6 +34,7 @@ def flags(study: Study, checks_passed: int, checks: int) -> tuple[Flag, ...]:
     """
     raised = [
         _trap(study),
+        uncommitted((study,)),
         _ended_early(study),
         _disturbed(study),
         _left_out(study),
@@ -53,6 +54,21 @@ def flags(study: Study, checks_passed: int, checks: int) -> tuple[Flag, ...]:
             )
         )
     return tuple(flag for flag in raised if flag is not None)
+
+
+def uncommitted(studies: Sequence[Study]) -> Flag | None:
+    """That the project under test was measured with changes that are not committed."""
+    found = {
+        snapshot.name
+        for study in studies
+        if (snapshot := study.run.snapshot_in({one.cell.environment for one in study.cells}))
+    }
+    if not found:
+        return None
+    return Flag.warning(
+        title=f"Measured with uncommitted changes: {', '.join(sorted(found))}",
+        detail="not part of the history",
+    )
 
 
 def _trap(study: Study) -> Flag | None:

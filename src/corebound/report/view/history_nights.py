@@ -52,7 +52,7 @@ def nights_of(
         rows.append(
             NightRow(
                 when=day(at),
-                commit=commit.sha[:10] if commit else "–",
+                commit=commit.name if commit else "–",
                 link=next(
                     (commit_link(series[0], one) for one in points.values() if one.commit), ""
                 ),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from corebound.errors import Fault
 from corebound.report.view.claims import judged
 from corebound.report.view.damaged import damaged
-from corebound.report.view.flags import budget_words, lost_words
+from corebound.report.view.flags import budget_words, lost_words, uncommitted
 from corebound.report.view.page import Flag
 from corebound.report.view.study import Study
 from corebound.report.view.words import count
@@ -20,7 +20,13 @@ def overview_flags(studies: Sequence[Study], faults: Sequence[Fault]) -> tuple[F
         studies: One a scenario.
         faults: What of the records could not be read.
     """
-    raised = (damaged(faults), _ended_early(studies), _claims(studies), _lost(studies))
+    raised = (
+        damaged(faults),
+        uncommitted(studies),
+        _ended_early(studies),
+        _claims(studies),
+        _lost(studies),
+    )
     return tuple(flag for flag in raised if flag is not None)
 
 

@@ -68,8 +68,7 @@ def _run_facts(study: Study, records_file: str) -> tuple[Fact, ...]:
     run = study.run
     facts = [Fact(term="Run", value=f"{run.id}, started {day(run.started_at)}")]
     if run.commit is not None:
-        dirty = ", with changes not committed" if run.commit.dirty else ""
-        facts.append(Fact(term="Commit", value=f"{run.commit.sha[:10]}{dirty}", code=True))
+        facts.append(Fact(term="Commit", value=run.commit.name, code=True))
         facts.append(Fact(term="Subject", value=run.commit.subject))
     launches = study.measure.launches
     each = "launches of each cell"
@@ -205,9 +204,10 @@ def _environment_facts(study: Study) -> tuple[Fact, ...]:
 
 def lock_fact(lock: EnvironmentLock) -> Fact:
     """What an environment held."""
+    built = f", commit {lock.commit.name}" if lock.commit is not None else ""
     locked = f", requirements SHA-256 {lock.sha256[:16]}" if lock.sha256 else ""
     return Fact(
         term="Environment",
-        value=f"{lock.name}, Python {lock.python}{locked}",
+        value=f"{lock.name}{built}, Python {lock.python}{locked}",
         more=lock.packages,
     )

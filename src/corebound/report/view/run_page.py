@@ -9,7 +9,7 @@ from msgspec import Struct
 from corebound.errors import Fault
 from corebound.model.host_check import HostCheck
 from corebound.model.record import Launch
-from corebound.model.run import Run
+from corebound.model.run import Commit, Run
 from corebound.report.view.addresses import host_file, raw_file, run_file
 from corebound.report.view.command import (
     CommandLine,
@@ -175,9 +175,9 @@ def _facts(run: Run) -> tuple[Fact, ...]:
     if run.only:
         facts.append(Fact(term="Only", value=" ".join(run.only), code=True))
     if run.commit is not None:
-        dirty = ", with changes not committed" if run.commit.dirty else ""
         facts += [
-            Fact(term="Commit", value=f"{run.commit.sha}{dirty}", code=True),
+            Fact(term="Commit", value=run.commit.sha, code=True),
+            *_changes(run.commit),
             Fact(term="Subject", value=run.commit.subject),
             Fact(term="Committed", value=day(run.commit.committed_at)),
         ]
@@ -188,6 +188,13 @@ def _facts(run: Run) -> tuple[Fact, ...]:
         for source in run.scenarios
     ]
     return tuple(facts)
+
+
+def _changes(commit: Commit) -> tuple[Fact, ...]:
+    """That more than the commit was measured."""
+    if not commit.dirty:
+        return ()
+    return (Fact(term="Uncommitted changes", value=commit.name, code=True),)
 
 
 def _scenarios(
