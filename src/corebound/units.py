@@ -55,6 +55,17 @@ def size(value_bytes: float) -> str:
     return f"{value_bytes:.0f} B"
 
 
+def counted(number: float) -> str:
+    """Write a count, which as a median or a mean may be no whole number: the same everywhere.
+
+    >>> counted(12345.0), counted(174.5), counted(0.3333)
+    ('12,345', '174.5', '0.333')
+    """
+    if number % 1 and abs(number) < 10:
+        return f"{number:.3g}"
+    return f"{number:,.1f}".removesuffix(".0")
+
+
 def ratio(value: float) -> str:
     """Write a ratio with its sign of multiplication.
 

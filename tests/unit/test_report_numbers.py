@@ -36,7 +36,7 @@ def words_of(page: str) -> str:
         # Of a single launch.
         (
             "scenario/resnet50-inference.html",
-            "Every figure is of that one launch, and so has no interval.",
+            "Counts and shares are of that one launch, and so have no interval.",
         ),
         (
             "scenario/resnet50-inference.html",

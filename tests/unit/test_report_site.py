@@ -140,6 +140,19 @@ def test_whatever_a_record_says_is_text_and_never_markup() -> None:
         assert "<" not in name
 
 
+def test_the_overview_of_a_first_run_escapes_titles_and_names() -> None:
+    scenario = a_scenario(title=EVIL, question=EVIL)
+    run = a_run(scenarios=(scenario,))
+    run = replace(run, host=replace(run.host, name=EVIL))
+    launches = [a_launch(cell=cell) for cell in expand(scenario, "a.yaml")]
+
+    overview = pages_of([(run, launches)])["index.html"]
+
+    assert "<script" not in OWN_SCRIPT.sub("", overview)
+    # The title of the scenario's row, its question, and the host's name.
+    assert overview.count("&lt;script&gt;") >= 3
+
+
 def _evil_histories(run: Run) -> tuple[Series, ...]:
     """A step in our own and in an imported history, whose every word is markup."""
     figures = [1e6 * (1.2 if night > 40 else 1.0) * (1 + night % 3 / 500) for night in range(60)]

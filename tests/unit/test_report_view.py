@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import re
 from typing import Any
 
@@ -18,6 +19,7 @@ from build import (
     a_placement,
     a_run,
     a_scenario,
+    a_series,
     a_thread,
     a_worker,
 )
@@ -26,9 +28,13 @@ from corebound.model.record import Launch, Status
 from corebound.model.run import Run
 from corebound.model.scenario import Scenario
 from corebound.planning.expand import expand
+from corebound.report.view.chronicle import chronicle
 from corebound.report.view.command import CommandLine
+from corebound.report.view.evidence import cpu_of
 from corebound.report.view.export import cells_csv, cells_json
+from corebound.report.view.failed_rows import failed_rows
 from corebound.report.view.latest import latest_studies
+from corebound.report.view.night import night
 from corebound.report.view.overview import overview_page
 from corebound.report.view.run_page import run_page
 from corebound.report.view.scenario import ScenarioPage, scenario_page
@@ -114,7 +120,12 @@ def test_a_noisy_difference_is_not_called_a_winner() -> None:
     study = a_study()
     cell = cells_of(a_scenario())["binding=one-cpu"]
     noisy = [
-        a_launch(cell=cell, block=block, workers=(a_worker(wall_ns=(wall_ns,) * 30),))
+        a_launch(
+            cell=cell,
+            block=block,
+            placement=a_placement(cpus=(3,)),
+            workers=(a_worker(wall_ns=(wall_ns,) * 30),),
+        )
         for block, wall_ns in enumerate((5_000_000, 20_000_000, 6_000_000, 15_000_000))
     ]
     steady = [launch for launch in study.launches if launch.cell.key == "binding=none"]
@@ -123,6 +134,22 @@ def test_a_noisy_difference_is_not_called_a_winner() -> None:
 
     assert verdict(found) == "No setting is clearly faster than unbound here."
     assert "launches of each would decide it" in plain(a_page(found).hero.support)
+
+
+def test_no_number_of_launches_is_advised_for_the_baseline_once_more() -> None:
+    study = a_study()
+    cell = cells_of(a_scenario())["binding=one-cpu"]
+    alike = [
+        a_launch(cell=cell, block=block, workers=(a_worker(wall_ns=(wall_ns,) * 30),))
+        for block, wall_ns in enumerate((5_000_000, 20_000_000, 6_000_000, 15_000_000))
+    ]
+    steady = [launch for launch in study.launches if launch.cell.key == "binding=none"]
+
+    found = latest_studies([(a_run(), (*steady, *alike))])[0]
+
+    (duel,) = found.ranked
+    assert duel.is_again
+    assert (duel.comparison.verdict, duel.comparison.launches_needed) == ("undecided", None)
 
 
 def many_equal_settings(others: int) -> Study:
@@ -496,7 +523,15 @@ def test_a_machine_is_described_with_what_is_allowed() -> None:
 
 def test_figures_too_far_for_two_decimals_keep_what_counts() -> None:
     assert (speedup(0.0213), speedup(1.4234)) == ("0.021×", "1.42×")
-    assert (bounds(0.0, float("inf")), bounds(0.0201, 0.0222)) == ("[0.00, ∞]", "[0.020, 0.022]")
+    assert bounds(0.0201, 0.0222) == "[0.020, 0.022]"
+    assert bounds(12_000.0, 15_000.4) == "[12,000, 15,000]"
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(0.0, math.inf), (3.8e-05, math.inf), (0.001, 973_537.0), (1.0, 101.0)]
+)
+def test_an_interval_that_says_nothing_is_named_as_such(low: float, high: float) -> None:
+    assert bounds(low, high) == "no usable estimate yet"
     assert times_slower(0.0205) == "49× slower"
 
 
@@ -526,7 +561,7 @@ def test_two_launches_far_apart_have_an_interval_without_an_end_and_still_a_page
 
     page = a_page(latest_studies([(a_run(), tuple(launches))])[0])
 
-    assert page.cells.rows[0].interval.endswith("∞]")
+    assert page.cells.rows[0].interval == "no usable estimate yet"
 
 
 def test_a_clock_that_saw_no_time_pass_still_has_a_page() -> None:
@@ -547,3 +582,77 @@ def test_threads_on_cpus_that_the_topology_does_not_know_are_not_drawn() -> None
     )
 
     assert a_page(latest_studies([(a_run(), (launch,))])[0]).why is None
+
+
+def test_shares_of_a_peak_that_a_cell_exceeds_are_shown_in_no_row() -> None:
+    scenario = a_scenario(workload="gemm", environment="numpy")
+    cells = cells_of(scenario)
+    # Of 64·10⁶ to 100·10⁶ operations in a millisecond two cores of 128 GFLOP/s are able.
+    within_peak, beyond = (
+        tuple(
+            a_launch(
+                cell=cell,
+                block=block,
+                placement=a_placement(cpus=(0, 1)),
+                workers=(replace(a_worker(), work={"flop": work}),),
+            )
+            for cell, work in zip(cells.values(), works, strict=True)
+            for block in range(3)
+        )
+        for works in ((64e6, 100e6), (64e6, 900e6))
+    )
+    run = a_run(scenarios=(scenario,))
+
+    shown = [
+        [row.peak for row in a_page(latest_studies([(run, launches)])[0]).cells.rows]
+        for launches in (within_peak, beyond)
+    ]
+
+    assert all(shown[0])
+    assert shown[1] == ["", ""]
+
+
+def test_cpu_time_is_never_more_than_the_cpus_there_are_times_the_wall_time() -> None:
+    cell = cells_of(a_scenario())["binding=none"]
+    # Two CPUs busy all the time: each launch's CPU time is twice its wall time.
+    walls_ns = (1_000_000, 1_100_000, 4_000_000)
+    launches = [
+        a_launch(
+            cell=cell,
+            block=block,
+            workers=(a_worker(wall_ns=(wall_ns,) * 30, cpu_ns=(2 * wall_ns,) * 30),),
+        )
+        for block, wall_ns in enumerate((*walls_ns, 1_000_000))
+    ]
+
+    (one,) = latest_studies([(a_run(), tuple(launches))])[0].cells
+
+    assert one.summary.cpus_busy == pytest.approx(2.0)
+    assert one.summary.cpu_median_ns == pytest.approx(2 * (one.summary.median_ns or 0))
+    assert [figure.says for figure in cpu_of(one)] == ["CPU time an iteration, 2.00× its wall time"]
+
+
+def test_a_launch_that_was_made_again_successfully_has_not_failed_and_a_cell_counts_once() -> None:
+    scenario = a_scenario()
+    one, other = cells_of(scenario).values()
+    disturbed = a_launch(cell=one, block=0, status="invalid", reason="disturbed")
+    launches = (
+        disturbed,
+        replace(a_launch(cell=one, block=0), attempt=1),
+        a_launch(cell=other, block=0, status="failed", reason="no memory"),
+        a_launch(cell=other, block=1, status="failed", reason="no disk"),
+        a_launch(cell=other, block=2),
+    )
+    run = a_run(scenarios=(scenario,))
+
+    rows = failed_rows(run, launches)
+    tonight = night(chronicle((a_series([1e6, 1e6]),)), [(run, launches)])
+
+    assert [(row.status, row.reason) for row in rows] == [
+        ("1 failed", "no memory"),
+        ("1 failed", "no disk"),
+    ]
+    assert tonight is not None
+    assert "1 cell had launches that do not count" in plain(tonight.support)
+    # Nothing replaced it.
+    assert len(failed_rows(run, (disturbed,))) == 1

@@ -16,6 +16,7 @@ from corebound.model.points import Points
 from corebound.model.series import Series
 from corebound.report.view.chronicle import Chronicle, chronicle
 from corebound.report.view.night import night
+from corebound.report.view.series_rows import series_groups
 from corebound.stats.too_short import least_figures, too_short
 from corebound.store import histories
 from night_by_night import Night, find_steps
@@ -106,6 +107,18 @@ def test_where_no_series_can_tell_the_verdict_is_that_it_is_too_early() -> None:
 
 def test_where_every_series_can_tell_nothing_is_said_of_it() -> None:
     assert "too short" not in said_of(of(ENOUGH))[1]
+
+
+def test_a_table_says_that_a_series_is_too_short_instead_of_unchanged() -> None:
+    short, long = of(3), of(2 * ENOUGH, scenario="longer")
+    both = known(short, long)
+
+    rows = [row for group in series_groups([short, long], both) for row in group.rows]
+
+    assert {row.points: (row.change, row.unchanged) for row in rows} == {
+        "3 points": (None, "too short to tell"),
+        f"{2 * ENOUGH} points": (None, "none"),
+    }
 
 
 def test_what_has_ended_need_not_tell() -> None:

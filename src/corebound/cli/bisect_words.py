@@ -11,7 +11,9 @@ from corebound.cli.commits import short
 from corebound.cli.documents import indented
 from corebound.foreign import one_line
 from corebound.model.run import Commit
+from corebound.report.view.words import NO_ESTIMATE
 from corebound.stats.bisection import Ending
+from corebound.stats.interval import is_usable
 
 
 class Told(Struct, frozen=True, kw_only=True):
@@ -77,6 +79,8 @@ def _size(ending: Ending) -> str:
     bounds = ending.interval
     if ending.slowdown_ratio is None or bounds is None:
         return "an unknown share"
+    if not is_usable(bounds.low, bounds.high):
+        return f"{ending.slowdown_ratio:.3f}× ({NO_ESTIMATE})"
     return f"{ending.slowdown_ratio:.3f}× ({bounds.low:.3f}–{bounds.high:.3f}, 95 %)"
 
 

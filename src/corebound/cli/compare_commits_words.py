@@ -13,8 +13,10 @@ from corebound import foreign, units
 from corebound.cli.documents import indented
 from corebound.cli.outcome import SIGNS
 from corebound.cli.sides import Ends, Side
+from corebound.report.view.words import NO_ESTIMATE
 from corebound.runner import Ending
 from corebound.stats.compare import Comparison
+from corebound.stats.interval import is_usable
 from corebound.stats.two_commits import Judged, Pair
 
 Format = Literal["text", "md", "json", "junit"]
@@ -109,6 +111,8 @@ def _slowdown(compared: Comparison | None) -> str:
     said = f"{1 / compared.speedup_ratio:.3f}× the time"
     if compared.interval is None:
         return said
+    if not is_usable(compared.interval.low, compared.interval.high):
+        return f"{said} ({NO_ESTIMATE})"
     low, high = 1 / compared.interval.high, 1 / compared.interval.low
     return f"{said} ({low:.3f}–{high:.3f})"
 

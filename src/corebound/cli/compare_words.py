@@ -28,7 +28,7 @@ from corebound.report.view.comparing import Compared, ComparedCell, RunCompariso
 from corebound.report.view.evidence import disturbed_words
 from corebound.report.view.series_figure import figure_text
 from corebound.report.view.series_names import short_names
-from corebound.report.view.words import bounds, count
+from corebound.report.view.words import compared_bounds, count
 from corebound.stats.interval import Interval
 
 _CELLS, _SERIES = ("cell", "cells"), ("series", "series")
@@ -225,13 +225,12 @@ def _commit_named(project: str, commit: Commit) -> str:
 
 def _values(one: Row) -> tuple[str, ...]:
     comparison = one.compared.comparison
-    interval = comparison.interval if comparison else None
     return (
         one.name,
         one.before,
         one.after,
         units.ratio(comparison.speedup_ratio) if comparison else "–",
-        bounds(interval.low, interval.high) if interval else "–",
+        compared_bounds(comparison) or "–",
         one.verdict,
     )
 

@@ -24,7 +24,7 @@ from corebound.report.view.findings import findings, findings_data
 from corebound.report.view.noise import calibration_for, noise_at, noise_words
 from corebound.report.view.serving_data import serving_data
 from corebound.report.view.study import CellStudy, Study, study
-from corebound.report.view.words import NO_BASELINE, bounds
+from corebound.report.view.words import NO_BASELINE, compared_bounds
 from corebound.runner import Ending
 from corebound.stats.compare import Comparison, Verdict
 from corebound.stats.disturbance import is_refused
@@ -97,7 +97,8 @@ def show(told: Told, console: Console) -> None:
     console.print(Text(said))
     if (snapshot := told.run.snapshot_in(_environments(told))) is not None:
         console.print(
-            Text(f"Measured with uncommitted changes, {snapshot.name}: not part of the history.")
+            Text(f"Measured with uncommitted changes, {snapshot.name}: not part of the history."),
+            soft_wrap=True,
         )
     if told.ending == "out of time":
         console.print(Text("The budget ran out. Go on with `corebound run --resume`."))
@@ -160,13 +161,12 @@ def _row(cell: CellStudy, differing: frozenset[str]) -> tuple[str, str, str, str
     if compared is None:
         word = "baseline" if cell.baseline is None else NO_BASELINE.word
         return label, units.duration(median_ns), "", "", "; ".join(filter(None, (word, hit)))
-    interval = compared.interval
     word = "; ".join(filter(None, (verdict_of(compared), hit)))
     return (
         label,
         units.duration(median_ns),
         units.ratio(compared.speedup_ratio),
-        bounds(interval.low, interval.high) if interval else "–",
+        compared_bounds(compared) or "–",
         f"({word})" if _is_telling(cell) and cell.cell.id not in differing else word,
     )
 

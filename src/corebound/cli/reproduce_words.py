@@ -12,8 +12,10 @@ from corebound.model.plan import Cell
 from corebound.model.run import Run
 from corebound.report.view.compared_words import between_document, spread_words
 from corebound.report.view.comparing import CAVEAT
+from corebound.report.view.words import NO_ESTIMATE
 from corebound.stats.between_runs import BetweenRuns
 from corebound.stats.compare import Comparison
+from corebound.stats.interval import is_usable
 
 
 class Told(Struct, frozen=True, kw_only=True):
@@ -92,6 +94,8 @@ def _size(told: Told) -> str:
     ratio, bounds = 1 / told.comparison.speedup_ratio, told.comparison.interval
     if bounds is None:
         return f"{ratio:.3f}×"
+    if not is_usable(bounds.low, bounds.high):
+        return f"{ratio:.3f}× ({NO_ESTIMATE})"
     return f"{ratio:.3f}× ({1 / bounds.high:.3f}–{1 / bounds.low:.3f}, 95 %)"
 
 

@@ -86,9 +86,8 @@ def _has_loaders(one: CellEvidence) -> bool:
 
 def _use(one: CellEvidence) -> Iterator[str]:
     """How many CPUs a step keeps busy."""
-    cpu_ns, wall_ns = one.summary.cpu_median_ns, one.summary.median_ns
-    if cpu_ns is not None and wall_ns:
-        yield f"{cpu_ns / wall_ns:.2f} CPUs in use on {len(one.cpus)}"
+    if (busy := one.summary.cpus_busy) is not None:
+        yield f"{busy:.2f} CPUs in use on {len(one.cpus)}"
 
 
 def _class(one: CellEvidence, share: float) -> str:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
 
+from corebound import units
 from corebound.diagnosis.evidence import CellEvidence, Evidence, as_long_as
 from corebound.diagnosis.finding import Finding
 from corebound.diagnosis.launches import allowed_cpus, median, moves, remote_share
@@ -77,9 +78,11 @@ def threads_migrate(one: CellEvidence, among: Evidence) -> Finding | None:
     loss = among.worst_loss(one, staying)
     if loss is None and not across:
         return None
-    evidence = [f"{counted:,.0f} moves between CPUs a launch"]
+    evidence = [f"{units.counted(counted)} moves between CPUs, median of launches"]
     if across:
-        evidence.append(f"seen on another node than just before {crossed:,.0f} times a launch")
+        evidence.append(
+            f"seen on another node than just before {units.counted(crossed)} times, median"
+        )
     what = (
         "Threads move between nodes and leave their memory behind"
         if across
@@ -87,7 +90,7 @@ def threads_migrate(one: CellEvidence, among: Evidence) -> Finding | None:
     )
     if loss is not None:
         what += f": an iteration takes {as_long_as(one, loss)}"
-        evidence.append(f"{loss.than.migrations:,.0f} moves a launch beside it")
+        evidence.append(f"{units.counted(loss.than.migrations or 0.0)} moves beside it")
     binding = "`binding: node`, or `physical-cores`" if across else "`binding: physical-cores`"
     return Finding(
         rule="threads-migrate",

@@ -15,7 +15,7 @@ from corebound.diagnosis.evidence import (
     settings,
 )
 from corebound.diagnosis.finding import Finding
-from corebound.units import duration, percent, ratio
+from corebound.units import counted, duration, percent, ratio
 
 # The settings that change how many threads there are, and nothing else.
 _POOLS = ("threads", "omp", "mkl", "intra_op")
@@ -259,7 +259,7 @@ def _figures(one: CellEvidence, beside: CellEvidence | None) -> tuple[str, ...]:
 
     figures = (
         both("waiting for a CPU, of ready time", *_each(one, beside, _waits)),
-        both("involuntary switches a launch", *_each(one, beside, _pushed)),
+        both("involuntary switches, median of launches", *_each(one, beside, _pushed)),
         both(f"CPU time of {_each_is(one)}", *_each(one, beside, _cpu_time)),
         both(f"wall time of {_each_is(one)}", *_each(one, beside, _wall_time)),
     )
@@ -277,7 +277,7 @@ def _waits(one: CellEvidence) -> str | None:
 
 
 def _pushed(one: CellEvidence) -> str | None:
-    return None if one.involuntary is None else f"{one.involuntary:,.0f}"
+    return None if one.involuntary is None else counted(one.involuntary)
 
 
 def _cpu_time(one: CellEvidence) -> str | None:

@@ -8,7 +8,7 @@ from corebound.diagnosis.evidence import CellEvidence, Evidence, settings
 from corebound.diagnosis.finding import Finding
 from corebound.model.profile import OperatorProfile
 from corebound.model.wire import Operator
-from corebound.units import duration, percent, ratio
+from corebound.units import counted, duration, percent, ratio
 
 # Beyond half of a step one type of operator is the whole story, as the page's tables have it.
 DOMINANT_SHARE = 0.5
@@ -130,7 +130,7 @@ def _is_random(name: str) -> bool:
 def _line(operator: Operator, share: float) -> str:
     return (
         f"{operator.type}: {duration(operator.total_ns)} an iteration in"
-        f" {operator.calls:,.0f} calls, {percent(share, 0)}"
+        f" {counted(operator.calls)} calls, {percent(share, 0)}"
     )
 
 

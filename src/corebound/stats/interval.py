@@ -12,6 +12,8 @@ from corebound.stats import special
 
 # Of every interval that a verdict rests on.
 CONFIDENCE = 0.95
+# A quantity between one and a hundred of something is not known.
+_MOST_FACTOR = 100.0
 
 
 class Interval(Struct, frozen=True, kw_only=True):
@@ -43,6 +45,15 @@ class Interval(Struct, frozen=True, kw_only=True):
     def contains(self, value: float) -> bool:
         """Whether the value lies inside, ends included."""
         return self.low <= value <= self.high
+
+
+def is_usable(low: float, high: float) -> bool:
+    """Whether the ends of an interval of a factor, from 0 up, say anything to a reader.
+
+    >>> is_usable(0.5, 2.0), is_usable(3.8e-05, float("inf")), is_usable(0.0, 0.0)
+    (True, False, True)
+    """
+    return low == high or (low > 0 and high <= low * _MOST_FACTOR)
 
 
 def geometric_mean_interval(

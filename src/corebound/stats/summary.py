@@ -86,7 +86,8 @@ class CellSummary(Struct, frozen=True, kw_only=True):
         p99_interval: Where a typical launch's p99 lies, in nanoseconds, 95 %; None
             where one of the launches has none, or too few iterations to be sure
             of its own.
-        cpu_median_ns: Median over the launches that have one.
+        cpu_median_ns: Geometric mean over the launches that have one, as `median_ns` is, so
+            that the two can be divided: no thread is busier than all the time.
         spread_ratio: Standard deviation of the launches' medians as a share of
             their mean; None with fewer than two.
         unsettled: How many of `launches` used iterations that are not steady.
@@ -118,6 +119,18 @@ class CellSummary(Struct, frozen=True, kw_only=True):
     def spread_interval(self) -> Interval | None:
         """Where `spread_ratio` lies, 95 %; None with fewer than two `ok` launches."""
         return variation_interval([launch.median_ns for launch in self.launches])
+
+    @property
+    def cpus_busy(self) -> float | None:
+        """CPU time over wall time: the geometric mean over the launches that have both.
+
+        None where none has.
+        """
+        return _mean(
+            None if one.cpu_median_ns is None or not one.median_ns
+            else one.cpu_median_ns / one.median_ns
+            for one in self.launches
+        )  # fmt: skip
 
     @property
     def attempts(self) -> int:
@@ -238,7 +251,7 @@ def gather(
         interval=geometric_mean_interval(medians_ns),
         p99_ns=geometric_mean(p99s_ns) if p99s_ns else None,
         p99_interval=geometric_mean_interval(p99s_ns) if enough else None,
-        cpu_median_ns=_median(summary.cpu_median_ns for summary in by_block),
+        cpu_median_ns=_mean(summary.cpu_median_ns for summary in by_block),
         spread_ratio=_spread_ratio(medians_ns),
         unsettled=sum(not summary.settled for summary in by_block),
         left_out=tuple(summary for summary in every if summary not in by_block),
@@ -318,9 +331,9 @@ def _started_within(wall_ns: Sequence[int], limit_ns: int) -> int:
     return len(wall_ns)
 
 
-def _median(values: Iterable[float | None]) -> float | None:
+def _mean(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
-    return float(statistics.median(known)) if known else None
+    return geometric_mean(known) if known else None
 
 
 def _spread_ratio(medians_ns: Sequence[float]) -> float | None:

@@ -13,6 +13,7 @@ from corebound.report.view.chronicle import PLAIN_MODE, Chronicle, size_word
 from corebound.report.view.page import Bounded, VerdictWord
 from corebound.report.view.series_figure import interval_name, latest_of
 from corebound.report.view.series_names import natural_place, own_axes
+from corebound.report.view.series_rows import no_change
 from corebound.report.view.words import and_more, count
 
 # A row weighs a twentieth of a chart; what is beyond, and did not change, has only a name.
@@ -33,6 +34,7 @@ class OtherRow(Struct, frozen=True, kw_only=True):
     when: str
     points: str
     change: VerdictWord | None
+    unchanged: str
     since: str
 
 
@@ -109,6 +111,7 @@ def _row(one: Series, name: str, known: Chronicle) -> OtherRow:
         when=one.points.moments[-1].at[:10],
         points=count(len(one.points.measured), "point"),
         change=size_word(last) if last else None,
+        unchanged=no_change([one], known),
         since=last.since[:10] if last else "",
     )
 

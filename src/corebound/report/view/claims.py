@@ -19,7 +19,15 @@ from corebound.report.view.groups import apart, title_of
 from corebound.report.view.intervals import axis_over, ratio_ticks
 from corebound.report.view.page import Head, Hero, Piece, Text, Tick, VerdictWord
 from corebound.report.view.study import Study, compare_cells
-from corebound.report.view.words import bounds, count, day, mode_class, rich, speedup, to_decide
+from corebound.report.view.words import (
+    compared_bounds,
+    count,
+    day,
+    mode_class,
+    rich,
+    speedup,
+    to_decide,
+)
 from corebound.stats.compare import Comparison
 from corebound.units import ratio
 
@@ -148,7 +156,6 @@ def claim_rows(study: Study) -> tuple[ClaimRow, ...]:
 
 def _row(study: Study, one: Judged) -> ClaimRow:
     comparison = one.comparison
-    interval = comparison.interval if comparison else None
     if one.judgement == "needs":
         verdict = VerdictWord(tone="plain", sign="–", word=one.needs)
     else:
@@ -158,7 +165,7 @@ def _row(study: Study, one: Judged) -> ClaimRow:
         pair=one.pair,
         published=ratio(one.claim.published_ratio) if one.claim.published_ratio else "–",
         measured=speedup(comparison.speedup_ratio) if comparison else "–",
-        interval=bounds(interval.low, interval.high) if interval else "",
+        interval=compared_bounds(comparison),
         verdict=verdict,
         detail=one.detail,
         command=_command(study, one),

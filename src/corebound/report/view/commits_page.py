@@ -33,12 +33,12 @@ from corebound.report.view.series_figure import display_unit, interval_name
 from corebound.report.view.series_names import series_name, short_cells
 from corebound.report.view.words import (
     NOT_COMPARED,
-    bounds,
+    compared_bounds,
     day,
-    ends,
     rich,
     speedup,
     verdict_word,
+    within,
 )
 from corebound.units import significant
 
@@ -131,7 +131,6 @@ def _table(series: Sequence[ComparedSeries], known: Chronicle) -> RatioTable:
 
 def _row(one: ComparedSeries, label: Label) -> CompareRow:
     comparison = one.comparison
-    interval = comparison.interval if comparison else None
     length, unit = display_unit(
         one.series, [figure for figure in (one.before.figure, one.after.figure) if figure] or [1.0]
     )
@@ -146,7 +145,7 @@ def _row(one: ComparedSeries, label: Label) -> CompareRow:
         after=after,
         plot=ratio_plot(comparison, mode=label.mode, margin=one.margin),
         speedup=speedup(comparison.speedup_ratio) if comparison else "–",
-        interval=bounds(interval.low, interval.high) if interval else "",
+        interval=compared_bounds(comparison),
         verdict=_verdict(one),
         needed="",
         command=_again(one),
@@ -160,7 +159,8 @@ def _figure(point: Point, length: float, unit: str) -> Bounded:
     def text(figure: float) -> str:
         return f"{significant(figure / length)} {unit}".strip()
 
-    return Bounded(value=text(point.figure), ends=ends(*point.bounds, text) if point.bounds else "")
+    ends = within(*point.bounds, text) if point.bounds else ""
+    return Bounded(value=text(point.figure), ends=ends)
 
 
 def _of_samples(series: Sequence[ComparedSeries]) -> str:

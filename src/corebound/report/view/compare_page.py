@@ -24,11 +24,11 @@ from corebound.report.view.intervals import DECIDES, axis_over, ratio_plot, rati
 from corebound.report.view.noise import floors
 from corebound.report.view.page import Bounded, Head, Hero, Label, Piece, Text, Tick, VerdictWord
 from corebound.report.view.words import (
+    NO_ESTIMATE,
     NOT_COMPARED,
-    bounds,
+    compared_bounds,
     count,
     day,
-    ends,
     full_name,
     label,
     mode_class,
@@ -37,6 +37,7 @@ from corebound.report.view.words import (
     time_text,
     to_decide,
     verdict_word,
+    within,
 )
 from corebound.stats.compare import Comparison
 from corebound.stats.interval import Interval
@@ -218,7 +219,6 @@ def _run(what: str, run: Run) -> tuple[str, str, str]:
 
 def _row(found: RunComparison, one: ComparedCell) -> CompareRow:
     comparison = one.comparison
-    interval = comparison.interval if comparison else None
     before, after = side_by_side(
         _bounded(one.before),
         _bounded(one.after),
@@ -238,7 +238,7 @@ def _row(found: RunComparison, one: ComparedCell) -> CompareRow:
         after=after,
         plot=ratio_plot(comparison, mode=mode_class(one.cell.binding.mode), margin=one.margin),
         speedup=speedup(comparison.speedup_ratio) if comparison else "–",
-        interval=bounds(interval.low, interval.high) if interval else "",
+        interval=compared_bounds(comparison),
         verdict=verdict,
         needed=doubt or (to_decide(comparison.launches_needed) if comparison else ""),
         command=again_command(found.before, found.after, one.cell),
@@ -267,6 +267,8 @@ def _shared_unit(intervals: Sequence[Interval | None]) -> str:
 
 def _unbroken(figure: Bounded) -> Bounded:
     """On one line: half an interval is read as another."""
+    if figure.ends == NO_ESTIMATE:
+        return figure
     return replace(figure, ends=figure.ends.replace(" ", "\N{NO-BREAK SPACE}"))
 
 
@@ -274,7 +276,7 @@ def _bounded(summary: CellSummary) -> Bounded:
     interval = summary.interval
     return Bounded(
         value=time_text(summary.median_ns),
-        ends=ends(interval.low, interval.high, time_text) if interval else "",
+        ends=within(interval.low, interval.high, time_text) if interval else "",
     )
 
 

@@ -70,8 +70,7 @@ def _behind(cell: CellStudy) -> list[Launch]:
 def cpu_of(cell: CellStudy) -> Iterator[Figure]:
     """CPU time of an iteration, and how many times its wall time that is."""
     summary = cell.summary
-    if summary.cpu_median_ns is not None and summary.median_ns:
-        busy = summary.cpu_median_ns / summary.median_ns
+    if summary.cpu_median_ns is not None and (busy := summary.cpus_busy) is not None:
         yield Figure(
             value=duration(summary.cpu_median_ns),
             says=f"CPU time {figure_of((cell,)).each}, {ratio(busy)} its wall time",

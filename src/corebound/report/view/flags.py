@@ -13,10 +13,10 @@ from corebound.report.view.undone import Undone
 from corebound.report.view.words import (
     axis_value,
     count,
-    ends,
     full_name,
     time_text,
     times_slower,
+    within,
 )
 from corebound.units import duration
 
@@ -89,7 +89,7 @@ def _trap(study: Study) -> Flag | None:
 def _waiting(cell: CellStudy) -> str:
     summary = cell.summary
     interval = summary.interval
-    where = f" {ends(interval.low, interval.high, time_text)}" if interval else ""
+    where = f" {within(interval.low, interval.high, time_text)}" if interval else ""
     each = f"{time_text(summary.median_ns)}{where} {figure_of((cell,)).each}"
     if summary.cpu_median_ns is None:
         return each

@@ -10,7 +10,7 @@ from corebound.model.points import Point
 from corebound.model.series import Series
 from corebound.report.view.changes import commit_link
 from corebound.report.view.command import CommandLine, point_command
-from corebound.report.view.words import count, day
+from corebound.report.view.words import count, day, within
 from corebound.units import significant
 
 # All nights are in the CSV beside it.
@@ -74,8 +74,8 @@ def _figure(point: Point | None, length: float) -> tuple[str, str]:
         return "–", point.missing or ""
     if point.bounds is None:
         return significant(point.figure / length), ""
-    low, high = (significant(min(end, 1e300) / length) for end in point.bounds)
-    return significant(point.figure / length), f"[{low}, {high}]"
+    ends = within(*point.bounds, lambda end: significant(end / length))
+    return significant(point.figure / length), ends
 
 
 def nights_note(series: Sequence[Series], *, most: int = MOST_NIGHTS) -> str:

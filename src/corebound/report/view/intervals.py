@@ -20,7 +20,7 @@ from corebound.report.view.words import (
     NO_BASELINE,
     REFERENCE,
     binding_name,
-    bounds,
+    compared_bounds,
     compared_with,
     count,
     label,
@@ -198,7 +198,6 @@ def _beyond(cell: CellStudy, axis: Axis) -> str:
 
 def _row(study: Study, cell: CellStudy, axis: Axis, *, best: bool) -> IntervalRow:
     comparison = cell.comparison
-    interval = comparison.interval if comparison else None
     reference = cell.baseline is None
     verdict = verdict_word(comparison.verdict) if comparison else NO_BASELINE
     doubt, hit = _doubt(study, cell), disturbed_words(cell.summary)
@@ -206,7 +205,7 @@ def _row(study: Study, cell: CellStudy, axis: Axis, *, best: bool) -> IntervalRo
         label=label(cell.cell),
         plot=plot_of(cell, margin=study.measure.margin),
         speedup=speedup(comparison.speedup_ratio) if comparison else ("1×" if reference else "–"),
-        interval=bounds(interval.low, interval.high) if interval else "",
+        interval=compared_bounds(comparison),
         verdict=REFERENCE if reference else replace(verdict, tone="plain") if doubt else verdict,
         needed=to_decide(comparison.launches_needed) if comparison else "",
         note="; ".join(note for note in (twin_note(cell), doubt, hit, _beyond(cell, axis)) if note),

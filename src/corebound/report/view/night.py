@@ -56,7 +56,9 @@ def night(known: Chronicle, records: Sequence[Record]) -> Night | None:
     latest = [own[-1] for own in by_host(records).values()]
     going = [one for one in known.histories if one.id not in known.ended]
     short = sum(one.id in known.too_short for one in going)
-    failed = [row for record in latest for row in failed_rows(*record)]
+    failed_of = {run.host.id: failed_rows(run, launches) for run, launches in latest}
+    failed = [row for rows in failed_of.values() for row in rows]
+    failed_cells = sum(len({id_ for row in rows for id_ in row.ids}) for rows in failed_of.values())
     recent = [one for one in known.failing.values() if is_recent(one)]
     failing = failing_rows(recent, known)
     slower, faster = (grouped(_own_first(several), known) for several in (worse, better))
@@ -71,8 +73,8 @@ def night(known: Chronicle, records: Sequence[Record]) -> Night | None:
             first="" if news or not recent else nothing,
             failing=len(known.failing) - len(recent),
             older=_still_open(known),
-            doubts=sum(row.cells for row in doubts),
-            failed=sum(row.cells for row in failed),
+            doubts=len({one.series.id for one in known.undecided}),
+            failed=failed_cells,
             short=too_short_words(short, len(going)),
             not_analysed=len(known.not_analysed),
         ),

@@ -23,8 +23,8 @@ from corebound.report.view.operator_times import (
     together_ns,
 )
 from corebound.report.view.page import Label, Text
-from corebound.report.view.words import count
-from corebound.units import percent, significant, time_unit
+from corebound.report.view.words import count, within
+from corebound.units import counted, percent, significant, time_unit
 
 # More types than this are a list nobody reads; the rest is one line.
 _MOST_TYPES = 12
@@ -227,8 +227,7 @@ class _Writer:
     def _between(self, ends_ns: tuple[float, float] | None) -> str:
         if ends_ns is None:
             return ""
-        low, high = (end_ns / self._length_ns for end_ns in ends_ns)
-        return f"[{_number(low)}, {_number(high) if high <= _MOST_SHOWN else '∞'}]"
+        return within(*ends_ns, lambda end_ns: _number(end_ns / self._length_ns))
 
 
 def _share(value: float) -> str:
@@ -242,12 +241,8 @@ def _number(value: float) -> str:
 
 def _calls(calls: Sequence[float | None]) -> str:
     """Calls an iteration, once where all columns make as many."""
-    texts = ["–" if number is None else _count(number) for number in calls]
+    texts = ["–" if number is None else counted(number) for number in calls]
     return texts[0] if len(set(texts)) == 1 else " / ".join(texts)
-
-
-def _count(number: float) -> str:
-    return f"{number:.3g}" if number < 1000 else f"{number:,.0f}"
 
 
 def _phases(profiles: Sequence[OperatorProfile], writer: _Writer) -> tuple[OperatorRow, ...]:

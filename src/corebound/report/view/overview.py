@@ -36,7 +36,7 @@ from corebound.report.view.verdict import verdict_of
 from corebound.report.view.words import (
     NO_BASELINE,
     NOT_MEASURED,
-    bounds,
+    compared_bounds,
     compared_with,
     count,
     day,
@@ -229,7 +229,6 @@ def _state(study: Study, clear: frozenset[str]) -> VerdictWord:
 def _row(study: Study, known: Chronicle, clear: frozenset[str]) -> OverviewRow:
     duel = study.leader
     comparison = duel.comparison if duel else None
-    interval = comparison.interval if comparison else None
     first, *rest = statuses(study.launches) or ("none",)
     return OverviewRow(
         name=study.scenario.name,
@@ -240,7 +239,7 @@ def _row(study: Study, known: Chronicle, clear: frozenset[str]) -> OverviewRow:
         against=compared_with(duel.cell.cell, duel.baseline.cell) if duel else "",
         plot=plot_of(duel.cell, margin=study.measure.margin) if duel else None,
         speedup=speedup(comparison.speedup_ratio) if comparison else "–",
-        interval=bounds(interval.low, interval.high) if interval else "",
+        interval=compared_bounds(comparison),
         verdict=_state(study, clear),
         launches=first,
         others=", ".join(rest),

@@ -10,7 +10,7 @@ from corebound.model.series import Series
 from corebound.report.view.chronicle import Chronicle, size_word
 from corebound.report.view.page import Bounded, VerdictWord
 from corebound.report.view.series_figure import figures_span, latest_of
-from corebound.report.view.series_rows import last_change
+from corebound.report.view.series_rows import last_change, no_change
 from corebound.report.view.study import Study
 from corebound.report.view.words import count
 
@@ -27,6 +27,7 @@ class Past(Struct, frozen=True, kw_only=True):
         points: Address of the table of the points, from the site's top.
         status: How it stands tonight.
         change, since: What changed last, and when.
+        unchanged: What stands there where nothing did.
     """
 
     mode: str
@@ -37,6 +38,7 @@ class Past(Struct, frozen=True, kw_only=True):
     points: str
     status: VerdictWord
     change: VerdictWord | None
+    unchanged: str
     since: str
 
 
@@ -67,6 +69,7 @@ def past_of(study: Study, chosen: Sequence[str], known: Chronicle) -> Past | Non
         points=f"scenario/{study.scenario.name}.html#history",
         status=_standing(study, series, known),
         change=size_word(last) if last else None,
+        unchanged=no_change(series, known),
         since=last.since[:10] if last else "",
     )
 

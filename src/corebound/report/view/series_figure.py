@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from corebound.model.series import Series
 from corebound.report.view.page import Bounded
+from corebound.report.view.words import within
 from corebound.units import percent, significant, time_unit
 
 
@@ -40,9 +41,8 @@ def latest_of(series: Series) -> Bounded:
     if last.bounds is None:
         return Bounded(value=value)
     length, unit = display_unit(series, [last.figure])
-    # An end that is not known is infinite.
-    low, high = (significant(end / length) if end < 1e300 else "∞" for end in last.bounds)
-    return Bounded(value=value, ends=f"[{low}, {high}] {unit}".strip())
+    ends = within(*last.bounds, lambda end: f"{significant(end / length)} {unit}".strip())
+    return Bounded(value=value, ends=ends)
 
 
 def lack_of(series: Series) -> str:

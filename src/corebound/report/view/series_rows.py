@@ -31,6 +31,7 @@ class SeriesRow(Struct, frozen=True, kw_only=True):
         latest: Its last figure, with its interval; `cells` says how many there are.
         span: From its least figure to its most; `points` says how many there are.
         change: Its last change, or None; `since` is when.
+        unchanged: What stands there where there is none.
         command: What measures it again; None where that is not known.
         ended: When its last point is of, where others of its host have later ones; else empty.
         lacking: Since when there has been no figure, where points came after the latest.
@@ -48,6 +49,7 @@ class SeriesRow(Struct, frozen=True, kw_only=True):
     span: str
     points: str
     change: VerdictWord | None
+    unchanged: str
     since: str
     command: CommandLine | None
 
@@ -142,6 +144,7 @@ def _row(series: Sequence[Series], known: Chronicle) -> SeriesRow:
         span=figures_span(chosen),
         points=count(len(chosen.points.measured), "point"),
         change=size_word(last) if last else None,
+        unchanged=no_change(series, known),
         since=last.since[:10] if last else "",
         command=latest_command(chosen),
     )
@@ -158,6 +161,11 @@ def _apart(chosen: Series, series: Sequence[Series], known: Chronicle) -> str:
 
 def _longest_first(series: Series) -> tuple[int, tuple[tuple[str, Natural], ...]]:
     return -len(series.points), natural_place(series)
+
+
+def no_change(series: Iterable[Series], known: Chronicle) -> str:
+    """What stands where none of these series has a change: that none was seen, or could be."""
+    return "too short to tell" if all(one.id in known.too_short for one in series) else "none"
 
 
 def last_change(series: Iterable[Series], known: Chronicle) -> Change | None:

@@ -19,10 +19,10 @@ from corebound.report.view.serving_workers import WorkersSeen, reasons, share, w
 from corebound.report.view.study import CellStudy, Study
 from corebound.report.view.ticks import levels_of
 from corebound.report.view.trade import Trade, trade
-from corebound.report.view.words import count, ends, full_name, label, mode_class, time_text
+from corebound.report.view.words import count, ends, full_name, label, mode_class, time_text, within
 from corebound.stats.latency import percentiles
 from corebound.stats.serving import Estimate, ServedCell, p99_9_ns, summarise_served
-from corebound.units import duration, percent, significant, time_unit
+from corebound.units import counted, duration, percent, significant, time_unit
 
 SHARES = ((0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9"), (0.9999, "p99.99"))
 # Line styles that can be told apart without colour.
@@ -120,9 +120,9 @@ def _row(study: Study, cell: CellStudy, served: ServedCell, seen: WorkersSeen) -
         cpu=_estimate(served.cpu_ns, duration),
         errors=f"{served.errors:,} of {served.requests:,}" if served.errors else "none",
         migrations=_within(
-            "–" if seen.migrations is None else _counted(seen.migrations),
+            "–" if seen.migrations is None else counted(seen.migrations),
             seen.spans.get("migrations"),
-            _counted,
+            counted,
         ),
         overlap=_within(share(seen.overlap), seen.spans.get("overlap"), share),
         core_bound=_within(share(seen.core_bound), seen.spans.get("core bound"), share),
@@ -134,18 +134,14 @@ def _row(study: Study, cell: CellStudy, served: ServedCell, seen: WorkersSeen) -
 
 def _estimate(estimate: Estimate, write: Callable[[float], str]) -> Bounded:
     interval = estimate.interval
-    known = None if interval is None else (interval.low, interval.high)
-    return _within(write(estimate.value), known, write)
+    said = "" if interval is None else within(interval.low, interval.high, write)
+    return Bounded(value=write(estimate.value), ends=said)
 
 
 def _within(
     value: str, known: tuple[float, float] | None, write: Callable[[float], str]
 ) -> Bounded:
     return Bounded(value=value, ends="" if known is None else ends(*known, write))
-
-
-def _counted(number: float) -> str:
-    return f"{number:,.0f}"
 
 
 def _p99_9_ns(launch: Launch) -> int | None:

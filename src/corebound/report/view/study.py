@@ -204,6 +204,12 @@ def study(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> Study
         )
         if ways:
             seen.setdefault(ways, cell)
+    for key, one in cells.items():
+        if one.baseline is not None and one.comparison is not None:
+            duel = Duel(cell=one, baseline=cells[one.baseline.key], comparison=one.comparison)
+            if duel.is_again:
+                # No number of launches tells a cell from itself.
+                cells[key] = replace(one, comparison=replace(one.comparison, launches_needed=None))
     return Study(
         run=run,
         source=source,

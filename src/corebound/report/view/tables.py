@@ -23,14 +23,14 @@ from corebound.report.view.intervals import twin_note
 from corebound.report.view.launch_notes import evidence_of, mend_of, reason_of, statuses
 from corebound.report.view.page import Bounded, Tone, VerdictWord
 from corebound.report.view.study import CellStudy, Study
-from corebound.report.view.throughput import peak_words, throughput, throughput_unit
+from corebound.report.view.throughput import peak_holds, peak_words, throughput, throughput_unit
 from corebound.report.view.warmup import steady_words
 from corebound.report.view.words import (
     NO_BASELINE,
     NOT_MEASURED,
     REFERENCE,
     axis_value,
-    bounds,
+    compared_bounds,
     count,
     ends,
     full_name,
@@ -38,10 +38,11 @@ from corebound.report.view.words import (
     speedup,
     time_text,
     verdict_word,
+    within,
 )
 from corebound.stats.interval import Interval
 from corebound.stats.summary import LEAST_FOR_CPU_NS, is_too_short
-from corebound.units import duration, percent, significant, time_unit
+from corebound.units import counted, duration, percent, significant, time_unit
 
 # A page carries the end of a log, where the cause is; the record has it all.
 _LOG_CHARACTERS = 2_000
@@ -122,7 +123,11 @@ def cell_table(study: Study) -> CellTable:
         scale = next((one.summary.median_ns for one in study.cells if one.is_measured), None)
     length_ns, unit = time_unit(scale or 1e6)
     rate = throughput_unit(study.cells)
-    rows = tuple(_cell_row(study, cell, axes, length_ns, bare=bool(rate)) for cell in study.cells)
+    of_peak = peak_holds(study)
+    rows = tuple(
+        _cell_row(study, cell, axes, length_ns, bare=bool(rate), of_peak=of_peak)
+        for cell in study.cells
+    )
     heading = f"Throughput, {rate}" if rate else "Throughput"
     return CellTable(
         lead=_cells_lead(study),
@@ -142,7 +147,8 @@ def _cells_lead(study: Study) -> str:
         f" launch's {figure.says}, with its 95 % interval. p99: the same of its 99th"
         f" percentile, from 100 {unit}s on, and with an interval from 500 independent ones."
         " Spread: standard deviation over launches as a share of their mean, with the 95 %"
-        " interval that normal ones would have. CPU time; the time of all iterations;"
+        " interval that normal ones would have. CPU time: geometric mean over launches. The time"
+        " of all iterations;"
         " threads in its processes; context switches; migrations: median over launches, and"
         " beneath it the least and the most of any launch, which bound it with 95 % from six"
         " launches on. Where all launches have the same, that stands alone."
@@ -166,11 +172,16 @@ def _cells_said(study: Study) -> str:
 
 
 def _cell_row(
-    study: Study, cell: CellStudy, axes: tuple[str, ...], length_ns: float, *, bare: bool
+    study: Study,
+    cell: CellStudy,
+    axes: tuple[str, ...],
+    length_ns: float,
+    *,
+    bare: bool,
+    of_peak: bool,
 ) -> CellRow:
     summary = cell.summary
     cpu_ns = {one.launch: one.cpu_median_ns for one in summary.launches}
-    ratio = cell.comparison.interval if cell.comparison else None
 
     def number(value_ns: float | None) -> str:
         return "–" if value_ns is None else significant(value_ns / length_ns)
@@ -178,8 +189,7 @@ def _cell_row(
     def between(interval: Interval | None) -> str:
         if interval is None:
             return ""
-        known = interval.high <= length_ns * _MOST_SHOWN
-        return f"[{number(interval.low)}, {number(interval.high) if known else '∞'}]"
+        return within(interval.low, interval.high, number)
 
     def over(
         of: Callable[[Launch], float | None],
@@ -206,14 +216,14 @@ def _cell_row(
         migrations=over(migrations, median_of(cell, migrations)),
         speedup=Bounded(
             value=speedup(cell.comparison.speedup_ratio) if cell.comparison else "",
-            ends=bounds(ratio.low, ratio.high) if ratio else "",
+            ends=compared_bounds(cell.comparison),
         ),
         verdict=_cell_verdict(cell),
         note="; ".join(filter(None, (twin_note(cell), disturbed_words(summary)))),
         baseline=cell.baseline is None and cell.is_measured,
         command=row_command(study, cell),
         throughput=throughput(cell, bare=bare),
-        peak=peak_words(cell, study.scenario, study.run.host),
+        peak=peak_words(cell, study.scenario, study.run.host) if of_peak else "",
     )
 
 
@@ -226,12 +236,12 @@ def _spread(cell: CellStudy) -> Bounded:
 
     return Bounded(
         value="–" if ratio is None else percent(ratio),
-        ends=ends(interval.low, interval.high, share) if interval else "",
+        ends=within(interval.low, interval.high, share) if interval else "",
     )
 
 
 def _counted(number: float | None) -> str:
-    return "–" if number is None else significant(number, 3 if number % 1 else 1)
+    return "–" if number is None else counted(number)
 
 
 def _bare_value(cell: CellStudy, axis: str) -> str:

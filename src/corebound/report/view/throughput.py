@@ -13,8 +13,8 @@ from corebound.model.catalogue import BUILT_IN
 from corebound.model.run import Host, Peak
 from corebound.model.scenario import Scenario
 from corebound.report.view.page import Bounded
-from corebound.report.view.study import CellStudy
-from corebound.report.view.words import count, ends
+from corebound.report.view.study import CellStudy, Study
+from corebound.report.view.words import count, within
 from corebound.stats.serving import Estimate, answered_per_s
 from corebound.units import percent, significant
 
@@ -51,7 +51,7 @@ def throughput(cell: CellStudy, *, bare: bool = False) -> Bounded:
     return Bounded(
         value=", ".join(_written(rate.value, unit, bare=bare) for unit, rate in rates.items()),
         ends=", ".join(
-            ends(rate.interval.low, rate.interval.high, partial(_written, unit=unit, bare=bare))
+            within(rate.interval.low, rate.interval.high, partial(_written, unit=unit, bare=bare))
             for unit, rate in rates.items()
             if rate.interval is not None
         ),
@@ -62,6 +62,16 @@ def peak_words(cell: CellStudy, scenario: Scenario, host: Host) -> str:
     """`50 % of 2 cores' 32-bit peak`; empty where the share of it is not known."""
     share = peak_share(cell, scenario, host)
     return "" if share is None else _shared(share)
+
+
+def peak_holds(study: Study) -> bool:
+    """Whether no cell exceeds the computed peak.
+
+    One that does shows that the peak assumes a wrong clock, so that no share of it means
+    anything; a fairness check says so, once.
+    """
+    shares = (peak_share(cell, study.scenario, study.run.host) for cell in study.cells)
+    return all(share is None or share.ratio <= 1 for share in shares)
 
 
 def throughput_unit(cells: Sequence[CellStudy]) -> str:
@@ -102,7 +112,6 @@ def _rates(cell: CellStudy) -> dict[str, Estimate]:
 
 def _shared(share: PeakShare) -> str:
     whose = f"{count(share.cores, 'core')}' {share.bits}-bit peak".replace("1 core'", "1 core's")
-    # More than all is no reason to repeat in each row: a fairness check tells it.
     return f"{percent(share.ratio, 0)} of {whose}"
 
 

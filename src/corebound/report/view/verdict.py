@@ -12,18 +12,18 @@ from corebound.report.view.page import Hero, Piece, Text
 from corebound.report.view.study import CellStudy, Duel, Study
 from corebound.report.view.words import (
     axis_value,
-    bounds,
     capital,
     coded,
+    compared_bounds,
     compared_with,
     count,
     doing,
-    ends,
     full_name,
     rich,
     speedup,
     strong,
     time_text,
+    within,
 )
 from corebound.stats.compare import Comparison
 from corebound.stats.summary import CellSummary
@@ -211,7 +211,7 @@ def _interval(comparison: Comparison) -> tuple[str | Piece, ...]:
     interval = comparison.interval
     if interval is None:
         return ("Too few launches for an interval.",)
-    return ("95 % interval ", strong(bounds(interval.low, interval.high)), ".")
+    return ("95 % interval ", strong(compared_bounds(comparison)), ".")
 
 
 def _medians(cell: CellStudy, baseline: CellStudy) -> tuple[str | Piece, ...]:
@@ -237,8 +237,8 @@ def _disturbed(cell: CellStudy, baseline: CellStudy) -> str:
 def _bounded(summary: CellSummary) -> tuple[str | Piece, ...]:
     """A cell's figure with its interval."""
     interval = summary.interval
-    within = f" {ends(interval.low, interval.high, time_text)}" if interval else ""
-    return strong(time_text(summary.median_ns)), within
+    said = f" {within(interval.low, interval.high, time_text)}" if interval else ""
+    return strong(time_text(summary.median_ns)), said
 
 
 def _of_each(one: int, two: int) -> str:

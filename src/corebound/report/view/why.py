@@ -166,7 +166,8 @@ def _lead(who: str) -> str:
     return (
         f"Which CPU each {who} was seen on while it used CPU time, in the launch nearest to the"
         f" cell's median. A steady stripe is a {who} that stayed put; {who}s that share a CPU"
-        " share its row. Every figure is of that one launch, and so has no interval."
+        " share its row. Counts and shares are of that one launch, and so have no interval."
+        " CPU time and spinning are of all launches."
     )
 
 
@@ -259,10 +260,10 @@ def _figures(
     figures: list[Figure] = []
     moves, pushed, waited = migrations(launch), total(launch, "involuntary"), wait_share(launch)
     if moves is not None:
-        figures.append(Figure(value=f"{moves:,}", says="migrations"))
+        figures.append(Figure(value=f"{moves:,}", says="migrations in this launch"))
     figures.extend(seen)
     if pushed is not None:
-        figures.append(Figure(value=f"{pushed:,}", says="involuntary switches"))
+        figures.append(Figure(value=f"{pushed:,}", says="involuntary switches in this launch"))
     if waited is not None:
         figures.append(Figure(value=percent(waited, 0), says="of ready time spent waiting"))
     if remote is not None:

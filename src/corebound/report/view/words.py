@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Literal
 
 from corebound.model.host_check import State
 from corebound.model.plan import BindingMode, Cell
 from corebound.report.view.page import Label, Piece, Text, Tone, VerdictWord
+from corebound.stats.compare import Comparison
+from corebound.stats.interval import is_usable
 from corebound.units import duration, ratio
 
 Verdict = Literal["faster", "slower", "equivalent", "undecided"]
@@ -44,6 +45,8 @@ _CHECKS: dict[State, tuple[Tone, str]] = {
 _MOST_DECIMALS = 9
 # Ten thousand years: nothing was measured to last that long, it is only not known.
 _LONGEST_NS = 3e20
+# In place of an interval that says nothing.
+NO_ESTIMATE = "no usable estimate yet"
 REFERENCE = VerdictWord(tone="plain", sign="", word="reference")
 NOT_MEASURED = VerdictWord(tone="warn", sign="!", word="no valid launch")
 NOT_COMPARED = VerdictWord(tone="plain", sign="", word="not compared")
@@ -217,12 +220,32 @@ def and_more(number: int) -> str:
 
 
 def bounds(low: float, high: float) -> str:
-    """An interval of ratios in brackets; an end that is not known is infinite.
+    """An interval of ratios in brackets; one too wide to say anything is named as such.
 
-    >>> bounds(1.381, 1.459), bounds(0.5, float("inf")), bounds(1.0001, 1.2)
-    ('[1.38, 1.46]', '[0.50, ∞]', '[1.0001, 1.20]')
+    >>> bounds(1.381, 1.459), bounds(1.0001, 1.2), bounds(3.8e-05, float("inf"))
+    ('[1.38, 1.46]', '[1.0001, 1.20]', 'no usable estimate yet')
     """
-    return f"[{_bound(low)}, {_bound(high)}]"
+    return f"[{_bound(low)}, {_bound(high)}]" if is_usable(low, high) else NO_ESTIMATE
+
+
+def compared_bounds(comparison: Comparison | None) -> str:
+    """The interval of a comparison's ratio; empty where there is none."""
+    interval = comparison.interval if comparison else None
+    if comparison is None or interval is None:
+        return ""
+    said = bounds(interval.low, interval.high)
+    if said != NO_ESTIMATE or not comparison.pairs:
+        return said
+    return f"{said} ({count(comparison.pairs, 'launch', 'launches')})"
+
+
+def within(low: float, high: float, write: Callable[[float], str]) -> str:
+    """Both ends of an interval in brackets, as `ends` has them, where it says anything.
+
+    >>> within(1.2e6, 4.56e6, duration), within(1.2, float("inf"), duration)
+    ('[1.20, 4.56] ms', 'no usable estimate yet')
+    """
+    return ends(low, high, write) if is_usable(low, high) else NO_ESTIMATE
 
 
 def ends(low: float, high: float, write: Callable[[float], str]) -> str:
@@ -256,8 +279,6 @@ def times_slower(value: float) -> str:
 
 
 def _bound(value: float) -> str:
-    if math.isinf(value) or value > 9_999:
-        return "∞"
     if value >= 100:
         return f"{value:,.0f}"
     if value >= 0.1 or value == 0:
