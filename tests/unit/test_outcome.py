@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from build import a_calibration, a_launch, a_run, a_scenario, a_worker
+from build import a_calibration, a_launch, a_placement, a_run, a_scenario, a_worker
 from corebound.cli import outcome
 from corebound.cli.outcome import Told
 from corebound.cli.terminal import Console
@@ -41,6 +41,7 @@ def told(shifts: dict[str, float]) -> Told:
                         cell=cell,
                         block=block,
                         position=position,
+                        placement=a_placement(cpus=(position,)),
                         workers=(a_worker(wall_ns=wall_ns),),
                     )
                 )

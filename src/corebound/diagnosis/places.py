@@ -78,10 +78,10 @@ def threads_migrate(one: CellEvidence, among: Evidence) -> Finding | None:
     loss = among.worst_loss(one, staying)
     if loss is None and not across:
         return None
-    evidence = [f"{units.counted(counted)} moves between CPUs, median of launches"]
+    evidence = [f"{units.counted(counted)} moves between CPUs a launch"]
     if across:
         evidence.append(
-            f"seen on another node than just before {units.counted(crossed)} times, median"
+            f"seen on another node than just before {units.counted(crossed)} times a launch"
         )
     what = (
         "Threads move between nodes and leave their memory behind"
@@ -90,7 +90,7 @@ def threads_migrate(one: CellEvidence, among: Evidence) -> Finding | None:
     )
     if loss is not None:
         what += f": an iteration takes {as_long_as(one, loss)}"
-        evidence.append(f"{units.counted(loss.than.migrations or 0.0)} moves beside it")
+        evidence.append(f"{units.counted(loss.than.migrations or 0.0)} moves a launch beside it")
     binding = "`binding: node`, or `physical-cores`" if across else "`binding: physical-cores`"
     return Finding(
         rule="threads-migrate",

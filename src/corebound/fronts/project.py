@@ -99,9 +99,10 @@ class Project(Struct, frozen=True, kw_only=True):
             raise InputError(
                 what=f"`{revision}` names no commit of {self.name}.",
                 where=str(self.file),
-                mend="Name a branch, a tag or a hash that `git log` shows; fetch it first."
-                if "+dirty" not in revision
-                else "A working tree can be measured again only where its snapshot was taken.",
+                mend="A working tree can be measured again only where its snapshot was taken."
+                if "+dirty" in revision
+                else "Name a branch, a tag or a hash that `git log` shows. Fetch it first, or"
+                " commit something where nothing is committed yet.",
             )
         ((_, commit),) = self._log("-1", found.stdout.split()[-1])
         return commit

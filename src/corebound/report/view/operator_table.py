@@ -23,7 +23,7 @@ from corebound.report.view.operator_times import (
     together_ns,
 )
 from corebound.report.view.page import Label, Text
-from corebound.report.view.words import count, within
+from corebound.report.view.words import count
 from corebound.units import counted, percent, significant, time_unit
 
 # More types than this are a list nobody reads; the rest is one line.
@@ -227,7 +227,8 @@ class _Writer:
     def _between(self, ends_ns: tuple[float, float] | None) -> str:
         if ends_ns is None:
             return ""
-        return within(*ends_ns, lambda end_ns: _number(end_ns / self._length_ns))
+        low, high = (end_ns / self._length_ns for end_ns in ends_ns)
+        return f"[{_number(low)}, {_number(high) if high <= _MOST_SHOWN else '∞'}]"
 
 
 def _share(value: float) -> str:
