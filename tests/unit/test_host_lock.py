@@ -43,7 +43,7 @@ def test_who_is_refused_is_told_the_process_that_holds_it() -> None:
         take()
 
     assert f"process {os.getpid()} of " in refused.value.what
-    assert "pytest" in refused.value.what
+    assert "python" in refused.value.what
     assert refused.value.exit_code == 3
 
 

@@ -28,7 +28,7 @@ ODD_NAME = "r\udcff"
 def some_records(folder: Path) -> Path:
     """A run in a folder."""
     file = folder / "host" / f"{ODD_NAME}.jsonl"
-    jsonl.begin(a_run(), file)
+    jsonl.begin(a_run(), file).close()
     appender = jsonl.Appender(file)
     appender.append(a_launch())
     appender.close()

@@ -179,7 +179,7 @@ def the_records(folder: Path) -> list[Path]:
     for number in range(2):
         run = replace(a_run(run_id=f"r{number}"), started_at=f"2026-01-0{number + 1}T00:00:00Z")
         file = jsonl.file_of(run, folder)
-        jsonl.begin(run, file)
+        jsonl.begin(run, file).close()
         appender = jsonl.Appender(file)
         kinds = (alternated(), served(), a_profiled_launch())
         for place, launch in enumerate(kinds * 2):
@@ -258,7 +258,7 @@ def test_no_id_of_a_record_leads_outside_the_folder_asked_for(tmp_path: Path, na
             started_at=f"2026-01-0{number + 1}T00:00:00Z",
         )
         file = folder / f"{number}.jsonl"
-        jsonl.begin(run, file)
+        jsonl.begin(run, file).close()
         appender = jsonl.Appender(file)
         profiled = replace(a_profiled_launch(cell=cell), id=name, trace=f"{name}.json.gz")
         for launch in (replace(alternated(), cell=cell), profiled):

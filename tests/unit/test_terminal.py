@@ -125,7 +125,7 @@ def test_records_of_others_are_printed_inert(
         source = replace(run.scenarios[0], path=EVIL)
         run = replace(run, scenarios=(source,), corebound=EVIL)
         file = jsonl.file_of(run, tmp_path)
-        jsonl.begin(run, file)
+        jsonl.begin(run, file).close()
         appender = jsonl.Appender(file)
         for block in range(3):
             appender.append(a_launch(block=block, run=run.id, log=EVIL, reason=EVIL))

@@ -33,6 +33,7 @@ from corebound.stats.interval import Interval
 
 _CELLS, _SERIES = ("cell", "cells"), ("series", "series")
 _HEADINGS = ("", "before", "after", "ratio", "95 %", "verdict")
+_VERDICT_WIDTH = len("= equivalent")
 
 
 class Row(Struct, frozen=True, kw_only=True):
@@ -147,9 +148,10 @@ def show(told: Told, console: Console, *, all_: bool) -> None:
     if shown:
         table = Table(box=None, padding=(0, 1))
         table.add_column(_HEADINGS[0], overflow="fold")
-        for heading in _HEADINGS[1:]:
-            # A verdict may be long, and everything else is to stay readable.
-            table.add_column(heading, justify="right", no_wrap=heading != _HEADINGS[-1])
+        for heading in _HEADINGS[1:-1]:
+            table.add_column(heading, justify="right", no_wrap=True)
+        # A long verdict wraps, so that everything else stays readable; a plain one does not.
+        table.add_column(_HEADINGS[-1], justify="right", min_width=_VERDICT_WIDTH)
         group = ""
         for one in sorted(shown, key=lambda one: one.group):
             if one.group != group:
