@@ -148,6 +148,13 @@ def test_what_is_slower_only_while_it_was_disturbed_is_undecided() -> None:
     assert compared(slow, of_disturbed(fast)).verdict == "slower"
 
 
+def test_what_no_disturbance_can_explain_is_told_all_the_same() -> None:
+    slow, fast = a_summary(*around(1e10, 0, 1, 0, 1)), a_summary(*around(1e8, 0, 1, 1, 0))
+
+    assert compared(of_disturbed(slow), fast).verdict == "slower"
+    assert compared(fast, of_disturbed(slow)).verdict == "faster"
+
+
 def test_launches_that_alternated_are_compared_stint_by_stint() -> None:
     # The host halves its clock at another moment in each block; each pair of stints saw the same.
     slow = [[1, 1, 2, 2, 2, 2, 2], [1, 1, 1, 1, 1, 2, 2], [1, 2, 2, 2, 2, 2, 1]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
@@ -13,7 +12,7 @@ from rich.text import Text
 
 from corebound.cli.options import RECORDS, Records
 from corebound.cli.terminal import Console
-from corebound.errors import Fault, InputError, refusals_told
+from corebound.errors import Fault, InputError, encodable, refusals_told
 from corebound.exchange import asv_export, dashboards, pyperf_export, table
 from corebound.exchange.cells import CellOfRun, cells_of, without_iterations
 from corebound.exchange.foreign_json import document
@@ -72,7 +71,7 @@ def export(
     warnings = Console(stderr=True, soft_wrap=True)
     for fault in faults:
         warnings.print(Text(f"warning: {fault}"))
-    typer.echo(os.fsencode(out))
+    typer.echo(encodable(str(out)))
 
 
 def _chosen(records: Path, wanted: str | None, faults: list[Fault], *, every: bool) -> list[Path]:

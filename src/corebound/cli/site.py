@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -94,7 +93,7 @@ def report(
             )
 
     index = made()
-    typer.echo(os.fsencode(index.resolve()))
+    typer.echo(encodable(str(index.resolve())))
     if open_:
         typer.launch(str(index.resolve()))
     if serve_:

@@ -24,6 +24,9 @@ Verdict = Literal["faster", "slower", "equivalent", "undecided"]
 # Stopping as soon as the interval is narrow favours samples whose spread is small by
 # chance: up to 8 % of A/A pairs alarmed without this factor, at most 5 % with it.
 # Found by simulation; docs/statistics.md has the figures.
+# Beside the time that others keep a program waiting, one that shares its core, cache or memory
+# with it may halve its speed.
+_SHARED_CORE = math.log(2)
 PRICE_OF_STOPPING = 1.1
 
 
@@ -126,7 +129,7 @@ def compare(
     verdict = verdict_of(interval, margin)
     slower = {"slower": cell, "faster": baseline}.get(verdict)
     quicker = baseline if slower is cell else cell
-    if slower is not None and slower.disturbed and not quicker.disturbed:
+    if slower is not None and not quicker.disturbed and _may_be_disturbance(slower, interval):
         # What disturbed it is reason enough to be slower, and more launches do not tell.
         verdict, estimate = "undecided", replace(estimate, error=None)
     return Comparison(
@@ -138,6 +141,16 @@ def compare(
         p_value=_p_value(estimate),
         launches_needed=_launches_needed(estimate, margin) if verdict == "undecided" else None,
     )
+
+
+def _may_be_disturbance(slower: CellSummary, interval: Interval | None) -> bool:
+    """Whether what disturbed a cell's launches can have made it as much slower as it is."""
+    if not slower.disturbed:
+        return False
+    if interval is None:
+        return True
+    nearest = interval.high if interval.high < 1 else interval.low
+    return abs(math.log(nearest)) <= _SHARED_CORE + max(launch.delay for launch in slower.launches)
 
 
 def speedup_interval(
