@@ -24,10 +24,10 @@ Verdict = Literal["faster", "slower", "equivalent", "undecided"]
 # Stopping as soon as the interval is narrow favours samples whose spread is small by
 # chance: up to 8 % of A/A pairs alarmed without this factor, at most 5 % with it.
 # Found by simulation; docs/statistics.md has the figures.
+PRICE_OF_STOPPING = 1.1
 # Beside the time that others keep a program waiting, one that shares its core, cache or memory
 # with it may halve its speed.
 _SHARED_CORE = math.log(2)
-PRICE_OF_STOPPING = 1.1
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
