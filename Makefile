@@ -8,6 +8,8 @@ SCENARIOS := scenarios/resnet50-inference.yaml scenarios/gemm.yaml
 ENVIRONMENTS := $(patsubst environments/%.txt,%,$(wildcard environments/*.txt))
 # What the demo's measuring may take; making environments comes on top.
 BUDGET ?= 7m
+# Processes for tests that measure nothing.
+JOBS ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-numa check lint golden schema bench clean
@@ -33,7 +35,9 @@ demo: $(READY) ## measure this machine with PyTorch and NumPy, and write the sit
 test: $(READY) ## run every test, the fast ones first
 	@scripts/debian-packages tests
 	@$(BIN)/corebound environment make $(ENVIRONMENTS)
-	$(BIN)/python -m pytest tests/unit src tests/integration tests/browser
+	@# What measures nothing runs in parallel; integration tests need both CPUs to themselves.
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile tests/unit src tests/browser
+	$(BIN)/python -m pytest --timeout 900 tests/integration
 
 test-numa: $(READY) ## test on a booted machine of two sockets and four cores with SMT
 	@scripts/debian-packages numa
@@ -49,7 +53,7 @@ lint: $(READY) ## style, types and the direction of imports
 	$(BIN)/lint-imports --no-cache --no-logo
 
 golden: $(READY) ## write the expected pages anew; look at the difference
-	COREBOUND_GOLDEN=write $(BIN)/python -m pytest -q tests/unit/test_report_golden.py
+	COREBOUND_GOLDEN=write $(BIN)/python -m pytest -q tests/unit/report/test_golden.py
 	git diff --stat tests/golden
 
 schema: $(READY) ## write the JSON Schema of scenario files anew

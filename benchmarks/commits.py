@@ -22,8 +22,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-import toy_repository  # the tests' own, which are no package
-from toy_repository import Toy  # as above
+from support import toy_repository  # the tests' own, which are no package
+from support.toy_repository import Toy  # as above
 
 PLANTED = {6: 0.03, 14: 0.05, 23: 0.10}
 COMMITS = 30

@@ -19,8 +19,8 @@ from asv_runner.benchmarks.mark import SkipNotImplemented
 from msgspec import Struct
 
 from benchmarks import paint, publish, telemetry_cost
-from corebound.store import jsonl
-from corebound.worker.loop import measure
+from corebound.records import jsonl
+from corebound.worker.timing import measure
 
 LAUNCHES = 20
 ITERATIONS = 100_000

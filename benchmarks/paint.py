@@ -29,14 +29,13 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.model.points import Point, Points
-from corebound.model.record import Launch
-from corebound.model.run import Run
-from corebound.model.series import Series
+from corebound.records import jsonl
+from corebound.records.history import HistoryPoint, HistoryPoints, Series
+from corebound.records.launch_record import Launch
+from corebound.records.run_record import Run
 from corebound.report import site
 from corebound.report.inputs import Inputs
-from corebound.stats.series import series_of_run
-from corebound.store import jsonl
+from corebound.stats.history.series import series_of_run
 
 SCENARIOS = 500
 NIGHTS = 40
@@ -142,13 +141,13 @@ def suite(
     whole = replace(run, scenarios=sources)
     noise = np.random.default_rng(1)
     past = tuple(
-        replace(one, points=Points.of(_nights(one.points[0], noise)))
+        replace(one, points=HistoryPoints.of(_nights(one.points[0], noise)))
         for one in series_of_run(whole, every)
     )
     return (whole, every), past
 
 
-def _nights(point: Point, noise: np.random.Generator) -> Iterator[Point]:
+def _nights(point: HistoryPoint, noise: np.random.Generator) -> Iterator[HistoryPoint]:
     for night in range(NIGHTS):
         off = float(noise.lognormal(0, OFF))
         yield replace(

@@ -42,7 +42,7 @@ from msgspec import Struct
 
 from benchmarks import wide
 from corebound import cli
-from corebound.report.view.words import and_more
+from corebound.analysis.wording import and_more
 
 SUNPY = Path(__file__).parents[2] / "shared" / "data" / "histories" / "sunpy-benchmarks.tar.xz"
 ROUNDS = 3

@@ -20,13 +20,12 @@ from pathlib import Path
 from msgspec import Struct
 
 import corebound
-from corebound.launch.launch import Order, launch
-from corebound.launch.outcome import Outcome
-from corebound.launch.supervise import Supervision
-from corebound.model.plan import Command, Placement, Slot
-from corebound.model.topology import CpuId
-from corebound.model.wire import Request
-from corebound.stats.interval import Interval, geometric_mean, geometric_mean_interval
+from corebound.launch.launch import LaunchResult, LaunchSpec, launch
+from corebound.launch.supervisor_client import Supervision
+from corebound.machine.topology import CpuId
+from corebound.planning.slots import Command, Placement, Slot
+from corebound.stats.intervals import Interval, geometric_mean, geometric_mean_interval
+from corebound.worker.protocol import Request
 
 PAIRS = 12
 ITERATIONS = 400
@@ -104,13 +103,13 @@ def _suite(folder: Path) -> Path:
 
 def _launch(
     supervision: Supervision, folder: Path, *, cpu: int, terms: int, looks: bool
-) -> Outcome:
+) -> LaunchResult:
     scratch = folder / "launch"
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir()
     argv = ("taskset", "-c", str(cpu), sys.executable, "-m", "corebound.worker")
     outcome = launch(
-        Order(
+        LaunchSpec(
             placement=Placement(
                 slots=(Slot(cpus=(CpuId(cpu),)),),
                 threads=None,
@@ -146,7 +145,7 @@ def _launch(
     return outcome
 
 
-def _mean_ns(outcome: Outcome) -> float:
+def _mean_ns(outcome: LaunchResult) -> float:
     return statistics.fmean(outcome.workers[0].wall_ns[WARM_UP:])
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 def steady_state(*, iterations: int) -> Callable[[], object]:
     """Judge a launch whose first tenth is a warm-up, the same one every time."""
     # Here, for only the environment of the commit has it.
-    from corebound.stats.steady_state import steady_state as judge  # noqa: PLC0415  # as said
+    from corebound.stats.warmup import steady_state as judge  # noqa: PLC0415  # as said
 
     chance = random.Random(1)  # noqa: S311  # a sequence to work on, no secret
     samples_ns = tuple(

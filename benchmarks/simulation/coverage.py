@@ -23,8 +23,8 @@ from benchmarks.simulation.verdicts import (
     summary_of,
 )
 from corebound.stats.between_runs import BetweenRuns
-from corebound.stats.compare import compare
-from corebound.stats.interval import CONFIDENCE, Interval
+from corebound.stats.comparison import compare
+from corebound.stats.intervals import CONFIDENCE, Interval
 
 LAUNCHES = (6, 10, 15, 20, 30)
 SLOWER = 0.03

@@ -11,11 +11,11 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from corebound.stats.change_points import THRESHOLD, steps_of
-from corebound.stats.course import Course, segments_of
-from corebound.stats.step import Step
-from corebound.stats.step_jury import Jury
-from corebound.stats.step_votes import Sides, score
+from corebound.stats.history.arrays import HistoryArrays, segments_of
+from corebound.stats.history.change_point import ChangePoint
+from corebound.stats.history.cut_evaluator import CutEvaluator
+from corebound.stats.history.detection import THRESHOLD, change_points_of
+from corebound.stats.history.detectors import CutSides, score
 
 NIGHTS = 100
 STEP = math.log(1.05)
@@ -85,22 +85,22 @@ class Trial(Struct, frozen=True):
     covered: bool
 
 
-def course_of(logs: Array, which: NDArray[np.int64] | None = None) -> Course:
+def course_of(logs: Array, which: NDArray[np.int64] | None = None) -> HistoryArrays:
     """A history of these logarithms, each under the circumstances of this number, or all alike."""
     told = np.zeros(logs.size, dtype=np.int64) if which is None else which
     borders = (np.flatnonzero(np.diff(told)) + 1).tolist()
-    return Course(
+    return HistoryArrays(
         logs=logs + math.log(TYPICAL_NS),
         errors=np.zeros(logs.size),
         segments=segments_of(told.tolist(), borders),
     )
 
 
-def find_steps(logs: Array, which: NDArray[np.int64] | None = None) -> tuple[Step, ...]:
-    return steps_of(course_of(logs, which), threshold=THRESHOLD)
+def find_steps(logs: Array, which: NDArray[np.int64] | None = None) -> tuple[ChangePoint, ...]:
+    return change_points_of(course_of(logs, which), threshold=THRESHOLD)
 
 
-def near(steps: Iterable[Step], at: int, direction: str) -> list[Step]:
+def near(steps: Iterable[ChangePoint], at: int, direction: str) -> list[ChangePoint]:
     return [s for s in steps if abs(s.at - at) <= NEAR and s.direction == direction]
 
 
@@ -128,9 +128,9 @@ def _scored(index: int, *, draw: Draw, seed: int) -> tuple[float, float]:
     rng = np.random.default_rng((seed, index))
     logs = draw(rng, NIGHTS)
     at = int(rng.integers(2 * EDGE, NIGHTS - 2 * EDGE + 1))
-    rho = Jury(logs, np.zeros(NIGHTS), threshold=THRESHOLD, seed=0).noise((at,)).rho
+    rho = CutEvaluator(logs, np.zeros(NIGHTS), threshold=THRESHOLD, seed=0).noise((at,)).rho
     told = min((step.p_value for step in find_steps(logs)), default=math.inf)
-    return score(Sides(logs[:at], logs[at:]), rho=rho, own_error=0.0), told
+    return score(CutSides(logs[:at], logs[at:]), rho=rho, own_error=0.0), told
 
 
 def scores(seed: int, trials: int) -> None:

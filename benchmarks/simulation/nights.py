@@ -24,14 +24,14 @@ from benchmarks.simulation.histories import (
     rate,
 )
 from benchmarks.simulation.verdicts import BASELINE, CELL, MARGIN, summary_of
-from corebound.model.regression import Answer
-from corebound.stats.compare import Comparison, compare
-from corebound.stats.step import Step
-from corebound.stats.suspicion import (
+from corebound.records.decisions import Answer
+from corebound.stats.comparison import Comparison, compare
+from corebound.stats.history.change_point import ChangePoint
+from corebound.stats.history.early_warnings import (
     ASK_AGAIN_NIGHTS,
     alarms,
     both_say,
-    early_step,
+    early_warning,
     is_final,
     rerun_says,
 )
@@ -64,7 +64,7 @@ class Truth(Struct, frozen=True, kw_only=True):
 class Asked:
     """A step that was asked about, what the latest re-run said, and on which night."""
 
-    step: Step
+    step: ChangePoint
     said: Answer | None = None
     night: int = -ASK_AGAIN_NIGHTS
 
@@ -75,17 +75,17 @@ class Watch:
 
     way: Way
     asked: list[Asked] = field(default_factory=list)
-    alarmed: list[tuple[int, Step]] = field(default_factory=list)
+    alarmed: list[tuple[int, ChangePoint]] = field(default_factory=list)
 
     def look(
-        self, step: Step, night: int, truth: Truth, rng: np.random.Generator, *, voted: bool
+        self, step: ChangePoint, night: int, truth: Truth, rng: np.random.Generator, *, voted: bool
     ) -> None:
         said = None if self.way == "vote" else self._said(step, night, truth, rng)
         if alarms(voted=voted, said=said, both=self.way == "both"):
             note(self.alarmed, night, step)
 
     def _said(
-        self, step: Step, night: int, truth: Truth, rng: np.random.Generator
+        self, step: ChangePoint, night: int, truth: Truth, rng: np.random.Generator
     ) -> Answer | None:
         known = next((one for one in self.asked if same_step(one.step, step)), None)
         if known is None:
@@ -102,7 +102,7 @@ class Watch:
         return known.said
 
 
-def _present(step: Step, night: int, truth: Truth, _rng: np.random.Generator) -> Answer:
+def _present(step: ChangePoint, night: int, truth: Truth, _rng: np.random.Generator) -> Answer:
     """What the host does to this night it may do to the re-run too: that one goes as the next."""
     first = max(0, night + 1 - GOOD_NIGHTS)
     good = (truth.noise + truth.levels)[first : step.last_good + 1]
@@ -112,7 +112,7 @@ def _present(step: Step, night: int, truth: Truth, _rng: np.random.Generator) ->
     )
 
 
-def _both(step: Step, _night: int, truth: Truth, rng: np.random.Generator) -> Answer:
+def _both(step: ChangePoint, _night: int, truth: Truth, rng: np.random.Generator) -> Answer:
     """What the night does to both commits is in neither: they are launched in turns."""
     moved = truth.levels[step.first_bad] - truth.levels[step.last_good]
     logs = rng.normal(0, PAIR_SPREAD / math.sqrt(2), (2, PAIRS))
@@ -148,14 +148,14 @@ def _year(index: int, *, draw: Draw, seed: int) -> Year:
     # One more, for the last night's re-run.
     noise = draw(rng, nights + 1)
     truth = Truth(noise=noise, levels=np.where(np.arange(noise.size) >= YEAR, STEP, 0.0))
-    suspected: list[tuple[int, Step]] = []
+    suspected: list[tuple[int, ChangePoint]] = []
     watches = [Watch(way) for way in WAYS]
     history = (truth.noise + truth.levels)[:nights]
     for night in range(nights):
         seen = history[: night + 1]
         found = find_steps(seen)
         voted = tuple(step for step in found if step.status == "new")
-        early = early_step(course_of(seen), found)
+        early = early_warning(course_of(seen), found)
         for step in (*voted, *(() if early is None else (early,))):
             note(suspected, night, step)
             for watch in watches:
@@ -170,12 +170,12 @@ def _year(index: int, *, draw: Draw, seed: int) -> Year:
     )
 
 
-def same_step(one: Step, other: Step) -> bool:
+def same_step(one: ChangePoint, other: ChangePoint) -> bool:
     """Whether two findings are of one step."""
     return one.direction == other.direction and abs(one.at - other.at) <= SAME_STEP_NIGHTS
 
 
-def delay(seen: Sequence[tuple[int, Step]]) -> float:
+def delay(seen: Sequence[tuple[int, ChangePoint]]) -> float:
     nights = [
         night
         for night, step in seen
@@ -184,7 +184,7 @@ def delay(seen: Sequence[tuple[int, Step]]) -> float:
     return min(nights) - YEAR + 1 if nights else math.inf
 
 
-def note(seen: list[tuple[int, Step]], night: int, step: Step) -> None:
+def note(seen: list[tuple[int, ChangePoint]], night: int, step: ChangePoint) -> None:
     """Once a step, however often it is told."""
     # A step that was told just before the real one came does not hide it.
     if not any(

@@ -16,9 +16,8 @@ from scipy import optimize, signal, special, stats
 
 from benchmarks.simulation.histories import rate
 from benchmarks.simulation.verdicts import CELL, STEADY, TYPICAL_NS
-from corebound.stats.interval import geometric_mean_interval
-from corebound.stats.samples import independent, p99_ns
-from corebound.stats.summary import LaunchSummary, gather
+from corebound.stats.intervals import geometric_mean_interval
+from corebound.stats.launch_summary import LaunchSummary, effective_sample_size, gather, p99_ns
 
 LAUNCHES = (6, 10, 20, 30)
 SHARE = 0.99
@@ -130,7 +129,7 @@ def _covers(logs: Array, tail: Tail) -> bool | None:
             cpu_median_ns=None,
             used=one.size,
             steady=STEADY,
-            independent=independent(one.tolist()),
+            independent=effective_sample_size(one.tolist()),
         )
         for block, one in enumerate(logs)
     ]

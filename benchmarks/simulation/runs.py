@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from benchmarks.simulation.histories import rate
 from benchmarks.simulation.verdicts import BASELINE, CELL, MARGIN, TYPICAL_NS, summary_of
 from corebound.stats.between_runs import BetweenRuns, EarlierRun, between_runs
-from corebound.stats.compare import Comparison, compare
+from corebound.stats.comparison import Comparison, compare
 
 # Of so many runs in the beginning one way of judging learns, and judges only those after them.
 LEARNED = 5

@@ -17,8 +17,8 @@ from benchmarks.simulation.verdicts import (
     medians_of,
     summary_of,
 )
-from corebound.model.measure import Launches
-from corebound.stats.stopping import unfinished
+from corebound.scenario.models import Launches
+from corebound.stats.sample_size import unfinished
 
 # Of a forecast: pairs differ by so much, and no forecast beyond so many is followed.
 PAIR_SPREADS = (0.02, 0.04)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from benchmarks.simulation.verdicts import BASELINE, CELL, MARGIN, TYPICAL_NS, summary_of
-from corebound.stats.compare import Comparison, compare
+from corebound.stats.comparison import Comparison, compare
 from corebound.stats.multiplicity import holm, suite_findings
 
 # A nightly of thirty scenarios with some ten cells each.

@@ -12,7 +12,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from benchmarks.simulation.histories import NIGHTS, NOISES, Draw, find_steps, rate
-from corebound.stats.step import Step
+from corebound.stats.history.change_point import ChangePoint
 
 PROCESSORS = (2, 3, 5)
 STEP = math.log(1.1)
@@ -62,7 +62,7 @@ def _trial(index: int, *, draw: Draw, processors: int, seed: int) -> Trial:
     return Trial((alone, together), tuple(found), tuple(covered))
 
 
-def _is_it(step: Step, nights: Sequence[int], *, up: bool) -> bool:
+def _is_it(step: ChangePoint, nights: Sequence[int], *, up: bool) -> bool:
     """Whether a step of these nights is the one that was put in."""
     within = nights[step.last_good] < NIGHTS <= nights[step.first_bad]
     return within and (step.direction == "up") == up

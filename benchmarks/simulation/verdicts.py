@@ -14,11 +14,11 @@ from msgspec import Struct
 from numpy.typing import NDArray
 from scipy import stats
 
-from corebound.model.plan import Binding, Cell, Threads
-from corebound.stats.compare import Comparison, compare
-from corebound.stats.interval import geometric_mean, geometric_mean_interval
-from corebound.stats.steady_state import SteadyState
-from corebound.stats.summary import CellSummary, LaunchSummary
+from corebound.scenario.cell import Binding, Cell, Threads
+from corebound.stats.comparison import Comparison, compare
+from corebound.stats.intervals import geometric_mean, geometric_mean_interval
+from corebound.stats.launch_summary import CellSummary, LaunchSummary
+from corebound.stats.warmup import SteadyState
 
 ITERATIONS = 50
 MARGIN = 0.02

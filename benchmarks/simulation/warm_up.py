@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from corebound.stats.steady_state import steady_state
+from corebound.stats.warmup import steady_state
 
 TYPICAL_NS = 10e6
 

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from browser.pages import DESK, PAGES, Tabs
 from corebound.report import site
 from corebound.report.inputs import Inputs
-from report_sample import (
+from support.report_sample import (
     COMMITS,
     NOW,
     a_past,

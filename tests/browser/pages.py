@@ -8,7 +8,7 @@ from typing import Literal
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
-from report_sample import COMMITS_PAGE
+from support.report_sample import COMMITS_PAGE
 
 SCENARIO = "scenario/resnet50-inference.html"
 HISTORY = "past/scenario/resnet50-inference.html"

@@ -8,15 +8,14 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-import needs
 from browser.pages import DESK, PHONE, UNFOLD, Scheme, faults, opened
-from build import a_point, a_series
-from corebound.model.points import Points
-from corebound.model.series import Series
+from corebound.records.history import HistoryPoints, Series
 from corebound.report import site
 from corebound.report.inputs import Inputs
-from corebound.report.view.addresses import anchor_of, benchmark_file
-from report_sample import NOW
+from corebound.report.urls import anchor_of, benchmark_file
+from support import needs
+from support.build import a_point, a_series
+from support.report_sample import NOW
 
 pytestmark = [pytest.mark.browser, needs.chromium, needs.libatomic]
 ENVIRONMENT = "environment=conda-py3.7-astropy-bqplot0.12.6-catboost-certifi2019.6.16-cython"
@@ -25,7 +24,7 @@ LAST_WITHOUT_A_CHART = 69
 
 
 def a_cell(n: int, *, nights: int = 3, host: str = "box", figure: float | None = 1e6) -> Series:
-    points = Points.of(
+    points = HistoryPoints.of(
         a_point(figure, day=night, missing=None if figure else "it failed")
         for night in range(nights)
     )

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-import needs
 from browser.pages import (
     DESK,
     HEIGHT,
@@ -24,10 +23,11 @@ from browser.pages import (
     faults,
     opened,
 )
-from build import a_series
 from corebound.report import site
 from corebound.report.inputs import Inputs
-from report_sample import COMMITS_PAGE, NOW
+from support import needs
+from support.build import a_series
+from support.report_sample import COMMITS_PAGE, NOW
 
 pytestmark = [
     pytest.mark.browser,

@@ -12,14 +12,13 @@ import pytest
 from msgspec.structs import replace
 from playwright.sync_api import Browser, Page
 
-import needs
 from browser.pages import DESK, HISTORY, PHONE, UNFOLD, Scheme, opened
-from build import a_point, a_series
-from corebound.model.points import Points
-from corebound.model.series import Series
+from corebound.records.history import HistoryPoints, Series
 from corebound.report import site
 from corebound.report.inputs import Inputs
-from report_sample import NOW
+from support import needs
+from support.build import a_point, a_series
+from support.report_sample import NOW
 
 pytestmark = [
     pytest.mark.browser,
@@ -257,7 +256,7 @@ def test_a_zoom_has_the_still_charts_scale_and_a_closer_look_one_of_its_own(
 
 
 def test_a_zoom_into_a_day_tells_its_hours(chromium: Browser, tmp_path: Path) -> None:
-    hours = Points.of(
+    hours = HistoryPoints.of(
         replace(a_point(1e6 + hour), at=f"2026-01-{3 + hour // 24:02}T{hour % 24:02}:00:00+00:00")
         for hour in range(36)
     )

@@ -10,12 +10,12 @@ import pytest
 from msgspec.structs import replace
 from playwright.sync_api import Browser, Page, sync_playwright
 
-import needs
-from build import a_launch, a_run, a_scenario, a_series
-from corebound.planning.expand import expand
 from corebound.report import site
 from corebound.report.inputs import Inputs
-from report_sample import NOW
+from corebound.scenario.matrix import expand
+from support import needs
+from support.build import a_launch, a_run, a_scenario, a_series
+from support.report_sample import NOW
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = [pytest.mark.browser, needs.chromium, needs.libatomic]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from benchmarks import paint
 
-import needs
+from support import needs
 
 pytestmark = [
     pytest.mark.browser,

@@ -13,8 +13,8 @@ import pytest
 from msgspec import Struct
 from playwright.sync_api import Browser, Page, expect
 
-import needs
 from browser.pages import DESK, HISTORY, PAGES, PHONE, UNFOLD, Tabs, faults, opened
+from support import needs
 
 pytestmark = [pytest.mark.browser, needs.chromium, needs.libatomic]
 # Read as nothing, or by a name that says something else: `black up-pointing triangle`.

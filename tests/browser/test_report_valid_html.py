@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-import needs
+from support import needs
 
 NPM, NODE, JAVA = shutil.which("npm"), shutil.which("node"), shutil.which("java")
 pytestmark = [

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from corebound.launch.supervise import Supervision
-from made_environments import Imported
-from serving_launches import Serve, a_scratch, serving
+from corebound.launch.supervisor_client import Supervision
+from support.made_environments import Imported
+from support.serving_launches import Serve, a_scratch, serving
 
 CGROUPS = Path("/sys/fs/cgroup")
 

@@ -15,20 +15,20 @@ from pathlib import Path
 
 import pytest
 
-import commands
-from build import a_scenario
-from corebound.launch.outcome import Outcome
-from corebound.launch.perf import Offer
-from corebound.launch.supervise import Supervision
+from corebound.launch.launch import LaunchResult
+from corebound.launch.monitor import LaunchMonitor
+from corebound.launch.perf import CounterSupport
 from corebound.launch.supervisor import processes_below
-from corebound.launch.watching import Watching
-from corebound.model.plan import Placement, Slot
-from corebound.model.topology import CpuId
-from corebound.planning.assemble import Means, assemble
-from corebound.planning.expand import expand
+from corebound.launch.supervisor_client import Supervision
+from corebound.machine import discovery
+from corebound.machine.topology import CpuId
+from corebound.planning.plan import HostCapabilities, assemble
+from corebound.planning.slots import Placement, Slot
 from corebound.runner import Job, launcher
-from corebound.topology import probe
-from processes import runs
+from corebound.scenario.matrix import expand
+from support import commands
+from support.build import a_scenario
+from support.processes import runs
 
 STEPS = '''\
 import json, os, pathlib, threading, time
@@ -72,7 +72,7 @@ def together(
     does: str = "works",
     iterations: int = 20,
     timeout_s: float = 60,
-) -> list[Outcome]:
+) -> list[LaunchResult]:
     """Launch these sides as one block does."""
     suite = folder / "suite"
     suite.mkdir()
@@ -84,8 +84,8 @@ def together(
         matrix={"parameters": {"side": list(sides), "does": [does]}},
         measure={"iterations": iterations, "timeout_s": timeout_s},
     )
-    means = Means(
-        topology=probe.live(), tools=frozenset({"taskset"}), pythons={"host": sys.executable}
+    means = HostCapabilities(
+        topology=discovery.live(), tools=frozenset({"taskset"}), pythons={"host": sys.executable}
     )
     cells = expand(scenario, "a.yaml")
     planned = assemble(scenario, cells, means, folder=str(suite), profile=None, seed=1)
@@ -150,8 +150,8 @@ def test_who_alternates_is_not_taken_for_foreign_load(tmp_path: Path) -> None:
             moment="before-start",
             bound=False,
         )
-        watching = Watching(
-            [], placement, own, scratch=tmp_path, counting=Offer(), company=(other.pid,)
+        watching = LaunchMonitor(
+            [], placement, own, scratch=tmp_path, counting=CounterSupport(), company=(other.pid,)
         )
 
         watching.mark()

@@ -15,10 +15,11 @@ from typing import Any
 
 import pytest
 
-from corebound.host import lock
-from toy_repository import built_by_asv, git, installable
+from corebound.machine import lock
+from support.paths import ROOT
+from support.toy_repository import built_by_asv, git, installable
 
-DOOR = Path(__file__).parents[2] / "benchmarks" / "scenarios.py"
+DOOR = ROOT / "benchmarks" / "scenarios.py"
 SCENARIO = """\
 schema: 1
 name: count-up

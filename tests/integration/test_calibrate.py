@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from commands import corebound
-from corebound.model.calibration import Calibration
-from corebound.model.record import Launch
-from corebound.model.run import Run
-from corebound.store import calibrations, confirmations, jsonl
-from suites import NAP, napping
+from corebound.records import documents, jsonl
+from corebound.records.calibration import Calibration
+from corebound.records.launch_record import Launch
+from corebound.records.run_record import Run
+from support.commands import corebound
+from support.suites import NAP, napping
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def a_suite(folder: Path, *, seconds: float = 0.002, steps: str = NAP) -> Path:
 
 
 def calibration_of(suite: Path) -> Calibration:
-    (found,), faults = calibrations.read_all(suite / "reports" / "records")
+    (found,), faults = documents.read_calibrations(suite / "reports" / "records")
     assert not faults
     return found
 
@@ -63,7 +63,7 @@ def test_what_fails_is_told_and_gives_no_calibration(suite: Path) -> None:
 
     assert code == 4
     assert "nap: fewer than 3 pairs of launches are ok." in err
-    assert calibrations.read_all(suite / "reports" / "records") == ((), ())
+    assert documents.read_calibrations(suite / "reports" / "records") == ((), ())
 
 
 def a_history(suite: Path, slower: float) -> Path:
@@ -113,7 +113,7 @@ def test_a_step_that_is_not_there_any_more_is_measured_again_and_does_not_alarm(
     )
     # What was measured again is no night of the history.
     assert list(jsonl.files(records)) == nights
-    assert len(list(confirmations.folder_of(records).glob("*/*.jsonl"))) == 2
+    assert len(list(documents.confirmations_folder(records).glob("*/*.jsonl"))) == 2
     assert corebound(suite, "regressions")[0] == 0
 
 

@@ -83,7 +83,7 @@ main()
         "raise EOFError",  # typer takes it for Ctrl-D and ends with 1
         "raise BrokenPipeError(32, 'of a child')",
         "from corebound import missing",
-        "from corebound.cli.forking import forked; list(forked(lambda one: 1 // 0, range(100)))",
+        "from corebound.workflow import process_pool as p; list(p.forked(lambda n: 1 // 0, [1]*9))",
         "import threading; t = threading.Thread(target=[].pop); t.start(); t.join(); return ''",
     ],
 )

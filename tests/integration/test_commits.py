@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-import toy_repository
-from commands import corebound, start
-from corebound.fronts.project import open_project
-from corebound.model.run import Run
-from corebound.store import jsonl
-from toy_repository import Toy, git
+from corebound.asv_bridge.project import open_project
+from corebound.records import jsonl
+from corebound.records.run_record import Run
+from support import toy_repository
+from support.commands import corebound, start
+from support.toy_repository import Toy, git
 
 PLANTED, BROKEN = 19, 15
 # Few to build, that which does not among them.

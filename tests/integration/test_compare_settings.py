@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from commands import corebound
-from corebound.store import jsonl
-from suites import counting
+from corebound.records import jsonl
+from support.commands import corebound
+from support.suites import counting
 
 SIZED = "def setup(*, size):\n    return lambda: sum(range(10_000 * size))\n"
 # What a package's version costs.

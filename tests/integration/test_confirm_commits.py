@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-import toy_repository
-from commands import corebound
-from corebound.model.run import Commit
-from corebound.store import confirmations, jsonl
-from corebound.store.jsonl import Stored
-from toy_repository import Toy
+from corebound.records import documents, jsonl
+from corebound.records.jsonl import Stored
+from corebound.records.run_record import Commit
+from support import toy_repository
+from support.commands import corebound
+from support.toy_repository import Toy
 
 PLANTED = 10
 # A busy machine may well double a figure; not so the planted commit, which trebles it.
@@ -95,7 +95,7 @@ def test_a_step_that_a_commit_made_is_confirmed_by_both_commits_launched_in_turn
     assert (said["answer"], said["both"]) == ("confirmed", True)
     assert said["interval"][0] > 1
     # The two were launched in turns, and are no nights.
-    (file,) = confirmations.folder_of(records_of(toy)).glob("*/*.jsonl")
+    (file,) = documents.confirmations_folder(records_of(toy)).glob("*/*.jsonl")
     by_block: dict[int, set[str | None]] = {}
     for launch in jsonl.read(file).launches:
         by_block.setdefault(launch.block, set()).add(launch.cell.commit)

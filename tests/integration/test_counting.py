@@ -8,11 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import needs
 from corebound.launch import perf
-from corebound.launch.perf import Offer, Perf
-from corebound.launch.supervise import Supervision
+from corebound.launch.perf import CounterSupport, Perf
 from corebound.launch.supervisor import processes_below
+from corebound.launch.supervisor_client import Supervision
+from support import needs
 
 COMPUTES = """
 import threading
@@ -29,7 +29,7 @@ def test_what_a_host_cannot_count_it_says() -> None:
 
     assert offer.events or offer.unavailable
     if shutil.which("perf") is None:
-        assert offer == Offer(unavailable={"hardware counters": "perf is not installed"})
+        assert offer == CounterSupport(unavailable={"hardware counters": "perf is not installed"})
 
 
 @needs.perf

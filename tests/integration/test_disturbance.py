@@ -16,20 +16,20 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-import needs
-from corebound.launch.launch import Order, launch
-from corebound.launch.outcome import Outcome
-from corebound.launch.perf import Offer
-from corebound.launch.processes import below, used
-from corebound.launch.supervise import Supervision
-from corebound.model.plan import Command, Placement, Slot
-from corebound.model.topology import CpuId
-from corebound.model.wire import Request
-from corebound.runner.disturbed import judged
-from disturbers import a_busy_process
-from serving_launches import a_scratch
+from corebound.launch.launch import LaunchResult, LaunchSpec, launch
+from corebound.launch.perf import CounterSupport
+from corebound.launch.procfs import below, used
+from corebound.launch.supervisor_client import Supervision
+from corebound.machine.topology import CpuId
+from corebound.planning.slots import Command, Placement, Slot
+from corebound.runner.scheduler import judged
+from corebound.worker.protocol import Request
+from support import needs
+from support.disturbers import a_busy_process
+from support.paths import DATA
+from support.serving_launches import a_scratch
 
-WORKLOADS = Path(__file__).parent.parent / "data" / "workloads"
+WORKLOADS = DATA / "workloads"
 CPUS = sorted(os.sched_getaffinity(0))
 COUNTS = "i=0; while [ $i -lt 5000 ]; do i=$((i+1)); done"
 
@@ -44,7 +44,7 @@ def a_launch(
     iterations: int = 200,
     cpus: tuple[int, ...] = (CPUS[-1],),
     events: tuple[str, ...] = (),
-) -> Outcome:
+) -> LaunchResult:
     folder = scratch / "launch"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
@@ -61,7 +61,7 @@ def a_launch(
         path=[str(WORKLOADS)],
     )
     return launch(
-        Order(
+        LaunchSpec(
             placement=Placement(
                 slots=(Slot(cpus=tuple(CpuId(cpu) for cpu in cpus)),),
                 threads=None,
@@ -76,7 +76,7 @@ def a_launch(
             timeout_s=60.0,
             python_path=scratch / "library",
             scratch=folder,
-            counting=Offer(events=events),
+            counting=CounterSupport(events=events),
         ),
         supervision,
         lambda: None,
@@ -141,7 +141,7 @@ def test_a_busy_process_beside_the_launch_s_cpus_takes_nothing_from_it(
     assert _accounted_share(beside) < 1.1
 
 
-def _accounted_share(outcome: Outcome) -> float:
+def _accounted_share(outcome: LaunchResult) -> float:
     """Foreign load with the time that the worker itself says it used, of what its CPUs had.
 
     Whatever else runs on this machine, that is one at most; what is counted twice, or is of
@@ -175,14 +175,14 @@ def test_processes_that_come_and_go_between_two_looks_are_not_foreign(
 
 
 @pytest.fixture(scope="module")
-def by_itself(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+def by_itself(tmp_path_factory: pytest.TempPathFactory) -> LaunchResult:
     """A launch beside which nothing was started: 300 iterations of 5 ms."""
     scratch = a_scratch(tmp_path_factory.mktemp("by-itself"))
     with Supervision(scratch) as supervision:
         return a_launch(supervision, scratch, iterations=300)
 
 
-def test_a_host_is_looked_at_seldom_and_tells_what_it_cannot(by_itself: Outcome) -> None:
+def test_a_host_is_looked_at_seldom_and_tells_what_it_cannot(by_itself: LaunchResult) -> None:
     host = by_itself.host
 
     assert host is not None
@@ -197,7 +197,7 @@ def test_a_host_is_looked_at_seldom_and_tells_what_it_cannot(by_itself: Outcome)
     assert host.look_ns > 0
 
 
-def test_what_a_launch_uses_is_told_over_time(by_itself: Outcome) -> None:
+def test_what_a_launch_uses_is_told_over_time(by_itself: LaunchResult) -> None:
     host, (worker,) = by_itself.host, by_itself.workers
     assert host is not None
     # What it says itself that it used, one iteration more or less at each end.
@@ -247,7 +247,7 @@ def freeze_and_thaw(supervision: Supervision, group: Path) -> None:
     state.write_text(thaw)
 
 
-def while_doing(what: Callable[[], None], launched: Callable[[], Outcome]) -> Outcome:
+def while_doing(what: Callable[[], None], launched: Callable[[], LaunchResult]) -> LaunchResult:
     with ThreadPoolExecutor(1) as pool:
         done = pool.submit(what)
         outcome = launched()
@@ -301,8 +301,8 @@ from pathlib import Path
 sys.path[:0] = sys.argv[1:3]
 (Path(sys.argv[3]) / "cgroup.procs").write_text("0")
 import test_disturbance as here
-from corebound.launch.supervise import Supervision
-from corebound.runner.disturbed import judged
+from corebound.launch.supervisor_client import Supervision
+from corebound.runner.scheduler import judged
 scratch = Path(sys.argv[4])
 with Supervision(scratch) as supervision:
     outcome = here.a_launch(supervision, scratch, iterations=120)
@@ -332,7 +332,7 @@ def test_a_launch_without_a_look_at_its_host_is_not_judged(
     assert judged([unseen], may_refuse=True) == ((unseen, None),)
 
 
-def test_a_launch_says_what_its_processes_were_counted_to_do(by_itself: Outcome) -> None:
+def test_a_launch_says_what_its_processes_were_counted_to_do(by_itself: LaunchResult) -> None:
     counters, (worker,) = by_itself.counters, by_itself.workers
 
     assert counters is not None

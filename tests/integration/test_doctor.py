@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from checkup_machine import HEALTHY, THP
-from commands import corebound
-from corebound.host.checkup.tuning import STATE, standing
-from corebound.store import jsonl
+from corebound.machine.doctor.tuning import STATE, standing
+from corebound.records import jsonl
 from integration import in_process
-from suites import counting
-from trees import write
+from support.checkup_machine import HEALTHY, THP
+from support.commands import corebound
+from support.suites import counting
+from support.trees import write
 
 SWAPPINESS = "proc/sys/vm/swappiness"
 LAYOUT = "proc/sys/kernel/randomize_va_space"

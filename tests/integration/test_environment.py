@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from corebound.errors import HostError, InputError, LaunchError
-from corebound.launch import environment
-from corebound.launch.environment import Environment
+from corebound.launch import environments
+from corebound.launch.environments import Environment
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -42,7 +42,7 @@ Made = tuple[Environment | None, list[str], Environment]
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     """The bare environment, made once: it takes seconds."""
     suite, said = a_suite(tmp_path_factory.mktemp("suite")), list[str]()
-    return environment.find("bare", suite), said, environment.make("bare", suite, said.append)
+    return environments.find("bare", suite), said, environments.make("bare", suite, said.append)
 
 
 def test_an_environment_is_made_once_and_found_by_the_content_of_its_file(
@@ -52,59 +52,59 @@ def test_an_environment_is_made_once_and_found_by_the_content_of_its_file(
 
     assert before is None
     assert said
-    assert bare.python == environment.python_of("bare", suite)
+    assert bare.python == environments.python_of("bare", suite)
     assert any(package.startswith("pip==") for package in bare.lock.packages)
     assert subprocess.run((bare.python, "-c", "pass"), check=False).returncode == 0
     said.clear()
-    assert environment.make("bare", suite, said.append) == bare
+    assert environments.make("bare", suite, said.append) == bare
     assert said == []
 
     (suite / "environments" / "bare.txt").write_text("# other content\n")
-    assert environment.find("bare", suite) is None
-    why = environment.why_unmade("bare", suite)
+    assert environments.find("bare", suite) is None
+    why = environments.why_unmade("bare", suite)
     assert why.what == "environment `bare` has changed since it was made: environments/bare.txt."
-    assert "changed" in {one.state for one in environment.standing(suite) if one.name == "bare"}
+    assert "changed" in {one.state for one in environments.standing(suite) if one.name == "bare"}
 
 
 def test_one_that_was_left_half_made_is_none_and_is_made_again(suite: Path, made: Made) -> None:
     _, _, bare = made
-    marker = bare.python.parents[1] / environment.MARKER
+    marker = bare.python.parents[1] / environments.MARKER
     # Its marker was cut short, or was never written, or is another program's.
     for left in ("", '{"python": "3.11', "[]", "{}", None):
         if left is None:
             marker.unlink()
         else:
             marker.write_text(left)
-        assert environment.find("bare", suite) is None, left
+        assert environments.find("bare", suite) is None, left
     bare.python.unlink()
 
-    assert environment.make("bare", suite, lambda _what: None) == bare
+    assert environments.make("bare", suite, lambda _what: None) == bare
 
 
 def test_packages_that_cannot_be_installed_are_told_with_pips_own_words(suite: Path) -> None:
     (suite / "environments" / "bad.txt").write_text("./no-such-folder-here\n")
 
     with pytest.raises(LaunchError, match="no-such-folder-here"):
-        environment.make("bad", suite, lambda _what: None)
+        environments.make("bad", suite, lambda _what: None)
 
-    assert environment.find("bad", suite) is None
-    assert environment.why_unmade("bad", suite).what == "environment `bad` has not been made."
-    assert not list(environment.cache().glob("bad-*"))
+    assert environments.find("bad", suite) is None
+    assert environments.why_unmade("bad", suite).what == "environment `bad` has not been made."
+    assert not list(environments.cache().glob("bad-*"))
 
 
 def test_what_a_killed_process_left_half_made_is_removed_unless_it_is_being_made(
     suite: Path, made: Made
 ) -> None:
     _, _, bare = made
-    whole, left = bare.python.parents[1], environment.cache() / "left-0123456789ab"
+    whole, left = bare.python.parents[1], environments.cache() / "left-0123456789ab"
     lock = left.with_name(f"{left.name}.lock")
     (left / "bin").mkdir(parents=True)
 
     with lock.open("w") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
-        environment.sweep()
+        environments.sweep()
         assert left.is_dir()
-    environment.sweep()
+    environments.sweep()
 
     assert not left.exists()
     assert not lock.exists()
@@ -113,11 +113,11 @@ def test_what_a_killed_process_left_half_made_is_removed_unless_it_is_being_made
 
 def test_an_environment_of_no_file_names_those_there_are(suite: Path) -> None:
     with pytest.raises(InputError, match="bare"):
-        environment.find("brae", suite)
+        environments.find("brae", suite)
 
 
 def test_the_hosts_own_python_needs_no_making(suite: Path) -> None:
-    found = environment.find("host", suite)
+    found = environments.find("host", suite)
 
     assert found is not None
     assert any(package.startswith("corebound==") for package in found.lock.packages)
@@ -136,14 +136,14 @@ def test_an_environment_in_use_is_not_removed(suite: Path, made: Made) -> None:
         process.stdout.readline()
 
         with pytest.raises(HostError, match="runs in it"):
-            environment.remove("bare")
+            environments.remove("bare")
         process.communicate()
-    assert environment.find("bare", suite) == bare
+    assert environments.find("bare", suite) == bare
 
-    count, size_bytes = environment.remove("bare")
+    count, size_bytes = environments.remove("bare")
 
-    assert (count, environment.find("bare", suite)) == (1, None)
+    assert (count, environments.find("bare", suite)) == (1, None)
     assert size_bytes > 1_000_000
-    assert not list(environment.cache().glob("bare-*"))
+    assert not list(environments.cache().glob("bare-*"))
     with pytest.raises(InputError, match="`bare` has not been made"):
-        environment.remove("bare")
+        environments.remove("bare")

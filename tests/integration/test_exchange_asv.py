@@ -16,9 +16,8 @@ from asv.benchmarks import Benchmarks
 from asv.config import Config
 from asv.results import iter_results
 
-from corebound.exchange import asv_project
-from corebound.model.points import Point
-from corebound.model.series import Series
+from corebound.exchange.asv import project as asv_project
+from corebound.records.history import HistoryPoint, Series
 
 # Commit, environment, benchmark, values of its parameters.
 Key = tuple[str, str, str, tuple[str, ...]]
@@ -60,7 +59,7 @@ def as_asv_has_them(project: Path) -> dict[Key, tuple[Any, Any, Any]]:
     return found
 
 
-def as_corebound_has_them(found: asv_project.Read) -> dict[Key, tuple[Series, Point]]:
+def as_corebound_has_them(found: asv_project.Read) -> dict[Key, tuple[Series, HistoryPoint]]:
     keyed = {
         (point.commit.sha if point.commit else "", *named(one)): (one, point)
         for one in found.series

@@ -15,9 +15,9 @@ import pyperf
 import pytest
 from asv.results import iter_results
 
-from corebound.exchange.cells import cells_of
-from corebound.model.series import Series
-from corebound.store import histories, jsonl
+from corebound.exchange.run_export import cells_of
+from corebound.records import history_files, jsonl
+from corebound.records.history import Series
 
 SCENARIO = """\
 schema: 1
@@ -179,7 +179,7 @@ def test_asv_results_come_back_as_they_went(
             project, "import", "asv", "results", "--repo", ".", "--records", str(tmp_path), "--json"
         )
     )
-    series, _ = histories.read_all(tmp_path)
+    series, _ = history_files.read_all(tmp_path)
 
     assert told["commits_the_repository_does_not_have"] == 0
     assert by_commit(series, suffix=",environment=corebound-host") == pytest.approx(medians_s)
@@ -253,7 +253,7 @@ def test_pyperf_files_come_back_as_they_went(
         told = json.loads(
             corebound(project, "import", "pyperf", *suites, "--records", str(tmp_path), "--json")
         )
-    series, _ = histories.read_all(tmp_path)
+    series, _ = history_files.read_all(tmp_path)
 
     assert (told["series"], told["points"], told["added"]) == (3, 6, 0)
     assert by_commit(series) == pytest.approx(medians_s)
@@ -271,7 +271,7 @@ def test_what_pyperf_itself_measured_is_imported(tmp_path: Path) -> None:
         corebound(tmp_path, "import", "pyperf", "made.json.gz", "--records", "r", "--json")
     )
 
-    ((series,), _) = histories.read_all(tmp_path / "r")
+    ((series,), _) = history_files.read_all(tmp_path / "r")
     oracle = pyperf.Benchmark.load(str(tmp_path / "made.json"))
     assert told["figures"] == 1
     assert (series.scenario, series.cell, series.unit) == ("summing", "default", "ns")

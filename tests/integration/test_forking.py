@@ -16,17 +16,17 @@ from threading import Event
 import pytest
 from rich.console import Console
 
-import needs
-from build import a_series
-from corebound.cli.forking import forked
 from corebound.errors import HostError, InputError
-from corebound.host import lock
-from corebound.host.lock import alone, is_held
+from corebound.machine import lock
+from corebound.machine.lock import host_lock, is_held
 from corebound.report import site
 from corebound.report.inputs import Inputs
-from corebound.stats.regressions import analyse
-from corebound.stats.segment import Memory
-from report_sample import NOW
+from corebound.stats.history.incremental import SegmentCache
+from corebound.stats.history.regressions import analyse
+from corebound.workflow.process_pool import forked
+from support import needs
+from support.build import a_series
+from support.report_sample import NOW
 
 pytestmark = needs.two_cpus
 MANY = range(100)
@@ -63,7 +63,7 @@ def test_who_takes_some_only_leaves_no_process_behind() -> None:
 
 PARENT = """\
 import os, time
-from corebound.cli.forking import forked
+from corebound.workflow.process_pool import forked
 pids = forked(lambda _: os.getpid(), range(100))
 print(next(pids), flush=True)
 time.sleep(600)
@@ -141,7 +141,7 @@ def test_while_a_run_measures_all_is_done_here(
 ) -> None:
     monkeypatch.setenv(lock.VARIABLE, str(tmp_path))
     assert not is_held()
-    with alone():
+    with host_lock():
         assert is_held()
         assert set(forked(lambda _: os.getpid(), MANY)) == {os.getpid()}
     assert not is_held()
@@ -168,7 +168,7 @@ def test_a_site_is_the_same_whoever_makes_its_pages(tmp_path: Path) -> None:
         )
         for which in range(40)
     ]
-    memories = Memory(), Memory()
+    memories = SegmentCache(), SegmentCache()
     site.write(Inputs(records=[], now=NOW, series=series, memory=memories[0]), tmp_path / "one")
     site.write(
         Inputs(records=[], now=NOW, series=series, memory=memories[1], mapper=forked),

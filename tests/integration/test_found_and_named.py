@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-import needs
-from disturbers import a_busy_process
+from support import needs
+from support.disturbers import a_busy_process
 
 CPUS = sorted(os.sched_getaffinity(0))
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")

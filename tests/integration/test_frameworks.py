@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from corebound.model.catalogue import BUILT_IN
-from made_environments import Imported, launched, measure, planned, python_of
+from corebound.scenario.builtin_workloads import BUILT_IN
+from support.made_environments import Imported, launched, measure, planned, python_of
 
 pytestmark = pytest.mark.frameworks
 
@@ -97,7 +97,7 @@ def test_a_wrong_matrix_product_is_noticed(tmp_path: Path, imported: Imported) -
     told = imported.said_by(
         "numpy",
         "from corebound.worker.workload import WorkloadError\n"
-        "from corebound.workloads.gemm_numpy import product\n"
+        "from corebound.worker.workloads.gemm_numpy import product\n"
         "made = product(size=32)\n"
         "result = made.step()\n"
         "made.check(result)\n"
@@ -114,7 +114,7 @@ def test_torchvision_loads_beside_a_torch_built_for_cpus(
 ) -> None:
     told = imported.said_by(
         "pytorch",
-        "from corebound.frameworks.pytorch_adapter import torchvision\n"
+        "from corebound.worker.adapters.pytorch import torchvision\n"
         "print(torchvision().models.resnet50.__name__, torchvision() is torchvision())",
         tmp_path,
     )
@@ -130,7 +130,7 @@ def test_torchvision_is_left_alone_where_it_loads_by_itself(
         "pytorch",
         "import sys, types, torch\n"
         "sys.modules['torchvision'] = types.ModuleType('torchvision')\n"
-        "from corebound.frameworks.pytorch_adapter import torchvision\n"
+        "from corebound.worker.adapters.pytorch import torchvision\n"
         "torchvision()\n"
         "print(hasattr(torch.ops.torchvision, 'nms'))",
         tmp_path,

@@ -14,14 +14,15 @@ from typing import Any
 
 import pytest
 
-import needs
-from build import OF_A_SHAPE, a_traffic
-from corebound.model import wire
-from corebound.model.traffic import Answered, GeneratorOrder, Shape, Warmed
+from corebound.scenario.traffic import Answered, GeneratorOrder, Shape, Warmed
 from corebound.stats import latency
-from generators import Generator, a_generator
+from corebound.worker import protocol
+from support import needs
+from support.build import OF_A_SHAPE, a_traffic
+from support.generators import Generator, a_generator
+from support.paths import DATA
 
-SERVER = Path(__file__).parent.parent / "data" / "servers" / "small_server.py"
+SERVER = DATA / "servers" / "small_server.py"
 
 
 class Server:
@@ -260,7 +261,7 @@ def test_an_ab_that_gives_up_is_a_failure_with_its_last_words(
 
     failure = generator.order(order)
 
-    assert isinstance(failure, wire.Failure)
+    assert isinstance(failure, protocol.Failure)
     assert "timeout specified has expired" in failure.what
 
 
@@ -269,7 +270,7 @@ def test_without_ab_it_is_told_how_to_install_it(server: Server, tmp_path: Path)
         order = an_order_to(server, warmup_requests=4, client="ab")
         failure = started.generator.order(order)
 
-        assert isinstance(failure, wire.Failure)
+        assert isinstance(failure, protocol.Failure)
         assert failure.mend is not None
         assert "apt-get install apache2-utils" in failure.mend
         assert started.exit_code() == 1
@@ -292,7 +293,7 @@ def test_an_order_that_cannot_be_carried_out_is_a_failure_and_no_traceback_for_t
 
     failure = generator.order(GeneratorOrder(**{**fields, **change}))
 
-    assert isinstance(failure, wire.Failure)
+    assert isinstance(failure, protocol.Failure)
     assert said in failure.what
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-import needs
-from made_environments import Imported, measure, python_of
+from support import needs
+from support.made_environments import Imported, measure, python_of
 
 pytestmark = pytest.mark.frameworks
 
@@ -58,7 +58,7 @@ import os
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
 import torch
 from corebound.worker.workload import WorkloadError
-from corebound.workloads import distributed_pytorch, gemm_pytorch
+from corebound.worker.workloads import distributed_pytorch, gemm_pytorch
 torch.backends.cuda.is_built = lambda: {built}
 try:
     {call}

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-import needs
-from corebound.topology.probe import live, probe
-from record_oracle import ORACLE, agree, hwloc_answers, our_answers
-from shapes import SHAPES
-from trees import contents, saved, write
+from corebound.machine.discovery import live, probe
+from support import needs
+from support.record_oracle import ORACLE, agree, hwloc_answers, our_answers
+from support.shapes import SHAPES
+from support.trees import contents, saved, write
 
 pytestmark = needs.hwloc
 

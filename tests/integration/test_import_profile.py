@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from corebound.model.profile import OperatorProfile
-from corebound.store import jsonl, profiles
-from made_environments import python_of
+from corebound.records import documents, jsonl
+from corebound.records.launch_record import OperatorProfile
+from support.made_environments import python_of
+from support.paths import ROOT
 
 pytestmark = pytest.mark.frameworks
 
-ROOT = Path(__file__).parents[2]
 SCENARIO = {
     "schema": 1,
     "name": "one",
@@ -88,7 +88,7 @@ def test_the_trace_of_a_run_gives_the_table_of_that_run(tmp_path: Path) -> None:
 
     corebound(tmp_path, "import", "profile", str(trace), "--name", "again")
 
-    ((kept,), _) = profiles.read_all(records)
+    ((kept,), _) = documents.read_profiles(records)
     again = kept.profile
     assert top(again, 5) == top(own, 5)
     assert again.iterations == own.iterations

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
-import needs
-from corebound.host import lock
-from toy_repository import git, installable
+from corebound.machine import lock
+from support import needs
+from support.toy_repository import git, installable
 
 BIN = Path(sys.executable).parent
 MODULE = """\

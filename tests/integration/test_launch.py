@@ -12,20 +12,21 @@ from typing import Any
 
 import pytest
 
-import needs
-from corebound.launch.launch import Order, launch
-from corebound.launch.outcome import Outcome
-from corebound.launch.supervise import Supervision
+from corebound.launch.launch import LaunchResult, LaunchSpec, launch
 from corebound.launch.supervisor import processes_below
-from corebound.model.plan import BindMoment, Command, Placement, Scalar, Slot
-from corebound.model.topology import CpuId
-from corebound.model.wire import Request
+from corebound.launch.supervisor_client import Supervision
+from corebound.machine.topology import CpuId
+from corebound.planning.slots import Command, Placement, Slot
+from corebound.scenario.cell import BindMoment, Scalar
+from corebound.worker.protocol import Request
+from support import needs
+from support.paths import DATA
 
-WORKLOADS = Path(__file__).parent.parent / "data" / "workloads"
+WORKLOADS = DATA / "workloads"
 CPUS = sorted(os.sched_getaffinity(0))
 
 
-Launcher = Callable[..., Outcome]
+Launcher = Callable[..., LaunchResult]
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def run(scratch: Path, supervision: Supervision) -> Launcher:
         env: tuple[tuple[str, str], ...] = (),
         strip: tuple[str, ...] = (),
         awaits: bool = False,
-    ) -> Outcome:
+    ) -> LaunchResult:
         bound = cpus is not None
         slot = Slot(cpus=tuple(CpuId(cpu) for cpu in cpus or CPUS))
         prefix = (
@@ -68,7 +69,7 @@ def run(scratch: Path, supervision: Supervision) -> Launcher:
         folder.mkdir()
         argv = (*prefix, *strip, sys.executable, "-m", "corebound.worker")
         return launch(
-            Order(
+            LaunchSpec(
                 placement=Placement(
                     slots=(slot,) * workers,
                     threads=None,

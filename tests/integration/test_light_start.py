@@ -30,7 +30,7 @@ def loaded(*words: str) -> set[str]:
 @pytest.mark.parametrize(
     ("words", "needless"),
     [
-        (("report", "--help"), {"asv", "pandas", "scipy.stats", "corebound.runner.run"}),
+        (("report", "--help"), {"asv", "pandas", "scipy.stats", "corebound.runner.scheduler"}),
         (("import", "asv", "--help"), {"asv", "pandas", "scipy", "jinja2"}),
         (("run", "--help"), {"asv"}),
         (("compare-commits", "--help"), {"asv"}),

@@ -16,12 +16,11 @@ from typing import Any
 
 import pytest
 
-import commands
-import nights
 from corebound.errors import HostError
-from corebound.model.record import Launch
-from corebound.nightly import night
-from corebound.store import jsonl
+from corebound.records import jsonl
+from corebound.records.launch_record import Launch
+from corebound.workflow.nightly import night
+from support import commands, nights
 
 
 @pytest.fixture

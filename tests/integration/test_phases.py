@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from made_environments import Imported
+from support.made_environments import Imported
 
 pytestmark = pytest.mark.frameworks
 
@@ -19,11 +19,11 @@ profile = adapter.profile(step, 3, tempfile.mkdtemp())
 print(json.dumps(dataclasses.asdict(profile)))
 """
 SMALL = """
-from corebound.workloads.small_network_{framework} import training
+from corebound.worker.workloads.small_network_{framework} import training
 step = training(batch=8, width=32, layers=3, mode={mode!r}).step
 """
 KERAS = """
-from corebound.frameworks.tensorflow_adapter import tf
+from corebound.worker.adapters.tensorflow import tf
 layers = tf.keras.layers
 model = tf.keras.Sequential([
     tf.keras.Input((16, 16, 3)), layers.Conv2D(8, 3), layers.BatchNormalization(), layers.ReLU(),
@@ -61,7 +61,7 @@ def test_a_traced_step_of_tensorflow_is_told_whole(tmp_path: Path, imported: Imp
 
 def test_a_hourglass_of_tensorflow_is_told_whole(tmp_path: Path, imported: Imported) -> None:
     code = (
-        "from corebound.workloads.hourglass_tensorflow import step as made\n"
+        "from corebound.worker.workloads.hourglass_tensorflow import step as made\n"
         "step = made(channels=16, dropout='cheap').step\n"
     )
 

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from commands import corebound
-from corebound.launch.outcome import Outcome
-from corebound.model.profile import OperatorProfile
-from corebound.model.record import Launch
-from corebound.planning.profiling import WITHOUT_PROFILER
-from corebound.store import jsonl
-from corebound.store.traces import folder_of
-from made_environments import ROOT, launched, python_of
+from corebound.launch.launch import LaunchResult
+from corebound.planning.plan import WITHOUT_PROFILER
+from corebound.records import jsonl
+from corebound.records.launch_record import Launch, OperatorProfile
+from corebound.records.traces import folder_of
+from support.commands import corebound
+from support.made_environments import launched, python_of
+from support.paths import ROOT
 
 pytestmark = pytest.mark.frameworks
 
@@ -47,7 +47,7 @@ def launches_of(suite: Path) -> tuple[Launch, ...]:
     return jsonl.read(file).launches
 
 
-def profile_of(launch: Launch | Outcome) -> OperatorProfile:
+def profile_of(launch: Launch | LaunchResult) -> OperatorProfile:
     profile = launch.workers[0].profile
     assert profile is not None
     return profile
@@ -193,7 +193,7 @@ def test_every_framework_tells_the_operators_of_a_training_step(
 
 
 @pytest.mark.parametrize(
-    "adapter", sorted((ROOT / "src/corebound/frameworks").glob("*_adapter.py"))
+    "adapter", sorted((ROOT / "src/corebound/worker/adapters").glob("[!_]*.py"))
 )
 def test_an_adapter_has_a_profiler_or_a_reason_why_not(adapter: Path) -> None:
     name = adapter.stem.removesuffix("_adapter")

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-import commands
+from corebound.asv_bridge.project import open_project
 from corebound.errors import InputError
-from corebound.fronts.project import open_project
-from suites import committed, counting
-from toy_repository import built_by_asv, git, installable
+from support import commands
+from support.suites import committed, counting
+from support.toy_repository import built_by_asv, git, installable
 
 # Nobody else sleeps for as long as that.
 SLEEP = "import time; time.sleep(98_765)"

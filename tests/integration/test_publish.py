@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-import commands
 from integration import in_process
 from integration.in_process import Done
-from toy_repository import git
+from support import commands
+from support.toy_repository import git
 
 PAGES = 40
 PUBLISH = (
     "from pathlib import Path\n"
-    "from corebound.publishing import folder, site\n"
+    "from corebound.workflow.publish import folder, site\n"
     "folder.publish(site.opened(Path('reports/site'), 'now'), Path('public'))\n"
 )
 
@@ -112,7 +112,7 @@ def test_killed_at_any_moment_a_reader_finds_one_whole_site(suite: Path, linked:
         "        if left < 0:\n"
         "            os.kill(os.getpid(), signal.SIGKILL)\n"
         "from pathlib import Path\n"
-        "from corebound.publishing import folder, site\n"
+        "from corebound.workflow.publish import folder, site\n"
         "sys.addaudithook(hear)\n"
         "folder.publish(site.opened(Path('reports/site'), 'now'), Path('public'))\n"
     )

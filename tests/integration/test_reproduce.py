@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from commands import corebound
-from corebound.store import codec, jsonl
-from suites import committed, counting
-from toy_repository import git
+from corebound.records import codec, jsonl
+from support.commands import corebound
+from support.suites import committed, counting
+from support.toy_repository import git
 
 STEPS = "def setup(*, size):\n    return lambda: sum(range(20_000 * size))\n"
 

@@ -17,12 +17,11 @@ from typing import Any
 import pytest
 import yaml
 
-import commands
-import needs
 from corebound.launch.supervisor import processes_below
-from corebound.model.record import Launch
-from corebound.store import jsonl
-from suites import NAP, napping, put
+from corebound.records import jsonl
+from corebound.records.launch_record import Launch
+from support import commands, needs
+from support.suites import NAP, napping, put
 
 BINDINGS = ("none", "one-cpu", "logical-cpus", "smt-siblings")
 # The helper in a session of its own is what a framework's worker pool can come to.

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-import hourglass_sums
-from corebound.model.catalogue import BUILT_IN
-from corebound.workloads import hourglass, small_network
-from made_environments import Imported, told_by
+from corebound.scenario.builtin_workloads import BUILT_IN
+from corebound.worker.workloads import hourglass, small_network
+from support import hourglass_sums
+from support.made_environments import Imported, told_by
 
 pytestmark = pytest.mark.frameworks
 
@@ -60,7 +60,7 @@ def test_both_matrix_products_give_the_same_and_count_the_same(
         " for _ in range(3))\n"
     )
     told = operands + (
-        "from corebound.workloads.gemm_numpy import Product\n"
+        "from corebound.worker.workloads.gemm_numpy import Product\n"
         "made = Product(left=left, right=right, out=out)\n"
         "result = made.step()\n"
         "made.check(result)\n"
@@ -71,7 +71,7 @@ def test_both_matrix_products_give_the_same_and_count_the_same(
     told = operands + (
         "import torch\n"
         "from torch.utils.flop_counter import FlopCounterMode\n"
-        "from corebound.workloads.gemm_pytorch import Product\n"
+        "from corebound.worker.workloads.gemm_pytorch import Product\n"
         "made = Product(**{name: torch.from_numpy(one)\n"
         "    for name, one in (('left', left), ('right', right), ('out', out))})\n"
         "with FlopCounterMode(display=False) as counter:\n    result = made.step()\n"
@@ -98,7 +98,7 @@ def test_the_small_networks_operations_are_what_pytorch_counts(
     counted, declared = imported.told_by(
         "pytorch",
         "from torch.utils.flop_counter import FlopCounterMode\n"
-        "from corebound.workloads.small_network_pytorch import training\n"
+        "from corebound.worker.workloads.small_network_pytorch import training\n"
         f"made = training({NETWORK_SHAPE})\n"
         "with FlopCounterMode(display=False) as counter:\n    made.step()\n"
         "print(json.dumps([counter.get_total_flops(), made.work()['flop']]))\n",
@@ -113,12 +113,12 @@ def test_the_small_networks_operations_are_what_tensorflow_counts(
 ) -> None:
     counted = imported.told_by(
         "tensorflow",
-        "from corebound.frameworks.tensorflow_adapter import tf\n" + TENSORFLOW_COUNTS +
+        "from corebound.worker.adapters.tensorflow import tf\n" + TENSORFLOW_COUNTS +
         # The function that is traced into the step's graph, of forward, backward and update.
         "functions = []\n"
         "traced = tf.function\n"
         "tf.function = lambda function: functions.append(function) or traced(function)\n"
-        "from corebound.workloads.small_network_tensorflow import training\n"
+        "from corebound.worker.workloads.small_network_tensorflow import training\n"
         f"training({NETWORK_SHAPE})\n"
         "graph = traced(functions[0]).get_concrete_function().graph\n"
         "print(json.dumps(counted(graph, ['MatMul'])))\n",
@@ -132,7 +132,7 @@ def test_the_small_networks_operations_are_those_of_mindspores_graph(tmp_path: P
     graphs = tmp_path / "graphs"
     told_by(
         "mindspore",
-        "from corebound.workloads.small_network_mindspore import training\n"
+        "from corebound.worker.workloads.small_network_mindspore import training\n"
         f"training({NETWORK_SHAPE}).step()\n"
         "print('null')\n",
         tmp_path,
@@ -184,7 +184,7 @@ HOURGLASS = {
     "pytorch": f"""
 import torch
 from torch.utils.flop_counter import FlopCounterMode
-from corebound.workloads.hourglass_pytorch import step
+from corebound.worker.workloads.hourglass_pytorch import step
 made = step({STACK_SHAPE}, dropout="none")
 parameters = list(made.model.parameters())
 with torch.no_grad():
@@ -201,8 +201,8 @@ after = [one.detach().numpy() for one in parameters]
 print(json.dumps({{{TOLD}}}))
 """,
     "tensorflow": f"""
-from corebound.frameworks.tensorflow_adapter import tf
-from corebound.workloads.hourglass_tensorflow import step
+from corebound.worker.adapters.tensorflow import tf
+from corebound.worker.workloads.hourglass_tensorflow import step
 {TENSORFLOW_COUNTS}
 made = step({STACK_SHAPE}, dropout="none")
 def inner_last(one):

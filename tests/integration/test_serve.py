@@ -9,8 +9,8 @@ import subprocess
 import time
 from pathlib import Path
 
-import commands
 from corebound.cli.serve import state_of
+from support import commands
 
 _LONGEST_S = 60
 

@@ -18,18 +18,18 @@ import pytest
 from msgspec.structs import replace
 
 import corebound
-import needs
-from corebound.launch.outcome import Outcome
+from corebound.launch.launch import LaunchResult
 from corebound.launch.supervisor import processes_below
-from corebound.model.plan import Command
-from corebound.serving import torchserve
-from corebound.serving.order import ServingOrder
+from corebound.machine import discovery
+from corebound.planning.slots import Command
+from corebound.records import jsonl
+from corebound.serving import servers
+from corebound.serving.launch_spec import ServingOrder
 from corebound.serving.server import ServedModel, free_ports
 from corebound.stats import latency
-from corebound.store import jsonl
-from corebound.topology import probe
-from made_environments import python_of
-from serving_launches import Serve, words_of
+from support import needs
+from support.made_environments import python_of
+from support.serving_launches import Serve, words_of
 
 pytestmark = [
     pytest.mark.frameworks,
@@ -43,7 +43,7 @@ def processes_of_servers() -> list[str]:
     return [line for line in words if "torchserve" in line or "served_classifier" in line]
 
 
-def sent(outcome: Outcome) -> int:
+def sent(outcome: LaunchResult) -> int:
     assert outcome.served is not None
     answered = outcome.served.answered
     return answered.ok + sum(answered.errors.values())
@@ -57,7 +57,7 @@ def test_pinned_workers_have_cores_and_a_thread_of_their_own(served: Serve) -> N
     allowed = [
         {cpus for one in worker.threads for cpus in one.allowed} for worker in outcome.workers
     ]
-    cores = len(probe.live().allowed) // 2
+    cores = len(discovery.live().allowed) // 2
     assert [len(one) for one in allowed] == [1, 1]
     assert allowed[0] != allowed[1]
     assert [worker.threads_used for worker in outcome.workers] == [cores, cores]
@@ -166,7 +166,7 @@ def broken_model(order: ServingOrder) -> ServingOrder:
         words = (
             *(str(python_of("torchserve").with_name("torch-model-archiver")), "--version", "1.0"),
             *("--model-name", "classifier", "--serialized-file", str(folder / right.file.name)),
-            *("--handler", str(Path(corebound.__file__).parent / "workloads" / HANDLER)),
+            *("--handler", str(Path(corebound.__file__).parent / "worker" / "workloads" / HANDLER)),
             *("--export-path", str(folder)),
         )
         assert execute(words, folder) == 0
@@ -196,7 +196,7 @@ def test_a_port_that_is_taken_fails_with_the_reason(
         held.bind(("127.0.0.1", 0))
         held.listen()
         taken = held.getsockname()[1]
-        monkeypatch.setattr(torchserve, "free_ports", lambda count: (taken, *free_ports(count - 1)))
+        monkeypatch.setattr(servers, "free_ports", lambda count: (taken, *free_ports(count - 1)))
 
         outcome = served(timeout_s=90.0)
 

@@ -17,22 +17,21 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-import needs
-from build import a_traffic
 from corebound.launch import perf
-from corebound.launch.outcome import Outcome
-from corebound.launch.perf import Offer
-from corebound.launch.supervise import Supervision
+from corebound.launch.launch import LaunchResult
+from corebound.launch.perf import CounterSupport
 from corebound.launch.supervisor import processes_below
-from corebound.model import wire
-from corebound.model.traffic import Answered, Client, GeneratorOrder, Warmed
-from corebound.serving.order import ServingOrder
-from corebound.serving.processes import Processes
+from corebound.launch.supervisor_client import Supervision
+from corebound.scenario.traffic import Answered, Client, GeneratorOrder, Warmed
+from corebound.serving.launch_spec import ServingOrder
+from corebound.serving.processes import Processes, await_workers
 from corebound.serving.server import ServedModel, Server
-from corebound.serving.startup import await_workers
 from corebound.stats import latency
-from generators import a_generator
-from serving_launches import Serve, a_scratch, an_order, serving, words_of
+from corebound.worker import protocol
+from support import needs
+from support.build import a_traffic
+from support.generators import a_generator
+from support.serving_launches import Serve, a_scratch, an_order, serving, words_of
 
 pytestmark = [
     pytest.mark.frameworks,
@@ -119,11 +118,11 @@ LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F"}
 class Watched(Struct, frozen=True, kw_only=True):
     """A launch with which nothing is wrong, and where its processes took connections."""
 
-    outcome: Outcome
+    outcome: LaunchResult
     addresses: frozenset[str]
 
 
-def watched(server: str, folder: Path, counting: Offer) -> Watched:
+def watched(server: str, folder: Path, counting: CounterSupport) -> Watched:
     addresses: set[str] = set()
 
     def look() -> None:
@@ -144,7 +143,7 @@ def watched(server: str, folder: Path, counting: Offer) -> Watched:
 @pytest.fixture(scope="module")
 def torchserve(tmp_path_factory: pytest.TempPathFactory) -> Watched:
     # A software event, which every kernel counts, in the place of a processor's.
-    counting = Offer(events=("task-clock",) if shutil.which("perf") else ())
+    counting = CounterSupport(events=("task-clock",) if shutil.which("perf") else ())
     return watched("torchserve", tmp_path_factory.mktemp("torchserve"), counting)
 
 
@@ -253,7 +252,7 @@ def a_running_server(order: ServingOrder, supervision: Supervision) -> Iterator[
     processes.folder.mkdir()
     reports.mkdir()
     server = order.server(order.model(processes.execute), reports)
-    needs = {wire.SERVED_REPORTS: str(reports), **server.write(processes.folder)}
+    needs = {protocol.SERVED_REPORTS: str(reports), **server.write(processes.folder)}
     root = processes.spawn(order.command, needs=needs)
     try:
         await_workers(server, processes, root=root, wanted=len(order.placement.slots))

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from corebound.launch.telemetry import Watch
+from corebound.launch.thread_sampler import ThreadSampler
 
 
 @contextmanager
@@ -34,7 +34,7 @@ def descriptors() -> int:
 
 
 def test_threads_that_ended_hold_no_files_open_and_are_told_of() -> None:
-    watch = Watch(os.getpid())
+    watch = ThreadSampler(os.getpid())
     watch.look(search=True)
     watch.mark()
     before, ended = descriptors(), []
@@ -51,7 +51,7 @@ def test_threads_that_ended_hold_no_files_open_and_are_told_of() -> None:
 
 
 def test_switches_are_counted_of_threads_that_live_and_kept_of_those_that_ended() -> None:
-    watch = Watch(os.getpid())
+    watch = ThreadSampler(os.getpid())
     with a_thread() as tid:
         watch.look(search=True)
         watch.mark()

@@ -9,8 +9,8 @@ import sys
 import time
 from pathlib import Path
 
-from corebound.launch import tied
-from processes import runs
+from corebound.launch import die_with_parent
+from support.processes import runs
 
 STARTS_ONE = """\
 import subprocess, sys
@@ -28,14 +28,18 @@ def becomes(pid: int, word: str) -> bool:
 
 def test_it_becomes_the_command_with_its_words_and_exit_code() -> None:
     done = subprocess.run(
-        tied.words(("sh", "-c", 'echo "$0"; exit 7', "a b")), capture_output=True, check=False
+        die_with_parent.words(("sh", "-c", 'echo "$0"; exit 7', "a b")),
+        capture_output=True,
+        check=False,
     )
 
     assert (done.returncode, done.stdout) == (7, b"a b\n")
 
 
 def test_a_program_that_is_not_there_is_said_as_a_shell_does() -> None:
-    done = subprocess.run(tied.words(("no-such-program",)), capture_output=True, check=False)
+    done = subprocess.run(
+        die_with_parent.words(("no-such-program",)), capture_output=True, check=False
+    )
 
     assert done.returncode == 127
     assert done.stderr == b"no-such-program: No such file or directory\n"
@@ -57,7 +61,7 @@ def test_whoever_started_it_is_killed_and_it_ends() -> None:
 
 
 def test_one_whose_starter_is_gone_already_does_nothing() -> None:
-    words = list(tied.words(("echo", "late")))
+    words = list(die_with_parent.words(("echo", "late")))
     words[words.index(str(os.getpid()))] = "1"
 
     done = subprocess.run(words, capture_output=True, check=False)

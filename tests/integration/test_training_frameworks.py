@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from made_environments import Imported
+from support.made_environments import Imported
 
 pytestmark = pytest.mark.frameworks
 
@@ -22,7 +22,7 @@ def trained(imported: Imported, framework: str, cwd: Path, **parameters: object)
     given = "".join(f", {name}={value!r}" for name, value in parameters.items())
     told = imported.told_by(
         framework,
-        f"from corebound.workloads.small_network_{framework} import training\n"
+        f"from corebound.worker.workloads.small_network_{framework} import training\n"
         f"made = training({SHAPE}{given})\n"
         f"plain = lambda tensor: {numbers}.tolist()\n"
         "outputs = [made.step() for _ in range(3)]\n"
@@ -97,7 +97,7 @@ def test_what_a_framework_does_not_have_is_refused(
 ) -> None:
     told = imported.told_by(
         framework,
-        f"from corebound.workloads.small_network_{framework} import training\n"
+        f"from corebound.worker.workloads.small_network_{framework} import training\n"
         "from corebound.worker.workload import WorkloadError\n"
         f"try:\n    training({given})\n"
         "except WorkloadError as error:\n    print(json.dumps(error.what))\n",
@@ -112,7 +112,7 @@ def test_a_network_that_does_not_learn_or_is_not_whole_is_noticed(
 ) -> None:
     told = imported.told_by(
         "pytorch",
-        "from corebound.workloads.small_network_pytorch import training\n"
+        "from corebound.worker.workloads.small_network_pytorch import training\n"
         f"made = training({SHAPE})\n"
         "outputs = made.step()\n"
         "from corebound.worker.workload import WorkloadError\n"
@@ -139,7 +139,7 @@ def test_a_checkpoint_holds_the_network_and_is_taken_away(
 ) -> None:
     told = imported.told_by(
         "mindspore",
-        "from corebound.workloads.checkpoint_mindspore import checkpointing\n"
+        "from corebound.worker.workloads.checkpoint_mindspore import checkpointing\n"
         f"made = checkpointing(width=32, layers=2, steps={steps}, asynchronous={asynchronous})\n"
         "made.check(made.step())\n"
         "there = made.file.exists()\n"
@@ -154,7 +154,7 @@ def test_a_checkpoint_holds_the_network_and_is_taken_away(
 def test_a_checkpoint_of_other_weights_is_noticed(tmp_path: Path, imported: Imported) -> None:
     told = imported.told_by(
         "mindspore",
-        "from corebound.workloads.checkpoint_mindspore import checkpointing\n"
+        "from corebound.worker.workloads.checkpoint_mindspore import checkpointing\n"
         "made = checkpointing(width=32, layers=2)\n"
         "made.step()\n"
         "made.training.step()\n"
@@ -174,7 +174,7 @@ def test_a_wrong_product_of_mindspore_is_noticed(
 ) -> None:
     told = imported.told_by(
         "mindspore",
-        "from corebound.workloads.rectangular_gemm_mindspore import product\n"
+        "from corebound.worker.workloads.rectangular_gemm_mindspore import product\n"
         f"made = product(rows=8, inner=33, columns=17, dtype={dtype!r})\n"
         "result = made.step().copy()\n"
         "made.check(result)\n"
@@ -193,7 +193,7 @@ def test_the_classifier_learns_from_where_a_guess_stands(
 ) -> None:
     losses = imported.told_by(
         "mindspore",
-        "from corebound.workloads.classifier_mindspore import training\n"
+        "from corebound.worker.workloads.classifier_mindspore import training\n"
         "made = training(batch=8, features=32, classes=17)\n"
         "made.check(made.step())\n"
         "made.step(); made.step()\n"
@@ -211,7 +211,7 @@ def test_a_data_set_gives_sound_images_and_notices_others(
 ) -> None:
     told = imported.told_by(
         "mindspore",
-        "from corebound.workloads.dataset_mindspore import pipeline\n"
+        "from corebound.worker.workloads.dataset_mindspore import pipeline\n"
         f"made = pipeline(batch=4, image=16, batches=3, autotune={autotune})\n"
         "images = made.step()\n"
         "made.check(images)\n"

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-import nights
-from commands import corebound
+from corebound.asv_bridge import project
 from corebound.errors import LaunchError
-from corebound.fronts import project
-from corebound.store import jsonl
-from suites import COUNT
-from toy_repository import built_by_asv, git
+from corebound.records import jsonl
+from support import nights
+from support.commands import corebound
+from support.suites import COUNT
+from support.toy_repository import built_by_asv, git
 
 MINE = f"# Mine.\n{COUNT}"
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from corebound.model.record import Kind
-from corebound.workloads import cpu_time
-from made_environments import Imported, launched
+from corebound.records.launch_record import Kind
+from corebound.worker.workloads import cpu_time
+from support.made_environments import Imported, launched
 
 pytestmark = pytest.mark.frameworks
 
@@ -98,7 +98,7 @@ def test_the_blas_that_multiplies_is_the_one_that_is_recorded(
 def test_mkl_is_missed_by_name_where_there_is_none(tmp_path: Path, imported: Imported) -> None:
     told = imported.said_by(
         "numpy",
-        "from corebound.workloads.gemm_blas_numpy import product\n"
+        "from corebound.worker.workloads.gemm_blas_numpy import product\n"
         "from corebound.worker.workload import WorkloadError\n"
         "try:\n    product(size=4, blas='mkl')\nexcept WorkloadError as error:\n    print(error)",
         tmp_path,
@@ -184,7 +184,7 @@ def test_a_wrong_output_is_noticed(
         "pytorch",
         "import torch\n"
         "from corebound.worker.workload import WorkloadError\n"
-        f"from corebound.workloads import {made.partition('.')[0]}\n"
+        f"from corebound.worker.workloads import {made.partition('.')[0]}\n"
         "torch.manual_seed(1)\n"
         f"made = {made}\n"
         f"torch.set_grad_enabled(False)\n{spoil}\ntorch.set_grad_enabled(True)\n"
@@ -200,7 +200,7 @@ def test_models_have_the_size_that_they_are_said_to_have(
 ) -> None:
     told = imported.said_by(
         "pytorch",
-        "from corebound.workloads import (decoder_pytorch, encoder_pytorch,\n"
+        "from corebound.worker.workloads import (decoder_pytorch, encoder_pytorch,\n"
         "    image_training_pytorch, lstm_pytorch, mobilenet_pytorch)\n"
         "models = (image_training_pytorch.classifier('small'),\n"
         "    image_training_pytorch.classifier('large'), mobilenet_pytorch.inference().model,\n"
@@ -228,7 +228,7 @@ def test_the_cheap_dropout_drops_a_tenth_and_keeps_the_mean(
     told = imported.said_by(
         "pytorch",
         "import torch\n"
-        "from corebound.workloads.hourglass_pytorch import CheapDropout\n"
+        "from corebound.worker.workloads.hourglass_pytorch import CheapDropout\n"
         "torch.manual_seed(1)\n"
         "kept = CheapDropout()(torch.ones(1000, 1001))\n"
         "print(kept.shape, float((kept == 0).float().mean()), float(kept.mean()),\n"
@@ -270,9 +270,9 @@ def test_the_check_of_tensorflows_hourglass_draws_the_first_steps_masks_again(
 ) -> None:
     told = imported.said_by(
         "tensorflow",
-        "from corebound.frameworks import tensorflow_adapter\n"
+        "from corebound.worker.adapters import tensorflow as tensorflow_adapter\n"
         "tensorflow_adapter.prepare(seed=1, intra_op=None, inter_op=None)\n"
-        "from corebound.workloads.hourglass_tensorflow import step\n"
+        "from corebound.worker.workloads.hourglass_tensorflow import step\n"
         f"made = step(channels=16, dropout={dropout!r})\n"
         "before = made.loss_again()\n"
         "first, _ = made.step()\n"
@@ -302,10 +302,10 @@ def test_a_wrong_step_of_tensorflows_hourglass_is_noticed(
 ) -> None:
     told = imported.said_by(
         "tensorflow",
-        "from corebound.frameworks import tensorflow_adapter\n"
+        "from corebound.worker.adapters import tensorflow as tensorflow_adapter\n"
         "tensorflow_adapter.prepare(seed=1, intra_op=None, inter_op=None)\n"
         "from corebound.worker.workload import WorkloadError\n"
-        "from corebound.workloads import hourglass_tensorflow\n"
+        "from corebound.worker.workloads import hourglass_tensorflow\n"
         "made = hourglass_tensorflow.step(channels=16, stacks=1)\n"
         f"{spoil}\n"
         "try:\n    made.check(made.step())\nexcept WorkloadError as error:\n    print(error)",
@@ -320,9 +320,9 @@ def test_the_cheap_dropout_of_tensorflow_drops_a_tenth_and_keeps_the_mean(
 ) -> None:
     told = imported.said_by(
         "tensorflow",
-        "from corebound.frameworks.tensorflow_adapter import tf\n"
+        "from corebound.worker.adapters.tensorflow import tf\n"
         "tf.random.set_seed(1)\n"
-        "from corebound.workloads.hourglass_tensorflow import Network\n"
+        "from corebound.worker.workloads.hourglass_tensorflow import Network\n"
         "drop = Network().drop_cheaply\n"
         "kept = drop(tf.ones((1000, 1001)))\n"
         "flat = tf.reshape(kept, [-1])\n"
@@ -364,7 +364,7 @@ def test_a_checkpoint_interval_that_leaves_iterations_unlike_is_refused(
 ) -> None:
     told = imported.said_by(
         "pytorch",
-        "from corebound.workloads.checkpoint_pytorch import epoch\n"
+        "from corebound.worker.workloads.checkpoint_pytorch import epoch\n"
         "from corebound.worker.workload import WorkloadError\n"
         "try:\n    epoch(model='small', steps=3, every=2)\n"
         "except WorkloadError as error:\n    print(error, error.mend)",

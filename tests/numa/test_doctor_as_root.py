@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-import needs
+from support import needs
 
 HERE = Path(__file__).parent
 SOURCE = HERE.parents[1] / "src"

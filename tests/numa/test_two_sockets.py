@@ -16,14 +16,14 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-import needs
-from corebound.diagnosis.launches import moves
-from corebound.model.plan import Cell
-from corebound.model.record import Launch
-from corebound.model.run import Run
-from corebound.report.view.findings import findings
-from corebound.report.view.study import study
-from corebound.store import jsonl
+from corebound.analysis.scenario_result import study
+from corebound.diagnosis.evidence import moves
+from corebound.records import jsonl
+from corebound.records.launch_record import Launch
+from corebound.records.run_record import Run
+from corebound.report.scenario.findings import findings
+from corebound.scenario.cell import Cell
+from support import needs
 
 HERE = Path(__file__).parent
 SOURCE = HERE.parents[1] / "src"

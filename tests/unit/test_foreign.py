@@ -13,31 +13,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.markdown import Markdown
 
-from corebound import foreign
-from markup import parsed
+from corebound import text as corebound_text
+from support.markup import parsed
 
 # What marks mean is decided by what stands about them.
 TEXTS = st.text(st.one_of(st.sampled_from("\\`*_[]<>()|~#&@!$:/.-+=\n\r\x1b a1;"), st.characters()))
 
 
 def test_a_line_obeys_no_terminal_and_hides_nothing() -> None:
-    assert foreign.one_line("fix\x1b[2J\r\n\x9b1A\u202eend µs") == "fix [2J   1A end µs"
+    assert corebound_text.one_line("fix\x1b[2J\r\n\x9b1A\u202eend µs") == "fix [2J   1A end µs"
 
 
 @given(text=TEXTS)
 def test_markdown_shows_the_text_and_nothing_else(text: str) -> None:
-    (_, line, _) = Markdown(f"a{foreign.markdown(text)}b").parsed
+    (_, line, _) = Markdown(f"a{corebound_text.markdown(text)}b").parsed
     pieces = line.children or []
 
     assert {one.type for one in pieces} <= {"text", "html_inline"}
     assert {one.content for one in pieces if one.type == "html_inline"} <= {"<!-- -->"}
     shown = "".join(one.content for one in pieces if one.type == "text")
-    assert shown == f"a{foreign.one_line(text)}b"
+    assert shown == f"a{corebound_text.one_line(text)}b"
 
 
 @given(text=TEXTS)
 def test_a_column_of_a_markdown_table_ends_where_it_ends(text: str) -> None:
-    table = f"| a | b |\n|---|---|\n| {foreign.markdown(text)} | end |"
+    table = f"| a | b |\n|---|---|\n| {corebound_text.markdown(text)} | end |"
 
     columns = [one for one in Markdown(table).parsed if one.type == "td_open"]
 
@@ -55,12 +55,12 @@ def test_a_column_of_a_markdown_table_ends_where_it_ends(text: str) -> None:
     ],
 )
 def test_nobody_is_called_whose_name_stands_in_it(text: str, shown: str) -> None:
-    assert foreign.markdown(text) == shown
+    assert corebound_text.markdown(text) == shown
 
 
 @given(text=TEXTS)
 def test_a_chat_shows_the_text_and_obeys_none_of_it(text: str) -> None:
-    sent = foreign.chat(text)
+    sent = corebound_text.chat(text)
 
     assert not {"<", ">"} & {*sent}
     assert html.unescape(sent).replace("\u2060", "") == text.replace("\u2060", "")
@@ -76,34 +76,34 @@ def test_a_chat_shows_the_text_and_obeys_none_of_it(text: str) -> None:
     ],
 )
 def test_a_chat_calls_nobody_and_hides_no_address_behind_words(text: str, sent: str) -> None:
-    assert foreign.chat(text) == sent
+    assert corebound_text.chat(text) == sent
 
 
 @given(text=TEXTS)
 def test_xml_of_it_can_be_read(text: str) -> None:
-    element = ET.Element("a", said=foreign.xml(text))
-    element.text = foreign.xml(text)
+    element = ET.Element("a", said=corebound_text.xml(text))
+    element.text = corebound_text.xml(text)
 
     read = parsed(ET.tostring(element, encoding="unicode"))
 
     # XML knows one end of a line.
-    assert (read.text or "").splitlines() == foreign.xml(text).splitlines()
+    assert (read.text or "").splitlines() == corebound_text.xml(text).splitlines()
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])
 def test_a_spreadsheet_takes_no_text_for_a_formula(text: str) -> None:
-    assert foreign.spreadsheet(text) == f"'{text}"
+    assert corebound_text.spreadsheet(text) == f"'{text}"
 
 
 @given(value=st.one_of(st.none(), st.booleans(), st.integers(), st.floats()))
 def test_what_is_no_text_stays_what_it_is(value: object) -> None:
-    assert foreign.spreadsheet(value) is value
+    assert corebound_text.spreadsheet(value) is value
 
 
 @given(text=TEXTS.filter(lambda text: "\x00" not in text))
 def test_no_field_of_csv_begins_as_a_formula_does(text: str) -> None:
     written = io.StringIO()
-    csv.writer(written).writerow([foreign.spreadsheet(text), "end"])
+    csv.writer(written).writerow([corebound_text.spreadsheet(text), "end"])
 
     first, end = next(csv.reader(io.StringIO(written.getvalue(), newline="")))
 
@@ -113,10 +113,10 @@ def test_no_field_of_csv_begins_as_a_formula_does(text: str) -> None:
 
 @given(one=st.text(), other=st.text())
 def test_a_component_stays_in_its_folder_and_tells_texts_apart(one: str, other: str) -> None:
-    made = foreign.path_component(one)
+    made = corebound_text.path_component(one)
 
     assert (Path("/folder") / made).parent == Path("/folder")
     assert made not in {"", ".", ".."}
     assert not made.startswith("-")
     assert len(made.encode()) < 200
-    assert (made == foreign.path_component(other)) == (one == other)
+    assert (made == corebound_text.path_component(other)) == (one == other)

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
+from support.paths import ROOT
+
+sys.path.insert(0, str(ROOT))
 
 from benchmarks.peers.__main__ import Answer, paced, table, trials  # no part of the package
 from benchmarks.peers.tools import (

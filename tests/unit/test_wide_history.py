@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
+from support.paths import ROOT
+
+sys.path.insert(0, str(ROOT))
 
 from benchmarks import wide  # no part of the package
 
-from asv_trees import read
+from support.asv_trees import read
 
 
 def files(folder: Path) -> dict[str, bytes]:

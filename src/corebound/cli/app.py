@@ -12,8 +12,9 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from corebound import __version__
-from corebound.cli import crash, terminal
-from corebound.cli.lazily import Group
+from corebound.cli import crash
+from corebound.cli.lazy_commands import Group
+from corebound.cli.output import terminal
 from corebound.errors import CRASHED, CoreboundError, HostError, InputError
 
 # Where each command is, by its name, in the order of the help.
@@ -23,20 +24,20 @@ COMMANDS = {
     "topology": "plan:topology",
     "check": "plan:check",
     "plan": "plan:plan",
-    "run": "measure:run",
+    "run": "run:run",
     "compare": "compare:compare",
     "compare-commits": "compare_commits:compare_commits",
     "bisect": "bisect:bisect",
     "calibrate": "calibrate:calibrate",
     "regressions": "regressions:regressions",
-    "report": "site:report",
+    "report": "report:report",
     "publish": "publish:publish",
     "nightly": "nightly:nightly",
     "reproduce": "reproduce:reproduce",
     "update": "update:update",
     "schema": "plan:schema",
-    "environment": "environments:app",
-    "import": "importing:app",
+    "environment": "environment:app",
+    "import": "import_group:app",
     "export": "export:export",
 }
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import TypeAlias
 
-from corebound.cli.revisions import commit_of
+from corebound.analysis.commit_comparison import commits_of
 from corebound.errors import InputError
-from corebound.model.series import Series
-from corebound.report.view.commits_compared import commits_of
+from corebound.records.history import Series
+from corebound.workflow.resolve_refs import commit_of
 
 # A shorter one may be the beginning of anything.
 _LEAST_LETTERS = 4

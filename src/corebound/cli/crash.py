@@ -19,7 +19,7 @@ from pathlib import Path
 
 from corebound import __version__
 from corebound.errors import CRASHED
-from corebound.foreign import lines, one_line, uncommanded
+from corebound.text import lines, one_line, uncommanded
 
 # An error's message may hold whatever could not be read.
 _MOST_LETTERS = 200

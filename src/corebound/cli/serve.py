@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 from rich.text import Text
 
-from corebound.cli.terminal import Console
+from corebound.cli.output.terminal import Console
 from corebound.errors import CoreboundError, InputError
 
 LOOPBACK = "127.0.0.1"

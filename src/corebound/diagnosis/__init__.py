@@ -1,1 +1,1 @@
-"""From the evidence in records to findings that a reader can act on: pure rules."""
+"""From the evidence in records to findings that a reader can act on. Pure rules."""

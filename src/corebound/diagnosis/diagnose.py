@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from corebound.diagnosis import data, host, places, processor, threads, trust, work
-from corebound.diagnosis.evidence import CellEvidence, Evidence
-from corebound.diagnosis.finding import Finding, Tone
+from corebound.diagnosis import host, placement, processor, threads, validity, workload
+from corebound.diagnosis.evidence import CellEvidence, Evidence, Finding, Tone
 
 Rule = Callable[[CellEvidence, Evidence], Finding | None]
 
@@ -18,26 +17,26 @@ RULES: tuple[Rule, ...] = (
     threads.processes_with_all_threads,
     threads.bound_after_start,
     threads.dispatch_threads,
-    places.smt_siblings_shared,
-    places.threads_migrate,
-    places.memory_remote,
-    places.workers_overlap,
+    placement.smt_siblings_shared,
+    placement.threads_migrate,
+    placement.memory_remote,
+    placement.workers_overlap,
     processor.remote_loads,
     processor.memory_bound,
     processor.core_bound,
-    work.random_numbers,
-    work.operator_dominates,
-    data.data_starves_step,
-    data.loaders,
-    work.checkpoint_share,
-    work.slower_blas,
+    workload.random_numbers,
+    workload.operator_dominates,
+    workload.data_starves_step,
+    workload.loaders,
+    workload.checkpoint_share,
+    workload.slower_blas,
     host.throttled,
     host.foreign_load,
     host.steal,
-    trust.not_as_asked,
-    trust.strays,
-    trust.generator_bound,
-    trust.never_steady,
+    validity.not_as_asked,
+    validity.leftover_processes,
+    validity.generator_bound,
+    validity.never_steady,
 )
 
 # More than a reader takes in at once; the rest would be of the weakest.

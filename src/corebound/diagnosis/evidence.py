@@ -1,20 +1,176 @@
-"""What rules look at: the cells of one scenario in one run, and how they compare."""
+"""What the rules look at, the cells of one scenario in one run, and what a rule finds."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from itertools import chain
+import statistics
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import chain, pairwise
+from typing import Literal
 
 from msgspec import Struct
 
-from corebound.diagnosis.launches import median, most_common, threads_of, total, wait_share
-from corebound.model.plan import Cell, Placement
-from corebound.model.profile import OperatorProfile
-from corebound.model.record import Launch
-from corebound.model.topology import CpuId, NodeId, Topology
-from corebound.stats.compare import compare
-from corebound.stats.summary import CellSummary
+from corebound.machine.topology import Cpu, CpuId, NodeId, Topology
+from corebound.planning.slots import Placement
+from corebound.records.launch_record import Launch, OperatorProfile, ThreadEvidence, Worker
+from corebound.records.telemetry import known_sum
+from corebound.scenario.cell import Cell
+from corebound.stats.comparison import compare
+from corebound.stats.launch_summary import CellSummary
 from corebound.units import ratio
+
+# `bad`: it was seen to cost time. `warn`: it was seen, what it costs was not.
+# `plain`: nothing is wrong, but here is where time could be won.
+Tone = Literal["bad", "warn", "plain"]
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """One thing that stands out in a scenario's records, and what mends it.
+
+    Attributes:
+        rule: The rule's name, as docs/diagnosis.md lists it.
+        what: What was seen, in a sentence with figures; of the first of `cells`.
+        evidence: The figures it rests on, a line each.
+        remedy: The setting or the command that mends it.
+        cells: Where it was seen, the worst first.
+        times_ratio: How many times as long as need be it makes an iteration take,
+            as far as that is known: what findings are ordered by.
+        of_first: Whether the others of `cells` have other figures than the first.
+    """
+
+    rule: str
+    tone: Tone
+    what: str
+    evidence: tuple[str, ...]
+    remedy: str
+    cells: tuple[Cell, ...]
+    times_ratio: float
+    of_first: bool = False
+
+
+Counted = Literal["migrations", "voluntary", "involuntary", "run_ns", "wait_ns"]
+
+# Of the threads of a process those compute that have at least this share of the CPU time
+# of its busiest: the threads of a pool get about the same, a profiler's or a logger's
+# next to nothing.
+_LEAST_BUSY_SHARE = 0.25
+
+
+def total(launch: Launch, field: Counted) -> int | None:
+    """A count of every thread of a launch, taken together."""
+    threads = (thread for worker in launch.workers for thread in worker.threads)
+    return known_sum(getattr(thread, field) for thread in threads)
+
+
+def wait_share(launch: Launch) -> float | None:
+    """Share of the time its threads were ready to run that they waited for a CPU."""
+    run_ns, wait_ns = total(launch, "run_ns"), total(launch, "wait_ns")
+    if run_ns is None or wait_ns is None or run_ns + wait_ns == 0:
+        return None
+    return wait_ns / (run_ns + wait_ns)
+
+
+def remote_share(launch: Launch, nodes: Mapping[CpuId, NodeId | None]) -> float | None:
+    """Share of the workers' memory that is on a node none of their CPUs belongs to.
+
+    None where nobody could say, and on a host of one node, where it means nothing.
+
+    Args:
+        launch: The launch.
+        nodes: The node of each CPU of its host.
+    """
+    if launch.placement is None or len(set(nodes.values())) < 2:
+        return None
+    own = all_bytes = 0
+    for worker in launch.workers:
+        mine = {nodes.get(cpu) for cpu in launch.placement.slots[worker.slot].cpus}
+        own += sum(size for node, size in worker.node_bytes.items() if node in mine)
+        all_bytes += sum(worker.node_bytes.values())
+    return 1 - own / all_bytes if all_bytes else None
+
+
+class Moves(Struct, frozen=True, kw_only=True):
+    """How often threads were seen on another CPU than just before, by how far that is.
+
+    The kernel counts moves, not whence and whither; between two looks some are not seen.
+    """
+
+    within_cores: int
+    across_cores: int
+    across_nodes: int
+
+
+def moves(launch: Launch, topology: Topology) -> Moves | None:
+    """The moves of a launch's threads once told to go; None where nobody looked."""
+    places = {cpu.id: cpu for cpu in topology.cpus}
+    threads = [thread for worker in launch.workers for thread in worker.threads]
+    if not threads:
+        return None
+    found: Counter[str] = Counter()
+    for thread in threads:
+        seen = [places.get(stay.cpu) for stay in thread.stays if stay.to_ms > 0]
+        found.update(_distance(one, other) for one, other in pairwise(seen) if one and other)
+    return Moves(**{name: found[name] for name in Moves.__struct_fields__})
+
+
+def _distance(one: Cpu, other: Cpu) -> str:
+    if one.node != other.node:
+        return "across_nodes"
+    if one.core != other.core:
+        return "across_cores"
+    return "within_cores" if one.id != other.id else "nowhere"
+
+
+def computing(worker: Worker) -> int | None:
+    """How many threads of the worker's busiest process compute at once; None if nobody looked.
+
+    Threads that a worker starts for each iteration follow one another: they are as many as
+    there are at one time.
+    """
+    by_process: dict[int, list[ThreadEvidence]] = {}
+    for thread in worker.threads:
+        if thread.run_ns is not None and any(stay.to_ms > 0 for stay in thread.stays):
+            by_process.setdefault(thread.pid, []).append(thread)
+    if not by_process:
+        return None
+    main = max(by_process.values(), key=lambda threads: sum(one.run_ns or 0 for one in threads))
+    most_ns = max(one.run_ns or 0 for one in main)
+    return _at_once([one for one in main if (one.run_ns or 0) >= _LEAST_BUSY_SHARE * most_ns])
+
+
+def _at_once(threads: Sequence[ThreadEvidence]) -> int:
+    """The most of them between whose first and last sight some moment lies."""
+    spans = [
+        (min(stay.from_ms for stay in seen), max(stay.to_ms for stay in seen))
+        for one in threads
+        if (seen := [stay for stay in one.stays if stay.to_ms > 0])
+    ]
+    return max((sum(begin <= at < end for begin, end in spans) for at, _ in spans), default=0)
+
+
+def threads_of(worker: Worker) -> int | None:
+    """Threads that one worker computes with: as it says, or more where more were seen to."""
+    said, seen = worker.threads_used, computing(worker)
+    return max((number for number in (said, seen) if number is not None), default=None)
+
+
+def allowed_cpus(worker: Worker) -> frozenset[CpuId] | None:
+    """Where the worker's threads could run at the end; None where nobody looked."""
+    last = [thread.allowed[-1] for thread in worker.threads if thread.allowed]
+    return frozenset(cpu for cpus in last for cpu in cpus) if last else None
+
+
+def median(launches: Iterable[Launch], of: Callable[[Launch], float | None]) -> float | None:
+    """The median of a figure over launches; None where none has it."""
+    known = [number for launch in launches if (number := of(launch)) is not None]
+    return float(statistics.median(known)) if known else None
+
+
+def most_common(values: Iterable[int | None]) -> int | None:
+    """The number seen most often; None where none was."""
+    counted = Counter(value for value in values if value is not None)
+    return max(counted, key=lambda value: (counted[value], value)) if counted else None
+
 
 # A choice: a loss below this is not worth a finding, even where it is certain, for the
 # settings' table says it already. A margin of equivalence is mostly 2 %.
@@ -106,7 +262,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
     Attributes:
         cells: Those with a launch.
         topology: Of the host.
-        margin, adaptive: As `stats.compare.compare` takes them.
+        margin, adaptive: As `stats.comparison.compare` takes them.
     """
 
     cells: tuple[CellEvidence, ...]
@@ -200,3 +356,71 @@ def as_long_as(one: CellEvidence, loss: Loss) -> str:
 
 def _without(cell: Cell, axes: Collection[str]) -> tuple[tuple[str, str], ...]:
     return tuple(pair for pair in cell.axes if pair[0] not in axes)
+
+
+def cpu_share(launch: Launch) -> float | None:
+    """CPU time of a launch's processes as a share of what its CPUs could give; None if unknown."""
+    host = launch.host
+    if host is None:
+        return None
+    if not launch.alternated:
+        return host.share("ran_ns", cpus=len(host.cpus))
+    ran_ns, whole_ns = known_sum(window.ran_ns for window in host.windows), _whole_ns(launch)
+    return ran_ns / (whole_ns * len(host.cpus)) if ran_ns is not None and whole_ns else None
+
+
+def gpu_share(launch: Launch) -> float | None:
+    """Share of the time that the busiest GPU was busy; None where none was watched."""
+    shares = launch.host.gpu_busy_shares if launch.host else ()
+    return statistics.fmean(shares) if shares else None
+
+
+def waiting_share(launch: Launch) -> float | None:
+    """Share of the time that the process of the step neither ran nor wanted a CPU.
+
+    That of its busiest thread, of the worker where it is least; None where nobody could say.
+    """
+    whole_ns = _whole_ns(launch)
+    busy = [most for worker in launch.workers if (most := _busiest_ns(worker)) is not None]
+    return max(0.0, 1 - max(busy) / whole_ns) if busy and whole_ns else None
+
+
+def helper_share(launch: Launch) -> float | None:
+    """CPU time of the busiest process that a worker started, as a share of the time."""
+    whole_ns = _whole_ns(launch)
+    each = [
+        ran_ns
+        for worker in launch.workers
+        for pid, ran_ns in _by_process(worker).items()
+        if pid != _own(worker)
+    ]
+    return max(each) / whole_ns if each and whole_ns else None
+
+
+def _whole_ns(launch: Launch) -> int:
+    """How long it was timed; of launches that alternate the one's own stints."""
+    if launch.alternated:
+        return sum(sum(worker.wall_ns[1:]) for worker in launch.workers)
+    return launch.host.duration_ms * 1_000_000 if launch.host else 0
+
+
+def _own(worker: Worker) -> int | None:
+    """The worker's own process: it was there before those that it started."""
+    return min((thread.pid for thread in worker.threads), default=None)
+
+
+def _busiest_ns(worker: Worker) -> int | None:
+    own = _own(worker)
+    used = [
+        thread.run_ns + (thread.wait_ns or 0)
+        for thread in worker.threads
+        if thread.pid == own and thread.run_ns is not None
+    ]
+    return max(used, default=None)
+
+
+def _by_process(worker: Worker) -> Counter[int]:
+    found: Counter[int] = Counter()
+    for thread in worker.threads:
+        found[thread.pid] += thread.run_ns or 0
+    return found

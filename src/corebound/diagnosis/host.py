@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from corebound.diagnosis.evidence import CellEvidence, Evidence
-from corebound.diagnosis.finding import Finding, Tone
-from corebound.model.record import Launch
-from corebound.model.telemetry import Cause
-from corebound.stats.disturbance import LEAST_LOST_CPUS, MOST_DISTURBED, lost_cpus
+from corebound.diagnosis.evidence import CellEvidence, Evidence, Finding, Tone
+from corebound.records.launch_record import Launch
+from corebound.records.telemetry import Cause
+from corebound.stats.interference import LEAST_LOST_CPUS, MOST_DISTURBED, lost_cpus
 
 # What is lost beyond this of all CPU time would make a ratio that nobody believes.
 _MOST_LOST = 0.95

@@ -6,10 +6,8 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from corebound.diagnosis.evidence import CellEvidence, Evidence
-from corebound.diagnosis.finding import Finding
-from corebound.diagnosis.launches import median
-from corebound.model.telemetry import Counters
+from corebound.diagnosis.evidence import CellEvidence, Evidence, Finding, median
+from corebound.records.telemetry import Counters
 from corebound.units import percent
 
 # From where on the shares of slots deserve a look: the thresholds of Intel's own metrics

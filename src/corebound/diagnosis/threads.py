@@ -9,12 +9,12 @@ from msgspec import Struct
 from corebound.diagnosis.evidence import (
     CellEvidence,
     Evidence,
+    Finding,
     Loss,
     as_long_as,
     cpu_ratio,
     settings,
 )
-from corebound.diagnosis.finding import Finding
 from corebound.units import counted, duration, percent, ratio
 
 # The settings that change how many threads there are, and nothing else.

@@ -1,1 +1,1 @@
-"""Operator profiles that other tools made, in; one module a format."""
+"""What other tools measured, in; and what corebound measured, out for other tools."""

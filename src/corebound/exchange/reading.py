@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from msgspec import Struct
 
-from corebound.model.operators import Span
+from corebound.worker.operator_table import Span
 
 # Some ninety years: a longer time, or a later moment, is damage.
 _LONGEST_NS = 1 << 62

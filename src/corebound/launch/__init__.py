@@ -1,0 +1,1 @@
+"""One launch: start it, watch it, prove its binding, end it."""

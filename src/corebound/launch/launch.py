@@ -2,23 +2,84 @@
 
 from __future__ import annotations
 
+import os
 import selectors
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from msgspec import Struct, field
+
 from corebound.errors import LaunchError
-from corebound.launch import inherit, proof
-from corebound.launch.alternation import Place
-from corebound.launch.log import tail
-from corebound.launch.order import AnyOrder
-from corebound.launch.outcome import Outcome
-from corebound.launch.supervise import Supervision
-from corebound.launch.talk import Talk
-from corebound.launch.watching import Watching
-from corebound.model import wire
-from corebound.model.plan import Command
-from corebound.model.record import Status, Worker
+from corebound.launch import verification, worker_environment
+from corebound.launch.interleaving import InterleaveRole
+from corebound.launch.monitor import LaunchMonitor
+from corebound.launch.perf import CounterSupport
+from corebound.launch.supervisor_client import Supervision
+from corebound.launch.worker_connection import WorkerConnection
+from corebound.planning.slots import Command, Placement
+from corebound.records.launch_record import Served, Status, Worker
+from corebound.records.telemetry import Counters, HostOverTime
+from corebound.worker import protocol
+
+LOG_TAIL_BYTES = 8_192
+
+
+def tail(file: Path) -> str:
+    """The end of a launch's log; empty where there is none."""
+    try:
+        with file.open("rb") as stream:
+            size = stream.seek(0, os.SEEK_END)
+            stream.seek(max(0, size - LOG_TAIL_BYTES))
+            return stream.read().decode("utf-8", errors="replace")
+    except FileNotFoundError:
+        return ""
+
+
+class LaunchResult(Struct, frozen=True, kw_only=True):
+    """What became of a launch; the fields are those of `record.Launch`.
+
+    `trace` is a file: the one that the first worker's profiler left in the
+    launch's scratch folder, or wherever it has been moved to since. `served` is
+    what a server came to, where one was launched.
+    """
+
+    status: Status
+    reason: str | None
+    mend: str | None
+    evidence: tuple[str, ...]
+    duration_ns: int
+    overhead_ns: int
+    looks: int
+    look_ns: int
+    workers: tuple[Worker, ...]
+    strays: tuple[str, ...]
+    log: str
+    trace: Path | None = None
+    served: Served | None = None
+    host: HostOverTime | None = None
+    counters: Counters | None = None
+
+
+class AnyLaunchSpec(Struct, frozen=True, kw_only=True):
+    """What one launch needs, resolved: nothing is looked up after this.
+
+    Attributes:
+        placement: Slots, one a worker.
+        threads_asked: What each worker's pool has to have; None: anything.
+        timeout_s: Deadline for all of it, from the start.
+        python_path: A folder that holds the package `corebound` and nothing else.
+        scratch: An empty folder, which the caller removes.
+        counting: What the hardware is to count of it.
+    """
+
+    placement: Placement
+    threads_asked: int | None
+    timeout_s: float
+    python_path: Path
+    scratch: Path
+    counting: CounterSupport = field(default_factory=CounterSupport)
+
 
 # How long a worker may take to leave after its work: atexit handlers, pools.
 LEAVE_S = 10.0
@@ -26,7 +87,7 @@ LEAVE_S = 10.0
 GRACE_S = 0.2
 
 
-class Order(AnyOrder, frozen=True, kw_only=True):
+class LaunchSpec(AnyLaunchSpec, frozen=True, kw_only=True):
     """What one launch of workers needs.
 
     Attributes:
@@ -38,13 +99,13 @@ class Order(AnyOrder, frozen=True, kw_only=True):
     """
 
     commands: tuple[Command, ...]
-    requests: tuple[wire.Request, ...]
+    requests: tuple[protocol.Request, ...]
     looks: bool = True
-    place: Place | None = None
+    place: InterleaveRole | None = None
     company: tuple[int, ...] = ()
 
 
-def launch(order: Order, supervision: Supervision, tick: Callable[[], None]) -> Outcome:
+def launch(order: LaunchSpec, supervision: Supervision, tick: Callable[[], None]) -> LaunchResult:
     """Run one launch to its end, whatever that is.
 
     Args:
@@ -67,17 +128,19 @@ class _BrokenError(Exception):
 
 
 class _Session:
-    def __init__(self, order: Order, supervision: Supervision, tick: Callable[[], None]) -> None:
+    def __init__(
+        self, order: LaunchSpec, supervision: Supervision, tick: Callable[[], None]
+    ) -> None:
         self._order = order
         self._supervision = supervision
         self._tick = tick
-        self._talks: list[Talk] = []
+        self._talks: list[WorkerConnection] = []
         self._watching = self._watch(())
         self._began_ns = time.monotonic_ns()
         self._began_s = time.monotonic()
         self._log = order.scratch / "log"
 
-    def run(self) -> Outcome:
+    def run(self) -> LaunchResult:
         status: Status = "ok"
         reason: tuple[str | None, str | None] = (None, None)
         try:
@@ -101,7 +164,7 @@ class _Session:
                 "it did not run as it was asked to: " + "; ".join(evidence) + ".",
                 "Find what re-binds its threads or sets their number, or ask for what it does.",
             )
-        return Outcome(
+        return LaunchResult(
             status=status,
             reason=reason[0],
             mend=reason[1],
@@ -132,10 +195,10 @@ class _Session:
         with self._log.open("ab") as log:
             place = self._order.place
             for command, request in zip(self._order.commands, self._order.requests, strict=True):
-                env = inherit.environment(
+                env = worker_environment.environment(
                     command, python_path=self._order.python_path, scratch=self._order.scratch
                 )
-                talk = Talk(place.asked(request) if place else request)
+                talk = WorkerConnection(place.asked(request) if place else request)
                 self._talks.append(talk)
                 talk.started(
                     self._supervision.spawn(
@@ -162,10 +225,10 @@ class _Session:
         self._until(lambda: all(talk.end is not None for talk in self._talks))
         self._watching.end()
 
-    def _watch(self, pids: Sequence[int]) -> Watching:
+    def _watch(self, pids: Sequence[int]) -> LaunchMonitor:
         placement, scratch = self._order.placement, self._order.scratch
         counting = self._order.counting
-        return Watching(
+        return LaunchMonitor(
             pids,
             placement,
             self._supervision,
@@ -226,7 +289,7 @@ class _Session:
                     selector.register(talk, selectors.EVENT_READ)
             ready = selector.select(max(timeout_s, 0.0))
             for key, _ in ready:
-                if isinstance(key.fileobj, Talk):
+                if isinstance(key.fileobj, WorkerConnection):
                     key.fileobj.hear()
         return bool(ready)
 
@@ -269,7 +332,9 @@ class _Session:
 
     def _evidence(self, workers: Sequence[Worker]) -> tuple[str, ...]:
         allowed = [talk.allowed for talk in self._talks]
-        return proof.against(self._order.placement, self._order.commands, workers, allowed)
+        return verification.binding_violations(
+            self._order.placement, self._order.commands, workers, allowed
+        )
 
     def _alive_ns(self) -> int:
         """How long any worker was alive, as far as is known."""

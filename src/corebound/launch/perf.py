@@ -1,4 +1,4 @@
-"""Hardware counters of a launch, by `perf stat` beside it (docs/adr, "perf stat from outside")."""
+"""Hardware counters of a launch, by `perf stat` beside it."""
 
 from __future__ import annotations
 
@@ -9,19 +9,190 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any, Protocol
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from corebound.errors import LaunchError
-from corebound.launch import perf_csv
-from corebound.launch.gpu_use import UNUSED, GpuWatch
-from corebound.launch.supervise import Supervision
+from corebound.launch.host_sampler import UNUSED, GpuWatch
+from corebound.launch.supervisor_client import Supervision
+from corebound.records.launch_record import ThreadEvidence
+from corebound.records.telemetry import Counters, HostOverTime, known_sum
+
+# Of the top-down method; the kernel names these events where the processor has them, and
+# counts each in slots: on Intel level 1 since Ice Lake, level 2 since Sapphire Rapids.
+LEVEL_1 = {
+    "topdown-retiring": "retiring",
+    "topdown-bad-spec": "bad_speculation",
+    "topdown-fe-bound": "frontend_bound",
+    "topdown-be-bound": "backend_bound",
+}
+MEMORY_BOUND = "topdown-mem-bound"
+
+FIELDS = {
+    "cycles": "cycles",
+    "instructions": "instructions",
+    "LLC-load-misses": "llc_misses",
+    "node-load-misses": "remote_loads",
+}
+
+
+# What a kind of cores without an event can have done in the rest of the time is no more than
+# what separates two launches anyway.
+_NEARLY_ALL = 0.99
+
+
+class Count(Struct, frozen=True, kw_only=True):
+    """One event.
+
+    Attributes:
+        value: Its count, scaled by perf to the whole time; None with `reason` where
+            there is none.
+        running_share: The share of the time that it was really counted.
+        reason: `not supported` by this host, or `not counted` though it might be.
+        by_pmu: Where several kinds of cores counted it: by PMU, what each counted, not scaled.
+    """
+
+    value: float | None
+    running_share: float
+    reason: str | None = None
+    by_pmu: Mapping[str, float] = field(default_factory=dict)
+
+
+def parse(text: str) -> dict[str, Count]:
+    r"""Every event by its name without modifiers; lines that are none are left out.
+
+    Lines of one event on several PMUs become one count.
+
+    >>> found = parse("# started\n\n10,,cycles:u,500,50.00,,\n<not supported>,,slots,0,100.00,,\n")
+    >>> found["cycles"].value, found["cycles"].running_share
+    (10.0, 0.5)
+    >>> found["slots"].reason
+    'not supported'
+    """
+    found: dict[str, dict[str, Count]] = {}
+    for line in text.splitlines():
+        fields = line.split(",")
+        if line.startswith("#") or len(fields) < 5 or not fields[2]:
+            continue
+        try:
+            value = None if fields[0].startswith("<") else float(fields[0])
+            running = float(fields[4]) / 100
+        except ValueError:
+            continue  # a metric's line, or one of a perf that writes another format
+        reason = fields[0].strip("<>") if value is None else None
+        pmu, event = _parts(fields[2])
+        found.setdefault(event, {})[pmu] = Count(value=value, running_share=running, reason=reason)
+    return {event: _over_pmus(by_pmu) for event, by_pmu in found.items()}
+
+
+def _parts(event: str) -> tuple[str, str]:
+    """`cpu_core/topdown-retiring/u` is `topdown-retiring` on `cpu_core`."""
+    pmu, name = event.split("/")[:2] if event.count("/") >= 2 else ("", event)
+    return pmu, name.partition(":")[0]
+
+
+def _over_pmus(by_pmu: Mapping[str, Count]) -> Count:
+    """One event's counts on the PMUs of several kinds of cores, as one.
+
+    What each really counted is added, and scaled to the whole time by the share of it that
+    any of them counted. A PMU that counted nothing was not run on. One that does not support
+    the event leaves the sum unknown, unless the others counted nearly all the time.
+    """
+    if len(by_pmu) == 1:
+        return next(iter(by_pmu.values()))
+    really = {
+        pmu: one.value * one.running_share
+        for pmu, one in by_pmu.items()
+        if one.value is not None and one.running_share > 0
+    }
+    running = sum(by_pmu[pmu].running_share for pmu in really)
+    reasons = {one.reason for one in by_pmu.values()}
+    unsupported = [pmu for pmu, one in by_pmu.items() if one.reason == "not supported"]
+    if not really:
+        reason = "not supported" if reasons == {"not supported"} else "not counted"
+        return Count(value=None, running_share=0.0, reason=reason)
+    if unsupported and running < _NEARLY_ALL:
+        reason = f"not supported on {', '.join(unsupported)}"
+        return Count(value=None, running_share=running, reason=reason)
+    return Count(
+        value=sum(really.values()) / running, running_share=min(1.0, running), by_pmu=really
+    )
+
+
+def together(each: Sequence[Mapping[str, Count]]) -> dict[str, Count]:
+    """The counts of several processes' `perf stat` added up; at least one.
+
+    What is missing of any of them is missing of the whole, with that one's reason.
+
+    >>> one = {"cycles": Count(value=10.0, running_share=1.0)}
+    >>> two = {"cycles": Count(value=5.0, running_share=0.5)}
+    >>> together([one, two])["cycles"].value
+    15.0
+    """
+    absent = Count(value=None, running_share=0.0, reason="not counted")
+    found = {}
+    for event in dict.fromkeys(event for counts in each for event in counts):
+        parts = [counts.get(event, absent) for counts in each]
+        values = [part.value for part in parts if part.value is not None]
+        found[event] = Count(
+            value=sum(values) if len(values) == len(parts) else None,
+            running_share=min(part.running_share for part in parts),
+            reason=next((part.reason for part in parts if part.reason is not None), None),
+            by_pmu={
+                pmu: sum(part.by_pmu.get(pmu, 0.0) for part in parts)
+                for pmu in dict.fromkeys(pmu for part in parts for pmu in part.by_pmu)
+            },
+        )
+    return found
+
+
+def fields_of(counts: Mapping[str, Count]) -> dict[str, Any]:
+    """The fields of `records.telemetry.Counters` that events tell; some are `unavailable`."""
+    known = {name: one for name, one in counts.items() if one.value is not None}
+    found: dict[str, Any] = {
+        field: round(known[event].value or 0) for event, field in FIELDS.items() if event in known
+    }
+    if "cycles" in known:
+        found["cycles_by_pmu"] = {
+            pmu: round(value) for pmu, value in known["cycles"].by_pmu.items()
+        }
+    found["slots"] = slots({name: one.value or 0.0 for name, one in known.items()})
+    if known:
+        found["running_share"] = min(one.running_share for one in known.values())
+    found["unavailable"] = {
+        event: one.reason for event, one in counts.items() if one.reason is not None
+    }
+    return found
+
+
+def slots(counts: Mapping[str, float]) -> dict[str, float]:
+    """Shares of all slots; empty where not every event of level 1 was counted.
+
+    The events of level 1 add up to all slots. What is bound by the back end is bound by
+    memory or, the rest, by the core (Yasin, A Top-Down Method for Performance Analysis
+    and Counters Architecture, ISPASS 2014).
+
+    >>> slots({"topdown-retiring": 50, "topdown-bad-spec": 5, "topdown-fe-bound": 5,
+    ...        "topdown-be-bound": 40, "topdown-mem-bound": 30})["core_bound"]
+    0.1
+    """
+    whole = sum(counts.get(event, 0.0) for event in LEVEL_1)
+    if not whole or any(event not in counts for event in LEVEL_1):
+        return {}
+    found = {name: counts[event] / whole for event, name in LEVEL_1.items()}
+    if MEMORY_BOUND in counts:
+        found["memory_bound"] = counts[MEMORY_BOUND] / whole
+        found["core_bound"] = max(0.0, counts["topdown-be-bound"] - counts[MEMORY_BOUND]) / whole
+    return found
+
 
 _PLAIN = ("cycles", "instructions", "LLC-load-misses", "node-load-misses")
 # Where the kernel names these, it can count them; the slots have to lead their group.
-_GROUP = ("slots", *perf_csv.LEVEL_1, perf_csv.MEMORY_BOUND)
+_GROUP = ("slots", *LEVEL_1, MEMORY_BOUND)
 _PMUS = ("cpu", "cpu_core")
 _DEVICES = Path("/sys/bus/event_source/devices")
 
@@ -31,7 +202,7 @@ PATIENCE_S = 2.0
 _ENVIRONMENT = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
 
 
-class Offer(Struct, frozen=True, kw_only=True):
+class CounterSupport(Struct, frozen=True, kw_only=True):
     """What this host can count of a launch.
 
     Attributes:
@@ -45,10 +216,10 @@ class Offer(Struct, frozen=True, kw_only=True):
     gpus: GpuWatch = UNUSED
 
 
-def offer() -> Offer:
+def offer() -> CounterSupport:
     """Try which counters there are, on a command that does nothing."""
     if shutil.which("perf") is None:
-        return Offer(unavailable={"hardware counters": "perf is not installed"})
+        return CounterSupport(unavailable={"hardware counters": "perf is not installed"})
     groups = [group for pmu in _PMUS if (group := _group(pmu))]
     tried = [*_PLAIN, *groups]
     command = ("perf", "stat", "-x,", *_asked(tried), "--", "true")
@@ -64,14 +235,14 @@ def offer() -> Offer:
             errors="replace",
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Offer(unavailable={"hardware counters": f"perf could not be run: {error}"})
+        return CounterSupport(unavailable={"hardware counters": f"perf could not be run: {error}"})
     if done.returncode != 0:
         said = (done.stderr.strip().splitlines() or ["it ended without a word"])[0]
-        return Offer(unavailable={"hardware counters": f"perf: {said}"})
-    return offered(tried, perf_csv.parse(done.stderr))
+        return CounterSupport(unavailable={"hardware counters": f"perf: {said}"})
+    return offered(tried, parse(done.stderr))
 
 
-def offered(tried: Collection[str], counts: Mapping[str, perf_csv.Count]) -> Offer:
+def offered(tried: Collection[str], counts: Mapping[str, Count]) -> CounterSupport:
     """Of the events that were tried those that this host supports."""
     missing = {
         event: "not supported by this host"
@@ -81,8 +252,8 @@ def offered(tried: Collection[str], counts: Mapping[str, perf_csv.Count]) -> Off
     }
     events = tuple(one for one in tried if not any(name in missing for name in _names(one)))
     if not events:
-        return Offer(unavailable={"hardware counters": "not supported by this host"})
-    return Offer(events=events, unavailable=missing)
+        return CounterSupport(unavailable={"hardware counters": "not supported by this host"})
+    return CounterSupport(events=events, unavailable=missing)
 
 
 def _names(one: str) -> tuple[str, ...]:
@@ -92,7 +263,7 @@ def _names(one: str) -> tuple[str, ...]:
 
 def _group(pmu: str) -> str | None:
     named = [name for name in _GROUP if (_DEVICES / pmu / "events" / name).exists()]
-    if not set(named) >= {"slots", *perf_csv.LEVEL_1}:
+    if not set(named) >= {"slots", *LEVEL_1}:
         return None
     return "{" + ",".join(f"{pmu}/{name}/" for name in named) + "}"
 
@@ -144,7 +315,7 @@ class Perf:
         """Count no more."""
         self._tell("disable")
 
-    def close(self) -> dict[str, perf_csv.Count]:
+    def close(self) -> dict[str, Count]:
         """End it; what it counted by event, empty with a `reason` where that is nothing."""
         if self._pid is not None:
             self._end(self._pid)
@@ -155,7 +326,7 @@ class Perf:
         if self.reason is not None:
             return {}
         with contextlib.suppress(OSError):
-            return perf_csv.parse(self._out.read_text(encoding="utf-8", errors="replace"))
+            return parse(self._out.read_text(encoding="utf-8", errors="replace"))
         self.reason = "perf wrote nothing"
         return {}
 
@@ -188,3 +359,73 @@ class Perf:
             lines = self._said.read_text(encoding="utf-8", errors="replace").split("\n")
             return next((line.strip() for line in lines if line.strip()), "it ended without a word")
         return "it ended without a word"
+
+
+class Counted(Struct, frozen=True, kw_only=True):
+    """All counts of one launch.
+
+    Attributes:
+        whole: Of all its processes.
+        workers: Of each worker and what it started, by the hardware; empty where that
+            counted nothing, for which `whole` has the reason.
+    """
+
+    whole: Counters
+    workers: tuple[Counters, ...] = ()
+
+
+class Counting(Protocol):
+    """Something that counts, as `perf.Perf` does."""
+
+    @property
+    def reason(self) -> str | None:
+        """Why it counted nothing; None where it did."""
+
+    def close(self) -> dict[str, Count]:
+        """End it; what it counted, by event."""
+
+
+def counted(
+    offer: CounterSupport,
+    perfs: Sequence[Counting],
+    threads: Sequence[Sequence[ThreadEvidence]],
+    host: HostOverTime | None,
+) -> Counted:
+    """End the counting, and put together what came of it.
+
+    Args:
+        offer: What the host can count.
+        perfs: What counted that: of each worker, then of the launch's other
+            processes; empty where nothing was attached.
+        threads: What was seen of each worker's threads.
+        host: What was seen of the host: it has the page faults.
+    """
+    known = [thread for one in threads for thread in one]
+    minor = host.total("minor_faults") if host else None
+    whole = replace(_of_kernel(known, offer), faults=minor)
+    if not perfs:
+        return Counted(whole=whole)
+    each = [perf.close() for perf in perfs]
+    reason = next((perf.reason for perf in perfs if perf.reason is not None), None)
+    if reason is not None:
+        unavailable = {**offer.unavailable, "hardware counters": reason}
+        return Counted(whole=replace(whole, unavailable=unavailable))
+    fields = fields_of(together(each))
+    fields["unavailable"] = {**offer.unavailable, **fields["unavailable"]}
+    return Counted(
+        whole=replace(whole, source="perf", **fields),
+        workers=tuple(
+            replace(_of_kernel(one, offer), source="perf", **fields_of(counts))
+            for one, counts in zip(threads, each[: len(threads)], strict=True)
+        ),
+    )
+
+
+def _of_kernel(threads: Sequence[ThreadEvidence], offer: CounterSupport) -> Counters:
+    return Counters(
+        source="proc",
+        task_clock_ns=known_sum(one.run_ns for one in threads),
+        switches=known_sum(part for one in threads for part in (one.voluntary, one.involuntary)),
+        migrations=known_sum(one.migrations for one in threads),
+        unavailable=dict(offer.unavailable),
+    )

@@ -1,0 +1,1 @@
+"""From cells and a topology to placements and commands. Pure."""

@@ -1,1 +1,1 @@
-"""The report: view (records to page models), charts (to SVG), render (to HTML), site (writes)."""
+"""The static site: pages make models, charts draw SVG, render makes HTML, site writes."""

@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct, field
 
+from corebound.analysis.comparison import Past
+from corebound.analysis.records import Record
 from corebound.errors import Fault
-from corebound.mapping import Mapper, in_turn
-from corebound.model.calibration import Calibration
-from corebound.model.profile import ImportedProfile
-from corebound.model.regression import Confirmation, Decision
-from corebound.model.series import Series
-from corebound.report.view.comparing import Past
-from corebound.report.view.records import Record
+from corebound.parallel import Mapper, serial_map
+from corebound.records.calibration import Calibration
+from corebound.records.decisions import Confirmation, Decision
+from corebound.records.history import Series
+from corebound.records.launch_record import ImportedProfile
+from corebound.stats.history.incremental import SegmentCache
 from corebound.stats.profiles import Profiles
-from corebound.stats.segment import Memory
 
 
 class Pair(Struct, frozen=True, kw_only=True):
@@ -66,7 +66,7 @@ class Inputs(Struct, frozen=True, kw_only=True):
     decisions: Sequence[Decision] = ()
     confirmations: Sequence[Confirmation] = ()
     calibrations: Sequence[Calibration] = ()
-    memory: Memory | None = None
+    memory: SegmentCache | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
     stamps: Mapping[str, str] = field(default_factory=dict)
     profiled: Mapping[str, Profiles] = field(default_factory=dict)
@@ -74,6 +74,6 @@ class Inputs(Struct, frozen=True, kw_only=True):
     records_folder: str = ""
     only: Sequence[str] = ()
     faults: Sequence[Fault] = ()
-    mapper: Mapper = in_turn
+    mapper: Mapper = serial_map
     progress: Progress = lambda _what, _done, _all: None
     warn: Callable[[str], None] = lambda _text: None

@@ -10,6 +10,7 @@ from typing import Literal
 from jinja2 import BytecodeCache, DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
+from corebound.analysis.commands import CommandLine
 from corebound.report.charts.dots import dots_svg
 from corebound.report.charts.history import history_svg, spark_line_svg
 from corebound.report.charts.interval import interval_svg, spark_svg
@@ -18,8 +19,7 @@ from corebound.report.charts.scaling import scaling_svg
 from corebound.report.charts.strip import strip_svg
 from corebound.report.charts.topology import topology_html
 from corebound.report.charts.trace import trace_svg
-from corebound.report.charts.trade import trade_svg
-from corebound.report.view.command import CommandLine
+from corebound.report.charts.tradeoff import trade_svg
 
 Kind = Literal[
     "overview", "scenario", "history", "benchmark", "run", "host", "compare", "claims",
@@ -53,10 +53,10 @@ _DASHED = re.compile(r"(?<![\w-])(--[a-z][a-z-]*|[0-9]{4}-[0-9]{2}-[0-9]{2}(?![\
 _ON_ONE_LINE = Markup('<span style="white-space:nowrap">{}</span>')
 
 
-def glued(text: str) -> Markup:
+def keep_together(text: str) -> Markup:
     """A sentence in which a number with its unit, an option and a day each stay on one line.
 
-    >>> glued("run --resume")
+    >>> keep_together("run --resume")
     Markup('run <span style="white-space:nowrap">--resume</span>')
     """
     parts = _DASHED.split(_with_units(text))
@@ -73,10 +73,10 @@ _JOINT = re.compile(r"(?<=[._,=])(?![._,=]|$)(?<!(?<=[0-9])[.,](?=[0-9]))")
 _BREAK = Markup('<wbr aria-hidden="true">')
 
 
-def breakable(name: str) -> Markup:
+def soft_break(name: str) -> Markup:
     """A name whose long words break where their parts end; it is copied and found as it is.
 
-    >>> breakable("runner.time_all")
+    >>> soft_break("runner.time_all")
     Markup('runner.<wbr aria-hidden="true">time_<wbr aria-hidden="true">all')
     """
     return Markup("").join(
@@ -90,12 +90,12 @@ _SHORT_UNIT = 4
 _FIGURES = re.compile(r"(.*[0-9∞\])])( .*|)", re.DOTALL)
 
 
-def unbroken(figures: str) -> str:
+def nowrap(figures: str) -> str:
     """Figures in a cell on one line, but for a unit in words, which may go on the next.
 
-    >>> unbroken("28.7 to 44.2 ms").count("\N{NO-BREAK SPACE}")
+    >>> nowrap("28.7 to 44.2 ms").count("\N{NO-BREAK SPACE}")
     3
-    >>> unbroken("28.7 to 44.2 % overhead").partition(" ")[2]
+    >>> nowrap("28.7 to 44.2 % overhead").partition(" ")[2]
     '% overhead'
     """
     found = _FIGURES.fullmatch(figures)
@@ -140,9 +140,9 @@ class Renderer:
             bytecode_cache=compiled,
         )
         self._environment.filters["with_units"] = _with_units
-        self._environment.filters["glued"] = glued
-        self._environment.filters["breakable"] = breakable
-        self._environment.filters["unbroken"] = unbroken
+        self._environment.filters["glued"] = keep_together
+        self._environment.filters["breakable"] = soft_break
+        self._environment.filters["unbroken"] = nowrap
         self._environment.filters["here"] = partial(_typed, records=records)
         self._environment.globals.update(
             note=note,

@@ -6,21 +6,20 @@ import gzip
 from collections.abc import Sequence
 from pathlib import Path
 
+from corebound.analysis.scenario_result import ScenarioResult
+from corebound.analysis.selection import latest_studies, with_profiles_before
 from corebound.errors import refusals_told
-from corebound.model.run import Run
-from corebound.report.compiled import Compiled
-from corebound.report.folder import Folder
+from corebound.records import jsonl
+from corebound.records.run_record import Run
+from corebound.records.traces import file_of, folder_of
+from corebound.report.bytecode_cache import Compiled
+from corebound.report.elements import narrowed_words
 from corebound.report.inputs import Inputs
-from corebound.report.pages import pages
+from corebound.report.page_cache import Shelf
 from corebound.report.render import Renderer
-from corebound.report.shelf import Shelf
-from corebound.report.view.addresses import raw_file, trace_file
-from corebound.report.view.latest import latest_studies
-from corebound.report.view.narrowed import narrowed_words
-from corebound.report.view.profiles_before import with_profiles_before
-from corebound.report.view.study import Study
-from corebound.store import jsonl
-from corebound.store.traces import file_of, folder_of
+from corebound.report.site_directory import Folder
+from corebound.report.site_pages import pages
+from corebound.report.urls import raw_file, trace_file
 
 
 def write(inputs: Inputs, out: Path, *, kept: Path | None = None, own: Path | None = None) -> Path:
@@ -102,7 +101,7 @@ def _put_raw(runs: Sequence[Run], kept: Path, folder: Folder) -> bool:
     return of_all
 
 
-def _put_traces(studies: Sequence[Study], kept: Path, folder: Folder) -> dict[str, str]:
+def _put_traces(studies: Sequence[ScenarioResult], kept: Path, folder: Folder) -> dict[str, str]:
     """Keep a copy of the traces that are there; by launch, where in the site each is."""
     found: dict[str, str] = {}
     for study in studies:

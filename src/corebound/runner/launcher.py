@@ -3,29 +3,91 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import shutil
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 import corebound
-from corebound.launch import gpu_use, perf
-from corebound.launch.alternation import Alternation, Place
-from corebound.launch.launch import Order, launch
-from corebound.launch.outcome import Outcome
-from corebound.launch.perf import Offer
-from corebound.launch.supervise import Supervision
-from corebound.model import wire
-from corebound.model.plan import Placement
-from corebound.runner.job import Job
-from corebound.runner.serving import serving_order
+from corebound.launch import host_sampler, perf
+from corebound.launch.environments import own_folder
+from corebound.launch.interleaving import Alternation, InterleaveRole
+from corebound.launch.launch import LaunchResult, LaunchSpec, launch
+from corebound.launch.perf import CounterSupport
+from corebound.launch.supervisor_client import Supervision
+from corebound.machine.topology import CpuId
+from corebound.planning.cpu_selection import hands_out
+from corebound.planning.plan import PlannedCell
+from corebound.planning.slots import Placement
+from corebound.records import traces
+from corebound.runner.scheduler import Job
+from corebound.scenario.cell import Cell
+from corebound.serving.launch_spec import ServingOrder, served_model
+from corebound.serving.server import ServedModel, Server
+from corebound.serving.servers import LitServe, TorchServe
 from corebound.serving.session import serve
-from corebound.store import traces
+from corebound.worker import protocol
+
+
+def serving_order(planned: PlannedCell, python_path: Path, scratch: Path) -> ServingOrder:
+    """Resolve a planned server.
+
+    Args:
+        planned: A cell with traffic, which this host can hold.
+        python_path: A folder that holds the package `corebound` and nothing else.
+        scratch: An empty folder for the launch.
+    """
+    cell, placement, traffic = planned.cell, planned.placement, planned.traffic
+    if placement is None or traffic is None or planned.python is None:
+        raise ValueError("an unfit cell is skipped, and a server has traffic and an interpreter")
+    python = Path(planned.python)
+    parameters = dict(cell.parameters)
+    return ServingOrder(
+        placement=placement,
+        command=planned.commands[0],
+        model=lambda execute: served_model(
+            own_folder() / "models",
+            model=str(parameters["model"]),
+            image=int(parameters["image"]),
+            python=python,
+            archived=cell.framework == "torchserve",
+            execute=execute,
+        ),
+        server=partial(_server, cell, placement, python),
+        traffic=traffic,
+        generator=Path(sys.executable),
+        generator_cpus=_spare(placement),
+        threads_asked=placement.threads,
+        timeout_s=planned.measure.timeout_s,
+        python_path=python_path,
+        scratch=scratch,
+    )
+
+
+def _server(
+    cell: Cell, placement: Placement, python: Path, model: ServedModel, reports: Path
+) -> Server:
+    workers = len(placement.slots)
+    if cell.framework == "litserve":
+        return LitServe(model, workers=workers, reports=reports)
+    pinned = tuple(slot.cpus for slot in placement.slots) if hands_out(cell) else None
+    return TorchServe(model, workers=workers, pinned=pinned, python=python)
+
+
+def _spare(placement: Placement) -> tuple[CpuId, ...]:
+    """Where the generator runs: apart from the server where the host has room for that."""
+    allowed = {CpuId(cpu) for cpu in os.sched_getaffinity(0)}
+    taken = {cpu for slot in placement.slots for cpu in slot.cpus}
+    return tuple(sorted(allowed - taken or allowed))
+
 
 _LIBRARY = "library"
 # How often progress is shown while launches alternate.
@@ -49,12 +111,12 @@ class Launcher(Struct, frozen=True, kw_only=True):
     kept: Path
     tick: Callable[[], None]
     gpus: int
-    on_cpus: Offer
-    on_gpus: Offer
+    on_cpus: CounterSupport
+    on_gpus: CounterSupport
     supervisions: list[Supervision]
     stack: ExitStack
 
-    def __call__(self, jobs: Sequence[Job]) -> tuple[Outcome, ...]:
+    def __call__(self, jobs: Sequence[Job]) -> tuple[LaunchResult, ...]:
         """Launch a cell, or several whose workers alternate.
 
         Raises:
@@ -88,15 +150,17 @@ class Launcher(Struct, frozen=True, kw_only=True):
 
     def _alternating(
         self, job: Job, tick: Callable[[], None], alternation: Alternation, number: int
-    ) -> Outcome:
+    ) -> LaunchResult:
         try:
-            return self._launch(job, number, tick, Place(alternation=alternation, number=number))
+            return self._launch(
+                job, number, tick, InterleaveRole(alternation=alternation, number=number)
+            )
         finally:
             alternation.leave(number)  # whatever became of it, the others are not to wait
 
     def _launch(
-        self, job: Job, number: int, tick: Callable[[], None], place: Place | None
-    ) -> Outcome:
+        self, job: Job, number: int, tick: Callable[[], None], place: InterleaveRole | None
+    ) -> LaunchResult:
         planned, folder = job.planned, self.scratch / f"launch-{number}"
         supervision = self.supervisions[number]
         if planned.placement is None:
@@ -145,15 +209,15 @@ def launcher(
         tick=tick,
         gpus=gpus,
         on_cpus=on_cpus,
-        on_gpus=replace(on_cpus, gpus=gpu_use.opened(gpus=gpus)),
+        on_gpus=replace(on_cpus, gpus=host_sampler.opened(gpus=gpus)),
         supervisions=[supervision],
         stack=stack,
     )
 
 
-def _order(job: Job, placement: Placement, python_path: Path, scratch: Path) -> Order:
+def _order(job: Job, placement: Placement, python_path: Path, scratch: Path) -> LaunchSpec:
     planned = job.planned
-    return Order(
+    return LaunchSpec(
         placement=placement,
         commands=planned.commands,
         requests=requests(job),
@@ -164,7 +228,7 @@ def _order(job: Job, placement: Placement, python_path: Path, scratch: Path) -> 
     )
 
 
-def requests(job: Job) -> tuple[wire.Request, ...]:
+def requests(job: Job) -> tuple[protocol.Request, ...]:
     """What each worker of a job is asked."""
     if job.kind == "measure":
         return job.planned.requests

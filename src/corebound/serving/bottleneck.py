@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from corebound.model.traffic import OPEN, Answered, Traffic
+from corebound.scenario.traffic import OPEN, Answered, Traffic
 from corebound.stats import latency
 from corebound.units import duration, percent
 
@@ -24,7 +24,7 @@ LEAST_LATENESS_NS = 500_000
 MOST_IDLE_SHARE = 0.1
 
 
-def against(answered: Answered, traffic: Traffic, cpus: int) -> tuple[str, ...]:
+def bottleneck_evidence(answered: Answered, traffic: Traffic, cpus: int) -> tuple[str, ...]:
     """What speaks against a launch, in words with figures; empty where nothing does.
 
     Args:

@@ -7,28 +7,30 @@ import time
 from collections.abc import Callable, Collection, Sequence
 
 from corebound.errors import CoreboundError
-from corebound.launch.launch import GRACE_S
-from corebound.launch.log import tail
-from corebound.launch.outcome import Outcome
-from corebound.launch.supervise import Supervision
+from corebound.launch.launch import GRACE_S, LaunchResult, tail
+from corebound.launch.monitor import LaunchMonitor
 from corebound.launch.supervisor import processes_below
-from corebound.launch.watching import Watching
-from corebound.model import wire
-from corebound.model.plan import Command
-from corebound.model.record import Status, Worker
-from corebound.model.serving import Served
-from corebound.model.traffic import GeneratorOrder
-from corebound.serving import evidence
-from corebound.serving.order import ServingOrder
-from corebound.serving.processes import ASK_EVERY_S, LateError, Processes
+from corebound.launch.supervisor_client import Supervision
+from corebound.planning.slots import Command
+from corebound.records.launch_record import Served, Status, Worker
+from corebound.scenario.traffic import GeneratorOrder
+from corebound.serving import checks
+from corebound.serving.generator_client import GeneratorTalk
+from corebound.serving.launch_spec import ServingOrder
+from corebound.serving.processes import (
+    ASK_EVERY_S,
+    LateError,
+    Processes,
+    await_workers,
+    require_right_answer,
+)
 from corebound.serving.server import (
     LOOPBACK,
     Server,
     ServerError,
     ServerWorker,
 )
-from corebound.serving.startup import await_workers, require_right_answer
-from corebound.serving.talk import GeneratorTalk
+from corebound.worker import protocol
 
 # How long a server may take to end after it was told to: TorchServe takes 3 to 8 s.
 STOP_S = 20.0
@@ -38,7 +40,7 @@ MOST_ERRORS = 0.01
 GENERATOR = ("-m", "corebound.serving.generator")
 
 
-def serve(order: ServingOrder, supervision: Supervision, tick: Callable[[], None]) -> Outcome:
+def serve(order: ServingOrder, supervision: Supervision, tick: Callable[[], None]) -> LaunchResult:
     """Run one launch to its end, whatever that is.
 
     Args:
@@ -73,7 +75,7 @@ class _Session:
         self._watching = self._watch(())
         self._served: Served | None = None
 
-    def run(self) -> Outcome:
+    def run(self) -> LaunchResult:
         status: Status = "ok"
         reason: tuple[str | None, str | None] = (None, None)
         try:
@@ -89,12 +91,12 @@ class _Session:
         workers = self._workers()
         against: tuple[str, ...] = ()
         if status == "ok" and self._served is not None:
-            against, mend = evidence.held_against(self._order, self._served, workers)
+            against, mend = checks.held_against(self._order, self._served, workers)
         if against:
             status = "invalid"
             reason = ("it did not run as it was asked to: " + "; ".join(against) + ".", mend)
         duration_ns = time.monotonic_ns() - self._began_ns
-        return Outcome(
+        return LaunchResult(
             status=status,
             reason=reason[0],
             mend=reason[1],
@@ -118,7 +120,10 @@ class _Session:
         model = self._order.model(self._processes.execute)
         server = self._order.server(model, self._reports)
         self._doing = "startup"
-        needs = {wire.SERVED_REPORTS: str(self._reports), **server.write(self._processes.folder)}
+        needs = {
+            protocol.SERVED_REPORTS: str(self._reports),
+            **server.write(self._processes.folder),
+        }
         started_ns = time.monotonic_ns()
         root = self._processes.spawn(self._order.command, needs=needs)
         try:
@@ -198,19 +203,19 @@ class _Session:
 
         self._watching = self._watch([one.pid for one in ready if one.pid is not None], tree)
         self._watching.begin()
-        before_ns = evidence.cpu_ns(tree())
+        before_ns = checks.cpu_ns(tree())
         self._watching.mark()
         self._talk.go()
         self._listen(lambda: self._talk.answered is not None)
-        after_ns = evidence.cpu_ns(tree())
+        after_ns = checks.cpu_ns(tree())
         self._watching.end()
         return sum(time_ns - before_ns.get(pid, 0) for pid, time_ns in after_ns.items())
 
     def _watch(
         self, pids: Sequence[int], beside: Callable[[], Collection[int]] = tuple
-    ) -> Watching:
+    ) -> LaunchMonitor:
         """Watch workers; what the server has `beside` them is counted as its tree's too."""
-        return Watching(
+        return LaunchMonitor(
             pids,
             self._order.placement,
             self._supervision,
@@ -243,7 +248,7 @@ class _Session:
         pids = (root, *processes_below(root))
         server.stop(pids)
         leave_by_s = time.monotonic() + STOP_S
-        while evidence.cpu_ns(pids) and time.monotonic() < leave_by_s:
+        while checks.cpu_ns(pids) and time.monotonic() < leave_by_s:
             self._processes.wait(ASK_EVERY_S / 5)
         return time.monotonic_ns() - began_ns
 
@@ -255,4 +260,4 @@ class _Session:
 
     def _workers(self) -> tuple[Worker, ...]:
         order = self._order
-        return evidence.workers(self._watching, order.placement, self._reports, order.threads_asked)
+        return checks.workers(self._watching, order.placement, self._reports, order.threads_asked)

@@ -1,1 +1,1 @@
-"""Decisions from samples: what a launch, a cell and a pair of cells really say."""
+"""Decisions from numbers: intervals, comparisons, change points. Pure."""

@@ -13,8 +13,7 @@ from typing import Literal
 from msgspec import Struct
 
 from corebound.stats import special
-from corebound.stats.interval import CONFIDENCE, Interval, log_interval
-from corebound.stats.middle import middle
+from corebound.stats.intervals import CONFIDENCE, Interval, adaptive_trimmed_mean, log_interval
 
 # How likely the whole search may be to tell anything wrong: a bound where differences are normal,
 # for other noise what simulations keep to (docs/commits.md).
@@ -107,7 +106,7 @@ def sign(differences: Sequence[float], level: float) -> Literal[-1, 0, 1]:
         differences: One for each block, at least two.
         level: How likely a sign may be told where the mean is 0.
     """
-    found = middle(differences)
+    found = adaptive_trimmed_mean(differences)
     if found.error == 0:
         p_value = 1.0 if found.mean == 0 else 0.0
     else:
@@ -252,7 +251,7 @@ class _Search:
             suspects=tuple(range(self._good + 1, self._bad + 1)) if self._way else (),
             good=self._good,
             bad=self._bad,
-            slowdown_ratio=math.exp(middle(logs).mean) if logs else None,
+            slowdown_ratio=math.exp(adaptive_trimmed_mean(logs).mean) if logs else None,
             interval=_interval(logs, confidence=CONFIDENCE) if logs else None,
             tests=self._tests,
         )
@@ -274,7 +273,7 @@ def _log_ratios(answer: Answer, good: int, bad: int) -> list[float] | None:
 
 def _interval(logs: Sequence[float], *, confidence: float) -> Interval:
     """Where the ratio lies, of at least two blocks."""
-    found = middle(logs)
+    found = adaptive_trimmed_mean(logs)
     return log_interval(
         found.mean,
         standard_error=found.error,

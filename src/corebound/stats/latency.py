@@ -1,10 +1,4 @@
-"""Latencies of many requests: HDR histograms, which merge, and what is read from them.
-
-A histogram counts microseconds with 3 significant digits, from 1 µs to 1 h; what it
-gives back is the upper end of a value's class, so at most 0.1 % more than was put in.
-
-Source: Tene, HdrHistogram; its encoding, version 2.
-"""
+"""Latencies of many requests: HDR histograms, percentiles, MLPerf's early stopping."""
 
 from __future__ import annotations
 
@@ -19,6 +13,7 @@ from msgspec import Struct
 from numpy.typing import ArrayLike, NDArray
 
 from corebound.errors import InputError
+from corebound.stats import special
 
 HIGHEST_US = 3_600_000_000
 DIGITS = 3
@@ -39,7 +34,7 @@ class Percentiles(Struct, frozen=True, kw_only=True):
     max_ns: int
 
 
-class Point(Struct, frozen=True, kw_only=True):
+class PercentilePoint(Struct, frozen=True, kw_only=True):
     """A share of the requests, in (0, 1], and the latency that they stayed within."""
 
     share: float
@@ -119,7 +114,7 @@ def mean_ns(encoded: str) -> float | None:
     return sum_us / count * 1e3 if count else None
 
 
-def curve(encoded: str) -> tuple[Point, ...]:
+def curve(encoded: str) -> tuple[PercentilePoint, ...]:
     """The points of a percentile chart, the closer the nearer they are to the worst.
 
     Returns:
@@ -142,7 +137,7 @@ def curve(encoded: str) -> tuple[Point, ...]:
     # The last class is that of the level before, and of all.
     ends = zip((*levels, 100.0), (*places, places[-1]), strict=True)
     return tuple(
-        Point(share=level / 100, latency_ns=_highest_us(histogram, counted[place]) * 1000)
+        PercentilePoint(share=level / 100, latency_ns=_highest_us(histogram, counted[place]) * 1000)
         for level, place in ends
     )
 
@@ -192,3 +187,77 @@ def _decode(encoded: str) -> HdrHistogram:
             where="a record's latencies",
             mend="The record was changed since it was written: run again, or restore it.",
         ) from error
+
+
+CONFIDENCE = 0.99
+
+
+class Estimate(Struct, frozen=True, kw_only=True):
+    """A latency that the percentile does not exceed, with MLPerf's confidence.
+
+    Attributes:
+        needed: The least queries there can be an estimate from.
+        value: In the unit of the latencies; None where there are fewer.
+        discarded: The queries above it; None likewise.
+    """
+
+    needed: int
+    value: float | None
+    discarded: int | None
+
+
+def least_within(
+    over: int, *, share: float, tolerance: float = 0.0, confidence: float = CONFIDENCE
+) -> int:
+    """How many queries have to be within the latency for `over` others to be few enough.
+
+    Args:
+        over: Queries over the latency, from 0 up.
+        share: The percentile as a share, in (0, 1).
+        tolerance: How much less than `share` is acceptable, below `share`.
+        confidence: In (0, 1).
+
+    Raises:
+        ValueError: An argument lies outside its range.
+
+    >>> least_within(0, share=0.99)
+    459
+    """
+    if over < 0 or not 0 < share - tolerance <= share < 1 or not 0 < confidence < 1:
+        raise ValueError("queries are counted from 0, and shares lie between 0 and 1")
+
+    def few_enough(within: int) -> bool:
+        chance = special.betainc(within, over + 1, share - tolerance)
+        return bool(chance <= 1 - confidence)
+
+    high = 1
+    while not few_enough(high):
+        high *= 2
+    low = high // 2 + 1
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if few_enough(middle) else (middle + 1, high)
+    return low
+
+
+def estimate(latencies: Sequence[float], *, share: float) -> Estimate:
+    """Estimate a percentile from above: the largest value that may not be discarded.
+
+    Args:
+        latencies: n, in any order and unit; infinite where a query was never answered.
+        share: The percentile as a share, in (0, 1).
+
+    >>> estimate(range(1, 65), share=0.9)
+    Estimate(needed=64, value=64, discarded=0)
+    """
+    n = len(latencies)
+    needed = least_within(1, share=share) + 1
+    if n < needed:
+        return Estimate(needed=needed, value=None, discarded=None)
+    # least_within(t) + t grows with t: the greatest t that still fits into n.
+    low, high = 1, n
+    while low < high:
+        middle = (low + high + 1) // 2
+        fits = least_within(middle, share=share) + middle <= n
+        low, high = (middle, high) if fits else (low, middle - 1)
+    return Estimate(needed=needed, value=sorted(latencies)[n - low], discarded=low - 1)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from corebound.stats.compare import Comparison
+from msgspec import Struct
+
+from corebound.stats.comparison import Comparison, Verdict
 
 
 def holm(p_values: Sequence[float | None], *, alpha: float = 0.05) -> tuple[bool, ...]:
@@ -92,3 +94,75 @@ def suite_findings(comparisons: Sequence[Comparison | None]) -> tuple[bool, ...]
         one is not None and is_clear and one.verdict in {"faster", "slower"}
         for one, is_clear in zip(comparisons, clear, strict=True)
     )
+
+
+class CommitPair(Struct, frozen=True, kw_only=True):
+    """A cell at two commits.
+
+    Attributes:
+        scenario: The scenario's name, without what the comparison added to it.
+        cell: The cell's key, without its commit.
+        base_ns, head_ns: Time of an iteration at each; None where it has no figure.
+        comparison: Of head with base; None where one has no figure.
+        margin: What counts as no difference.
+        missing: Why a side has no figure, in words; empty where both have.
+        cpu_ratio: CPU time of an iteration at head, as a multiple of that at base; None where
+            one is not known. No verdict rests on it.
+    """
+
+    scenario: str
+    cell: str
+    base_ns: float | None
+    head_ns: float | None
+    comparison: Comparison | None
+    margin: float
+    missing: tuple[str, ...]
+    cpu_ratio: float | None = None
+
+    @property
+    def cpu_differs(self) -> bool:
+        """Whether CPU time changed by what the interval of wall time does not hold.
+
+        Wall time holds waiting and what else ran on the host as well.
+        """
+        bounds = self.comparison.interval if self.comparison else None
+        return (
+            bounds is not None
+            and self.cpu_ratio is not None
+            and not bounds.low <= 1 / self.cpu_ratio <= bounds.high
+        )
+
+
+class JudgedPair(Struct, frozen=True, kw_only=True):
+    """A pair, and what it is as one of many.
+
+    `verdict` is None without a comparison. `is_regression`: slower by more than the
+    margin at the best guess, and a finding of the whole suite.
+    """
+
+    pair: CommitPair
+    verdict: Verdict | None
+    is_regression: bool
+
+
+def judge(pairs: Sequence[CommitPair]) -> tuple[JudgedPair, ...]:
+    """Give each pair its verdict; `faster` and `slower` have to hold among all of them.
+
+    Of the differences told, one in twenty at most is none (Benjamini & Hochberg). The
+    others of the pairs whose own interval excludes 1 are `undecided`.
+    """
+    findings = benjamini_hochberg(
+        [pair.comparison.p_value if pair.comparison else None for pair in pairs]
+    )
+    return tuple(_judged(pair, found=found) for pair, found in zip(pairs, findings, strict=True))
+
+
+def _judged(pair: CommitPair, *, found: bool) -> JudgedPair:
+    compared = pair.comparison
+    if compared is None:
+        return JudgedPair(pair=pair, verdict=None, is_regression=False)
+    verdict = compared.verdict
+    if verdict in {"faster", "slower"} and not found:
+        verdict = "undecided"
+    is_regression = verdict == "slower" and compared.speedup_ratio < 1 / (1 + pair.margin)
+    return JudgedPair(pair=pair, verdict=verdict, is_regression=is_regression)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from corebound.model.profile import OperatorProfile
-from corebound.model.record import Launch
-from corebound.stats.disturbance import is_spoilt
+from corebound.records.launch_record import Launch, OperatorProfile
+from corebound.stats.interference import is_spoilt
 
 # For each launch that profiled: its cell's id, and the profile of each of its workers.
 Profiles = tuple[tuple[str, tuple[OperatorProfile, ...]], ...]

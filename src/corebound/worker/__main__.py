@@ -21,17 +21,16 @@ from importlib.machinery import PathFinder
 from types import ModuleType
 from typing import BinaryIO
 
-from corebound.model import wire
-from corebound.worker.loop import measure
-from corebound.worker.stints import SocketBaton, Timed, iterate
+from corebound.worker import protocol
+from corebound.worker.timing import SocketBaton, Timed, iterate, measure
 from corebound.worker.workload import Workload, WorkloadError, find, make
 
 ADAPTERS = {
-    "none": "corebound.frameworks.python_adapter",
-    "numpy": "corebound.frameworks.numpy_adapter",
-    "pytorch": "corebound.frameworks.pytorch_adapter",
-    "tensorflow": "corebound.frameworks.tensorflow_adapter",
-    "mindspore": "corebound.frameworks.mindspore_adapter",
+    "none": "corebound.worker.adapters.python",
+    "numpy": "corebound.worker.adapters.numpy",
+    "pytorch": "corebound.worker.adapters.pytorch",
+    "tensorflow": "corebound.worker.adapters.tensorflow",
+    "mindspore": "corebound.worker.adapters.mindspore",
 }
 
 
@@ -46,9 +45,9 @@ class Reply:
         self._stream = stream
         self.during = "start"
 
-    def send(self, message: wire.Message) -> None:
+    def send(self, message: protocol.Message) -> None:
         """Write one message at once: the runner waits for it."""
-        self._stream.write(wire.encode(message))
+        self._stream.write(protocol.encode(message))
         self._stream.flush()
 
 
@@ -74,7 +73,7 @@ class Edge:
         if not isinstance(error, WorkloadError):
             what = f"{type(error).__name__}: {what}"
             traceback.print_exception(error)
-        self._reply.send(wire.Failure(during=self._reply.during, what=what, mend=mend))
+        self._reply.send(protocol.Failure(during=self._reply.during, what=what, mend=mend))
         self.failed = True
         return True
 
@@ -93,12 +92,12 @@ class Phase:
     def __exit__(self, kind: object, _error: object, _trace: object) -> None:
         if kind is None:
             duration_ns = time.perf_counter_ns() - self._began_ns
-            self._reply.send(wire.Phase(name=self._name, duration_ns=duration_ns))
+            self._reply.send(protocol.Phase(name=self._name, duration_ns=duration_ns))
 
 
 def steering_environment() -> dict[str, str]:
     """The environment variables that steer threads and memory, as this process sees them."""
-    return {name: value for name, value in os.environ.items() if name.startswith(wire.STEERING)}
+    return {name: value for name, value in os.environ.items() if name.startswith(protocol.STEERING)}
 
 
 def _first(workload: Workload) -> tuple[int, int]:
@@ -114,9 +113,9 @@ def _first(workload: Workload) -> tuple[int, int]:
     return walls[0], cpus[0]
 
 
-def _ready(adapter: ModuleType, workload: Workload, environment: dict[str, str]) -> wire.Ready:
+def _ready(adapter: ModuleType, workload: Workload, environment: dict[str, str]) -> protocol.Ready:
     described = adapter.describe()
-    return wire.Ready(
+    return protocol.Ready(
         threads_used=described["threads_used"],
         inter_op_used=described["inter_op_used"],
         python=platform.python_version(),
@@ -127,7 +126,7 @@ def _ready(adapter: ModuleType, workload: Workload, environment: dict[str, str])
     )
 
 
-def _timed(workload: Workload, request: wire.Request) -> Timed:
+def _timed(workload: Workload, request: protocol.Request) -> Timed:
     timing = partial(
         iterate,
         workload.step,
@@ -143,21 +142,23 @@ def _timed(workload: Workload, request: wire.Request) -> Timed:
 
 def _send(reply: Reply, timed: Timed) -> None:
     walls, cpus, lengths, began_us = timed.walls, timed.cpus, timed.lengths, timed.began_us
-    for start in range(0, len(walls), wire.SAMPLES_A_MESSAGE):
-        part = slice(start, start + wire.SAMPLES_A_MESSAGE)
-        reply.send(wire.Samples(wall_ns=walls[part].tolist(), cpu_ns=cpus[part].tolist()))
-    for start in range(0, len(lengths), wire.SAMPLES_A_MESSAGE):
-        part = slice(start, start + wire.SAMPLES_A_MESSAGE)
-        stints = wire.Stints(iterations=lengths[part].tolist(), began_us=began_us[part].tolist())
+    for start in range(0, len(walls), protocol.SAMPLES_A_MESSAGE):
+        part = slice(start, start + protocol.SAMPLES_A_MESSAGE)
+        reply.send(protocol.Samples(wall_ns=walls[part].tolist(), cpu_ns=cpus[part].tolist()))
+    for start in range(0, len(lengths), protocol.SAMPLES_A_MESSAGE):
+        part = slice(start, start + protocol.SAMPLES_A_MESSAGE)
+        stints = protocol.Stints(
+            iterations=lengths[part].tolist(), began_us=began_us[part].tolist()
+        )
         reply.send(stints)
 
 
-def _profile(adapter: ModuleType, workload: Workload, iterations: int) -> wire.Profile:
+def _profile(adapter: ModuleType, workload: Workload, iterations: int) -> protocol.Profile:
     """Put warm steps under the framework's profiler; its files stay in the scratch folder."""
     for _ in range(WARM_UP_STEPS):
         workload.step()
     folder = tempfile.mkdtemp(prefix="profile-")
-    profile: wire.Profile = adapter.profile(workload.step, iterations, folder)
+    profile: protocol.Profile = adapter.profile(workload.step, iterations, folder)
     return profile
 
 
@@ -177,7 +178,7 @@ def give_up_name() -> None:
         del sys.modules[name]
 
 
-def work(request: wire.Request, orders: BinaryIO, reply: Reply) -> None:
+def work(request: protocol.Request, orders: BinaryIO, reply: Reply) -> None:
     """Carry out one request, up to the last message.
 
     Raises:
@@ -205,7 +206,7 @@ def work(request: wire.Request, orders: BinaryIO, reply: Reply) -> None:
     gc.collect()
     gc.freeze()
     reply.send(_ready(adapter, workload, environment))
-    if orders.readline() != wire.GO:
+    if orders.readline() != protocol.GO:
         return  # the runner has given the launch up
     reply.during = "loop"
     if request.operators is not None:
@@ -213,12 +214,12 @@ def work(request: wire.Request, orders: BinaryIO, reply: Reply) -> None:
         reply.send(_profile(adapter, workload, request.operators))
     else:
         made = _timed(workload, request)
-        reply.send(wire.Samples(wall_ns=[wall_ns], cpu_ns=[cpu_ns]))
+        reply.send(protocol.Samples(wall_ns=[wall_ns], cpu_ns=[cpu_ns]))
         _send(reply, made)
     reply.during = "teardown"
     allowed = workload.allowed()
     workload.teardown()
-    reply.send(wire.End(allowed=allowed))
+    reply.send(protocol.End(allowed=allowed))
 
 
 def _pipe(descriptor: int, flags: int) -> int:
@@ -236,11 +237,11 @@ def _pipe(descriptor: int, flags: int) -> int:
 
 def main() -> int:
     """Answer one request; 0 if it was carried out, 1 if it failed and the runner knows why."""
-    orders = os.fdopen(_pipe(wire.REQUEST_FD, os.O_RDONLY), "rb")
-    reply = Reply(os.fdopen(_pipe(wire.REPLY_FD, os.O_WRONLY), "wb"))
+    orders = os.fdopen(_pipe(protocol.REQUEST_FD, os.O_RDONLY), "rb")
+    reply = Reply(os.fdopen(_pipe(protocol.REPLY_FD, os.O_WRONLY), "wb"))
     edge = Edge(reply)
     with edge:
-        work(wire.decode_request(orders.readline()), orders, reply)
+        work(protocol.decode_request(orders.readline()), orders, reply)
     if edge.failed:
         return 1
     # Stay until the runner has had its last look.

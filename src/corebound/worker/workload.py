@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Protocol
 
-from corebound.model.wire import Request
+from corebound.worker.protocol import Request
 
 
 class WorkloadError(Exception):

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from msgspec.structs import asdict
 
-from corebound.host.checkup.examine import examine
-from corebound.host.checkup.judged import Judged
-from corebound.host.checkup.tuning import STATE, Disk, restore, tune
-from corebound.topology import probe
+from corebound.machine import discovery
+from corebound.machine.doctor.check import JudgedCheck
+from corebound.machine.doctor.examine import examine
+from corebound.machine.doctor.tuning import STATE, Disk, restore, tune
 
 ROOT = Path("/")
 SPOILT = {
@@ -59,9 +59,13 @@ class Deadly(Disk):
         self._step()
 
 
-def look() -> tuple[Judged, ...]:
+def look() -> tuple[JudgedCheck, ...]:
     return examine(
-        probe.Files(ROOT), topology=probe.live(), wait=lambda: None, pid=os.getpid(), sudo=True
+        discovery.Files(ROOT),
+        topology=discovery.live(),
+        wait=lambda: None,
+        pid=os.getpid(),
+        sudo=True,
     )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from corebound.report.charts.alt_text import image, spread_words
 from corebound.report.charts.axis import Axis
-from corebound.report.charts.heard import image, spread_words
 
 _WIDTH, _HEIGHT = 1000, 24
 # Three heights in turn, so that neighbours do not hide one another.

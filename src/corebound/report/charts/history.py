@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from msgspec import Struct
 
+from corebound.report.charts.alt_text import course_words, image
 from corebound.report.charts.axis import Axis, linear_axis, log_axis
-from corebound.report.charts.heard import course_words, image
 
 _SIZE = 1000
 # A spark's own view box; small whole numbers keep a table of 500 light.

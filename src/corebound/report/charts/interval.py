@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from corebound.report.charts.alt_text import image, interval_words
 from corebound.report.charts.axis import Axis
-from corebound.report.charts.heard import image, interval_words
 
 _WIDTH = 1000
 _HEIGHT = 40

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from corebound.report.charts.alt_text import image
 from corebound.report.charts.axis import Axis
-from corebound.report.charts.heard import image
-from corebound.report.charts.square import SIZE, levels, y_of
+from corebound.report.charts.viewbox import SIZE, levels, y_of
 
 # Where a curve begins, and the least share left over that it shows.
 FIRST, LEAST_LEFT = 0.5, 0.0001

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from corebound.report.charts.alt_text import image
 from corebound.report.charts.axis import Axis
-from corebound.report.charts.heard import image
-from corebound.report.charts.square import SIZE, columns, levels, x_of, y_of
+from corebound.report.charts.viewbox import SIZE, columns, levels, x_of, y_of
 
 
 class Gain(Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from html import escape
 
 from msgspec import Struct
 
-from corebound.report.charts.heard import image
+from corebound.report.charts.alt_text import image
 
 _SIZE = 1000
 

@@ -15,8 +15,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from corebound.model.topology import cpu_list
-from corebound.report.charts.heard import image
+from corebound.machine.topology import cpu_list
+from corebound.report.charts.alt_text import image
 
 # What each kind is called, one and many; a group is none.
 _KINDS = (

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from corebound.report.charts.alt_text import image
 from corebound.report.charts.axis import Axis
-from corebound.report.charts.heard import image
-from corebound.report.charts.square import SIZE, levels
+from corebound.report.charts.viewbox import SIZE, levels
 
 # More points than this are finer than a screen shows; the extremes of each
 # column keep every peak.

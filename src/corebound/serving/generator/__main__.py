@@ -19,20 +19,20 @@ from pathlib import Path
 from typing import BinaryIO
 
 from corebound.errors import CoreboundError, HostError, InputError
-from corebound.model import traffic, wire
-from corebound.model.traffic import Answered, GeneratorOrder, Warmed
-from corebound.serving.generator import http1
+from corebound.scenario import traffic
+from corebound.scenario.traffic import Answered, GeneratorOrder, Warmed
+from corebound.serving.generator import http
 from corebound.serving.generator.apache import Apache
-from corebound.serving.generator.clock import clock_ns, new_loop
-from corebound.serving.generator.connection import Line, Target
-from corebound.serving.generator.drive import Drive
+from corebound.serving.generator.driver import LoadDriver, clock_ns, new_loop
+from corebound.serving.generator.http import PersistentConnection, Target
 from corebound.serving.generator.reduce import Cost, reduce
+from corebound.worker import protocol
 
 # What the process has open besides its connections.
 SPARE_DESCRIPTORS = 32
 
 
-class Talk:
+class RunnerConnection:
     """The two pipes; remembers which part of the work is under way."""
 
     def __init__(self, orders: BinaryIO, answers: BinaryIO) -> None:
@@ -54,7 +54,7 @@ class Edge:
     told here.
     """
 
-    def __init__(self, talk: Talk) -> None:
+    def __init__(self, talk: RunnerConnection) -> None:
         self._talk = talk
         self.failed = False
 
@@ -69,12 +69,12 @@ class Edge:
         else:
             what, mend = f"{type(error).__name__}: {error}", None
             traceback.print_exception(error)
-        self._talk.send(wire.Failure(during=self._talk.during, what=what, mend=mend))
+        self._talk.send(protocol.Failure(during=self._talk.during, what=what, mend=mend))
         self.failed = True
         return True
 
 
-async def generate(order: GeneratorOrder, talk: Talk) -> None:
+async def generate(order: GeneratorOrder, talk: RunnerConnection) -> None:
     """Carry out an order with connections of our own, up to the last message.
 
     Raises:
@@ -83,13 +83,13 @@ async def generate(order: GeneratorOrder, talk: Talk) -> None:
     talk.during = "connect"
     target = _target(order)
     _allow_connections(order)
-    drive = Drive(order, lambda: Line(target, clock_ns), clock_ns)
+    drive = LoadDriver(order, lambda: PersistentConnection(target, clock_ns), clock_ns)
     await drive.connect()
     talk.during = "warm-up"
     warm = await drive.warm_up()
     talk.send(Warmed(ok=warm.ok, errors=warm.errors))
     # The loop runs on, so that it sees connections that the server closes meanwhile.
-    if await asyncio.to_thread(talk.orders.readline) != wire.GO:
+    if await asyncio.to_thread(talk.orders.readline) != protocol.GO:
         return  # the runner has given the launch up
     talk.during = "measure"
     await drive.connect()
@@ -98,7 +98,7 @@ async def generate(order: GeneratorOrder, talk: Talk) -> None:
     talk.send(answered)
 
 
-async def _measure(order: GeneratorOrder, drive: Drive) -> Answered:
+async def _measure(order: GeneratorOrder, drive: LoadDriver) -> Answered:
     opened = sum(line.opened for line in drive.lines)
     gc.collect()
     gc.freeze()
@@ -115,7 +115,7 @@ async def _measure(order: GeneratorOrder, drive: Drive) -> Answered:
     return reduce(samples, order.traffic, began_ns=began_ns, cost=cost)
 
 
-def with_ab(order: GeneratorOrder, talk: Talk) -> None:
+def with_ab(order: GeneratorOrder, talk: RunnerConnection) -> None:
     """Carry out an order with ApacheBench.
 
     Raises:
@@ -124,7 +124,7 @@ def with_ab(order: GeneratorOrder, talk: Talk) -> None:
     apache = Apache(order)
     talk.during = "warm-up"
     talk.send(apache.warm_up())
-    if talk.orders.readline() == wire.GO:
+    if talk.orders.readline() == protocol.GO:
         talk.during = "measure"
         talk.send(apache.measure())
 
@@ -140,7 +140,7 @@ def _target(order: GeneratorOrder) -> Target:
         ) from error
     body = _body(order.body_file)
     try:
-        request = http1.request(
+        request = http.request(
             method=order.method,
             host=order.host,
             port=order.port,
@@ -188,9 +188,11 @@ def _allow_connections(order: GeneratorOrder) -> None:
 
 def main() -> int:
     """Carry out one order; 0 if it was, 1 if it failed and the runner knows why."""
-    for descriptor in (wire.REQUEST_FD, wire.REPLY_FD):
+    for descriptor in (protocol.REQUEST_FD, protocol.REPLY_FD):
         os.set_inheritable(descriptor, False)
-    talk = Talk(os.fdopen(wire.REQUEST_FD, "rb"), os.fdopen(wire.REPLY_FD, "wb"))
+    talk = RunnerConnection(
+        os.fdopen(protocol.REQUEST_FD, "rb"), os.fdopen(protocol.REPLY_FD, "wb")
+    )
     edge = Edge(talk)
     with edge:
         order = traffic.decode_order(talk.orders.readline())

@@ -1,16 +1,173 @@
-"""Runs ApacheBench in the generator's place, on its CPUs and as its child."""
+"""ApacheBench in the generator's place: how it is started, what its values mean."""
 
 from __future__ import annotations
 
+import math
+import re
 import resource
 import subprocess
 import tempfile
 from pathlib import Path
 
-from corebound.errors import HostError
-from corebound.model.traffic import Answered, GeneratorOrder, Warmed
-from corebound.serving import ab
-from corebound.serving.generator.clock import clock_ns
+import numpy as np
+from numpy.typing import NDArray
+
+from corebound.errors import HostError, LaunchError
+from corebound.scenario.traffic import Answered, GeneratorOrder, Warmed
+from corebound.serving.generator.driver import clock_ns
+from corebound.stats import latency
+
+MISSING_MEND = "Install it (Debian, Ubuntu: `apt-get install apache2-utils`), or drop `client: ab`."
+
+
+def argv(order: GeneratorOrder, *, requests: int, percentiles: str, times: str) -> tuple[str, ...]:
+    """The words that start ab.
+
+    Args:
+        order: What to send, in a closed loop.
+        requests: How many.
+        percentiles: File that ab writes percentiles to.
+        times: File that it writes every request's time to.
+    """
+    traffic = order.traffic
+    # Without -k it opens a connection a request, without -r one reset ends it; -l, for
+    # answers may differ in length; 30 s, its default patience, is less than a cold server's.
+    switches = ("-k", "-r", "-l", "-q", "-s", str(math.ceil(traffic.timeout_s)))
+    # ab refuses to have more under way than it sends.
+    amounts = ("-c", str(min(traffic.concurrency or 1, requests)), "-n", str(requests))
+    files = ("-e", percentiles, "-g", times)
+    url = f"http://{order.host}:{order.port}{order.path}"
+    return ("ab", *switches, *amounts, *_body(order), *files, url)
+
+
+def _body(order: GeneratorOrder) -> tuple[str, ...]:
+    if order.body_file is None:
+        return () if order.method == "GET" else ("-m", order.method)
+    kind = ("-T", order.content_type) if order.content_type is not None else ()
+    if order.method in {"POST", "PUT"}:
+        return ("-p" if order.method == "POST" else "-u", order.body_file, *kind)
+    return ("-p", order.body_file, "-m", order.method, *kind)
+
+
+def warmed(output: str, *, requests: int) -> Warmed:
+    """What came of warm-up requests that ab sent.
+
+    Raises:
+        LaunchError: ab did not finish.
+    """
+    errors = _errors(output, requests)
+    return Warmed(ok=requests - sum(errors.values()), errors=errors)
+
+
+def answered(
+    output: str,
+    percentiles: str,
+    times: str,
+    *,
+    order: GeneratorOrder,
+    began_ns: int,
+    cpu_ns: int,
+    wall_ns: int,
+) -> Answered:
+    """What came of requests that ab sent.
+
+    ab averages what failed in with the rest and does not say which they were: the
+    latencies are of all requests. A connection that the server closes before it has
+    said a word is none of its failures at all.
+
+    Args:
+        output: What ab printed.
+        percentiles: Its `-e` file: milliseconds to the microsecond, for each per cent.
+        times: Its `-g` file: a line a request, in whole milliseconds.
+        order: What it was asked.
+        began_ns: When it was started, on the host's monotonic clock.
+        cpu_ns: CPU time that it took.
+        wall_ns: How long it ran.
+
+    Raises:
+        LaunchError: ab did not finish, or its figures are not as they always were.
+    """
+    requests = order.traffic.requests
+    errors = _errors(output, requests)
+    try:
+        latencies_ms = _latencies_ms(percentiles, times)
+        duration_s = float(_figure(r"Time taken for tests:\s+([\d.]+) seconds", output) or "")
+    except (ValueError, IndexError) as error:
+        raise _unread(f"its figures cannot be read ({error})") from error
+    if len(latencies_ms) != requests:
+        raise _unread(f"it gave {len(latencies_ms)} times for {requests} requests")
+    connections = min(order.traffic.concurrency or 1, requests)
+    kept = int(_figure(r"Keep-Alive requests:\s+(\d+)", output) or 0)
+    return Answered(
+        began_ns=began_ns,
+        duration_ns=round(duration_s * 1e9),
+        ok=requests - sum(errors.values()),
+        errors=errors,
+        latencies=latency.encode(latencies_ms * 1e6),
+        lateness=None,
+        waited=0,
+        window_ns=0,
+        windows=(),
+        cpu_ns=cpu_ns,
+        wall_ns=wall_ns,
+        connections=connections,
+        # Each answer that was not kept alive cost a connection.
+        opened=max(connections, requests - kept),
+    )
+
+
+def _latencies_ms(percentiles: str, times: str) -> NDArray[np.float64]:
+    """The time of each request, in rising order.
+
+    What `-g` has is rounded to milliseconds, what `-e` has is exact but only a hundred
+    ranks: between those ranks a time lies on the line that joins them, as far as its
+    rounding allows.
+    """
+    rounded = np.sort([float(line.split("\t")[4]) for line in times.splitlines()[1:]])
+    rows = [line.split(",") for line in percentiles.splitlines()[1:]]
+    ranks = np.array([float(share) for share, _ in rows]) / 100 * len(rounded)
+    exact = np.interp(np.arange(len(rounded)), ranks, [float(value) for _, value in rows])
+    return np.maximum(np.clip(exact, rounded - 0.5, rounded + 0.5), 0.0)
+
+
+def _errors(output: str, requests: int) -> dict[str, int]:
+    complete = _figure(r"Complete requests:\s+(\d+)", output)
+    if complete is None:
+        raise _unread("it printed no result")
+    kinds = {
+        "connect": _figure(r"\(Connect: (\d+)", output),
+        "receive": _figure(r"Receive: (\d+)", output),
+        "exception": _figure(r"Exceptions: (\d+)", output),
+        # ab does not count these among its failures.
+        "status": _figure(r"Non-2xx responses:\s+(\d+)", output),
+        "not sent": str(requests - int(complete)),
+    }
+    counts = {kind: int(count or 0) for kind, count in kinds.items()}
+    # One request can fail in two of ab's ways; no more can have failed than there were.
+    left = requests
+    for kind, count in counts.items():
+        counts[kind] = min(count, left)
+        left -= counts[kind]
+    return {kind: count for kind, count in counts.items() if count}
+
+
+def _figure(pattern: str, output: str) -> str | None:
+    found = re.search(pattern, output)
+    return found[1] if found else None
+
+
+def gave_up(code: int, said: str) -> LaunchError:
+    """What to say of an ab that ended with this code, these its last words."""
+    last = said.strip().splitlines()[-1] if said.strip() else "no word"
+    return _unread(f"it ended with exit code {code} ({last})")
+
+
+def _unread(what: str) -> LaunchError:
+    return LaunchError(
+        what=f"{what}.",
+        where="ab",
+        mend="See that the server keeps up, or drop `client: ab`: it gives up early.",
+    )
 
 
 class Apache:
@@ -30,7 +187,7 @@ class Apache:
         if not requests:
             return Warmed(ok=0, errors={})
         output, _, _ = self._run(requests)
-        return ab.warmed(output, requests=requests)
+        return warmed(output, requests=requests)
 
     def measure(self) -> Answered:
         """Send what is measured.
@@ -40,7 +197,7 @@ class Apache:
         """
         began_ns, cpu_ns = clock_ns(), _children_cpu_ns()
         output, percentiles, times = self._run(self._order.traffic.requests)
-        return ab.answered(
+        return answered(
             output,
             percentiles,
             times,
@@ -54,17 +211,17 @@ class Apache:
         """What it printed, its percentiles, its times."""
         with tempfile.TemporaryDirectory(prefix="ab-") as folder:
             percentiles, times = Path(folder, "percentiles.csv"), Path(folder, "times.tsv")
-            words = ab.argv(
+            words = argv(
                 self._order, requests=requests, percentiles=str(percentiles), times=str(times)
             )
             try:
                 done = subprocess.run(words, capture_output=True, check=False, text=True)
             except FileNotFoundError as error:
                 raise HostError(
-                    what="ApacheBench is not installed.", where="ab", mend=ab.MISSING_MEND
+                    what="ApacheBench is not installed.", where="ab", mend=MISSING_MEND
                 ) from error
             if done.returncode or not percentiles.exists() or not times.exists():
-                raise ab.gave_up(done.returncode, done.stderr)
+                raise gave_up(done.returncode, done.stderr)
             return done.stdout, percentiles.read_text(), times.read_text()
 
 

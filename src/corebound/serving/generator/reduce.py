@@ -8,10 +8,10 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from corebound.model.traffic import Answered, MlPerf, Traffic, Window
-from corebound.serving.generator.samples import OK, Samples
+from corebound.scenario.traffic import Answered, MlPerf, Traffic, Window
+from corebound.serving.generator.driver import OK, Samples
 from corebound.stats import latency
-from corebound.stats.early_stopping import estimate, least_within
+from corebound.stats.latency import estimate, least_within
 
 # Percentiles that MLPerf's rules set for its scenarios (Offline has none).
 PERCENTILES = {"single-stream": 0.9, "multi-stream": 0.99, "server": 0.99}

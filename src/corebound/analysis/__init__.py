@@ -1,0 +1,1 @@
+"""Results from records and statistics: no HTML, no terminal. Pure."""

@@ -1,0 +1,464 @@
+"""Two runs against one another, cell by cell, only like with like."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from corebound.analysis.environment_changes import differing
+from corebound.analysis.records import Record, by_host
+from corebound.analysis.wording import count
+from corebound.errors import InputError
+from corebound.records.history import Circumstances, Series
+from corebound.records.run_record import Commit, Run
+from corebound.scenario.cell import Cell
+from corebound.scenario.models import Scenario, measured
+from corebound.stats.between_runs import BetweenRuns, EarlierRun, between_runs
+from corebound.stats.comparison import Comparison, Verdict, compare, shift
+from corebound.stats.history.series import circumstances_of_run, launches_by_cell
+from corebound.stats.launch_summary import CellSummary, summarise
+from corebound.stats.multiplicity import benjamini_hochberg
+from corebound.stats.noise_floor import COPIES, COPY
+from corebound.units import percent
+
+
+def commit_words(commit: Commit) -> str:
+    """Its name, which says whether changes were measured with it, and its subject.
+
+    >>> commit_words(Commit(sha="a" * 40, subject="s", committed_at="", dirty=True, tree="b" * 40))
+    'aaaaaaaaaa+dirty.bbbbbbb s'
+    """
+    return f"{commit.name} {commit.subject}".rstrip()
+
+
+# So many runs back something comparable is looked for.
+_MOST_BACK = 10
+
+# Of earlier runs the latest tell how runs differ now; pairs grow with the square.
+_MOST_EARLIER = 60
+_COPIES = frozenset(f"{COPY}={name}" for name in COPIES)
+
+CAVEAT = (
+    "The two runs were made at different times and share no blocks. A change of the host between "
+    "them that earlier runs did not see is not removed."
+)
+
+
+class Compared(Struct, frozen=True, kw_only=True):
+    """Something that was measured twice.
+
+    Attributes:
+        comparison: The later figure's speed as a multiple of the earlier one's; None where
+            one of the two is none.
+        clear: Whether it differs also as one of all that are compared here.
+        margin: What counts as equal.
+    """
+
+    comparison: Comparison | None
+    clear: bool
+    margin: float
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """What may be said of it as one of all; None where one of the two has no figure."""
+        if self.comparison is None:
+            return None
+        alone = self.comparison.verdict
+        return "undecided" if alone in {"faster", "slower"} and not self.clear else alone
+
+    @property
+    def is_finding(self) -> bool:
+        """Whether it is clear, and more than the margin may explain."""
+        return self.verdict in {"faster", "slower"}
+
+    @property
+    def over_noise(self) -> float:
+        """How many half widths of its interval it lies from no change; 0 where not known."""
+        interval = self.comparison.interval if self.comparison else None
+        if self.comparison is None or interval is None or not interval.low > 0:
+            return 0.0
+        width = math.log(interval.high / interval.low) / 2
+        distance = abs(math.log(self.comparison.speedup_ratio))
+        return distance / width if width > 0 else (math.inf if distance else 0.0)
+
+
+C = TypeVar("C", bound=Compared)
+
+
+class ComparedCell(Compared, frozen=True, kw_only=True):
+    """One cell in both runs.
+
+    Attributes:
+        cell: The cell, as the later run had it.
+        title: Its scenario's title.
+        before, after: What its launches came to in each.
+        between: How much its level varies from run to run; its interval is widened by that.
+        delay_ratio: And by how many times longer than the other other programs can have made
+            one of the two runs take; 1 is not at all.
+    """
+
+    cell: Cell
+    title: str
+    before: CellSummary
+    after: CellSummary
+    between: BetweenRuns
+    delay_ratio: float
+
+    @property
+    def floor_ratio(self) -> float | None:
+        """How far, either way, its interval reaches: a smaller difference cannot be told."""
+        interval = self.comparison.interval if self.comparison else None
+        return interval.relative_half_width if interval else None
+
+
+class RunComparison(Struct, frozen=True, kw_only=True):
+    """What two runs say about one another.
+
+    Attributes:
+        before, after: The runs.
+        cells: Those in both and measured alike, by change over noise.
+        unlike: Cells in both that were not measured alike: (id, what differs).
+        alone: Cells that only one of them has: (id, the run's id).
+    """
+
+    before: Run
+    after: Run
+    cells: tuple[ComparedCell, ...]
+    unlike: tuple[tuple[str, str], ...]
+    alone: tuple[tuple[str, str], ...]
+
+    @property
+    def code(self) -> Literal["same commit", "commit unknown"] | None:
+        """Why no code need be behind a difference; None where the two are of different code."""
+        one, two = self.before.commit, self.after.commit
+        if one is None or two is None:
+            return "commit unknown"
+        known = (one.tree is not None or not one.dirty) and (two.tree is not None or not two.dirty)
+        return "same commit" if known and one.name == two.name else None
+
+    @property
+    def launches(self) -> int:
+        """Of each run, the fewest that a comparison rests on; 0 where there is none."""
+        sides = (side for one in self.cells if one.comparison for side in (one.before, one.after))
+        return min((len(side.launches) for side in sides), default=0)
+
+
+class PastRun(Struct, frozen=True, kw_only=True):
+    """What a run said of one cell.
+
+    Attributes:
+        run: When it began and its id.
+        commit: The hash of its commit; None where that is not known.
+        circumstances: In which.
+        launches_ns: The medians of its launches.
+        delay: How much longer other programs can have made them take, a logarithm.
+    """
+
+    run: tuple[str, str]
+    commit: str | None
+    circumstances: Circumstances
+    launches_ns: tuple[float, ...]
+    delay: float
+
+
+# By host and cell; see `past_of`.
+Past = Mapping[str, Sequence[PastRun]]
+
+
+def past_of(runs: Iterable[tuple[Iterable[Series], Mapping[str, float]]]) -> Past:
+    """What runs said of each cell; the copies that `calibrate` launches are their cell.
+
+    Args:
+        runs: Of each its series, and by the ids of its cells how much they were delayed.
+    """
+    found: dict[str, list[PastRun]] = {}
+    for every, delays in runs:
+        for one in every:
+            key = ",".join(part for part in one.cell.split(",") if part not in _COPIES)
+            own = found.setdefault(f"{one.host}/{one.scenario}[{key or 'default'}]", [])
+            delay = delays.get(f"{one.scenario}[{one.cell}]", 0.0)
+            own += (
+                PastRun(
+                    run=(point.at, point.run or ""),
+                    commit=point.commit.sha if point.commit else None,
+                    circumstances=point.circumstances,
+                    launches_ns=point.launches,
+                    delay=delay,
+                )
+                for point in one.points
+            )
+    return found
+
+
+def earlier_runs(
+    past: Past, cell: Cell, pair: tuple[Run, Run], circumstances: Circumstances
+) -> list[EarlierRun]:
+    """What runs before the later one said of a cell that they measured alike, oldest first."""
+    before, after = sorted(pair, key=lambda run: (run.started_at, run.id))
+    found: dict[tuple[str, str], list[PastRun]] = {}
+    for one in past.get(f"{after.host.id}/{cell.id}", ()):
+        at, run = one.run
+        if at < after.started_at and run != before.id and one.circumstances == circumstances:
+            found.setdefault(one.run, []).append(one)
+    return [
+        EarlierRun(
+            logs=tuple(math.log(ns) for one in found[run] for ns in one.launches_ns if ns > 0),
+            commit=found[run][0].commit,
+            delay=statistics.fmean([one.delay for one in found[run]]),
+        )
+        for run in sorted(found)[-_MOST_EARLIER:]
+    ]
+
+
+def compare_runs(before: Record, after: Record, past: Past | None = None) -> RunComparison:
+    """Compare two runs.
+
+    Args:
+        before: A run with its launches.
+        after: Another.
+        past: What is known of the host's runs, which tell how much two differ by themselves.
+
+    Raises:
+        InputError: they are one run, of two hosts, or have no cell that was measured alike.
+    """
+    (one, _), (two, _) = before, after
+    where = f"{one.id}, {two.id}"
+    if one.id == two.id:
+        raise InputError(what="the two are the same run.", where=where, mend="Name two runs.")
+    if one.host.id != two.host.id:
+        raise InputError(
+            what=f"the runs are of two hosts, {one.host.name} ({one.host.id}) and "
+            f"{two.host.name} ({two.host.id}); their times say nothing of one another.",
+            where=where,
+            mend="Compare two runs of one host.",
+        )
+    mine, theirs = circumstances_of_run(*before), circumstances_of_run(*after)
+    both = [name for name in theirs if name in mine]
+    unlike = tuple((name, said) for name in both if (said := differing(mine[name], theirs[name])))
+    different = {name for name, _ in unlike}
+    alike = [name for name in both if name not in different]
+    if not alike:
+        raise _refusal(where, unlike)
+    cells = _compared(before, after, {name: theirs[name] for name in alike}, past or {})
+    return RunComparison(
+        before=one,
+        after=two,
+        cells=tuple(sorted(cells, key=lambda cell: (-cell.over_noise, cell.cell.id))),
+        unlike=unlike,
+        alone=tuple(
+            (name, run.id)
+            for run, own, other in ((one, mine, theirs), (two, theirs, mine))
+            for name in own
+            if name not in other
+        ),
+    )
+
+
+def _refusal(where: str, unlike: Sequence[tuple[str, str]]) -> InputError:
+    if not unlike:
+        return InputError(
+            what="the runs have no cell in common.",
+            where=where,
+            mend="Compare runs of one scenario; `corebound run` names the cells it launches.",
+        )
+    reasons = sorted({said for _, said in unlike})
+    return InputError(
+        what=f"no cell was measured alike in both: {'; '.join(reasons)}.",
+        where=where,
+        mend="Measure both in the same circumstances, or compare two other runs.",
+    )
+
+
+def _compared(
+    before: Record, after: Record, alike: Mapping[str, Circumstances], past: Past
+) -> list[ComparedCell]:
+    mine, theirs = launches_by_cell(before[1]), launches_by_cell(after[1])
+    ways = {
+        str(source.document["name"]): (
+            str(source.document.get("title") or source.document["name"]),
+            measured(Scenario.model_validate(source.document), after[0].profile),
+        )
+        for source in after[0].scenarios
+    }
+    found: list[ComparedCell] = []
+    for name, circumstances in alike.items():
+        title, measure = ways[theirs[name][0].cell.scenario]
+        old = summarise(mine[name][0].cell, mine[name], measure.warmup)
+        new = summarise(theirs[name][0].cell, theirs[name], measure.warmup)
+        earlier = earlier_runs(past, new.cell, (before[0], after[0]), circumstances)
+        between = between_runs(earlier)
+        found.append(
+            ComparedCell(
+                cell=new.cell,
+                title=title,
+                before=old,
+                after=new,
+                comparison=compare(
+                    new,
+                    old,
+                    margin=measure.margin,
+                    adaptive=measure.launches.follow_spread,
+                    between=between,
+                ),
+                clear=False,
+                margin=measure.margin,
+                between=between,
+                delay_ratio=math.exp(shift(new, old)) if new.launches and old.launches else 1.0,
+            )
+        )
+    return apply_fdr(found)
+
+
+def apply_fdr(found: Sequence[C]) -> list[C]:
+    """The same, each clear if it stands as one of all these (Benjamini & Hochberg)."""
+    clear = benjamini_hochberg(
+        [one.comparison.p_value if one.comparison else None for one in found]
+    )
+    return [replace(one, clear=is_clear) for one, is_clear in zip(found, clear, strict=True)]
+
+
+def comparisons(
+    records: Sequence[Record],
+    asked: Sequence[tuple[str, str]] = (),
+    past: Past | None = None,
+) -> tuple[RunComparison, ...]:
+    """The latest of each host, and pairs of runs that are asked for by their ids.
+
+    Raises:
+        InputError: two that are asked for are not alike.
+    """
+    latest = latest_comparisons(records, past)
+    known = {(one.before.id, one.after.id) for one in latest}
+    by_id = {record[0].id: record for record in records}
+    more = (pair for pair in dict.fromkeys(asked) if pair not in known)
+    return (*latest, *(compare_runs(by_id[one], by_id[two], past) for one, two in more))
+
+
+def latest_comparisons(
+    records: Sequence[Record], past: Past | None = None
+) -> tuple[RunComparison, ...]:
+    """For each host its latest run against the latest before it that is comparable.
+
+    Where both are of one commit, also against the latest of another: what has changed since.
+    """
+    found: list[RunComparison] = []
+    for own in by_host(records).values():
+        *earlier, latest = own
+        nearest = _nearest(earlier, latest, past)
+        found += nearest
+        if nearest and not _differs(nearest[0].before, latest[0]):
+            found += _nearest([one for one in earlier if _differs(one[0], latest[0])], latest, past)
+    return tuple(found)
+
+
+def _nearest(earlier: Sequence[Record], latest: Record, past: Past | None) -> list[RunComparison]:
+    """The latest of these runs, oldest first, that is comparable; empty without one."""
+    for before in earlier[: -1 - _MOST_BACK : -1]:
+        try:
+            return [compare_runs(before, latest, past)]
+        except InputError:
+            # Not measured alike: the one before may have been.
+            continue
+    return []
+
+
+def _differs(run: Run, other: Run) -> bool:
+    """Whether the two are of two known commits."""
+    one, two = run.commit, other.commit
+    return one is not None and two is not None and one.sha != two.sha
+
+
+def compared_words(found: Sequence[Compared], noun: tuple[str, str]) -> str:
+    """What became of all of them, findings too.
+
+    Args:
+        found: What was measured twice.
+        noun: What each of them is, one and several.
+    """
+    unclear, unknown = unclear_in(found), unknown_in(found)
+    said = f"{count(len(found) - unknown, *noun)} compared, {unclear:,} without a clear difference"
+    return f"{said}; {unknown:,} more not compared, for a figure is missing" if unknown else said
+
+
+def unclear_words(others: Sequence[Compared]) -> str:
+    """Why those that are no findings are none, with how many each."""
+    unclear, unknown = unclear_in(others), unknown_in(others)
+    parts = [f"No clear difference: {unclear:,}"] if unclear else []
+    parts += [f"not compared, for a figure is missing: {unknown:,}"] if unknown else []
+    said = "; ".join(parts)
+    return said[:1].upper() + said[1:]
+
+
+def unknown_in(found: Iterable[Compared]) -> int:
+    """How many were not compared, for one of their two figures is missing."""
+    return sum(one.comparison is None for one in found)
+
+
+def unclear_in(found: Iterable[Compared]) -> int:
+    """How many were compared and do not clearly differ."""
+    return sum(one.comparison is not None and not one.is_finding for one in found)
+
+
+# From where on it is said that other programs delayed one of two runs more than the other.
+_TELLING_DELAY = 1.02
+
+
+def spread_words(between: BetweenRuns) -> str:
+    """How much runs of one cell differ by themselves, and how that is known."""
+    spread = percent(between.spread_ratio)
+    if between.runs:
+        return (
+            f"The interval includes that runs differ by {spread} (standard deviation),"
+            f" as {between.runs} earlier runs did."
+        )
+    return f"The interval assumes that runs differ by {spread}: too few earlier runs are known."
+
+
+def run_to_run_words(found: RunComparison) -> str:
+    """How much runs differ by themselves, as the intervals of all cells include it."""
+    compared = [one for one in found.cells if one.comparison]
+    learned = [one.between for one in compared if one.between.runs]
+    assumed = [one.between for one in compared if not one.between.runs]
+    said = []
+    if learned:
+        spread = percent(statistics.median(one.spread_ratio for one in learned))
+        runs = max(one.runs for one in learned)
+        said.append(
+            f"Intervals include how much runs of this host differ: {spread} (standard deviation,"
+            f" the median of {count(len(learned), 'cell', 'cells')}), learned from up to"
+            f" {count(runs, 'earlier run', 'earlier runs')}."
+        )
+    if assumed:
+        said.append(
+            f"Too few comparable earlier runs of {count(len(assumed), 'cell', 'cells')} are known;"
+            f" {percent(assumed[0].spread_ratio)} is assumed."
+        )
+    delayed = sum(one.delay_ratio >= _TELLING_DELAY for one in compared)
+    if delayed:
+        said.append(
+            f"Other programs delayed the two runs unequally in {count(delayed, 'cell', 'cells')};"
+            " these intervals are wider."
+        )
+    floors = [one.floor_ratio for one in compared if one.floor_ratio is not None]
+    if floors:
+        said.append(
+            f"A difference of less than about {percent(statistics.median(floors))} cannot be told"
+            " from none here. corebound compare-commits launches both sides in turns and sees"
+            " smaller ones."
+        )
+    return " ".join(said)
+
+
+def between_document(between: BetweenRuns) -> dict[str, Any]:
+    """The same of one cell, for scripts."""
+    return {
+        "spread_ratio": between.spread_ratio,
+        "freedom": between.freedom,
+        "runs": between.runs,
+        "source": "earlier runs" if between.runs else "default",
+    }

@@ -1,0 +1,33 @@
+"""What differs between two points besides the commit, in words."""
+
+from __future__ import annotations
+
+import re
+
+from corebound.records.history import Circumstances
+
+_DIGEST = re.compile(r"[0-9a-f]{12}")
+
+
+def is_digest(value: str) -> bool:
+    """Whether a circumstance is told as a hash, which tells people nothing."""
+    return _DIGEST.fullmatch(value) is not None
+
+
+def differing(one: Circumstances, other: Circumstances) -> str:
+    """What differs, from the one to the other; empty if nothing.
+
+    >>> differing((("kernel", "6.1"), ("os", "a")), (("kernel", "7.0"), ("os", "a")))
+    'kernel 6.1 to 7.0'
+    """
+    mine, theirs = dict(one), dict(other)
+    said = []
+    for name in dict.fromkeys((*mine, *theirs)):
+        before, after = mine.get(name, ""), theirs.get(name, "")
+        if before == after:
+            continue
+        hashed = is_digest(before) or is_digest(after)
+        said.append(
+            f"another {name}" if hashed else f"{name} {before or 'none'} to {after or 'none'}"
+        )
+    return ", ".join(said)

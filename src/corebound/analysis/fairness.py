@@ -1,0 +1,235 @@
+"""Fairness checks, each evaluated from the records: nothing here is taken on trust."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from corebound.analysis.scenario_result import ScenarioResult
+from corebound.analysis.throughput import peak_share
+from corebound.analysis.wording import count
+from corebound.records.launch_record import Launch
+from corebound.stats.interference import is_refused
+from corebound.units import percent
+
+# Looking at threads costs CPU time; above this share it could be seen in the figures.
+_MOST_LOOKING = 0.005
+
+
+class Check(Struct, frozen=True, kw_only=True):
+    """A fairness check and the evidence; `passed` is None where nothing could be checked.
+
+    `says` is what holds where it passed or could not be checked, and what failed where it did.
+    """
+
+    passed: bool | None
+    says: str
+    evidence: str
+
+
+def checks(study: ScenarioResult) -> tuple[Check, ...]:
+    """All checks of a scenario; without a launch there is nothing to check."""
+    tried = [launch for launch in study.launches if launch.status != "skipped"]
+    if not tried:
+        return ()
+    return (
+        _binding(tried),
+        _threads(tried),
+        _order(tried, study),
+        _steady(study),
+        _strays(tried),
+        _environment(tried),
+        _looking(tried),
+        _host(study),
+        *_peak(study),
+    )
+
+
+class _Rule(Struct, frozen=True, kw_only=True):
+    """A check in words: what it says where it `holds`, and what where it `fails`."""
+
+    holds: str
+    fails: str
+
+    def judged(self, evidence: str, *, passed: bool | None) -> Check:
+        says = self.fails if passed is False else self.holds
+        return Check(passed=passed, says=says, evidence=evidence)
+
+
+_BINDING = _Rule(
+    holds="Every thread kept to its placement", fails="Not every thread kept to its placement"
+)
+_THREADS = _Rule(
+    holds="The framework used as many threads as it was asked to",
+    fails="A framework used more or fewer threads than it was asked to",
+)
+_ORDER = _Rule(
+    holds="Cells ran in random order, block by block",
+    fails="Cells ran in the same order in every block",
+)
+_STEADY = _Rule(holds="Every launch became steady", fails="Not every launch became steady")
+_STRAYS = _Rule(holds="Nothing outlived its launch", fails="Processes outlived their launch")
+_ENVIRONMENT = _Rule(
+    holds="Every launch of an environment ran the same versions",
+    fails="Launches of one environment ran different versions",
+)
+_LOOKING = _Rule(
+    holds=f"Looking at threads cost under {percent(_MOST_LOOKING)} of a CPU",
+    fails=f"Looking at threads cost more than {percent(_MOST_LOOKING)} of a CPU",
+)
+_HOST = _Rule(
+    holds="Nothing on the host stood out when the run began",
+    fails="Something on the host stood out when the run began",
+)
+_PEAK = _Rule(
+    holds="No cell exceeds the computed peak of its cores",
+    fails="A cell exceeds the computed peak of its cores",
+)
+
+
+def _binding(launches: Sequence[Launch]) -> Check:
+    bound = [launch for launch in launches if launch.placement and launch.placement.bound]
+    if not bound:
+        return _BINDING.judged("no cell binds its threads", passed=None)
+    judged = [
+        launch for launch in bound if launch.status in {"ok", "invalid"} and not is_refused(launch)
+    ]
+    proven = [launch for launch in judged if launch.status == "ok" and _kept(launch)]
+    passed = len(proven) == len(judged)
+    evidence = f"binding proven in {len(proven)} of {count(len(judged), 'launch', 'launches')}"
+    if not passed:
+        evidence += " that bind; the others are invalid and in no figure"
+    if proven:
+        evidence += f"; the least seen had {count(min(one.looks for one in proven), 'look')}"
+    return _BINDING.judged(evidence, passed=passed)
+
+
+def _kept(launch: Launch) -> bool:
+    """Whether every thread that was seen at all was seen on its slot only."""
+    placement = launch.placement
+    if placement is None:
+        return False
+    seen = False
+    for worker in launch.workers:
+        slot = set(placement.slots[worker.slot].cpus)
+        for thread in worker.threads:
+            seen = seen or bool(thread.stays) or bool(thread.allowed)
+            stays = (stay for stay in thread.stays if _counts(launch, stay.from_ms))
+            if any(stay.cpu not in slot for stay in stays):
+                return False
+    return seen
+
+
+def _counts(launch: Launch, from_ms: int) -> bool:
+    """Workers bound after they start may be anywhere until they are told to go."""
+    return from_ms >= 0 or not (launch.placement and launch.placement.moment == "after-start")
+
+
+def _threads(launches: Sequence[Launch]) -> Check:
+    told = [
+        worker
+        for launch in launches
+        for worker in launch.workers
+        if worker.threads_asked is not None and worker.threads_used is not None
+    ]
+    if not told:
+        return _THREADS.judged(
+            "no cell asks for a number, or the framework does not say", passed=None
+        )
+    same = sum(worker.threads_asked == worker.threads_used for worker in told)
+    workers = count(len(told), "worker")
+    return _THREADS.judged(f"asked and used agree in {same} of {workers}", passed=same == len(told))
+
+
+def _order(launches: Sequence[Launch], study: ScenarioResult) -> Check:
+    blocks: dict[int, list[Launch]] = {}
+    for launch in launches:
+        blocks.setdefault(launch.block, []).append(launch)
+    orders = {
+        tuple(one.cell.key for one in sorted(block, key=lambda one: one.position))
+        for block in blocks.values()
+    }
+    cells = {launch.cell.key for launch in launches}
+    seed = f"seed {study.run.seed}"
+    alternated = sum(bool(launch.alternated) for launch in launches)
+    if alternated:
+        seed += f"; {count(alternated, 'launch', 'launches')} alternated, iteration by iteration"
+    if len(blocks) < 2 or len(cells) < 2:
+        return _ORDER.judged(f"one block or one cell has no order; {seed}", passed=None)
+    found = f"{len(orders)} different orders" if len(orders) > 1 else "one order"
+    return _ORDER.judged(
+        f"{found} in {count(len(blocks), 'block')}; {seed}", passed=len(orders) > 1
+    )
+
+
+def _steady(study: ScenarioResult) -> Check:
+    launches = sum(len(cell.summary.launches) for cell in study.cells)
+    unsettled = sum(cell.summary.unsettled for cell in study.cells)
+    evidence = f"{launches - unsettled} of {count(launches, 'launch', 'launches')} did"
+    return _STEADY.judged(evidence, passed=unsettled == 0 if launches else None)
+
+
+def _strays(launches: Sequence[Launch]) -> Check:
+    strays = [launch for launch in launches if launch.strays]
+    if not strays:
+        evidence = f"no stray process in {count(len(launches), 'launch', 'launches')}"
+    else:
+        names = ", ".join(dict.fromkeys(name for launch in strays for name in launch.strays))
+        evidence = f"ended after {count(len(strays), 'launch', 'launches')}: {names}"
+    return _STRAYS.judged(evidence, passed=not strays)
+
+
+def _environment(launches: Sequence[Launch]) -> Check:
+    seen: dict[str, set[tuple[object, ...]]] = {}
+    for launch in launches:
+        for worker in launch.workers:
+            if worker.python is not None:
+                held = (worker.python, worker.blas, *sorted(worker.versions.items()))
+                seen.setdefault(launch.cell.environment, set()).add(held)
+    if not seen:
+        return _ENVIRONMENT.judged("no worker said what it ran", passed=None)
+    differing = sorted(name for name, held in seen.items() if len(held) > 1)
+    names = ", ".join(sorted(seen))
+    evidence = f"versions differ in {', '.join(differing)}" if differing else names
+    return _ENVIRONMENT.judged(evidence, passed=not differing)
+
+
+def _looking(launches: Sequence[Launch]) -> Check:
+    spent_ns = sum(launch.look_ns for launch in launches)
+    wall_ns = sum(launch.duration_ns for launch in launches)
+    share = spent_ns / wall_ns if wall_ns else 0.0
+    looks = sum(launch.looks for launch in launches)
+    evidence = f"{percent(share, 2)} over {count(looks, 'look')}"
+    return _LOOKING.judged(evidence, passed=share <= _MOST_LOOKING)
+
+
+def _host(study: ScenarioResult) -> Check:
+    found = study.run.preflight
+    if found is None:
+        return _HOST.judged("not looked at", passed=None)
+    warnings = [one.check for one in found if one.state == "warning"]
+    hidden = sum(one.state == "unavailable" for one in found)
+    evidence = ", ".join(warnings) or count(len(found) - hidden, "check")
+    if hidden:
+        evidence += f"; {count(hidden, 'other')} unavailable"
+    return _HOST.judged(evidence, passed=not warnings)
+
+
+def _peak(study: ScenarioResult) -> Iterator[Check]:
+    """Nothing computes faster than its cores can; no check where no cell has such a share."""
+    found = [
+        share.ratio
+        for cell in study.cells
+        if (share := peak_share(cell, study.scenario, study.run.host)) is not None
+    ]
+    if not found:
+        return
+    above = sum(ratio > 1 for ratio in found)
+    evidence = f"the highest reached {percent(max(found), 0)}"
+    if above:
+        evidence += (
+            f", above it {count(above, 'cell')} of {len(found)}: something that the peak"
+            " assumes is wrong, most likely the clock (turbo)"
+        )
+    yield _PEAK.judged(evidence, passed=not above)

@@ -1,0 +1,54 @@
+"""What is known of each host: its runs, and its noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from corebound.analysis.records import Record, by_host
+from corebound.records.calibration import Calibration
+from corebound.records.run_record import Run
+
+# What a reader scrolls through; older runs are in the records.
+_MOST_RUNS = 100
+
+
+class HostStudy(Struct, frozen=True, kw_only=True):
+    """A host.
+
+    Attributes:
+        runs: On it, oldest first, at least one.
+        calibrations: The latest of each scenario and profile, as long as a verdict may rest on it.
+    """
+
+    runs: tuple[Run, ...]
+    calibrations: tuple[Calibration, ...]
+
+    @property
+    def latest_runs(self) -> tuple[Run, ...]:
+        """Those that are shown, latest first."""
+        return self.runs[: -_MOST_RUNS - 1 : -1]
+
+
+def host_studies(
+    records: Sequence[Record], calibrations: Sequence[Calibration] = ()
+) -> tuple[HostStudy, ...]:
+    """Each host of the records, by id.
+
+    Args:
+        records: Every run with its launches, in any order.
+        calibrations: Of any host.
+    """
+    return tuple(
+        HostStudy(runs=tuple(run for run, _ in own), calibrations=_latest(host, calibrations))
+        for host, own in by_host(records).items()
+    )
+
+
+def _latest(host: str, calibrations: Sequence[Calibration]) -> tuple[Calibration, ...]:
+    latest: dict[tuple[str, str], Calibration] = {}
+    for one in sorted(calibrations, key=lambda one: (one.at, one.run)):
+        if one.host == host:
+            latest[one.scenario, one.profile or "no profile"] = one
+    return tuple(one for _, one in sorted(latest.items(), key=lambda item: item[0]))

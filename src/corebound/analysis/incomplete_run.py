@@ -1,0 +1,123 @@
+"""What a run that ended early left undone of a scenario, as its records show it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from corebound.analysis.calendar import days_of
+from corebound.analysis.wording import count
+from corebound.records.launch_record import Launch
+from corebound.records.run_record import Run
+from corebound.scenario.cell import Cell
+from corebound.stats.interference import is_refused
+from corebound.stats.launch_summary import CellSummary, gather
+from corebound.stats.sample_size import given_up
+
+# Records tell when a launch began to the second.
+_ROUNDED_S = 1.0
+
+
+class Undone(Struct, frozen=True, kw_only=True):
+    """What a run did not come to.
+
+    Attributes:
+        never: How many cells have no launch at all.
+        short: How many have fewer launches than the scenario asks for.
+        of: How many cells there were to launch; those that the host cannot hold are none.
+        least: How many launches of each the scenario asks for.
+        budget: The time it was given and that was up then, such as `1h30m`; empty where
+            nobody knows what ended it.
+    """
+
+    never: int
+    short: int
+    of: int
+    least: int
+    budget: str
+
+    @property
+    def says(self) -> str:
+        """In words: `3 of 4 cells were never launched`."""
+        fewer = f"fewer than the {self.least} launches asked for"
+        of = f"of {count(self.of, 'cell')}"
+        if self.never == self.of:
+            return f"none {of} that fit this host was launched"
+        if not self.never:
+            return f"{self.short} {of} {'has' if self.short == 1 else 'have'} {fewer}"
+        said = f"{self.never} {of} {'was' if self.never == 1 else 'were'} never launched"
+        if self.short:
+            said += f", {self.short} {'has' if self.short == 1 else 'have'} {fewer}"
+        return said
+
+
+def undone(
+    asked: Sequence[Cell],
+    launched: Mapping[str, Sequence[Launch]],
+    summaries: Mapping[str, CellSummary],
+    *,
+    least: int,
+    budget: str,
+) -> Undone | None:
+    """What the run left undone of a scenario; None where it did all that was asked.
+
+    A record does not say how a run ended. But no run that was carried out leaves a cell it was
+    asked for without the least number of launches, unless that cell was given up.
+
+    Args:
+        asked: The cells of the scenario that the run was asked for.
+        launched: For the key of each cell that has any, its launches that were to measure.
+        summaries: What they say, by the same.
+        least: How many of each the scenario asks for.
+        budget: As `spent_budget` tells it.
+    """
+    fitting = [key for key, summary in summaries.items() if not summary.count("skipped")]
+    never = sum(cell.key not in launched for cell in asked)
+    short = 0
+    for key in fitting:
+        made = [launch for launch in launched[key] if not is_refused(launch)]
+        short += len(made) < least and not _is_given_up(summaries[key], made)
+    if not never and not short:
+        return None
+    return Undone(never=never, short=short, of=len(fitting) + never, least=least, budget=budget)
+
+
+def _is_given_up(summary: CellSummary, made: Sequence[Launch]) -> bool:
+    """Whether it is; a launch that was refused was to be made again, and does not count."""
+    return given_up(gather(summary.cell, summary.launches, [launch.status for launch in made]))
+
+
+def spent_budget(run: Run, launches: Sequence[Launch]) -> str:
+    """The run's budget, where its launches show that time was up: `1h30m`; else empty.
+
+    The last of them began within it and ended after it. One that began later is of a command
+    that went on with the run, whose budget no record has.
+
+    Args:
+        run: The run.
+        launches: All of its launches, of every scenario, in any order.
+    """
+    if run.budget_s is None or not launches:
+        return ""
+    began = days_of(min(launch.started_at for launch in launches))
+    last = max(launches, key=lambda launch: (launch.started_at, launch.duration_ns))
+    last_began = days_of(last.started_at)
+    if began is None or last_began is None:
+        return ""
+    began_s = (last_began - began) * 86_400
+    ended_s = began_s + last.duration_ns / 1e9
+    is_up = began_s - _ROUNDED_S <= run.budget_s <= ended_s + _ROUNDED_S
+    return _as_typed(run.budget_s) if is_up else ""
+
+
+def _as_typed(budget_s: float) -> str:
+    """A length of time as `--budget` takes it.
+
+    >>> _as_typed(14_400), _as_typed(5_430), _as_typed(0)
+    ('4h', '1h30m30s', '0s')
+    """
+    minutes, seconds = divmod(round(budget_s), 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = ((hours, "h"), (minutes, "m"), (seconds, "s"))
+    return "".join(f"{number}{unit}" for number, unit in parts if number) or "0s"

@@ -1,0 +1,262 @@
+"""What was seen of launches, added up over their threads; None where nobody could say."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Iterator
+
+from msgspec import Struct
+
+from corebound.analysis.scenario_result import CellStudy
+from corebound.analysis.wording import Figure, count
+from corebound.diagnosis.evidence import moves, total
+from corebound.machine.topology import Topology
+from corebound.records.launch_record import Launch
+from corebound.records.telemetry import Counted, HostOverTime
+from corebound.stats.interference import counting, is_spoilt
+from corebound.stats.launch_summary import CellSummary, is_too_short
+from corebound.stats.server_summary import BY_P90, BY_TAIL
+from corebound.units import duration, percent, ratio, size
+
+
+class Metric(Struct, frozen=True, kw_only=True):
+    """A figure: as a heading, in a sentence after "each launch's", and what it is of.
+
+    `each` is the last with its article.
+    """
+
+    heading: str
+    says: str
+    unit: str
+    each: str
+
+
+_ITERATION = Metric(
+    heading="Median", says="median iteration", unit="iteration", each="an iteration"
+)
+_REQUEST = Metric(
+    heading="Time a request", says="time for each good answer", unit="request", each="a request"
+)
+_P90 = Metric(heading="p90", says="90th percentile", unit="request", each="a request")
+_P99 = Metric(heading="p99", says="99th percentile", unit="request", each="a request")
+_SEVERAL = Metric(
+    heading="Figure", says="time a request or percentile", unit="request", each="a request"
+)
+
+
+def figure_of(cells: Iterable[CellStudy]) -> Metric:
+    """The figure of these cells; servers may have several kinds among them."""
+    shapes = {
+        launch.served.traffic.shape
+        for cell in cells
+        for launch in cell.launches
+        if launch.served is not None
+    }
+    if not shapes:
+        return _ITERATION
+    names = {
+        _P99 if shape in BY_TAIL else _P90 if shape in BY_P90 else _REQUEST for shape in shapes
+    }
+    return names.pop() if len(names) == 1 else _SEVERAL
+
+
+def migrations(launch: Launch) -> int | None:
+    """Moves between CPUs of all threads of a launch."""
+    return total(launch, "migrations")
+
+
+def switches(launch: Launch) -> int | None:
+    """Context switches of all threads of a launch, wanted and unwanted."""
+    counted = [total(launch, "voluntary"), total(launch, "involuntary")]
+    known = [number for number in counted if number is not None]
+    return sum(known) if known else None
+
+
+def threads(launch: Launch) -> int | None:
+    """Threads in all processes of a launch, idle ones too."""
+    return sum(len(worker.threads) for worker in launch.workers) or None
+
+
+def whole_ns(launch: Launch) -> int | None:
+    """All iterations of a launch, warm-ups included: of the worker that took longest."""
+    if launch.served is not None:
+        return launch.served.answered.duration_ns
+    return max((sum(worker.wall_ns) for worker in launch.workers), default=0) or None
+
+
+def median_of(cell: CellStudy, count: Callable[[Launch], int | None]) -> float | None:
+    """The median of a count over the launches behind the cell's value."""
+    counted = [count(launch) for launch in _behind(cell)]
+    known = [number for number in counted if number is not None]
+    return statistics.median(known) if known else None
+
+
+def span_of(cell: CellStudy, count: Callable[[Launch], float | None]) -> tuple[float, float] | None:
+    """The least and the most over the launches behind the cell's value; None with fewer than
+    two, or where all have the same.
+
+    From six launches on these bound the median with 95 %: 1 − 2/2⁶ = 0.969.
+
+    Source: Le Boudec, Performance Evaluation (2010), theorem 2.1.
+    """
+    counted = [count(launch) for launch in _behind(cell)]
+    known = [number for number in counted if number is not None]
+    ends = (min(known), max(known)) if len(known) > 1 else (0, 0)
+    return None if ends[0] == ends[1] else ends
+
+
+def _behind(cell: CellStudy) -> list[Launch]:
+    return counting([one for one in cell.launches if one.status == "ok"], is_spoilt)
+
+
+def cpu_of(cell: CellStudy) -> Iterator[Figure]:
+    """CPU time of an iteration, and how many times its wall time that is."""
+    summary = cell.summary
+    if summary.cpu_median_ns is not None and (busy := summary.cpus_busy) is not None:
+        yield Figure(
+            value=duration(summary.cpu_median_ns),
+            says=f"CPU time {figure_of((cell,)).each}, {ratio(busy)} its wall time",
+        )
+    elif is_too_short(summary):
+        yield Figure(value="–", says="CPU time: an iteration is too short for its clock")
+
+
+def disturbed(studied: CellStudy) -> tuple[Launch, ...]:
+    """The launches behind a cell's value that something outside disturbed for the most part."""
+    hit = {one.launch for one in studied.summary.launches if one.disturbed}
+    return tuple(launch for launch in studied.launches if launch.id in hit)
+
+
+def left_out(studied: CellStudy) -> tuple[Launch, ...]:
+    """The disturbed launches that are not behind a cell's value, for it has enough others."""
+    hit = {one.launch for one in studied.summary.left_out}
+    return tuple(launch for launch in studied.launches if launch.id in hit)
+
+
+def disturbed_words(*summaries: CellSummary) -> str:
+    """What of these values is disturbed, and what was left out for it; empty where nothing."""
+    counted = sum(one.disturbed for one in summaries)
+    of = sum(len(one.launches) for one in summaries)
+    left = sum(len(one.left_out) for one in summaries)
+    said = [f"{counted} of {count(of, 'launch', 'launches')} disturbed"] if counted else []
+    if left:
+        said.append(f"{count(left, 'disturbed launch', 'disturbed launches')} left out")
+    return ", ".join(said)
+
+
+def host_seen(launch: Launch) -> tuple[Figure, ...]:
+    """The host while the launch was timed; what it does not tell is said to be unavailable.
+
+    Empty for records of a corebound that did not look.
+    """
+    host = launch.host
+    if host is None or not host.windows:
+        return ()
+    figures = [
+        *_split(host),
+        *_memory(host),
+        *_gpus(host),
+        _share(host.share("steal_ns", cpus=len(host.cpus)), "stolen by the hypervisor"),
+        _share(host.share("foreign_ns", cpus=len(host.cpus)), "of its CPUs used by others"),
+        _shares(map(host.share, _PRESSURES), "CPU, memory and I/O pressure on the host"),
+        _throttled(host),
+        _clock(host),
+    ]
+    if launch.disturbance is not None:
+        worst = Figure(
+            value=percent(launch.disturbance.share, 0),
+            says=f"disturbed by {' and '.join(launch.disturbance.by)}",
+        )
+        figures.insert(0, worst)
+    return tuple(figures)
+
+
+def moved(launch: Launch, topology: Topology) -> tuple[Figure, ...]:
+    """Where threads were seen to move; empty where nobody looked or none was seen to."""
+    seen = moves(launch, topology)
+    if seen is None:
+        return ()
+    each = (
+        (seen.within_cores, "within a core"),
+        (seen.across_cores, "across cores"),
+        (seen.across_nodes, "across nodes"),
+    )
+    told = [f"{number:,} {where}" for number, where in each if number]
+    return (Figure(value=", ".join(told), says="of these seen"),) if told else ()
+
+
+def _split(host: HostOverTime) -> Iterator[Figure]:
+    user, system = host.total("user_ns"), host.total("system_ns")
+    if user is not None and system is not None and user + system:
+        share = system / (user + system)
+        yield Figure(value=percent(share, 0), says="of its CPU time in the kernel")
+
+
+def _memory(host: HostOverTime) -> Iterator[Figure]:
+    peak, minor, major = host.peak_rss_bytes, host.total("minor_faults"), host.total("major_faults")
+    if peak is not None:
+        yield Figure(value=size(peak), says="memory at most")
+    if minor is not None and major is not None:
+        yield Figure(value=f"{minor:,} and {major:,}", says="minor and major page faults")
+
+
+def _gpus(host: HostOverTime) -> Iterator[Figure]:
+    """How busy the busiest GPU was; nothing for a launch that computes on none."""
+    if shares := host.gpu_busy_shares:
+        yield Figure(value=percent(statistics.fmean(shares), 0), says="of the time a GPU was busy")
+    elif any(window.gpus for window in host.windows):
+        yield Figure(value=_UNAVAILABLE, says="how busy the GPU was")
+
+
+_PRESSURES: tuple[Counted, ...] = ("cpu_pressure_ns", "memory_pressure_ns", "io_pressure_ns")
+_UNAVAILABLE = "unavailable"
+
+
+def _shares(shares: Iterable[float | None], says: str) -> Figure:
+    each = ["unknown" if share is None else percent(share) for share in shares]
+    known = any(text != "unknown" for text in each)
+    return Figure(value=", ".join(each) if known else _UNAVAILABLE, says=says)
+
+
+def _share(share: float | None, says: str) -> Figure:
+    return _shares((share,), says)
+
+
+def _throttled(host: HostOverTime) -> Figure:
+    """Without a quota nothing can throttle: that is told apart from a quota that did not."""
+    share = host.share("throttled_ns")
+    if share is None and "throttling" in host.unavailable:
+        return Figure(value="no quota", says="throttled by a quota")
+    return _share(share, "throttled by a quota")
+
+
+def _clock(host: HostOverTime) -> Figure:
+    clocks = host.frequencies_hz
+    if not clocks:
+        return Figure(value=_UNAVAILABLE, says="clock")
+    least, most = (f"{hz / 1e9:.2f}" for hz in (min(clocks), max(clocks)))
+    return Figure(value=f"{least} to {most} GHz" if least != most else f"{least} GHz", says="clock")
+
+
+def counted(launch: Launch) -> tuple[Figure, ...]:
+    """What the hardware counted of the launch; empty for records of a corebound that did not."""
+    counters = launch.counters
+    if counters is None:
+        return ()
+    per_cycle = counters.instructions_per_cycle
+    if per_cycle is None and not counters.slots:
+        return (Figure(value=_UNAVAILABLE, says="hardware counters"),)
+    known = _UNAVAILABLE if per_cycle is None else f"{per_cycle:.2f}"
+    all_cycles = sum(counters.cycles_by_pmu.values())
+    return (
+        Figure(value=known, says="instructions a cycle"),
+        *(
+            Figure(value=percent(cycles / all_cycles, 0), says=f"of its cycles on {pmu}")
+            for pmu, cycles in counters.cycles_by_pmu.items()
+            if all_cycles
+        ),
+        _shares(
+            (counters.slots.get("core_bound"), counters.slots.get("memory_bound")),
+            "of slots core bound and memory bound",
+        ),
+    )

@@ -1,0 +1,301 @@
+"""What is known of one scenario: its cells, their launches, what these say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from corebound.analysis.incomplete_run import Undone, spent_budget, undone
+from corebound.planning.slots import Placement
+from corebound.records.launch_record import Launch
+from corebound.records.run_record import Run, ScenarioSource
+from corebound.scenario.cell import Cell
+from corebound.scenario.loader import load_document
+from corebound.scenario.matrix import baselines_of, expand, filter_cells, shorten_labels
+from corebound.scenario.models import Measure, Scenario, measured
+from corebound.stats.comparison import Comparison, compare
+from corebound.stats.launch_summary import CellSummary, LaunchSummary, summarise
+from corebound.stats.multiplicity import holm
+from corebound.stats.profiles import Profiles
+
+
+def came_to(launches: Iterable[Launch]) -> object:
+    """What a cell came to on this host, but for whether it was bound; None if unknown.
+
+    Args:
+        launches: Of the cell.
+    """
+    for launch in launches:
+        placement = launch.placement
+        if launch.status != "ok" or placement is None:
+            continue
+        cell = launch.cell
+        return (
+            placement.slots,
+            placement.memory,
+            placement.moment,
+            # It binds each thread by itself, the others a whole process.
+            placement.backend == "openmp",
+            tuple(worker.threads_used or placement.threads for worker in launch.workers),
+            cell.workers,
+            cell.environment,
+            cell.framework,
+            cell.parameters,
+            cell.env,
+            tuple(pair for pair in cell.axes if pair[0] not in {"binding", "threads", "smt"}),
+        )
+    return None
+
+
+class CellStudy(Struct, frozen=True, kw_only=True):
+    """One cell that was launched, or tried to be.
+
+    Attributes:
+        cell: The cell.
+        launches: Every launch of it, by block, whatever became of it.
+        summary: What the `ok` ones say.
+        baseline: The cell it is compared with; None for the baseline itself.
+        comparison: Its speed against the baseline's; None where one of the two
+            has no figures.
+        twin: An earlier cell of the scenario that came to the same CPUs,
+            memory and threads on this host, so that the two can only differ by
+            noise and by whether the kernel was told; None where there is none.
+    """
+
+    cell: Cell
+    launches: tuple[Launch, ...]
+    summary: CellSummary
+    baseline: Cell | None
+    comparison: Comparison | None
+    twin: Cell | None
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether any launch of it gave figures."""
+        return self.summary.median_ns is not None
+
+    @property
+    def placement(self) -> Placement | None:
+        """Where it ran: the same for every launch of a run."""
+        return next((launch.placement for launch in self.launches if launch.placement), None)
+
+
+class BaselineComparison(Struct, frozen=True, kw_only=True):
+    """A cell, the baseline it was compared with, and how that ended."""
+
+    cell: CellStudy
+    baseline: CellStudy
+    comparison: Comparison
+
+    @property
+    def is_again(self) -> bool:
+        """Whether both came to the same CPUs, memory and threads: the baseline once more."""
+        one, two = self.cell.twin or self.cell.cell, self.baseline.twin or self.baseline.cell
+        return one.key == two.key
+
+    @property
+    def is_itself(self) -> bool:
+        """Whether both are bound alike as well: they differ by a variable, if not by noise."""
+        return self.is_again and self.cell.cell.binding == self.baseline.cell.binding
+
+
+class ScenarioResult(Struct, frozen=True, kw_only=True):
+    """One scenario in one run.
+
+    Attributes:
+        run: The run.
+        source: The scenario as the run recorded it.
+        scenario: The same, read.
+        measure: How its cells were measured, under the run's profile.
+        planned: All cells of the scenario, in the order of the file.
+        by_key: Those with a launch by their keys, in the same order.
+        ranked: Those that could be compared, fastest first; equals in the same order.
+        profiles: The launches that profiled operators, in the same order; they
+            are none of the cells' launches.
+        undone: What the run ended too early for; None where it did all that was asked.
+        profiles_before: Those of the same cells in earlier runs that were alike, the latest first.
+    """
+
+    run: Run
+    source: ScenarioSource
+    scenario: Scenario
+    measure: Measure
+    planned: tuple[Cell, ...]
+    by_key: Mapping[str, CellStudy]
+    ranked: tuple[BaselineComparison, ...]
+    profiles: tuple[Launch, ...]
+    undone: Undone | None
+    profiles_before: Profiles = ()
+
+    @property
+    def cells(self) -> tuple[CellStudy, ...]:
+        """The cells with a launch, in the order of the file."""
+        return tuple(self.by_key.values())
+
+    @property
+    def launches(self) -> tuple[Launch, ...]:
+        """Every launch that was to measure, in the order they ran."""
+        found = (launch for cell in self.cells for launch in cell.launches)
+        return tuple(sorted(found, key=lambda launch: (launch.block, launch.position)))
+
+    @property
+    def winner(self) -> BaselineComparison | None:
+        """The fastest of the cells that are clearly faster than their baseline.
+
+        Clearly: also as one of all the scenario's comparisons, of which one in
+        twenty would look faster or slower by chance. Cells that came to the same
+        as an earlier one stand back where they can: which of the two is ahead is
+        noise. The baseline once more, bound as it is, never wins.
+        """
+        clear = holm([duel.comparison.p_value for duel in self.ranked])
+        faster = [
+            duel
+            for duel, is_clear in zip(self.ranked, clear, strict=True)
+            if is_clear and duel.comparison.verdict == "faster" and not duel.is_itself
+        ]
+        return next((duel for duel in faster if duel.cell.twin is None), next(iter(faster), None))
+
+    @property
+    def leader(self) -> BaselineComparison | None:
+        """The winner, else the nearest; the baseline once more only where there is no other."""
+        rivals = [duel for duel in self.ranked if not duel.is_again]
+        return self.winner or next(iter(rivals or self.ranked), None)
+
+    @property
+    def baseline(self) -> CellStudy | None:
+        """The cell that the fastest one is compared with, or the first that is none's rival."""
+        leader = self.leader
+        if leader is not None:
+            return leader.baseline
+        return next((cell for cell in self.cells if cell.baseline is None), None)
+
+    @property
+    def baselines(self) -> tuple[Cell, ...]:
+        """The cells that others are compared with, in the order of the file."""
+        named = {cell.baseline.key: cell.baseline for cell in self.cells if cell.baseline}
+        return tuple(named[key] for key in named)
+
+    def find(self, cell: Cell | None) -> CellStudy | None:
+        """What is known of a cell; None where it was never launched."""
+        return self.by_key.get(cell.key) if cell else None
+
+
+def study(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> ScenarioResult:
+    """Put together what one run says of one scenario.
+
+    Args:
+        run: The run.
+        source: The scenario, one of the run's.
+        launches: All of the run's launches, in any order; what it has of other scenarios only
+            tells how long it took.
+
+    Raises:
+        ScenarioFaults: the recorded scenario is none this version can read.
+    """
+    scenario = load_document(source.document, source.path)
+    planned = tuple(expand(scenario, source.path, run.profile))
+    measure = measured(scenario, run.profile)
+    # The one place where a page tells the two kinds apart: figures are of the first alone.
+    own = [launch for launch in launches if launch.cell.scenario == scenario.name]
+    launched = _by_cell(launch for launch in own if launch.kind == "measure")
+    profiles = [launch for launch in own if launch.kind == "profile"]
+    order = {cell.key: index for index, cell in enumerate(planned)}
+    keys = sorted(launched, key=lambda key: order.get(key, len(order)))
+    summaries = {
+        key: summarise(launched[key][0].cell, tuple(launched[key]), measure.warmup) for key in keys
+    }
+    # Names tell apart what was to be measured, which a run that ended early has not all launched.
+    wanted = filter_cells(planned, run.only)
+    missing = [cell for cell in wanted if cell.key not in launched]
+    told = shorten_labels([*(summaries[key].cell for key in keys), *missing])
+    named = {one.key: one for one in told}
+    summaries = {key: replace(summaries[key], cell=named[key]) for key in keys}
+    planned = tuple(named.get(cell.key, cell) for cell in planned)
+    seen: dict[object, Cell] = {}
+    cells: dict[str, CellStudy] = {}
+    baselines = baselines_of([named[key] for key in keys], planned, scenario)
+    for key, found in zip(keys, baselines, strict=True):
+        cell = named[key]
+        baseline = None if found is None or found.key == key else found
+        against = "" if baseline is None else baseline.key
+        ways = came_to(launched[key])
+        cells[key] = CellStudy(
+            cell=cell,
+            launches=tuple(launched[key]),
+            summary=summaries[key],
+            baseline=baseline,
+            comparison=_compared(summaries[key], summaries.get(against), measure),
+            twin=seen.get(ways) if ways else None,
+        )
+        if ways:
+            seen.setdefault(ways, cell)
+    for key, one in cells.items():
+        if one.baseline is not None and one.comparison is not None:
+            duel = BaselineComparison(
+                cell=one, baseline=cells[one.baseline.key], comparison=one.comparison
+            )
+            if duel.is_again:
+                # No number of launches tells a cell from itself.
+                cells[key] = replace(one, comparison=replace(one.comparison, launches_needed=None))
+    return ScenarioResult(
+        run=run,
+        source=source,
+        scenario=scenario,
+        measure=measure,
+        planned=planned,
+        by_key=cells,
+        ranked=_ranked(cells),
+        profiles=tuple(sorted(profiles, key=lambda launch: launch.position)),
+        undone=undone(
+            wanted,
+            launched,
+            summaries,
+            least=measure.launches.min,
+            budget=spent_budget(run, launches),
+        ),
+    )
+
+
+def _ranked(cells: Mapping[str, CellStudy]) -> tuple[BaselineComparison, ...]:
+    duels = [
+        BaselineComparison(cell=cell, baseline=cells[cell.baseline.key], comparison=cell.comparison)
+        for cell in cells.values()
+        if cell.baseline is not None and cell.comparison is not None
+    ]
+    return tuple(sorted(duels, key=lambda duel: -duel.comparison.speedup_ratio))
+
+
+def _by_cell(launches: Iterable[Launch]) -> dict[str, list[Launch]]:
+    by_key: dict[str, list[Launch]] = {}
+    for launch in sorted(launches, key=lambda launch: (launch.block, launch.position)):
+        by_key.setdefault(launch.cell.key, []).append(launch)
+    return by_key
+
+
+def compare_cells(studied: ScenarioResult, cell: Cell, other: Cell) -> Comparison | None:
+    """Compare any two cells of a study, as a claim does."""
+    one, two = studied.find(cell), studied.find(other)
+    if one is None or two is None:
+        return None
+    return _compared(one.summary, two.summary, studied.measure)
+
+
+def typical_launch(studied: CellStudy) -> tuple[Launch, LaunchSummary] | None:
+    """The launch to show for a cell: its median is nearest to the cell's, earliest first."""
+    middle_ns = studied.summary.median_ns
+    if middle_ns is None:
+        return None
+    chosen = min(studied.summary.launches, key=lambda one: abs(one.median_ns - middle_ns))
+    return next(launch for launch in studied.launches if launch.id == chosen.launch), chosen
+
+
+def _compared(
+    summary: CellSummary, baseline: CellSummary | None, measure: Measure
+) -> Comparison | None:
+    if baseline is None:
+        return None
+    return compare(
+        summary, baseline, margin=measure.margin, adaptive=measure.launches.follow_spread
+    )

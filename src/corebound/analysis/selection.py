@@ -1,0 +1,158 @@
+"""Which run and which cells a result is about: the latest, compared groups, earlier profiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from corebound.analysis.scenario_result import CellStudy, ScenarioResult, study
+from corebound.analysis.wording import axis_value
+from corebound.records.launch_record import Launch
+from corebound.records.run_record import Run, ScenarioSource
+from corebound.scenario.cell import Cell
+from corebound.stats.profiles import Profiles
+
+
+def latest_studies(records: Sequence[tuple[Run, Sequence[Launch]]]) -> tuple[ScenarioResult, ...]:
+    """For every scenario in the records, the latest run that launched it, by name.
+
+    A run that was asked for some of its cells, as the command of a row asks, counts only where
+    none was asked for all of the same file. One that recorded a scenario and ended before any
+    launch of it counts only where there is no other.
+
+    Raises:
+        ScenarioFaults: a recorded scenario is none this version can read.
+    """
+    latest: dict[str, _Candidate] = {}
+    by_time = sorted(records, key=lambda record: (record[0].started_at, record[0].id))
+    # The latest first: of most runs nobody has to look at the launches.
+    for run, launches in reversed(by_time):
+        for source in run.scenarios:
+            name = str(source.document.get("name", ""))
+            known = latest.get(name)
+            if known is not None and not _may_be_better(run, source, known):
+                continue
+            launched = any(launch.cell.scenario == name for launch in launches)
+            if launched or known is None:
+                latest[name] = _Candidate(run, source, launches, launched)
+    ordered = (latest[name] for name in sorted(latest))
+    return tuple(study(one.run, one.source, one.launches) for one in ordered)
+
+
+class _Candidate(NamedTuple):
+    """A run that may be shown for a scenario, and whether it launched any cell of it."""
+
+    run: Run
+    source: ScenarioSource
+    launches: Sequence[Launch]
+    launched: bool
+
+
+def _may_be_better(run: Run, source: ScenarioSource, known: _Candidate) -> bool:
+    """Whether an earlier run may say more of a scenario than the one that is known."""
+    if not known.launched:
+        return True
+    return bool(known.run.only) and not run.only and source.sha256 == known.source.sha256
+
+
+class Group(Struct, frozen=True, kw_only=True):
+    """A baseline, which comes first, and the cells that are compared with it.
+
+    Attributes:
+        title: What sets it apart from the other groups; empty where there are none.
+        cells: Each with the name it has within the group.
+    """
+
+    title: str
+    cells: tuple[tuple[Cell, CellStudy], ...]
+
+
+def by_baseline(cells: Sequence[CellStudy]) -> tuple[Group, ...]:
+    """Group cells by what they are compared with, in the order of the file."""
+    groups: dict[str, list[CellStudy]] = {}
+    for one in cells:
+        base = one.baseline.key if one.baseline else one.cell.key
+        groups.setdefault(base, []).append(one)
+    axes = varying_axes([group[0].cell for group in groups.values()])
+    return tuple(
+        Group(
+            title=title_of(group[0].cell, axes),
+            cells=tuple(
+                (without(one.cell, axes), one)
+                for one in sorted(group, key=lambda one: one.baseline is not None)
+            ),
+        )
+        for group in groups.values()
+    )
+
+
+def varying_axes(cells: Sequence[Cell]) -> tuple[str, ...]:
+    """The axes on which some of these cells differ."""
+    axes = dict.fromkeys(axis for cell in cells for axis, _ in cell.axes)
+    return tuple(axis for axis in axes if len({dict(cell.axes).get(axis) for cell in cells}) > 1)
+
+
+def title_of(cell: Cell, axes: Sequence[str]) -> str:
+    """A group's name, read off one of its cells."""
+    return ", ".join(axis_value(cell, axis) for axis in axes)
+
+
+def without(cell: Cell, axes: Sequence[str]) -> Cell:
+    """The cell as it is named where these axes go without saying."""
+    return replace(cell, axes=tuple(pair for pair in cell.axes if pair[0] not in axes))
+
+
+# With the study's own they are six, whose least and most bound a median with 95 %:
+# 1 - 2/2**6 = 0.969 (Le Boudec, Performance Evaluation (2010), theorem 2.1).
+_MOST_RUNS = 5
+
+
+def with_profiles_before(
+    studies: Iterable[ScenarioResult], runs: Iterable[Run], profiles: Mapping[str, Profiles]
+) -> tuple[ScenarioResult, ...]:
+    """The studies, each with the profiles of its cells in the latest earlier runs like its own.
+
+    Alike: of the same host, kernel, commit, scenario, profile of it, and environments.
+
+    Args:
+        studies: One a scenario.
+        runs: All there are, in any order.
+        profiles: Those of each run by its id; of runs that it does not name none are known.
+    """
+    latest_first = sorted(
+        (run for run in runs if profiles.get(run.id)),
+        key=lambda run: (run.started_at, run.id),
+        reverse=True,
+    )
+    return tuple(
+        replace(one, profiles_before=_before(one, latest_first, profiles)) for one in studies
+    )
+
+
+def _before(
+    study: ScenarioResult, runs: Sequence[Run], profiles: Mapping[str, Profiles]
+) -> Profiles:
+    if not study.profiles:
+        return ()
+    own = {launch.cell.id for launch in study.profiles}
+    alike = [run for run in runs if _is_before(run, study)][:_MOST_RUNS]
+    return tuple(found for run in alike for found in profiles[run.id] if found[0] in own)
+
+
+def _is_before(run: Run, study: ScenarioResult) -> bool:
+    """Whether a run is an earlier one in which nothing differs that may change a profile."""
+    own, source = study.run, run.source_of(study.scenario.name)
+    environments = {launch.cell.environment for launch in study.profiles}
+    return (
+        source is not None
+        and (run.started_at, run.id) < (own.started_at, own.id)
+        and source.sha256 == study.source.sha256
+        and (run.profile, run.commit) == (own.profile, own.commit)
+        and not (run.commit and run.commit.dirty)
+        and (run.host.id, run.host.kernel) == (own.host.id, own.host.kernel)
+        and run.host.topology.allowed == own.host.topology.allowed
+        and all(run.lock_of(name) == own.lock_of(name) for name in environments)
+    )

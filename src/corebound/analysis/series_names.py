@@ -1,0 +1,193 @@
+"""What to call a series among others: whole, or without what they all share; and in which order."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import TypeAlias
+
+from corebound.records.history import Series
+
+_NO_CELL = ("", "default")
+_ENVIRONMENT = "environment="
+# asv's names of environments list every requirement; what is longer takes a title's whole line.
+_LONGEST_ENVIRONMENT = 48
+_CUT_ENVIRONMENT = 32
+_OPEN, _CLOSED, _QUOTES = "([{", ")]}", "\"'"
+_NUMBER = re.compile(r"(\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)")
+
+# Of a text with numbers in it: for each piece whether it is text, the number, the text.
+Natural: TypeAlias = tuple[tuple[bool, float, str], ...]
+
+
+def series_name(series: Series) -> str:
+    """What to call a series among all of its project."""
+    cell = "" if series.cell in _NO_CELL else f"[{series.cell}]"
+    return f"{series.scenario}{cell} on {series.host_name}"
+
+
+def short_names(series: Sequence[Series]) -> tuple[str, ...]:
+    """What to call each among these: without the parameters and the machine that all share."""
+    return tuple(
+        f"{one.scenario}{f'[{axes}]' if axes else ''}{f' on {host}' if host else ''}"
+        for one, axes, host in zip(series, _own_axes(series, ","), _own_hosts(series), strict=True)
+    )
+
+
+def short_cells(series: Sequence[Series]) -> tuple[str, ...]:
+    """The same of one benchmark's, without its name; never empty."""
+    return tuple(
+        ", ".join(part for part in (axes, f"on {host}" if host else "") if part)
+        or f"on {one.host_name}"
+        for one, axes, host in zip(series, own_axes(series), _own_hosts(series), strict=True)
+    )
+
+
+def own_axes(series: Sequence[Series]) -> list[str]:
+    """The parameters of each that not all share, in words; empty where there are none."""
+    return _own_axes(series, ", ")
+
+
+def shared_axes(series: Sequence[Series]) -> str:
+    """The parameters that all of these, at least one, share, in words."""
+    shared, shown = _shared(series), long_environments(series)
+    return ", ".join(shown.get(axis, axis) for axis in _of(series[0]) if axis in shared)
+
+
+def cell_name(series: Series, shown: Mapping[str, str]) -> str:
+    """Its parameters and its environment in words, as `long_environments` shows those."""
+    return ", ".join(shown.get(axis, axis) for axis in _of(series))
+
+
+def parameters(series: Series) -> str:
+    """Those of a series without its environment, in words."""
+    return ", ".join(axis for axis in _of(series) if not axis.startswith(_ENVIRONMENT))
+
+
+def environments(series: Iterable[Series]) -> dict[str, str]:
+    """The environments of these series: what each is called, by its name; by name."""
+    known = [*series]
+    names = sorted({axis for one in known for axis in _of(one) if axis.startswith(_ENVIRONMENT)})
+    shown = long_environments(known)
+    return {
+        name.removeprefix(_ENVIRONMENT): shown.get(name, name).removeprefix(_ENVIRONMENT)
+        for name in names
+    }
+
+
+def natural_place(series: Series) -> tuple[tuple[str, Natural], ...]:
+    """What series are sorted by: parameter by parameter, numbers by their size."""
+    return _place(series.cell)
+
+
+@lru_cache(maxsize=65_536)
+def _place(cell: str) -> tuple[tuple[str, Natural], ...]:
+    told = [axis.rpartition("=") if "=" not in axis else axis.partition("=") for axis in axes(cell)]
+    return tuple((name, natural(value)) for name, _, value in told)
+
+
+def natural(text: str) -> Natural:
+    """A key by which texts are sorted with the numbers in them by size.
+
+    >>> sorted(["100", "-2", "20", "None"], key=natural)
+    ['-2', '20', '100', 'None']
+    >>> sorted(["float64", "float8", "1e3 B", "20 B"], key=natural)
+    ['20 B', '1e3 B', 'float8', 'float64']
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if math.isfinite(number):
+        return ((False, number, ""),)
+    return tuple(
+        (False, float(piece), "") if index % 2 else (True, 0.0, piece)
+        for index, piece in enumerate(_NUMBER.split(text))
+        if piece
+    )
+
+
+@lru_cache(maxsize=65_536)
+def axes(cell: str) -> tuple[str, ...]:
+    """A cell's key, parameter by parameter; names and values may have commas of their own.
+
+    >>> axes("(m, n)=100, 5,variant=d"), axes("shape=[1, 2],kind='a, b'")
+    (('(m, n)=100, 5', 'variant=d'), ('shape=[1, 2]', "kind='a, b'"))
+    """
+    if cell in _NO_CELL:
+        return ()
+    found: list[str] = []
+    for piece in _pieces(cell):
+        if "=" not in piece and found and "=" in found[-1]:
+            found[-1] += f",{piece}"
+        else:
+            found.append(piece)
+    return tuple(axis.strip() for axis in found)
+
+
+def _pieces(cell: str) -> list[str]:
+    """What stands between commas outside brackets and quotes, where these have an end."""
+    whole = cell.split(",")
+    if not any(letter in cell for letter in (*_OPEN, *_QUOTES)):
+        return whole
+    found, begin, depth, quote = [], 0, 0, ""
+    for at, letter in enumerate(cell):
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in _QUOTES:
+            quote = letter
+        elif letter in _OPEN:
+            depth += 1
+        elif letter in _CLOSED:
+            depth = max(depth - 1, 0)
+        elif letter == "," and not depth:
+            found.append(cell[begin:at])
+            begin = at + 1
+    return whole if depth or quote else [*found, cell[begin:]]
+
+
+def _of(series: Series) -> tuple[str, ...]:
+    return axes(series.cell)
+
+
+def _own_axes(series: Sequence[Series], between: str) -> list[str]:
+    shared, shown = _shared(series), long_environments(series)
+    return [
+        between.join(shown.get(axis, axis) for axis in _of(one) if axis not in shared)
+        for one in series
+    ]
+
+
+def long_environments(series: Iterable[Series]) -> dict[str, str]:
+    """What to show of environments with long names, by the whole axis: unlike one another."""
+    long = {
+        axis
+        for one in series
+        for axis in _of(one)
+        if axis.startswith(_ENVIRONMENT) and len(axis) > len(_ENVIRONMENT) + _LONGEST_ENVIRONMENT
+    }
+    cut = {axis: _cut(axis) for axis in sorted(long)}
+    alike = [*cut.values()]
+    return {
+        axis: f"{short} ({alike[:index].count(short) + 1})" if alike.count(short) > 1 else short
+        for index, (axis, short) in enumerate(cut.items())
+    }
+
+
+def _cut(axis: str) -> str:
+    """Its beginning, to the end of a requirement if there is one."""
+    begin = axis[: len(_ENVIRONMENT) + _CUT_ENVIRONMENT]
+    whole = begin.rpartition("-")[0]
+    return f"{whole if len(whole) > len(_ENVIRONMENT) else begin}…"
+
+
+def _own_hosts(series: Sequence[Series]) -> list[str]:
+    several = len({one.host for one in series}) > 1
+    return [one.host_name if several else "" for one in series]
+
+
+def _shared(series: Sequence[Series]) -> frozenset[str]:
+    every = [frozenset(_of(one)) for one in series]
+    return frozenset.intersection(*every) if every else frozenset()

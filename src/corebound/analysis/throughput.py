@@ -1,0 +1,155 @@
+"""What a cell gets done in a second, and how near that is to what its cores could do at most."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from corebound.analysis.scenario_result import CellStudy, ScenarioResult
+from corebound.analysis.wording import ValueWithBounds, count, within
+from corebound.machine.identity import Host
+from corebound.machine.peak_flops import Peak
+from corebound.scenario.builtin_workloads import BUILT_IN
+from corebound.scenario.models import Scenario
+from corebound.stats.server_summary import Estimate, answered_per_s
+from corebound.units import percent, significant
+
+# What is counted in billions; anything else is counted by the piece.
+_FLOP = "flop"
+
+_BITS = {"float32": 32, "float64": 64}
+
+
+class PeakShare(Struct, frozen=True, kw_only=True):
+    """A throughput against the computed peak of the cores that the cell was placed on.
+
+    Attributes:
+        ratio: Of the two; above 1, what the peak assumes is wrong.
+        cores: Those of the placement; bits: of the numbers.
+    """
+
+    ratio: float
+    cores: int
+    bits: int
+
+
+def throughput(cell: CellStudy, *, bare: bool = False) -> ValueWithBounds:
+    """All its workers' work over its median iteration, such as `512 images/s`.
+
+    Empty where nothing was measured, or the workload does not count its work. The interval
+    is that of the median, or of the requests answered.
+
+    Args:
+        cell: The cell.
+        bare: Whether to leave out the unit, which something else says.
+    """
+    rates = _rates(cell)
+    return ValueWithBounds(
+        value=", ".join(_written(rate.value, unit, bare=bare) for unit, rate in rates.items()),
+        ends=", ".join(
+            within(rate.interval.low, rate.interval.high, partial(_written, unit=unit, bare=bare))
+            for unit, rate in rates.items()
+            if rate.interval is not None
+        ),
+    )
+
+
+def peak_words(cell: CellStudy, scenario: Scenario, host: Host) -> str:
+    """`50 % of 2 cores' 32-bit peak`; empty where the share of it is not known."""
+    share = peak_share(cell, scenario, host)
+    return "" if share is None else _shared(share)
+
+
+def peak_holds(study: ScenarioResult) -> bool:
+    """Whether no cell exceeds the computed peak.
+
+    One that does shows that the peak assumes a wrong clock, so that no share of it means
+    anything; a fairness check says so, once.
+    """
+    shares = (peak_share(cell, study.scenario, study.run.host) for cell in study.cells)
+    return all(share is None or share.ratio <= 1 for share in shares)
+
+
+def throughput_unit(cells: Sequence[CellStudy]) -> str:
+    """What the throughput of all these cells is counted in; empty where it is not one unit."""
+    units = {tuple(rates) for cell in cells if (rates := _rates(cell))}
+    found = next(iter(units), ())
+    return _unit(found[0]) if len(units) == 1 and len(found) == 1 else ""
+
+
+def _written(rate: float, unit: str, *, bare: bool) -> str:
+    if math.isinf(rate):
+        return "∞"
+    number = significant(rate / 1e9 if unit == _FLOP else rate)
+    return number if bare else f"{number} {_unit(unit)}"
+
+
+def _unit(unit: str) -> str:
+    return "GFLOP/s" if unit == _FLOP else f"{unit}/s"
+
+
+def _rates(cell: CellStudy) -> dict[str, Estimate]:
+    """What is done in a second, by unit."""
+    if (per_s := answered_per_s(cell.launches)) is not None:
+        return {"requests": per_s}
+    median_ns, interval = cell.summary.median_ns, cell.summary.interval
+    work = next((launch.workers[0].work for launch in cell.launches if launch.status == "ok"), {})
+    if median_ns is None:
+        return {}
+    rates = {unit: each * cell.cell.workers / median_ns * 1e9 for unit, each in work.items()}
+    if interval is None or interval.low <= 0:
+        return {unit: Estimate(value=rate, interval=None) for unit, rate in rates.items()}
+    least, most = median_ns / interval.high, median_ns / interval.low
+    return {
+        unit: Estimate(value=rate, interval=replace(interval, low=rate * least, high=rate * most))
+        for unit, rate in rates.items()
+    }
+
+
+def _shared(share: PeakShare) -> str:
+    whose = f"{count(share.cores, 'core')}' {share.bits}-bit peak".replace("1 core'", "1 core's")
+    return f"{percent(share.ratio, 0)} of {whose}"
+
+
+def peak_share(cell: CellStudy, scenario: Scenario, host: Host) -> PeakShare | None:
+    """The share of the placement's peak that a cell reached.
+
+    None where it counts no floating-point operations, where these are not of CPUs, or
+    where the type of the numbers or the peak is not known.
+    """
+    rate = _rates(cell).get(_FLOP)
+    bits, placement, peak = _number_bits(cell, scenario), cell.placement, host.peak
+    if rate is None or bits is None or placement is None or peak is None or cell.cell.gpus:
+        return None
+    core = {cpu.id: cpu.core for cpu in host.topology.cpus}
+    cores = len({core[cpu] for slot in placement.slots for cpu in slot.cpus if cpu in core})
+    most = peak.flop_per_s(cores=cores, bits=bits)
+    if not most:
+        return None
+    return PeakShare(ratio=rate.value / most, cores=cores, bits=bits)
+
+
+def factors(peak: Peak, *, cores: int, bits: int) -> str:
+    """What a known peak is the product of; an FMA is two operations.
+
+    >>> peak = Peak(core="Zen 5", simd="AVX-512", simd_bits=512, fma_units=2,
+    ...             clock_hz=2_500_000_000, assumptions=())
+    >>> factors(peak, cores=2, bits=32)
+    '2 cores × 2 FMA × 16 lanes × 2 FLOP × 2.50 GHz'
+    """
+    lanes = (peak.simd_bits or 0) // bits
+    clock = significant((peak.clock_hz or 0) / 1e9)
+    return (
+        f"{count(cores, 'core')} × {peak.fma_units} FMA × {count(lanes, 'lane')}"
+        f" × 2 FLOP × {clock} GHz"
+    )
+
+
+def _number_bits(cell: CellStudy, scenario: Scenario) -> int | None:
+    """The size of the numbers a cell computes with; built-ins take float32 where none is said."""
+    usual = "float32" if scenario.workload in BUILT_IN else ""
+    return _BITS.get(str(dict(cell.cell.parameters).get("dtype", usual)))

@@ -1,0 +1,380 @@
+"""How results are worded: settings, ratios, verdicts. The same words everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, Self
+
+from msgspec import Struct
+
+from corebound.machine.doctor.check import State
+from corebound.scenario.cell import BindingMode, Cell
+from corebound.stats.comparison import Comparison
+from corebound.stats.intervals import is_usable
+from corebound.units import duration, ratio
+
+Tone = Literal["good", "bad", "warn", "plain"]
+
+
+class TextSpan(Struct, frozen=True):
+    """A stretch of text with one accent; what is strong may lead to an address."""
+
+    text: str
+    kind: Literal["plain", "strong", "good", "bad", "code"]
+    link: str = ""
+
+
+Text = tuple[TextSpan, ...]
+
+
+class Label(Struct, frozen=True, kw_only=True):
+    """A cell's name: coloured by binding mode, with the rest of its axes."""
+
+    mode: str
+    name: str
+    more: str
+
+    @property
+    def whole(self) -> str:
+        """The same in running text: `physical cores, 2 threads`."""
+        return f"{self.name}, {self.more}" if self.more else self.name
+
+
+class VerdictWord(Struct, frozen=True, kw_only=True):
+    """A verdict as tone, sign and word together."""
+
+    tone: Tone
+    sign: str
+    word: str
+
+
+class Flag(Struct, frozen=True, kw_only=True):
+    """One thing to know before the figures are believed; `link` is an address or empty."""
+
+    tone: Tone
+    sign: str
+    title: str
+    detail: str
+    link: str = ""
+
+    @classmethod
+    def warning(cls, title: str, detail: str, link: str = "") -> Self:
+        """What casts doubt on figures, or leaves some out."""
+        return cls(tone="warn", sign="!", title=title, detail=detail, link=link)
+
+
+class ValueWithBounds(Struct, frozen=True, kw_only=True):
+    """A figure with its unit, and beneath it where it lies; `ends` is empty where nobody knows."""
+
+    value: str
+    ends: str = ""
+
+
+class Figure(Struct, frozen=True, kw_only=True):
+    """A number and what it counts; one that is not known says so in a word."""
+
+    value: str
+    says: str
+    known: bool = True
+
+
+Verdict = Literal["faster", "slower", "equivalent", "undecided"]
+
+_BINDINGS: dict[BindingMode, tuple[str, str]] = {
+    # mode: (as a name, as what one does)
+    "none": ("unbound", "Leaving threads unbound"),
+    "one-cpu": ("one CPU", "Binding to one CPU"),
+    "cpus": ("chosen CPUs", "Binding to chosen CPUs"),
+    "physical-cores": ("physical cores", "Binding to physical cores"),
+    "logical-cpus": ("logical CPUs", "Binding to all logical CPUs"),
+    "smt-siblings": ("SMT siblings", "Binding to SMT siblings"),
+    "cache": ("one cache", "Binding to one cache"),
+    "node": ("one node", "Binding to one node"),
+    "socket": ("one socket", "Binding to one socket"),
+    "per-worker": ("cores per worker", "Giving each worker cores of its own"),
+    "compact": ("compact", "Packing threads close together"),
+    "scatter": ("scattered", "Scattering threads"),
+    "launcher": ("framework's launcher", "Using the framework's launcher"),
+}
+_VERDICTS: dict[Verdict, VerdictWord] = {
+    "faster": VerdictWord(tone="good", sign="▲", word="faster"),
+    "slower": VerdictWord(tone="bad", sign="▼", word="slower"),
+    "equivalent": VerdictWord(tone="plain", sign="≈", word="equivalent"),
+    "undecided": VerdictWord(tone="plain", sign="?", word="undecided"),
+}
+_CHECKS: dict[State, tuple[Tone, str]] = {
+    "ok": ("good", "✓"),
+    "warning": ("warn", "!"),
+    "unavailable": ("plain", "–"),
+}
+# What differs from 1 by less than that is 1.
+_MOST_DECIMALS = 9
+# Ten thousand years: nothing was measured to last that long, it is only not known.
+_LONGEST_NS = 3e20
+# In place of an interval that says nothing.
+NO_ESTIMATE = "no usable estimate yet"
+REFERENCE = VerdictWord(tone="plain", sign="", word="reference")
+NOT_MEASURED = VerdictWord(tone="warn", sign="!", word="no valid launch")
+NOT_COMPARED = VerdictWord(tone="plain", sign="", word="not compared")
+NO_BASELINE = VerdictWord(tone="plain", sign="", word="baseline not measured")
+
+
+def verdict_word(verdict: Verdict) -> VerdictWord:
+    """A verdict as sign, word and tone, so that none of them stands alone."""
+    return _VERDICTS[verdict]
+
+
+def check_sign(state: State) -> tuple[Tone, str]:
+    """What stands before a check of the host: tone and sign; its state is said in a word."""
+    return _CHECKS[state]
+
+
+def to_decide(launches: int | None) -> str:
+    """What stands under an undecided verdict; empty where nobody can tell.
+
+    >>> to_decide(1200), to_decide(None)
+    ('about 1,200 launches each', '')
+    """
+    return f"about {launches:,} launches each" if launches else ""
+
+
+def rich(*parts: str | TextSpan) -> Text:
+    """Text of pieces; bare strings are plain.
+
+    >>> rich("a ", strong("b"))[0].kind
+    'plain'
+    """
+    return tuple(TextSpan(part, "plain") if isinstance(part, str) else part for part in parts)
+
+
+def coded(text: str) -> Text:
+    """Text whose stretches between backticks are code; one that opens nothing stays.
+
+    >>> [piece.kind for piece in coded("Set `threads: 1` here.")]
+    ['plain', 'code', 'plain']
+    """
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return rich(text)
+    return tuple(
+        TextSpan(part, "code" if index % 2 else "plain") for index, part in enumerate(parts) if part
+    )
+
+
+def strong(text: str, link: str = "") -> TextSpan:
+    """A piece that carries weight, and leads to an address if there is one."""
+    return TextSpan(text, "strong", link)
+
+
+def plain(text: Text) -> str:
+    """Text without its accents, for titles and descriptions."""
+    return "".join(piece.text for piece in text)
+
+
+def mode_class(mode: BindingMode) -> str:
+    """The class that colours a binding mode, the same on every page."""
+    return f"m-{mode}"
+
+
+def binding_name(cell: Cell) -> str:
+    """A cell's binding as a name: `physical cores`, `CPUs 0-3`."""
+    if cell.binding.mode == "cpus":
+        return f"CPUs {dict(cell.axes).get('binding', '')}".strip()
+    return _BINDINGS[cell.binding.mode][0]
+
+
+def axis_value(cell: Cell, axis: str) -> str:
+    """A cell's value on an axis, in words.
+
+    >>> from support.build import a_cell
+    >>> axis_value(a_cell(axes=(("threads", "per-core"),)), "threads")
+    'one thread a core'
+    """
+    value = dict(cell.axes).get(axis, "")
+    if axis == "binding":
+        return binding_name(cell)
+    if axis == "threads":
+        return _threads(value)
+    if axis == "workers":
+        return _counted(value, "worker")
+    if axis == "gpus":
+        return "on the CPU" if value == "0" else f"on {_counted(value, 'GPU')}"
+    return f"{axis.removeprefix('parameters.').replace('_', ' ')} {value}"
+
+
+def label(cell: Cell) -> Label:
+    """A cell's name in a table: the first axis, or the binding, then the others."""
+    axes = [axis for axis, _ in cell.said]
+    first = "binding" if "binding" in axes or not axes else axes[0]
+    others = ", ".join(axis_value(cell, axis) for axis in axes if axis != first)
+    name = binding_name(cell) if first == "binding" else axis_value(cell, first)
+    return Label(mode=mode_class(cell.binding.mode), name=name, more=others)
+
+
+def full_name(cell: Cell) -> str:
+    """A cell's name in running text: `physical cores, 2 threads`."""
+    return label(cell).whole
+
+
+def doing(cell: Cell, other: Cell) -> str:
+    """What one does to get this cell rather than the other, as the subject of a sentence."""
+    differing = _differing(cell, other)
+    if "binding" in differing:
+        start = _BINDINGS[cell.binding.mode][1]
+        if cell.binding.mode == "cpus":
+            start = f"Binding to {binding_name(cell)}"
+        rest = [axis_value(cell, axis) for axis in differing if axis != "binding"]
+        return start + (f" with {' and '.join(rest)}" if rest else "")
+    values = " and ".join(axis_value(cell, axis) for axis in differing)
+    return f"Running {values}" if values else capital(full_name(cell))
+
+
+def compared_with(cell: Cell, other: Cell) -> str:
+    """The other cell, named by what differs from the first; defaults go without saying."""
+    differing = _differing(cell, other)
+    values = dict(other.axes)
+    said = [axis for axis in differing if axis == "binding" or values.get(axis) != "default"]
+    names = [axis_value(other, axis) for axis in said or differing]
+    return " with ".join(names[:2]) + "".join(f" and {name}" for name in names[2:])
+
+
+def capital(text: str) -> str:
+    """The start of a sentence; what follows keeps its capitals, as names have them.
+
+    >>> capital("one CPU")
+    'One CPU'
+    """
+    return text[:1].upper() + text[1:]
+
+
+def _differing(cell: Cell, other: Cell) -> list[str]:
+    values = dict(other.axes)
+    return [axis for axis, value in cell.axes if values.get(axis) != value]
+
+
+def _threads(value: str) -> str:
+    rules = {
+        "default": "default threads",
+        "per-core": "one thread a core",
+        "per-cpu": "one thread a CPU",
+        "host-cores": "as many threads as the host has cores",
+        "cores-per-worker": "cores-per-worker threads",
+    }
+    return rules.get(value) or _counted(value, "thread")
+
+
+def _counted(value: str, noun: str) -> str:
+    return f"{value} {noun}" if value == "1" else f"{value} {noun}s"
+
+
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """A number with its noun.
+
+    >>> count(1, "launch", "launches"), count(1200, "cell")
+    ('1 launch', '1,200 cells')
+    """
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def and_more(number: int) -> str:
+    """What stands after the first of many; empty where there are no others.
+
+    >>> and_more(1200), and_more(0), and_more(-2)
+    ('and 1,200 more', '', '')
+    """
+    return f"and {number:,} more" if number > 0 else ""
+
+
+def bounds(low: float, high: float) -> str:
+    """An interval of ratios in brackets; one too wide to say anything is named as such.
+
+    >>> bounds(1.381, 1.459), bounds(1.0001, 1.2), bounds(3.8e-05, float("inf"))
+    ('[1.38, 1.46]', '[1.0001, 1.20]', 'no usable estimate yet')
+    """
+    return f"[{_bound(low)}, {_bound(high)}]" if is_usable(low, high) else NO_ESTIMATE
+
+
+def compared_bounds(comparison: Comparison | None) -> str:
+    """The interval of a comparison's ratio; empty where there is none."""
+    interval = comparison.interval if comparison else None
+    if comparison is None or interval is None:
+        return ""
+    said = bounds(interval.low, interval.high)
+    if said != NO_ESTIMATE or not comparison.pairs:
+        return said
+    return f"{said} ({count(comparison.pairs, 'launch', 'launches')})"
+
+
+def within(low: float, high: float, write: Callable[[float], str]) -> str:
+    """Both ends of an interval in brackets, as `ends` has them, where it says anything.
+
+    >>> within(1.2e6, 4.56e6, duration), within(1.2, float("inf"), duration)
+    ('[1.20, 4.56] ms', 'no usable estimate yet')
+    """
+    return ends(low, high, write) if is_usable(low, high) else NO_ESTIMATE
+
+
+def ends(low: float, high: float, write: Callable[[float], str]) -> str:
+    """Both ends of a figure in brackets; a unit that they share is written once.
+
+    >>> ends(1.2e6, 4.56e6, duration), ends(8e5, 1.2e6, duration)
+    ('[1.20, 4.56] ms', '[800 µs, 1.20 ms]')
+    """
+    least, most = write(low), write(high)
+    (number, _, unit), (other, _, same) = least.partition(" "), most.partition(" ")
+    return f"[{number}, {other}] {unit}".rstrip() if unit == same else f"[{least}, {most}]"
+
+
+def speedup(value: float) -> str:
+    """A speed-up; below 0.1 the second digit that counts is kept.
+
+    >>> speedup(1.4234), speedup(0.0213), speedup(0.0004)
+    ('1.42×', '0.021×', '0.0004×')
+    """
+    return ratio(value) if value >= 0.1 else f"{value:.2g}×"
+
+
+def times_slower(value: float) -> str:
+    """A speed-up below 1 as people say it.
+
+    >>> times_slower(0.02), times_slower(0.8)
+    ('50× slower', '1.25× slower')
+    """
+    inverse = 1 / value
+    return f"{inverse:.0f}× slower" if inverse >= 10 else f"{ratio(inverse)} slower"
+
+
+def _bound(value: float) -> str:
+    if value >= 100:
+        return f"{value:,.0f}"
+    if value >= 0.1 or value == 0:
+        # An interval that leaves 1 out is not printed as one that holds it.
+        texts = (f"{value:.{digits}f}" for digits in range(2, _MOST_DECIMALS + 1))
+        return next((text for text in texts if float(text) != 1), f"{value:.2f}")
+    return f"{value:.3f}" if value >= 0.01 else f"{value:.2g}"
+
+
+def day(moment: str) -> str:
+    """An ISO moment to the minute, as people read it.
+
+    >>> day("2026-01-02T03:04:05Z")
+    '2026-01-02 03:04 UTC'
+    """
+    return f"{moment[:10]} {moment[11:16]} UTC" if len(moment) >= 16 else moment
+
+
+def spent(value_ns: float) -> str:
+    """How long launches took together, which may be minutes.
+
+    >>> spent(90e9), spent(3_660e9)
+    ('90.0 s', '61 minutes')
+    """
+    minutes = value_ns / 60e9
+    return duration(value_ns) if minutes < 2 else count(round(minutes), "minute")
+
+
+def time_text(value_ns: float | None) -> str:
+    """A duration, a dash where there is none, and ∞ for an end that is not known."""
+    if value_ns is None:
+        return "–"
+    return "∞" if value_ns > _LONGEST_NS else duration(value_ns)

@@ -1,0 +1,1 @@
+"""asv as a library, in a process of its own that builds commits of a project."""

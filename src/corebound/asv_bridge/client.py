@@ -1,0 +1,100 @@
+"""What is asked of asv, which answers in a process of its own: see `asv_bridge.worker`."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from corebound.asv_bridge.snapshot import plain_environment
+from corebound.errors import LaunchError
+
+# Of a traceback: what failed, and where.
+_TAIL_LINES = 12
+
+
+def ask(
+    file: Path,
+    *,
+    say: Callable[[str], None] = lambda _what: None,
+    held: Sequence[int] = (),
+    **request: str,
+) -> dict[str, Any]:
+    """Ask asv something about a project.
+
+    Args:
+        file: Its asv.conf.json.
+        say: Told what takes time.
+        held: Descriptors that are to stay open until asv has ended, should this process not.
+        request: What is asked; nothing but `file` asks what the project is.
+
+    Returns:
+        The answer, which holds one of: `name` and what else a project is; `built`;
+        `unreadable`, `refused` or `failed`, and why.
+
+    Raises:
+        LaunchError: asv itself fails, with the end of what it printed.
+    """
+    asked = {"file": str(file), "parent": os.getpid(), **request}
+    reading, writing = os.pipe()
+    # -P, for the folder that we are in may hold a module of any name.
+    command = (sys.executable, "-P", "-m", "corebound.asv_bridge.worker", str(writing))
+    with (
+        os.fdopen(reading, encoding="utf-8") as answers,
+        tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said,
+        subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            # Ctrl-C comes to us alone: it is told to end, and ends all that it has started.
+            start_new_session=True,
+            pass_fds=(writing, *held),
+            env=plain_environment(),
+        ) as process,
+    ):
+        os.close(writing)
+        try:
+            _tell(process, asked)
+            answer = _answer(answers, say)
+        except BaseException:
+            process.terminate()
+            raise
+        code = process.wait()
+        if answer is None:
+            raise _failed(file, code, said)
+    return answer
+
+
+def _tell(process: subprocess.Popen[bytes], asked: dict[str, Any]) -> None:
+    if process.stdin is None:
+        raise ValueError("asv is asked through a pipe")
+    # It may have ended; then it says nothing, and its code says why.
+    with contextlib.suppress(BrokenPipeError), process.stdin as stream:
+        stream.write(f"{json.dumps(asked)}\n".encode())
+
+
+def _answer(answers: IO[str], say: Callable[[str], None]) -> dict[str, Any] | None:
+    """The answer; None where there was none."""
+    for line in answers:
+        answer: dict[str, Any] = json.loads(line)
+        if "say" not in answer:
+            return answer
+        say(answer["say"])
+    return None
+
+
+def _failed(file: Path, code: int, said: IO[str]) -> LaunchError:
+    said.seek(0)
+    tail = "\n".join(said.read().splitlines()[-_TAIL_LINES:])
+    return LaunchError(
+        what=f"asv ended with {code} and gave no answer:\n{tail}",
+        where=str(file),
+        mend="Try `asv check` there: if asv fails as well, mend what it says; else tell us.",
+    )

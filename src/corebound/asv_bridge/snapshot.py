@@ -1,0 +1,335 @@
+"""The working tree of a repository as a commit of its own, so that asv can check it out.
+
+The repository is only read. All that git writes goes to a bare repository of corebound's, the
+store, which borrows the objects of the other: the user's index, HEAD, branches, stash and hooks
+are not touched.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from corebound import units
+from corebound.errors import InputError, git_needed, refusals_told
+from corebound.records.run_record import Commit
+from corebound.text import one_line
+
+# Which repository git works on, as it tells its hooks (`git rev-parse --local-env-vars`).
+_OF_A_REPOSITORY = (
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_OBJECT_DIRECTORY", "GIT_DIR", "GIT_WORK_TREE",
+    "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR",
+)  # fmt: skip
+# Nothing of the user's is run or refused, and nothing is written beside the index that is named.
+_CALMLY = (
+    "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.splitIndex=false",
+    "-c", "core.safecrlf=false", "-c", "advice.addEmbeddedRepo=false",
+)  # fmt: skip
+_AUTHOR = "corebound <corebound@localhost>"
+_REFS = "refs/snapshots/"
+# Copying more than this into the store takes seconds, and it is seldom meant.
+_LARGE_BYTES = 100 << 20
+_MOST_NAMED = 5
+
+Say = Callable[[str], None]
+
+
+def plain_environment() -> dict[str, str]:
+    """Our environment without what a hook of git says of its own repository."""
+    return {name: value for name, value in os.environ.items() if name not in _OF_A_REPOSITORY}
+
+
+def take(git: Path, store: Path, head: Commit, *, outputs: Sequence[Path] = (), say: Say) -> Commit:
+    """The working tree as it is now.
+
+    Files that git ignores are not in it; untracked ones that it does not ignore are. What is in
+    `outputs`, and bytecode, stays as HEAD has it.
+
+    Args:
+        git: A folder of the repository.
+        store: The bare repository to write to; made where it is not there.
+        head: The commit that is checked out.
+        outputs: Folders that measuring writes to: nobody's edits.
+        say: Told what differs, and what is large.
+
+    Returns:
+        `head` with the tree; `head` itself where nothing differs from it, and where the
+        repository has no working tree.
+
+    Raises:
+        InputError: git cannot read the working tree, or a submodule has changes of its own.
+        HostError: git is not installed.
+    """
+    top = _top(git)
+    if top is None:
+        return head
+    with ExitStack() as stack:
+        mend = "Name another env_dir in asv.conf.json, or free some space there."
+        with refusals_told("it cannot be written", where=store, mend=mend):
+            store.mkdir(parents=True, exist_ok=True)
+            lock = stack.enter_context((store / "corebound.lock").open("w"))
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        tree = _Tree(top, store)
+        tree.stage(outputs, say)
+        sha = tree.write(head)
+        if sha is None:
+            return head
+        taken = replace(head, dirty=True, tree=sha)
+        tree.keep(taken)
+        changed = tree.changed(head, sha)
+    named = ", ".join(one_line(name) for name in changed[:_MOST_NAMED])
+    more = ", …" if len(changed) > _MOST_NAMED else ""
+    files = "1 file differs" if len(changed) == 1 else f"{len(changed):,} files differ"
+    say(f"Measuring the working tree, {taken.name}: {files} from HEAD ({named}{more}).")
+    return taken
+
+
+def find(store: Path, name: str) -> tuple[str, str] | None:
+    """The commit that a snapshot was taken on, and its tree, by the snapshot's name."""
+    if "+dirty." not in name:
+        return None
+    words = ("log", "-1", "--format=%P %T", f"{_REFS}{name}", "--")
+    said = _run(store, *words, environment=_of(store))
+    if said.returncode != 0:
+        return None
+    parent, tree = said.stdout.decode().split()
+    return parent, tree
+
+
+def commit_to_build(store: Path, commit: Commit) -> str:
+    """What asv is to check out of the store for a snapshot.
+
+    Raises:
+        InputError: the snapshot is not there any more.
+    """
+    words = ("rev-parse", "--verify", "--quiet", f"{_REFS}{commit.name}^{{commit}}")
+    said = _run(store, *words, environment=_of(store))
+    if said.returncode != 0:
+        raise InputError(
+            what=f"the snapshot {commit.name} is not there any more.",
+            where=str(store),
+            mend="Commit what you measure, or measure the working tree as it is now.",
+        )
+    return said.stdout.decode().strip()
+
+
+def objects_of(store: Path) -> str:
+    """The store as GIT_ALTERNATE_OBJECT_DIRECTORIES has it, for those who check out of it."""
+    return _quoted(store / "objects")
+
+
+class _Tree:
+    """A working tree, and an index of ours to stage it in."""
+
+    def __init__(self, top: Path, store: Path) -> None:
+        self._top = top
+        self._store = store
+        self._index = store / "working-tree.index"
+        objects = _said(top, "rev-parse", "--git-path", "objects")
+        self._objects = (top / os.fsdecode(objects.rstrip(b"\n"))).resolve()
+        self._git = {
+            "GIT_INDEX_FILE": str(self._index),
+            "GIT_OBJECT_DIRECTORY": str(store / "objects"),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quoted(self._objects),
+        }
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """The store, and a copy of the user's index: it knows which files need not be read."""
+        if not (self._store / "HEAD").exists():
+            form = _said(self._top, "rev-parse", "--show-object-format").decode().strip()
+            words = ("init", "--quiet", "--bare", f"--object-format={form}")
+            _said(self._store, *words, environment=_of(self._store))
+        # The repository may have moved since.
+        alternates = self._store / "objects" / "info" / "alternates"
+        alternates.parent.mkdir(exist_ok=True)
+        alternates.write_text(f"{_quoted(self._objects)}\n", encoding="utf-8")
+        # Of a process that was killed; we hold the store's lock.
+        self._index.with_name(f"{self._index.name}.lock").unlink(missing_ok=True)
+        self._index.unlink(missing_ok=True)
+        own = _said(self._top, "rev-parse", "--git-path", "index")
+        try:
+            # With its moment: git reads files again that changed in the very moment it was written.
+            shutil.copy2(self._top / os.fsdecode(own.rstrip(b"\n")), self._index)
+            # As the user's is, it may not be writable.
+            self._index.chmod(0o600)
+        except FileNotFoundError:
+            self._do("read-tree", "HEAD")
+
+    def stage(self, outputs: Sequence[Path], say: Say) -> None:
+        """Stage all that differs from the index."""
+        self._look_at_everything()
+        own = [
+            f":(top,exclude,literal){one.relative_to(self._top)}"
+            for one in (each.resolve() for each in outputs)
+            if one.is_relative_to(self._top) and one != self._top
+        ]
+        here = ("--", ":(top)", ":(top,exclude,glob)**/__pycache__/**", *own)
+        self._do("add", "--update", *here)
+        files = [
+            name
+            for name in _names(self._do("ls-files", "-z", "--others", "--exclude-standard", *here))
+            if not self._is_repository(name, say)
+        ]
+        self._tell_large(files, say)
+        self._do("update-index", "--add", "--replace", "-z", "--stdin", told=_joined(files))
+        self._refuse_submodules()
+
+    def _look_at_everything(self) -> None:
+        """Files that git was told to take for unchanged may have been changed all the same."""
+        assumed, skipped = [], []
+        for line in _names(self._do("ls-files", "-z", "-v")):
+            tag, name = line[:1], line[2:]
+            if tag.islower():
+                assumed.append(name)
+            # Of a sparse checkout most are not there, and stay as HEAD has them.
+            if tag in {b"S", b"s"} and os.path.lexists(self._place(name)):
+                skipped.append(name)
+        for option, names in (("--no-assume-unchanged", assumed), ("--no-skip-worktree", skipped)):
+            if names:
+                self._do("update-index", option, "-z", "--stdin", told=_joined(names))
+
+    def _is_repository(self, name: bytes, say: Say) -> bool:
+        """Whether git shows a repository of its own there, which no commit can hold."""
+        if not name.endswith(b"/"):
+            return False
+        say(f"{one_line(os.fsdecode(name))} is a repository of its own: it is not measured.")
+        return True
+
+    def _tell_large(self, files: Sequence[bytes], say: Say) -> None:
+        sizes = {name: self._size(name) for name in files}
+        if sum(sizes.values()) < _LARGE_BYTES:
+            return
+        largest = max(sizes, key=lambda name: sizes[name])
+        say(
+            f"warning: untracked files of {units.size(sum(sizes.values()))} are copied into the"
+            f" snapshot, the largest {one_line(os.fsdecode(largest))}"
+            f" ({units.size(sizes[largest])}).\n  Write those that are no part of the project into"
+            " .gitignore."
+        )
+
+    def _place(self, name: bytes) -> Path:
+        return self._top / os.fsdecode(name)
+
+    def _size(self, name: bytes) -> int:
+        try:
+            return self._place(name).lstat().st_size
+        except OSError:
+            return 0  # it is gone, which git says better
+
+    def _refuse_submodules(self) -> None:
+        """A commit names the commits of submodules, and nothing that is not in these."""
+        for line in _names(self._do("ls-files", "-z", "--stage")):
+            if not line.startswith(b"160000 "):
+                continue
+            name = os.fsdecode(line.partition(b"\t")[2])
+            folder = self._top / name
+            if not (folder / ".git").exists():
+                continue  # not checked out, so nobody has changed it
+            if _said(folder, "status", "--porcelain", "--ignore-submodules=none"):
+                raise InputError(
+                    what=f"the submodule {one_line(name)} has changes that are not committed, and"
+                    " the working tree cannot be measured with them.",
+                    where=str(self._top),
+                    mend=f"Commit them in {one_line(name)}, or measure HEAD with `--committed`.",
+                )
+
+    def write(self, head: Commit) -> str | None:
+        """The hash of the tree that was staged; None where it is that of HEAD."""
+        tree = self._do("write-tree").decode().strip()
+        of_head = self._do("rev-parse", f"{head.sha}^{{tree}}").decode().strip()
+        return None if tree == of_head else tree
+
+    def keep(self, taken: Commit) -> None:
+        """Make a commit of it, the same whenever the same tree is taken, under its name."""
+        if taken.tree is None:
+            raise ValueError("a snapshot has a tree")
+        name, _, email = _AUTHOR.partition(" ")
+        person = {
+            f"GIT_{role}_{what}": value
+            for role in ("AUTHOR", "COMMITTER")
+            for what, value in (
+                ("NAME", name), ("EMAIL", email.strip("<>")), ("DATE", taken.committed_at)
+            )
+        }  # fmt: skip
+        words = ("commit-tree", taken.tree, "-p", taken.sha, "-m", f"Snapshot {taken.name}")
+        sha = self._do(*words, person=person).decode().strip()
+        ref = f"{_REFS}{taken.name}"
+        _said(self._store, "update-ref", ref, sha, environment=_of(self._store))
+
+    def changed(self, head: Commit, tree: str) -> list[str]:
+        """The names of the files that differ from HEAD."""
+        words = ("diff-tree", "-r", "-z", "--name-only", f"{head.sha}^{{tree}}", tree)
+        return [os.fsdecode(name) for name in _names(self._do(*words))]
+
+    def _do(self, *words: str, told: bytes = b"", person: Mapping[str, str] | None = None) -> bytes:
+        return _said(self._top, *words, told=told, environment={**self._git, **(person or {})})
+
+
+def _top(git: Path) -> Path | None:
+    """The top of the working tree; None where there is none."""
+    for folder in (git, git.parent) if git.name == ".git" else (git,):
+        said = _run(folder, "rev-parse", "--show-toplevel")
+        if said.returncode == 0:
+            return Path(os.fsdecode(said.stdout.rstrip(b"\n"))).resolve()
+    return None
+
+
+def _of(store: Path) -> dict[str, str]:
+    """What has git work on the store, also where `safe.bareRepository` asks to be told."""
+    return {"GIT_DIR": str(store)}
+
+
+def _names(said: bytes) -> Iterator[bytes]:
+    return filter(None, said.split(b"\0"))
+
+
+def _joined(names: Sequence[bytes]) -> bytes:
+    return b"".join(name + b"\0" for name in names)
+
+
+def _quoted(folder: Path) -> str:
+    """A path as git reads it in a list that colons or lines separate."""
+    text = str(folder).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{text}"'
+
+
+def _said(
+    folder: Path, *words: str, told: bytes = b"", environment: Mapping[str, str] | None = None
+) -> bytes:
+    """What git says.
+
+    Raises:
+        InputError: it fails.
+        HostError: it is not installed.
+    """
+    done = _run(folder, *words, told=told, environment=environment)
+    if done.returncode != 0:
+        why = done.stderr.decode(errors="replace").strip() or f"it ended with {done.returncode}"
+        raise InputError(
+            what=f"the working tree cannot be read: git {words[0]} failed: {why}",
+            where=str(folder),
+            mend="Fix what git says, or measure HEAD with `--committed`.",
+        )
+    return done.stdout
+
+
+def _run(
+    folder: Path, *words: str, told: bytes = b"", environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    with git_needed(folder):
+        return subprocess.run(
+            ("git", *_CALMLY, "-C", str(folder), *words),
+            input=told,
+            capture_output=True,
+            # Without optional locks, `git status` leaves the index of a submodule as it is.
+            env={**plain_environment(), "GIT_OPTIONAL_LOCKS": "0", **(environment or {})},
+            check=False,
+        )

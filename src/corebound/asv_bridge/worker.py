@@ -1,0 +1,160 @@
+"""asv, in a process of its own: says what a project is, and builds a commit of it.
+
+Started by `asv_bridge.project`, for asv is a program: it prints, it goes to other folders, and
+takes a third of a second to import. Its request is a line of JSON on stdin; it answers with
+lines of JSON on the descriptor that it is given, the last of which is the answer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+from asv import environment as asv_environment
+from asv import plugin_manager as asv_plugins
+from asv.config import Config
+from asv.repo import get_repo
+from asv.util import ProcessError, UserError
+
+from corebound.asv_bridge.project import MARKER
+from corebound.launch.environments import looked_into
+from corebound.launch.supervisor import become_subreaper, end_with_parent, processes_below
+from corebound.records import atomic_write
+
+# What an environment depends on, beside the commit.
+_BUILDING = (
+    "repo_subdir", "pythons", "matrix", "include", "exclude", "environment_type",
+    "build_command", "install_command", "conda_channels", "conda_environment_file",
+)  # fmt: skip
+
+Answer = dict[str, Any]
+Say = Callable[[str], None]
+
+
+def main() -> None:
+    """Answer one request."""
+    become_subreaper()
+    signal.signal(signal.SIGTERM, _end)
+    end_with_parent(signal.SIGTERM)
+    request = json.loads(sys.stdin.readline())
+    if os.getppid() != request["parent"]:  # it was gone before we could ask
+        return
+    file = Path(request["file"])
+    os.chdir(file.parent)
+    # Not on stdout, where asv and what it starts print.
+    with os.fdopen(int(sys.argv[1]), "w", encoding="utf-8") as answers:
+
+        def tell(answer: Answer) -> None:
+            answers.write(f"{json.dumps(answer)}\n")
+            answers.flush()
+
+        tell(_answer(request, file, lambda what: tell({"say": what})))
+
+
+def _end(_number: int, _frame: object) -> NoReturn:
+    """End, and all that asv has started, each in a group of its own; orphans are ours too."""
+    while below := processes_below(os.getpid()):
+        for pid in below:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(-1, 0)
+    os._exit(128 + signal.SIGTERM)
+
+
+def _answer(request: Answer, file: Path, say: Say) -> Answer:
+    try:
+        conf, repo, git = _opened(file, say)
+    except (UserError, ProcessError, ImportError, OSError) as error:
+        return {"unreadable": "\n".join(_words(error)).strip().rstrip(".")}
+    if repo.dvcs != "git":
+        return {"unreadable": f"its repository is one of {repo.dvcs}, not of git"}
+    if "build" in request:
+        # Of a snapshot, which is no part of the repository that asv clones.
+        os.environ["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = request["objects"]
+        return _built(conf, repo, request["build"], Path(request["folder"]))
+    recipe = {name: getattr(conf, name) for name in _BUILDING}
+    return {
+        "name": conf.project,
+        "branch": next(iter(conf.branches), None),
+        "git": str(git),
+        "environments": str(Path(conf.env_dir).absolute()),
+        "outputs": [
+            str(Path(one).absolute()) for one in (conf.env_dir, conf.results_dir, conf.html_dir)
+        ],
+        "recipe": hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest(),
+    }
+
+
+def _opened(file: Path, say: Say) -> tuple[Any, Any, Path]:
+    """What asv makes of its file: configuration, repository, and where that or its mirror is."""
+    try:
+        conf = Config.load(file.name)
+        for plugin in conf.plugins:
+            asv_plugins.plugin_manager.import_plugin(plugin)
+    except (ValueError, TypeError, AttributeError, KeyError) as error:
+        # asv says what is wrong with a value only where it has thought of that.
+        raise UserError(f"asv cannot read it: {error}") from error
+    texts = (conf.repo, conf.project, conf.env_dir, conf.results_dir, conf.html_dir)
+    if not all(isinstance(one, str) for one in texts):
+        raise UserError("repo, project, env_dir, results_dir and html_dir have to be texts")
+    if not Path(conf.repo).exists() and not Path(conf.project).exists():
+        say(f"cloning {conf.repo}")
+    repo = get_repo(conf)
+    # As asv has it: what is no repository of this machine is mirrored under that name.
+    git = Path(conf.repo if repo.is_local_repo(conf.repo) else conf.project).absolute()
+    return conf, repo, git
+
+
+def _built(conf: Any, repo: Any, sha: str, folder: Path) -> Answer:
+    try:
+        made = _environment(conf, folder)
+        if made is None or not made.can_install_project():
+            why = f"no environment of type {conf.environment_type or 'virtualenv'} can be made"
+            return {"refused": why}
+        made.create()
+        made.install_project(conf, repo, sha)
+        _mark(folder, made.find_executable("python"), conf.project)
+    except (ProcessError, OSError) as error:
+        return {"failed": "\n".join(_words(error))}
+    except UserError as error:
+        return {"refused": str(error)}
+    return {"built": sha}
+
+
+def _environment(conf: Any, folder: Path) -> Any:
+    """The environment that asv makes, the first of its matrix, in a folder of its own."""
+    changed = Config.from_json({**conf.__dict__, "env_dir": str(folder)})
+    specifiers = [] if changed.environment_type else ["virtualenv"]
+    return next(iter(asv_environment.get_environments(changed, specifiers)), None)
+
+
+def _mark(folder: Path, python: str, project: str) -> None:
+    version, found = looked_into(Path(python))
+    # Its version often holds the commit, which is what is compared, not a circumstance.
+    packages = [f"{one}=={what}" for one, what in found if _plain(one) != _plain(project)]
+    made = {"python": python, "version": version, "packages": packages}
+    atomic_write.put(folder / MARKER, json.dumps(made, indent=1).encode())
+
+
+def _plain(name: str) -> str:
+    """A distribution's name as package indexes compare it (PEP 503, for names with - or _)."""
+    return name.lower().replace("_", "-").replace(".", "-")
+
+
+def _words(error: Exception) -> Iterator[str]:
+    """How a command failed, then what it wrote, the most telling last."""
+    yield str(error)
+    if isinstance(error, ProcessError):
+        yield from (str(part) for part in (error.stdout, error.stderr) if part)
+
+
+if __name__ == "__main__":
+    main()

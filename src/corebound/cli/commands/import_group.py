@@ -1,0 +1,25 @@
+"""`corebound import`: what other tools measured."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import typer
+
+from corebound.cli.lazy_commands import Group
+
+
+class _Commands(Group):
+    places: ClassVar = {
+        "asv": "import_history:asv",
+        "pyperf": "import_history:pyperf",
+        "profile": "import_profile:profile",
+    }
+
+
+app = typer.Typer(help="Read what other tools measured.", cls=_Commands, no_args_is_help=True)
+
+
+@app.callback()
+def _main() -> None:
+    """Read what other tools measured."""

@@ -1,0 +1,138 @@
+"""`corebound import`: what other tools measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Self
+
+import typer
+from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn
+from rich.table import Table
+from rich.text import Text
+
+from corebound.cli.options import Json, Records
+from corebound.cli.output.json import indented
+from corebound.cli.output.terminal import Console
+from corebound.exchange.profiles import reader
+from corebound.records import documents
+from corebound.records.jsonl import RECORDS
+from corebound.records.launch_record import ImportedProfile, OperatorProfile
+from corebound.units import duration, percent
+from corebound.worker.protocol import Operator
+
+# The report and --json have all of them.
+_MOST_TYPES = 20
+
+
+def profile(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", help="Files of profilers, or folders of them."),
+    ],
+    *,
+    name: Annotated[
+        str | None, typer.Option("--name", help="What to call it in the report.")
+    ] = None,
+    records: Records = RECORDS,
+    as_json: Json = False,
+) -> None:
+    """Import operator profiles of PyTorch, TensorFlow, MindSpore and Ascend's msprof."""
+    with _Bar(Console(stderr=True)) as bar:
+        found = reader.read_all(paths, name=name, progress=bar.show)
+    kept = [documents.keep_profile(one, records, rename=name is not None) for one in found]
+    if as_json:
+        document = [{"file": str(documents.file_of(one, records)), "profile": one} for one in kept]
+        typer.echo(indented(document))
+        return
+    console = Console()
+    for one in kept:
+        console.print(_heading(one), soft_wrap=True)
+        console.print(_table(one.profile))
+        console.print(Text(f"kept in {documents.file_of(one, records)}\n"), soft_wrap=True)
+
+
+class _Bar:
+    """Shows how much of a file was read, on a terminal."""
+
+    def __init__(self, console: Console) -> None:
+        self._bar = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            DownloadColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._tasks: dict[Path, TaskID] = {}
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self._bar.stop()
+
+    def show(self, file: Path, done_bytes: int, size_bytes: int) -> None:
+        """Move the bar of a file, which only a file that has begun has."""
+        if file not in self._tasks:
+            for task in self._tasks.values():
+                self._bar.update(task, visible=False)
+            self._tasks[file] = self._bar.add_task(file.name, total=size_bytes)
+        self._bar.update(self._tasks[file], completed=done_bytes)
+
+
+def _heading(one: ImportedProfile) -> Text:
+    """What it is, and what its figures are of."""
+    profile = one.profile
+    if profile.iterations is None:
+        said = "of all that was profiled, for iterations are not told"
+    else:
+        said = f"an iteration, over {profile.iterations}"
+    if profile.step_ns is not None and profile.iterations is not None:
+        said += f"; a step took {duration(profile.step_ns)}"
+    heading = Text.assemble(
+        (one.name, "bold"), f": {one.source}\n", (f"Figures are {said}.", "dim")
+    )
+    if profile.phases:
+        phases = ", ".join(f"{name} {duration(ns)}" for name, ns in profile.phases.items())
+        heading.append(f"\n{phases}", "dim")
+    return heading
+
+
+def _table(profile: OperatorProfile) -> Table:
+    """Types of operators, most time first; a dash is what the file does not tell."""
+    together_ns = sum(one.total_ns for one in profile.operators)
+    whole_ns = together_ns if profile.step_ns is None else profile.step_ns
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("Operator", ratio=1, overflow="ellipsis", no_wrap=True)
+    for column in ("Calls", "Total", "Mean", "Max", "Min", "Ratio"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for one in profile.operators[:_MOST_TYPES]:
+        table.add_row(*_row(one, whole_ns))
+    rest = profile.operators[_MOST_TYPES:]
+    if rest:
+        rest_ns = sum(one.total_ns for one in rest)
+        table.add_row(
+            f"{len(rest)} other types", "", duration(rest_ns), "", "", "", _ratio(rest_ns, whole_ns)
+        )
+    if profile.outside_ns is not None:
+        share = _ratio(profile.outside_ns, whole_ns)
+        table.add_row("outside operators", "", duration(profile.outside_ns), "", "", "", share)
+    return table
+
+
+def _row(one: Operator, whole_ns: int) -> tuple[Text | str, ...]:
+    calls = f"{one.calls:,.0f}" if one.calls == round(one.calls) else f"{one.calls:,.1f}"
+    return (
+        Text(one.type),
+        calls,
+        duration(one.total_ns),
+        duration(one.mean_ns),
+        "–" if one.max_ns is None else duration(one.max_ns),
+        "–" if one.min_ns is None else duration(one.min_ns),
+        _ratio(one.total_ns, whole_ns),
+    )
+
+
+def _ratio(part_ns: int, whole_ns: int) -> str:
+    return percent(part_ns / whole_ns) if whole_ns else "–"

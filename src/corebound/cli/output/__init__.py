@@ -1,0 +1,1 @@
+"""Results for the terminal: text, Markdown, JSON, JUnit, progress."""

@@ -1,0 +1,232 @@
+"""What a run came to, in words or JSON, and its exit code."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, to_builtins
+from rich.table import Table
+from rich.text import Text
+
+from corebound import units
+from corebound.analysis.launch_metrics import disturbed_words
+from corebound.analysis.noise_floor import calibration_for, noise_at, noise_words
+from corebound.analysis.scenario_result import CellStudy, ScenarioResult, study
+from corebound.analysis.wording import NO_BASELINE, compared_bounds
+from corebound.cli.output.json import indented
+from corebound.cli.output.terminal import Console
+from corebound.errors import NO_ANSWER, HostError, LaunchError
+from corebound.planning.slots import CannotRun
+from corebound.records import documents
+from corebound.records.calibration import Calibration
+from corebound.records.launch_record import Kind, Launch
+from corebound.records.run_record import Run
+from corebound.report.scenario.findings import findings, findings_data
+from corebound.report.scenario.serving_workers import serving_data
+from corebound.runner import Ending
+from corebound.stats.comparison import Comparison, Verdict
+from corebound.stats.interference import is_refused
+from corebound.stats.intervals import Interval
+from corebound.stats.multiplicity import suite_findings
+
+# What stands before a verdict in a terminal.
+SIGNS: dict[Verdict, str] = {"faster": "▲", "slower": "▼", "equivalent": "=", "undecided": "?"}
+
+
+class RunResult(Struct, frozen=True, kw_only=True):
+    """A run as far as it came, and why cells of it were not launched."""
+
+    run: Run
+    file: Path
+    launches: tuple[Launch, ...]
+    ending: Ending
+    unfit: tuple[CannotRun, ...] = ()
+
+
+def exit_code(told: RunResult) -> int:
+    """The exit code of a run; a launch refused for what disturbed it does not count.
+
+    4 if a launch failed, timed out or was invalid, or an environment could not be built; else 3
+    if the host holds no cell or an environment has not been made; else 5 if the time was over
+    before anything was measured; else 0.
+    """
+    statuses = {launch.status for launch in told.launches if not is_refused(launch)}
+    causes = {one.cause for one in told.unfit}
+    if statuses & {"failed", "timed-out", "invalid"} or "build" in causes:
+        return LaunchError.exit_code
+    holds_none = statuses == {"skipped"} and told.ending == "complete"
+    if holds_none or "environment" in causes:
+        return HostError.exit_code
+    is_too_short = told.ending == "out of time" and "ok" not in statuses
+    return NO_ANSWER if is_too_short else 0
+
+
+def studies(told: RunResult) -> Iterator[ScenarioResult]:
+    """What the run says, scenario by scenario."""
+    for source in told.run.scenarios:
+        yield study(told.run, source, told.launches)
+
+
+def show(told: RunResult, console: Console) -> None:
+    """Print a table a scenario, then where everything is."""
+    every = tuple(studies(told))
+    differing = _differing(every)
+    known = _calibrations(told)
+    for one in every:
+        console.print(_table(one, differing))
+        own = calibration_for(known, one.run, one.source)
+        if floor := noise_words(own, launches=_fewest(one)):
+            console.print(Text(floor))
+    if any(one.ranked and not calibration_for(known, one.run, one.source) for one in every):
+        console.print(Text("How much of a difference is noise here, `corebound calibrate` says."))
+    if alone := sum(
+        _is_telling(cell) and cell.cell.id not in differing for one in every for cell in one.cells
+    ):
+        compared = sum(cell.comparison is not None for one in every for cell in one.cells)
+        rows = "One row" if alone == 1 else f"{alone} rows"
+        said = f"{rows} in brackets: so by itself; of {compared} comparisons some are by chance."
+        console.print(Text(said))
+    counts = _counts(told, "measure")
+    said = ", ".join(f"{number} {status}" for status, number in counts.items())
+    if profiled := _counts(told, "profile"):
+        said += "; operators: "
+        said += ", ".join(f"{number} {status}" for status, number in profiled.items())
+    console.print(Text(said))
+    if (snapshot := told.run.snapshot_in(_environments(told))) is not None:
+        console.print(
+            Text(f"Measured with uncommitted changes, {snapshot.name}: not part of the history."),
+            soft_wrap=True,
+        )
+    if told.ending == "out of time":
+        console.print(Text("The budget ran out. Go on with `corebound run --resume`."))
+    console.print(Text(f"Records: {told.file}"), soft_wrap=True)
+
+
+def verdict_of(compared: Comparison) -> str:
+    """A verdict for a table; an undecided one says how many launches of each would tell."""
+    needed = compared.launches_needed if compared.verdict == "undecided" else None
+    said = f"{SIGNS[compared.verdict]} {compared.verdict}"
+    return said if needed is None else f"{said}, ~{needed} launches"
+
+
+def _environments(told: RunResult) -> set[str]:
+    return {one.cell.environment for one in told.launches}
+
+
+def _calibrations(told: RunResult) -> tuple[Calibration, ...]:
+    """Those of the records that the run is in."""
+    return documents.read_calibrations(told.file.parent.parent)[0]
+
+
+def _fewest(one: ScenarioResult) -> int:
+    """How many launches of each the scenario's verdicts rest on at the least."""
+    return min((len(duel.cell.summary.launches) for duel in one.ranked), default=0)
+
+
+def _counts(told: RunResult, kind: Kind) -> dict[str, int]:
+    return dict(Counter(launch.status for launch in told.launches if launch.kind == kind))
+
+
+def _differing(every: Iterable[ScenarioResult]) -> frozenset[str]:
+    """The ids of the cells that differ from their baseline, judged as one of the whole run's."""
+    cells = [cell for one in every for cell in one.cells]
+    found = suite_findings([cell.comparison for cell in cells])
+    return frozenset(cell.cell.id for cell, is_one in zip(cells, found, strict=True) if is_one)
+
+
+def _is_telling(cell: CellStudy) -> bool:
+    return cell.comparison is not None and cell.comparison.verdict in {"faster", "slower"}
+
+
+def _table(one: ScenarioResult, differing: frozenset[str]) -> Table:
+    table = Table(title=one.scenario.title, title_justify="left", box=None, padding=(0, 1))
+    axes = ", ".join(axis for axis, _ in one.cells[0].cell.said) if one.cells else ""
+    table.add_column(axes or "cell", overflow="fold")
+    for heading in ("median", "speed-up", "95 %"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("verdict")
+    for cell in one.cells:
+        table.add_row(*_row(cell, differing))
+    return table
+
+
+def _row(cell: CellStudy, differing: frozenset[str]) -> tuple[str, str, str, str, str]:
+    median_ns, compared, label = cell.summary.median_ns, cell.comparison, cell.cell.label
+    if median_ns is None:
+        return label, "–", "–", "–", ", ".join(status for status, _ in cell.summary.counts)
+    hit = disturbed_words(cell.summary)
+    if compared is None:
+        word = "baseline" if cell.baseline is None else NO_BASELINE.word
+        return label, units.duration(median_ns), "", "", "; ".join(filter(None, (word, hit)))
+    word = "; ".join(filter(None, (verdict_of(compared), hit)))
+    return (
+        label,
+        units.duration(median_ns),
+        units.ratio(compared.speedup_ratio),
+        compared_bounds(compared) or "–",
+        f"({word})" if _is_telling(cell) and cell.cell.id not in differing else word,
+    )
+
+
+def as_json(told: RunResult) -> str:
+    """Everything `show` prints, for scripts."""
+    every = tuple(studies(told))
+    differing, known = _differing(every), _calibrations(told)
+    snapshot = told.run.snapshot_in(_environments(told))
+    document: dict[str, Any] = {
+        "run": told.run.id,
+        "records": str(told.file),
+        "ending": told.ending,
+        "commit": to_builtins(told.run.commit),
+        "snapshot": snapshot.name if snapshot is not None else None,
+        "launches": _counts(told, "measure"),
+        "profiles": _counts(told, "profile"),
+        "cells": [
+            {
+                **_cell(cell, differing, calibration_for(known, one.run, one.source)),
+                "serving": serving_data(cell, told.run.host),
+            }
+            for one in every
+            for cell in one.cells
+        ],
+        "findings": [
+            {"scenario": one.scenario.name, **finding}
+            for one in every
+            for finding in findings_data(findings(one))
+        ],
+    }
+    return indented(document)
+
+
+def _cell(
+    one: CellStudy, differing: frozenset[str], calibration: Calibration | None
+) -> dict[str, Any]:
+    summary, compared = one.summary, one.comparison
+    noise = noise_at(calibration, len(summary.launches)) if calibration and compared else None
+    return {
+        "id": summary.cell.id,
+        "statuses": dict(summary.counts),
+        "median_ns": summary.median_ns,
+        "median_interval_ns": _bounds(summary.interval),
+        "p99_ns": summary.p99_ns,
+        "p99_interval_ns": _bounds(summary.p99_interval),
+        "cpu_median_ns": summary.cpu_median_ns,
+        "launch_medians_ns": [launch.median_ns for launch in summary.launches],
+        "unsettled_launches": summary.unsettled,
+        "disturbed_launches": [one.launch for one in summary.launches if one.disturbed],
+        "left_out_launches": [one.launch for one in summary.left_out],
+        "baseline": one.baseline.id if one.baseline else None,
+        "speedup_ratio": compared.speedup_ratio if compared else None,
+        "speedup_interval": _bounds(compared.interval) if compared else None,
+        "verdict": compared.verdict if compared else None,
+        "finding": summary.cell.id in differing,
+        "launches_needed": compared.launches_needed if compared else None,
+        "noise": noise,
+    }
+
+
+def _bounds(interval: Interval | None) -> tuple[float, float] | None:
+    return None if interval is None else (interval.low, interval.high)

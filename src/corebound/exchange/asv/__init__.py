@@ -1,0 +1,1 @@
+"""asv's result trees, in and out."""

@@ -1,0 +1,218 @@
+"""Runs as results of asv: a benchmark a scenario, its axes as parameters, a sample a launch.
+
+Source: asv 0.6, `asv/results.py`, format 2. What asv has no place for is in docs/exchange.md.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+
+from corebound.exchange.run_export import CellOfRun
+from corebound.scenario.cell import Cell
+from corebound.stats.intervals import geometric_mean_interval
+from corebound.text import path_component
+
+BENCHMARKS = "benchmarks.json"
+_COLUMNS = (
+    "result", "params", "version", "started_at", "duration", "stats_ci_99_a", "stats_ci_99_b",
+    "stats_q_25", "stats_q_75", "stats_number", "stats_repeat", "samples",
+)  # fmt: skip
+_S = 1e9
+# asv knows full products only. Beyond so many gaps for each cell, the cells themselves
+# are the values of one parameter.
+_MOST_GAPS = 4
+
+
+def documents(cells: Sequence[CellOfRun], benchmarks: Mapping[str, Any]) -> dict[str, str]:
+    """Every file of the tree, as text, by its path below the folder of results.
+
+    Args:
+        cells: Of runs of a commit, oldest run first. What a cell came to twice at one
+            commit, on one host and in one environment, is what it came to last.
+        benchmarks: What benchmarks.json holds already; those of other names stay.
+    """
+    by_scenario = _by_scenario(cells)
+    shapes = {name: _shape([one.cell for one in own]) for name, own in by_scenario.items()}
+    entries = {
+        _name(scenario): _benchmark(own[-1], shapes[scenario])
+        for scenario, own in by_scenario.items()
+    }
+    files: dict[str, Any] = {BENCHMARKS: {**benchmarks, **entries, "version": 2}}
+    for key, results in _by_result(cells).items():
+        host = results[-1].run.host
+        files[f"{key[0]}/machine.json"] = {**_machine(results[-1]), "hostname": host.name}
+        files["/".join(key)] = _result(results, shapes)
+    return {name: f"{json.dumps(told)}\n" for name, told in sorted(files.items())}
+
+
+def _name(scenario: str) -> str:
+    """A scenario as asv's files name it: `version` is theirs, and no scenario has a capital."""
+    return "Version" if scenario == "version" else scenario
+
+
+def _by_scenario(cells: Sequence[CellOfRun]) -> dict[str, list[CellOfRun]]:
+    found: dict[str, list[CellOfRun]] = {}
+    for one in cells:
+        found.setdefault(one.cell.scenario, []).append(one)
+    return found
+
+
+def _by_result(cells: Sequence[CellOfRun]) -> dict[tuple[str, str], list[CellOfRun]]:
+    """Cells by the folder of their machine and the name of the file their results are in."""
+    files: dict[tuple[str, str], dict[str, CellOfRun]] = {}
+    for one in cells:
+        sha = one.run.commit.sha if one.run.commit else ""
+        name = path_component(f"{sha[:8]}-{_environment(one)}") + ".json"
+        own = files.setdefault((path_component(one.run.host.id), name), {})
+        own.pop(one.cell.id, None)  # so that what the latest run measured comes last
+        own[one.cell.id] = one
+    return {key: list(own.values()) for key, own in files.items()}
+
+
+def _environment(one: CellOfRun) -> str:
+    return f"corebound-{one.cell.environment}"
+
+
+def _machine(one: CellOfRun) -> dict[str, Any]:
+    host = one.run.host
+    memory = host.memory_bytes
+    return {
+        "machine": host.id,
+        "cpu": host.cpu_model,
+        "num_cpu": str(len(host.topology.allowed)),
+        "os": host.kernel,
+        "ram": "" if memory is None else f"{memory / 2**30:.0f} GiB",
+        "version": 1,
+    }
+
+
+class _Shape(Struct, frozen=True, kw_only=True):
+    """The parameters of a benchmark; `axes`: they are its scenario's, else one is its cells."""
+
+    names: tuple[str, ...]
+    values: tuple[tuple[str, ...], ...]
+    axes: bool
+
+    def of(self, cell: Cell) -> tuple[str, ...]:
+        """The combination that a cell is."""
+        return tuple(value for _, value in cell.axes) if self.axes else (cell.key,)
+
+
+def _shape(cells: Sequence[Cell]) -> _Shape:
+    different = {cell.axes for cell in cells}
+    names = {tuple(name for name, _ in axes) for axes in different}
+    if len(names) == 1:
+        (own,) = names
+        values = tuple(
+            tuple(dict.fromkeys(dict(cell.axes)[name] for cell in cells)) for name in own
+        )
+        if math.prod(map(len, values)) <= len(different) * _MOST_GAPS:
+            return _Shape(names=own, values=values, axes=True)
+    keys = tuple(dict.fromkeys(cell.key for cell in cells))
+    return _Shape(names=("cell",), values=(keys,), axes=False)
+
+
+def _params(shape: _Shape) -> list[list[str]]:
+    return [[repr(value) for value in axis] for axis in shape.values]
+
+
+def _benchmark(last: CellOfRun, shape: _Shape) -> dict[str, Any]:
+    return {
+        "name": _name(last.cell.scenario),
+        "pretty_name": last.scenario.title,
+        "code": json.dumps(last.source.document, indent=1, ensure_ascii=False),
+        "type": "time",
+        "unit": "seconds",
+        "version": last.source.sha256,
+        "param_names": list(shape.names),
+        "params": _params(shape),
+        "timeout": 60.0,
+        "min_run_count": 2,
+        "number": 1,
+        "repeat": 0,
+        "rounds": 1,
+        "sample_time": 0.01,
+        "warmup_time": 0,
+    }
+
+
+def _result(cells: Sequence[CellOfRun], shapes: Mapping[str, _Shape]) -> dict[str, Any]:
+    last = cells[-1]
+    commit, lock = last.run.commit, last.environment
+    python = lock.python if lock else ""
+    rows = {_name(name): _row(shapes[name], own) for name, own in _by_scenario(cells).items()}
+    machine = {name: value for name, value in _machine(last).items() if name != "version"}
+    return {
+        "commit_hash": commit.sha if commit else "",
+        "env_name": _environment(last),
+        "date": _ms(commit.committed_at) if commit else 0,
+        "params": {**machine, "python": python, "environment": last.cell.environment},
+        "python": python,
+        "requirements": {},
+        "env_vars": {},
+        "result_columns": list(_COLUMNS),
+        "results": rows,
+        "durations": {},
+        "version": 2,
+    }
+
+
+def _ms(at: str) -> int:
+    """A moment as asv has it; 0, which is none, where git has a date beyond the year 9999."""
+    try:
+        return round(datetime.fromisoformat(at).timestamp() * 1000)
+    except ValueError:
+        return 0
+
+
+def _row(shape: _Shape, cells: Sequence[CellOfRun]) -> list[Any]:
+    """One benchmark's results; those of cells that were never planned are skipped ones."""
+    version = cells[-1].source.sha256
+    by_values = {shape.of(one.cell): one for one in cells if one.source.sha256 == version}
+    found = [by_values.get(values) for values in itertools.product(*shape.values)]
+    stats = [_stats(one) for one in found]
+    return [
+        [_value(one) for one in found],
+        _params(shape),
+        # Its own, so that asv leaves out what an older form of the scenario measured.
+        version,
+        _ms(cells[-1].run.started_at),
+        sum(launch.duration_ns for one in cells for launch in one.launches) / _S,
+        *([one and one[name] for one in stats] for name in ("low", "high", "q25", "q75")),
+        [one and 1 for one in stats],
+        [one and one["repeat"] for one in stats],
+        [_samples(one) or None for one in found],
+    ]
+
+
+def _value(one: CellOfRun | None) -> float | None:
+    """Seconds; NaN, asv's word for skipped, or None, that for failed."""
+    if one is None or all(launch.status == "skipped" for launch in one.launches):
+        return math.nan
+    median_ns = one.summary.median_ns
+    return None if median_ns is None else median_ns / _S
+
+
+def _samples(one: CellOfRun | None) -> list[float]:
+    return [launch.median_ns / _S for launch in one.summary.launches] if one else []
+
+
+def _stats(one: CellOfRun | None) -> dict[str, float | None] | None:
+    """As asv names them: bounds are those of 99 %, not of the 95 % of our pages."""
+    samples = _samples(one)
+    if not samples:
+        return None
+    bounds = geometric_mean_interval(samples, confidence=0.99)
+    low, high = (bounds.low, bounds.high) if bounds else (-math.inf, math.inf)
+    q25, q75 = np.quantile(samples, (0.25, 0.75))
+    return {
+        "low": low, "high": high, "q25": float(q25), "q75": float(q75), "repeat": len(samples),
+    }  # fmt: skip

@@ -1,0 +1,222 @@
+"""Where an asv project keeps its configuration and its results, and what it configures."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from corebound.errors import InputError
+from corebound.exchange.asv import reader
+from corebound.exchange.json_input import document
+from corebound.exchange.reading import Unreadable, clean
+from corebound.records.validate import MOST_MARGIN
+
+CONFIGURATION = "asv.conf.json"
+NAME_ONE = f"Name the folder that {CONFIGURATION} is in, or that of asv's results."
+# Where asv puts results, as its own templates have it over the years.
+_RESULTS = ("results", ".asv/results")
+# What a folder of a project is called, which is no name of the project.
+_NO_NAMES = ("results", ".asv")
+# Hosts whose repositories show a commit behind these paths.
+_FORGES = {"github.com": "commit", "codeberg.org": "commit", "gitlab.com": "-/commit"}
+_REMOTE = re.compile(r"^(?:(?:https?|git|ssh)://)?(?:git@)?([a-z.]+)[/:]([\w./-]+?)(?:\.git)?/?$")
+
+
+class AsvLayout(Struct, frozen=True, kw_only=True):
+    """Where an asv project keeps what.
+
+    Attributes:
+        name: What the project is called.
+        results: The folder of its results.
+        configuration: Its asv.conf.json, where there is one.
+        repo: Its repository, where that is a folder of this host.
+        thresholds: As in `Project`.
+        commit_url: As in `Project`.
+        is_guessed: Its name is that of a folder only.
+    """
+
+    name: str
+    results: Path
+    configuration: Path | None = None
+    repo: Path | None = None
+    thresholds: Sequence[tuple[re.Pattern[str], float]] = ()
+    commit_url: str | None = None
+    is_guessed: bool = False
+
+
+def find(path: Path) -> AsvLayout:
+    """Where a project keeps its results, given its folder, its configuration or its results.
+
+    Raises:
+        InputError: its asv.conf.json is none, there is no such folder, or two projects are in it.
+    """
+    file = path if path.is_file() else path / CONFIGURATION
+    if file.is_file():
+        return _configured(file)
+    if not path.is_dir():
+        raise InputError(what="there is no such folder.", where=str(path), mend=NAME_ONE)
+    return _above(path) or _below(path)
+
+
+def _above(path: Path) -> AsvLayout | None:
+    """The project that has its results, or those of one of its machines, in this very folder."""
+    whole = path.resolve()
+    for folder in whole.parents[:3]:
+        file = folder / CONFIGURATION
+        if not file.is_file():
+            continue
+        place = _configured(file)
+        if place.results.resolve() == whole:
+            return place
+        if place.results.resolve() == whole.parent:
+            return replace(place, results=path)
+    results = whole.parent if reader.is_of_a_machine(path) else whole
+    # Who names the results can read them whatever lies beside them.
+    with suppress(InputError):
+        if reader.is_results(results) and (found := _beside(results.parent, results)):
+            return replace(found, results=path)
+    return None
+
+
+def _beside(folder: Path, results: Path) -> AsvLayout | None:
+    """The one project with these results that is configured one folder down from here."""
+    places = map(_configured, sorted(folder.glob(f"*/{CONFIGURATION}")))
+    found = [place for place in places if place.results.resolve() == results.resolve()]
+    return found[0] if len(found) == 1 else None
+
+
+def _below(path: Path) -> AsvLayout:
+    """The project whose results or whose configuration are somewhere in this folder."""
+    found = filter(reader.is_results, (path, *(path / name for name in _RESULTS)))
+    # A machine's folder may be a stray; where it says what benchmarks there are, asv keeps more.
+    results = sorted(found, key=lambda one: not reader.has_benchmarks(one))
+    if results:
+        return _beside(path, results[0]) or _unconfigured(results[0])
+    files = sorted(path.glob(f"*/{CONFIGURATION}"))
+    if len(files) > 1:
+        named = ", ".join(str(file.relative_to(path)) for file in files)
+        raise InputError(
+            what=f"there are several projects in it: {named}.",
+            where=str(path),
+            mend="Name the folder of one of them.",
+        )
+    return _configured(files[0]) if files else _unconfigured(path)
+
+
+def _unconfigured(results: Path) -> AsvLayout:
+    whole = results.resolve()
+    if reader.is_of_a_machine(results):
+        whole = whole.parent
+    named = (folder.name for folder in (whole, *whole.parents) if folder.name not in _NO_NAMES)
+    return AsvLayout(name=clean(next(named, "")) or "asv", results=results, is_guessed=True)
+
+
+def _configured(file: Path) -> AsvLayout:
+    told = _configuration(file)
+    folder = file.parent
+    repo = told.get("repo")
+    beside = folder / repo if isinstance(repo, str) and "://" not in repo else None
+    try:
+        results = _results(folder, told.get("results_dir"))
+        is_repository = beside is not None and _is_repository(beside)
+    except OSError as error:  # a path that no file could have
+        raise _unreadable(file, f"its results_dir or its repo: {error.strerror}") from error
+    return AsvLayout(
+        name=clean(str(told.get("project") or folder.resolve().name)),
+        results=results,
+        configuration=file,
+        repo=beside if is_repository else None,
+        thresholds=_thresholds(told.get("regressions_thresholds"), file),
+        commit_url=_commit_url(told.get("show_commit_url")) or at_forge(repo),
+    )
+
+
+def _results(folder: Path, told: object) -> Path:
+    """The folder that is configured; where it is not there, one that asv uses by itself."""
+    results = folder / str(told or "results")
+    if results.is_dir():
+        return results
+    tops = (folder, folder.resolve().parent) if _is_only_a_folder(folder) else (folder,)
+    known = (top / name for top in tops for name in _RESULTS)
+    return next(filter(reader.is_results, known), results)
+
+
+def _is_only_a_folder(folder: Path) -> bool:
+    """Whether what is beside it is of the same project, as far as one can see."""
+    top = folder.resolve().parent
+    if (folder / ".git").exists() or (top / CONFIGURATION).is_file():
+        return False
+    return all(file.parent.samefile(folder) for file in top.glob(f"*/{CONFIGURATION}"))
+
+
+def _commit_url(told: object) -> str | None:
+    """An address of the web; anything else is no link that a page may have.
+
+    One with a `$` is a template that nobody has filled in.
+    """
+    if not isinstance(told, str) or not told.startswith(("https://", "http://")):
+        return None
+    return told if told.isprintable() and not {" ", "$"} & {*told} else None
+
+
+def at_forge(repo: object) -> str | None:
+    """Where commits are shown, of a repository at a host that is known."""
+    found = _REMOTE.match(repo) if isinstance(repo, str) else None
+    if found is None or found.group(1) not in _FORGES:
+        return None
+    return f"https://{found.group(1)}/{found.group(2)}/{_FORGES[found.group(1)]}/"
+
+
+def _is_repository(folder: Path) -> bool:
+    # A work tree, or a bare one.
+    return (folder / ".git").exists() or (folder / "objects").is_dir()
+
+
+def _configuration(file: Path) -> Mapping[str, Any]:
+    """asv.conf.json, which may have comments; asv reads it as JSON 5 too."""
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise _unreadable(file, error.strerror or str(error)) from error
+    try:
+        told = document(data)
+    except Unreadable:
+        # Slow to import, and needed for comments only.
+        json5 = importlib.import_module("json5")
+        try:
+            told = json5.loads(data.decode("utf-8-sig"))
+        except (ValueError, RecursionError) as error:
+            raise _unreadable(file, str(error)) from None
+    if not isinstance(told, dict):
+        raise _unreadable(file, "it holds no object")
+    return told
+
+
+def _unreadable(file: Path, why: str) -> InputError:
+    return InputError(
+        what=f"this configuration of asv cannot be read: {why}.",
+        where=str(file),
+        mend="Mend it, or name the folder of asv's results instead.",
+    )
+
+
+def _thresholds(told: Any, file: Path) -> list[tuple[re.Pattern[str], float]]:
+    found = []
+    try:
+        for pattern, value in (told or {}).items():
+            found.append((re.compile(pattern), float(value)))
+    except (AttributeError, TypeError, ValueError, OverflowError, re.error) as error:
+        raise _unreadable(file, f"its regressions_thresholds: {error}") from None
+    for _, margin in found:
+        if not 0 < margin <= MOST_MARGIN:
+            raise _unreadable(
+                file, f"a threshold of {margin:g} is not between 0 and {MOST_MARGIN:g}"
+            )
+    return found

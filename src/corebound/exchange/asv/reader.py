@@ -1,0 +1,201 @@
+"""A tree of asv's results: which files it has, read one after another, and what is wrong there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from corebound.errors import Fault, encodable
+from corebound.exchange.asv import results as asv_results
+from corebound.exchange.asv.environments import Across, Source
+from corebound.exchange.asv.results import Known, ResultFile
+from corebound.exchange.json_input import document
+from corebound.exchange.reading import Unreadable, clean
+from corebound.records import atomic_write, cache
+
+BENCHMARKS = "benchmarks.json"
+_ABOUT = ("machine.json", BENCHMARKS)
+# What `asv publish` writes beside a folder of graphs.
+_INDEX = "index.json"
+_PUBLISHED = (_INDEX, "info.json", "regressions.json")
+_CONFIGURES = ".conf.json"
+# How a result file is called: the commit's first eight digits, and the environment.
+_NAMED_BY_ASV = "????????-*.json"
+# How every document that corebound keeps begins; its records may be below the results.
+_OUR_OWN = b'{"schema":'
+_GUESSED = "there is none, so units are those of benchmarks' names, and parameters have no names."
+_GUESSED_MEND = "Copy it from where asv ran, if it is still there."
+
+Progress = Callable[[int, int], None]
+
+
+class Unread(Struct, frozen=True, kw_only=True):
+    """Which result files there are.
+
+    Attributes:
+        files: Those to be read.
+        unchanged: What is known of those that are as they were before, by path.
+        commits: What may be the commits of those to be read.
+    """
+
+    files: tuple[Path, ...]
+    unchanged: Mapping[str, Source]
+    commits: frozenset[str]
+
+
+def unread(results: Path, before: Mapping[str, Source], faults: list[Fault]) -> Unread:
+    """Look for result files; those that are as they were before are hashed only."""
+    files: list[Path] = []
+    unchanged: dict[str, Source] = {}
+    commits: set[str] = set()
+    for source in _result_files(results):
+        try:
+            data = atomic_write.read(source)
+        except OSError as error:
+            faults.append(fault_of(source, _not_read(error)))
+            continue
+        if data.startswith(_OUR_OWN):
+            continue
+        known = before.get(name_of(source))
+        if known is not None and known.digest == cache.digest(data):
+            unchanged[name_of(source)] = known
+        else:
+            files.append(source)
+            commits.update(asv_results.hashes_in(data))
+    return Unread(files=tuple(files), unchanged=unchanged, commits=frozenset(commits))
+
+
+def _result_files(results: Path) -> Iterator[Path]:
+    """What may be one, in order; what asv published or what configures it is none."""
+    found = (file for file in results.rglob("*.json") if not file.name.endswith(_CONFIGURES))
+    files = sorted(file for file in found if file.name not in _ABOUT)
+    sites = {file.parent for file in files if file.name == _INDEX and _has_graphs(file.parent)}
+    for file in files:
+        page = file.name in _PUBLISHED and file.parent in sites
+        if not page and not any(file.is_relative_to(site / "graphs") for site in sites):
+            yield file
+
+
+def is_published(folder: Path) -> bool:
+    """Whether it is what `asv publish` made, or a folder of that."""
+    whole = folder.resolve()
+    inside = (top.parent for top in (whole, *whole.parents) if top.name == "graphs")
+    return any((top / _INDEX).is_file() and _has_graphs(top) for top in (whole, *inside))
+
+
+def configurations(folder: Path) -> tuple[Path, ...]:
+    """What may be asv's configuration there, whatever it is called, in order."""
+    return tuple(sorted(folder.glob(f"*{_CONFIGURES}")))
+
+
+def _has_graphs(folder: Path) -> bool:
+    # A machine may be called so too.
+    graphs = folder / "graphs"
+    return graphs.is_dir() and not (graphs / "machine.json").is_file()
+
+
+def read_each(
+    found: Unread, across: Across, progress: Progress, faults: list[Fault]
+) -> Iterator[tuple[Path, str, ResultFile]]:
+    """Each file with its hash, one after another: all of them together can be gigabytes."""
+    done, all_ = len(found.unchanged), len(found.unchanged) + len(found.files)
+    for number, source in enumerate(found.files, start=done):
+        progress(number, all_)
+        try:
+            data = atomic_write.read(source)
+            file = asv_results.read(data, under_test=across.under_test)
+            # Where it does not tell, its folder does: asv names it by the machine.
+            machine = across.machine or file.machine or source.parent.name
+            yield source, cache.digest(data), replace(file, machine=machine)
+        except Unreadable as error:
+            faults.append(fault_of(source, error))
+        except OSError as error:
+            faults.append(fault_of(source, _not_read(error)))
+    progress(all_, all_)
+
+
+def is_results(folder: Path) -> bool:
+    """Whether asv keeps its results there."""
+    return has_benchmarks(folder) or any(folder.glob("*/machine.json"))
+
+
+def holds_results(folder: Path) -> bool:
+    """Whether one can see that asv's results are there, without looking further down for them.
+
+    Results may lack all that asv writes beside them; then one of them is looked for, by the
+    name that asv gives it.
+    """
+    if is_results(folder) or is_of_a_machine(folder):
+        return True
+    near = (file for depth in ("", "*/") for file in folder.glob(depth + _NAMED_BY_ASV))
+    return any(map(_names_a_commit, near))
+
+
+def _names_a_commit(file: Path) -> bool:
+    try:
+        return bool(asv_results.hashes_in(atomic_write.read(file)))
+    except OSError:
+        return False
+
+
+def has_benchmarks(folder: Path) -> bool:
+    """Whether a file there says what benchmarks there are."""
+    return (folder / BENCHMARKS).is_file()
+
+
+def name_of(file: Path) -> str:
+    """A file's path as text that can be kept and shown, whatever bytes it has."""
+    return encodable(str(file))
+
+
+def about_of(results: Path) -> Path:
+    """The file that says what benchmarks there are; that of all machines, given one's folder."""
+    return (results.resolve().parent if is_of_a_machine(results) else results) / BENCHMARKS
+
+
+def is_of_a_machine(folder: Path) -> bool:
+    """Whether asv keeps there what one machine measured."""
+    if is_results(folder):
+        return False
+    beside = (folder / "machine.json").is_file()
+    return beside or (folder.resolve().parent / BENCHMARKS).is_file()
+
+
+def benchmarks_of(results: Path, faults: list[Fault]) -> dict[str, Known]:
+    """What benchmarks.json says, if anything."""
+    about = about_of(results)
+    try:
+        return asv_results.known(document(atomic_write.read(about)))
+    except FileNotFoundError:
+        faults.append(Fault(file=name_of(about), line=None, what=_GUESSED, mend=_GUESSED_MEND))
+    except Unreadable as error:
+        faults.append(fault_of(about, error))
+    except OSError as error:
+        faults.append(fault_of(about, _not_read(error)))
+    return {}
+
+
+def damage(source: Path, file: ResultFile, damaged: Sequence[str]) -> Fault:
+    """What is to be said of a file some of whose benchmarks cannot be read, each with why."""
+    if len(damaged) == len(file.results):
+        return fault_of(source, asv_results.damaged(clean(damaged[0])))
+    return Fault(
+        file=name_of(source),
+        line=None,
+        what=f"{len(damaged)} of {len(file.results)} benchmarks are passed over, for they are "
+        f"damaged: {clean(damaged[0])}.",
+        mend="Measure them again, or fetch the file again from where it was copied.",
+    )
+
+
+def _not_read(error: OSError) -> Unreadable:
+    return Unreadable(f"it cannot be read: {error.strerror}.", "Check its permissions.")
+
+
+def fault_of(file: Path, error: Unreadable) -> Fault:
+    return Fault(
+        file=name_of(file), line=None, what=f"passed over, for {error.what}", mend=error.mend
+    )

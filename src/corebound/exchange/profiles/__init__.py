@@ -1,0 +1,1 @@
+"""Operator profiles that other tools made, one reader a format."""

@@ -1,0 +1,84 @@
+"""What a file is, by what is in it: profilers do not agree on names, and people rename."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+
+from corebound.exchange.profiles import (
+    corebound_trace,
+    mindspore,
+    msprof,
+    tensorflow_trace,
+    torch_trace,
+    xplane,
+)
+from corebound.exchange.profiles.chrome import Event, trace_events
+from corebound.exchange.profiles.csv_table import opened
+from corebound.exchange.reading import Part, Unknown, Unreadable
+
+_KNOWN = (
+    "Name a Chrome trace of PyTorch or TensorFlow, an xplane.pb, a MindSpore profile,"
+    " or op_summary, op_statistic, step_trace or aicpu of msprof."
+)
+_READERS: tuple[tuple[Callable[[Event], bool], Callable[[Iterable[Event]], Part]], ...] = (
+    (msprof.matches, msprof.read),
+    (torch_trace.matches, torch_trace.read),
+    (tensorflow_trace.matches, tensorflow_trace.read),
+    (mindspore.matches, mindspore.read),
+    (corebound_trace.matches, corebound_trace.read),
+)
+# Profilers say who they are within their first events.
+_EVENTS_LOOKED_AT = 200_000
+
+
+def read(pieces: Iterable[bytes]) -> tuple[Part, ...]:
+    """Everything one file tells; several parts where it is of several devices.
+
+    Args:
+        pieces: Its content, unpacked, in any portions.
+
+    Raises:
+        Unknown: it is of no format that is known.
+        Unreadable: it is empty, torn, or not what its beginning says.
+    """
+    rest = iter(pieces)
+    head = b""
+    while len(head) < 4096 and (piece := next(rest, None)) is not None:
+        head += piece
+    if not head.strip():
+        raise Unreadable("it is empty.", "Export the profile again, or leave it out.")
+    whole = chain((head,), rest)
+    start = head.removeprefix(codecs.BOM_UTF8).lstrip()[:1]
+    if start in {b"{", b"["}:
+        return (_trace(trace_events(whole)),)
+    if xplane.matches(head):
+        return (xplane.read(whole),)
+    first_line = head.split(b"\n", 1)[0]
+    if b"," not in first_line or b"\0" in first_line:
+        raise Unknown("it is no profile that is known.", _KNOWN)
+    return _table(whole)
+
+
+def _trace(events: Iterator[Event]) -> Part:
+    seen = []
+    for event in events:
+        seen.append(event)
+        whole = chain(seen, events)
+        for claims, read_trace in _READERS:
+            if claims(event):
+                return read_trace(whole)
+        if len(seen) >= _EVENTS_LOOKED_AT:
+            break
+    raise Unknown("it is a Chrome trace, but of no profiler that is known.", _KNOWN)
+
+
+def _table(pieces: Iterable[bytes]) -> tuple[Part, ...]:
+    sheet = opened(pieces)
+    if mindspore.claims_sheet(sheet):
+        return (mindspore.read_types(sheet),)
+    parts = msprof.read_sheet(sheet)
+    if parts is None:
+        raise Unknown("it is a table, but none of a profiler that is known.", _KNOWN)
+    return parts

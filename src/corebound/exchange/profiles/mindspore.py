@@ -1,0 +1,87 @@
+"""MindSpore: `trace_view.json` and `cpu_op_type_info_*.csv` of its profiler, CPU kernels.
+
+They lie in a folder `*_ascend_ms`, whatever the device.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from corebound.exchange.profiles.chrome import Event
+from corebound.exchange.profiles.csv_table import Sheet
+from corebound.exchange.reading import Names, Sum, Sums, Timeline, capped, nanoseconds
+from corebound.worker.operator_table import side_by_side
+
+TRACE = "MindSpore profiler, CPU trace"
+TYPES = "MindSpore profiler, CPU operator types"
+
+_KERNEL = "HostCpuOps"
+# A kernel of a graph is named by its place, type and number: `Default/network/MatMul-op7`.
+_NUMBER = re.compile(r"-op\d+$")
+_US = 1000
+_MS = 1_000_000
+_NEEDED = ("op type", "type occurrences", "total compute time")
+
+
+def matches(event: Event) -> bool:
+    """Whether only MindSpore writes such an event."""
+    args = event.get("args")
+    return isinstance(args, dict) and (args.get("type") == _KERNEL or args.get("name") == "CPU OP")
+
+
+def read(events: Iterable[Event]) -> Timeline:
+    """The kernels of a trace; it does not say which iteration they are of.
+
+    Raises:
+        Unreadable: a time is none, or no kernel ran.
+    """
+    return Timeline(source=TRACE, spans=capped(side_by_side(_kernels(events))))
+
+
+def _kernels(events: Iterable[Event]) -> Iterator[tuple[int, int, str]]:
+    names = Names()
+    for event in events:
+        if event["ph"] != "X" or not matches(event):
+            continue
+        type_ = _NUMBER.sub("", str(event.get("name", "")).rpartition("/")[2])
+        begin_ns = nanoseconds(event.get("ts"), _US)
+        end_ns = begin_ns + max(0, nanoseconds(event.get("dur", 0), _US))
+        yield begin_ns, end_ns, names.of(type_)
+
+
+def claims_sheet(sheet: Sheet) -> bool:
+    """Whether a table is one of types of operators."""
+    return sheet.has(*_NEEDED)
+
+
+def read_types(sheet: Sheet) -> Sums:
+    """The table of types. Its times are milliseconds, also where no unit is named.
+
+    A call's shortest and longest time are not told. Occurrences over the frequency
+    in a step is how many iterations there were.
+
+    Raises:
+        Unreadable: a row is torn, or a figure is none.
+    """
+    rows = []
+    iterations: set[int] = set()
+    for row in sheet.rows():
+        calls = row.count("type occurrences")
+        if (often := row.number_or_none("execution frequency")) and calls:
+            iterations.add(round(calls / often))
+        rows.append(
+            Sum(
+                type=row.text("op type"),
+                calls=calls,
+                total_ns=row.time_ns("total compute time", default_ns=_MS),
+                min_ns=None,
+                max_ns=None,
+            )
+        )
+    return Sums(
+        source=TYPES,
+        rows=tuple(rows),
+        # Types that ran in some iterations only give another number.
+        iterations=iterations.pop() if len(iterations) == 1 else None,
+    )

@@ -1,0 +1,182 @@
+"""Ascend: tables and traces that `msprof --export` writes, op_summary and those beside it.
+
+Source: MindStudio, "Profile data file references" (op_summary, op_statistic, step_trace,
+aicpu). Names of columns differ between versions of CANN; those that are known are
+accepted, with or without their unit in brackets. A time whose unit is not named is taken
+for microseconds, as every version of these tables writes them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from corebound.exchange.profiles.chrome import Event
+from corebound.exchange.profiles.csv_table import Row, Sheet
+from corebound.exchange.reading import Iterations, Part, Sum, Sums, Timeline, Unreadable, capped
+from corebound.exchange.reading import nanoseconds as _nanoseconds
+from corebound.worker.operator_table import side_by_side
+
+SUMMARY = "Ascend msprof, op_summary"
+STATISTIC = "Ascend msprof, op_statistic"
+AICPU = "Ascend msprof, aicpu"
+STEPS = "Ascend msprof, step_trace"
+
+_DEVICE = "device id"
+# What msprof calls a column, then what kernel_details.csv of the framework profilers does.
+_TYPE = ("op type", "type")
+_START = ("task start time", "start time")
+_DURATION = ("task duration", "duration")
+_US = 1000
+
+
+def read_sheet(sheet: Sheet) -> tuple[Part, ...] | None:
+    """The parts of a table, one a device; None where it is none of msprof's.
+
+    Raises:
+        Unreadable: it is torn, or a figure is none.
+    """
+    if sheet.has("op type", "core type", "count", "total time"):
+        return tuple(_statistic(sheet))
+    if sheet.has("node", "total time") and sheet.first(("task time", "dispatch time")):
+        return tuple(_aicpu(sheet))
+    if sheet.has("iteration id", "iteration end", "iteration time"):
+        return tuple(_steps(sheet))
+    named = sheet.has("op name", "op type") or sheet.has("name", "type", "accelerator core")
+    if named and sheet.first(_START) and sheet.first(_DURATION):
+        return tuple(_summary(sheet))
+    return None
+
+
+def _summary(sheet: Sheet) -> Iterator[Timeline]:
+    """op_summary: a row a call, with the moment it began on the device.
+
+    A call's time is its Task Duration, which is that of the device, without waiting.
+    """
+    type_name, start, duration = (sheet.first(names) for names in (_TYPE, _START, _DURATION))
+    if type_name is None or start is None or duration is None:
+        raise ValueError("the columns were looked for before")
+    calls: dict[str | None, list[tuple[int, int, str]]] = defaultdict(list)
+    for row in sheet.rows():
+        if row.optional(start) is None or row.optional(duration) is None:
+            continue
+        begin_ns = row.time_ns(start)
+        end_ns = begin_ns + max(0, row.time_ns(duration))
+        # Communication and what the runtime itself does has no type, but a name.
+        type_ = row.optional(type_name) or row.optional("task type") or "N/A"
+        calls[row.optional(_DEVICE)].append((begin_ns, end_ns, type_))
+    if not calls:
+        raise Unreadable(
+            "none of its rows has a start and a duration.",
+            "Collect with --task-time=on, and export again.",
+        )
+    for device, found in calls.items():
+        yield Timeline(source=SUMMARY, spans=capped(side_by_side(found)), device=device)
+
+
+def _statistic(sheet: Sheet) -> Iterator[Sums]:
+    """op_statistic: a row a type and kind of core, summed over all that was profiled.
+
+    It tells neither iterations nor when anything ran, so no step can be known from it.
+    """
+    low, high = (sheet.first((f"{which} time", which)) for which in ("min", "max"))
+    rows: dict[str | None, list[Sum]] = defaultdict(list)
+    for row in sheet.rows():
+        rows[row.optional(_DEVICE)].append(
+            Sum(
+                type=row.text("op type"),
+                calls=row.count("count"),
+                total_ns=row.time_ns("total time"),
+                min_ns=row.optional_time_ns(low),
+                max_ns=row.optional_time_ns(high),
+            )
+        )
+    for device, found in rows.items():
+        yield Sums(source=STATISTIC, rows=tuple(found), rank=1, device=device)
+
+
+def _aicpu(sheet: Sheet) -> Iterator[Sums]:
+    """aicpu: a row a call on the AI CPUs, by the node of the graph; nodes name no type.
+
+    Its time is Total_time: from start to end, dispatch included.
+    """
+    calls: dict[str | None, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for row in sheet.rows():
+        calls[row.optional(_DEVICE)][row.text("node")].append(row.time_ns("total time"))
+    for device, nodes in calls.items():
+        yield Sums(
+            source=AICPU,
+            rows=tuple(
+                Sum(
+                    type=node,
+                    calls=len(times),
+                    total_ns=sum(times),
+                    min_ns=min(times),
+                    max_ns=max(times),
+                )
+                for node, times in nodes.items()
+            ),
+            rank=2,
+            device=device,
+        )
+
+
+def _steps(sheet: Sheet) -> Iterator[Iterations]:
+    """step_trace: a row an iteration; inference has neither forward start nor backward end."""
+    marks: dict[str | None, list[tuple[int, int]]] = defaultdict(list)
+    computing: dict[str | None, list[tuple[int, int]]] = defaultdict(list)
+    # Rows have a pair of columns more for each reduction.
+    for row in sheet.rows(ragged=True):
+        if row.optional("iteration end") is None or row.optional("iteration time") is None:
+            continue
+        device = row.optional(_DEVICE)
+        end_ns = row.time_ns("iteration end")
+        marks[device].append((end_ns - max(0, row.time_ns("iteration time")), end_ns))
+        if (within := _computing(row)) is not None:
+            computing[device].append(within)
+    if not marks:
+        raise Unreadable("none of its rows has an end and a time.", "Export the profile again.")
+    for device, found in marks.items():
+        yield Iterations(
+            source=STEPS,
+            marks=tuple(sorted(found)),
+            computing=tuple(sorted(computing[device])),
+            device=device,
+        )
+
+
+def _computing(row: Row) -> tuple[int, int] | None:
+    begin_ns, end_ns = (
+        row.optional_time_ns(name if name in row.sheet.columns else None)
+        for name in ("fp start", "bp end")
+    )
+    return None if begin_ns is None or end_ns is None else (begin_ns, end_ns)
+
+
+def matches(event: Event) -> bool:
+    """Whether only step_trace_*.json has such an event."""
+    return event.get("cat") == "Iteration Time"
+
+
+def read(events: Iterable[Event]) -> Iterations:
+    """step_trace_*.json: iterations, and within each its forward and backward pass.
+
+    Raises:
+        Unreadable: a time is none, or no iteration is whole.
+    """
+    found: dict[str, list[tuple[int, int]]] = {"Iteration Time": [], "FP_BP Time": []}
+    for event in events:
+        category = str(event.get("cat"))
+        if category in found and event["ph"] == "X":
+            begin_ns = _nanoseconds(event.get("ts"), _US)
+            length_ns = max(0, _nanoseconds(event.get("dur", 0), _US))
+            found[category].append((begin_ns, begin_ns + length_ns))
+    if not found["Iteration Time"]:
+        raise Unreadable("it holds no iteration.", "Export the profile again.")
+    return Iterations(
+        source=STEPS,
+        marks=tuple(sorted(found["Iteration Time"])),
+        computing=tuple(sorted(found["FP_BP Time"])),
+        # The table beside it names the device, and rounds less.
+        rank=1,
+    )

@@ -1,0 +1,380 @@
+"""Files and folders of profiles: which belong together, and what all of them say."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from msgspec import Struct
+
+from corebound.errors import Fault, InputError
+from corebound.exchange.profiles import detect
+from corebound.exchange.profiles.mindspore import TRACE, TYPES
+from corebound.exchange.reading import (
+    Iterations,
+    Part,
+    Sum,
+    Sums,
+    Timeline,
+    Unknown,
+    Unreadable,
+    clean,
+)
+from corebound.records.launch_record import PROFILE_SCHEMA, ImportedProfile, OperatorProfile
+from corebound.worker.operator_table import Span, Step, steps_of, tabulate
+from corebound.worker.protocol import Operator
+
+P = TypeVar("P", bound=Part)
+
+# What a record holds: an integer of 63 bits.
+_LARGEST_NS = 1 << 62
+
+
+def profile_of(parts: Sequence[Part]) -> tuple[str, OperatorProfile]:
+    """What made the profile, in words, and the profile.
+
+    When operators ran is preferred to how long they took in all. With the marks of
+    iterations beside it, of the same file or another, the table is made as corebound
+    makes its own. Without them, figures are divided by the number of iterations
+    where that is known, else they are of all that was profiled.
+
+    Args:
+        parts: Of one device, at least one.
+
+    Raises:
+        Unreadable: they hold no operator, or more time than can be.
+    """
+    timelines = _best([part for part in parts if isinstance(part, Timeline)])
+    sums = _best([part for part in parts if isinstance(part, Sums)])
+    steps = _best([part for part in parts if isinstance(part, Iterations)])
+    told = {part.iterations for part in sums} - {None}
+    iterations = told.pop() if len(told) == 1 else sum(len(part.marks) for part in steps) or None
+    if timelines:
+        used: list[Part] = [*timelines, *steps]
+        profile = _of_timelines(timelines, steps, iterations)
+    elif sums:
+        used = [*sums, *steps]
+        profile = _of_sums([row for part in sums for row in part.rows], steps, iterations)
+    else:
+        raise Unreadable(
+            "it tells when iterations ran, but no operator.",
+            "Name op_summary or op_statistic of the same export with it.",
+        )
+    _check(profile)
+    return " and ".join(dict.fromkeys(part.source for part in used)), profile
+
+
+def _best(parts: Sequence[P]) -> list[P]:
+    """Those that tell most; the others would count the same again."""
+    lowest = min((part.rank for part in parts), default=0)
+    return [part for part in parts if part.rank == lowest]
+
+
+def _check(profile: OperatorProfile) -> None:
+    if sum(one.total_ns for one in profile.operators) > _LARGEST_NS:
+        raise Unreadable("its times add up to centuries.", "Export the profile again.")
+
+
+def _of_timelines(
+    timelines: Sequence[Timeline], steps: Sequence[Iterations], iterations: int | None
+) -> OperatorProfile:
+    # Slices of one export each counted their threads from 0.
+    spans = [
+        replace(span, thread=span.thread * len(timelines) + number) if number else span
+        for number, one in enumerate(timelines)
+        for span in one.spans
+    ]
+    marks = [mark for one in timelines for mark in one.marks]
+    marks += [mark for one in steps for mark in one.marks]
+    computing = sorted(one for part in steps for one in part.computing)
+    marked = steps_of(sorted(set(marks)), _with_phases(spans, computing) if computing else spans)
+    # Exports often hold the operators of some of the iterations only.
+    if whole := [step for step in marked if any(span.type is not None for span in step.spans)]:
+        table = tabulate(whole, None)
+        return OperatorProfile(
+            iterations=table.iterations,
+            step_ns=table.step_ns,
+            outside_ns=table.outside_ns,
+            operators=tuple(table.operators),
+            phases=table.phases,
+        )
+    return _all_at_once(spans, iterations)
+
+
+def _with_phases(spans: Iterable[Span], computing: Sequence[tuple[int, int]]) -> list[Span]:
+    """Before a forward pass data is got ready, after its backward pass weights are updated."""
+    begins = [begin_ns for begin_ns, _ in computing]
+    named = []
+    for span in spans:
+        latest = bisect_right(begins, span.begin_ns) - 1
+        if latest < 0:
+            phase = "data"
+        elif span.begin_ns < computing[latest][1]:
+            phase = "forward and backward"
+        else:
+            phase = "update"
+        named.append(replace(span, phase=phase))
+    return named
+
+
+def _all_at_once(spans: Sequence[Span], iterations: int | None) -> OperatorProfile:
+    """A profile of all that ran, from the first operator's begin to the last one's end."""
+    ran = [span for span in spans if span.type is not None]
+    whole = Step(
+        begin_ns=min(span.begin_ns for span in ran),
+        end_ns=max(span.end_ns for span in ran),
+        spans=tuple(spans),
+    )
+    table = tabulate([whole], None)
+    each = iterations or 1
+    return OperatorProfile(
+        iterations=iterations,
+        # How long an iteration took, pauses between them left out, is not told.
+        step_ns=None if iterations else table.step_ns,
+        outside_ns=None if iterations else table.outside_ns,
+        operators=tuple(
+            replace(one, calls=one.calls / each, total_ns=round(one.total_ns / each), quiet_ns=None)
+            for one in table.operators
+        ),
+        phases={name: round(time_ns / each) for name, time_ns in table.phases.items()},
+    )
+
+
+def _of_sums(
+    rows: Sequence[Sum], steps: Sequence[Iterations], iterations: int | None
+) -> OperatorProfile:
+    """A profile of a table of sums; what ran at the same time counts in full for each.
+
+    So the operators may come to more than the step, and what is outside of them is
+    not known even where the step is.
+    """
+    by_type: dict[str, list[Sum]] = defaultdict(list)
+    for row in rows:
+        if row.calls:
+            by_type[row.type].append(row)
+    if not by_type:
+        raise Unreadable("it holds no operator that ran.", "Profile while a step runs.")
+    marks = [end_ns - begin_ns for part in steps for begin_ns, end_ns in part.marks]
+    each = iterations or 1
+    operators = [_merged(type_, found, each) for type_, found in by_type.items()]
+    return OperatorProfile(
+        iterations=iterations,
+        step_ns=round(sum(marks) / len(marks)) if marks else None,
+        outside_ns=None,
+        operators=tuple(sorted(operators, key=lambda one: (-one.total_ns, one.type))),
+        phases={},
+    )
+
+
+def _merged(type_: str, rows: Sequence[Sum], iterations: int) -> Operator:
+    lows = [row.min_ns for row in rows if row.min_ns is not None]
+    highs = [row.max_ns for row in rows if row.max_ns is not None]
+    return Operator(
+        type=type_,
+        calls=sum(row.calls for row in rows) / iterations,
+        total_ns=round(sum(row.total_ns for row in rows) / iterations),
+        quiet_ns=None,
+        min_ns=min(lows) if len(lows) == len(rows) else None,
+        max_ns=max(highs) if len(highs) == len(rows) else None,
+    )
+
+
+_PIECE_BYTES = 1 << 20
+_GZIP = b"\x1f\x8b"
+_SUFFIXES = (".json", ".json.gz", ".csv", ".csv.gz", ".xplane.pb")
+# Before CANN 7 a file was named by device, model and iteration, and had no device in it.
+_OLD_NAME = re.compile(r"_(\d+)_\d+_\d+\.(?:csv|json)$")
+
+Progress = Callable[[Path, int, int], None]
+
+
+class UnreadableProfiles(InputError):
+    """Everything that is wrong with one or more files, at once."""
+
+    def __init__(self, faults: tuple[Fault, ...]) -> None:
+        super().__init__(what=faults[0].what, where=faults[0].file, mend=faults[0].mend)
+        self.faults = faults
+
+    def __str__(self) -> str:
+        return "\n".join(str(fault) for fault in self.faults)
+
+
+class _Found(Struct, frozen=True, kw_only=True):
+    """A part and the file it is of."""
+
+    file: Path
+    part: Part
+
+
+def read_all(
+    paths: Sequence[Path], *, name: str | None, progress: Progress
+) -> tuple[ImportedProfile, ...]:
+    """Every profile in these files and folders; all of them or none.
+
+    Args:
+        paths: Files, and folders that are searched for whatever is known.
+        name: What to call it instead of the name of its file or folder.
+        progress: Called with a file, the bytes of it read, and its size.
+
+    Raises:
+        UnreadableProfiles: with every file that cannot be read.
+    """
+    faults: list[Fault] = []
+    found: list[_Found] = []
+    for path in dict.fromkeys(paths):
+        try:
+            found += _read_path(path, progress, faults)
+        except Unreadable as error:
+            faults.append(_fault(path, error))
+        except OSError as error:
+            faults.append(
+                _fault(path, Unreadable(f"it cannot be read: {error.strerror}.", "Check its path."))
+            )
+    groups = _groups(found)
+    profiles = []
+    for key, group in groups.items():
+        try:
+            profiles.append(_profile(group, _label(key, groups, name)))
+        except Unreadable as error:
+            faults.append(_fault(group[0].file, error))
+    if faults:
+        raise UnreadableProfiles(tuple(faults))
+    return tuple(profiles)
+
+
+def _fault(path: Path, error: Unreadable) -> Fault:
+    return Fault(file=str(path), line=None, what=error.what, mend=error.mend)
+
+
+def _read_path(path: Path, progress: Progress, faults: list[Fault]) -> list[_Found]:
+    if not path.is_dir():
+        return [_Found(file=path, part=part) for part in _read_file(path, progress)]
+    found = []
+    broken = len(faults)
+    for file in sorted(path.rglob("*")):
+        if not file.name.endswith(_SUFFIXES) or not file.is_file():
+            continue
+        try:
+            found += [_Found(file=file, part=part) for part in _read_file(file, progress)]
+        except Unknown:
+            continue
+        except Unreadable as error:
+            faults.append(_fault(file, error))
+    if not found and len(faults) == broken:
+        raise Unreadable(
+            "no profile that is known is in this folder.",
+            "Name the folder that a profiler wrote, or the file itself.",
+        )
+    return found
+
+
+def _read_file(file: Path, progress: Progress) -> tuple[Part, ...]:
+    return detect.read(_unpacked(_pieces(file, progress)))
+
+
+def _pieces(file: Path, progress: Progress) -> Iterator[bytes]:
+    with file.open("rb") as source:
+        size = file.stat().st_size
+        done = 0
+        progress(file, done, size)
+        while piece := source.read(_PIECE_BYTES):
+            done += len(piece)
+            progress(file, done, size)
+            yield piece
+
+
+def _unpacked(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Content as it was before gzip, if it was packed, in portions of bounded size."""
+    head = next(pieces, b"")
+    if not head.startswith(_GZIP):
+        yield head
+        yield from pieces
+        return
+    unpacker = zlib.decompressobj(wbits=31)
+    try:
+        packed: bytes | None = head
+        while packed is not None:
+            yield unpacker.decompress(packed, _PIECE_BYTES)
+            if unpacker.eof:
+                # A file may hold several packed ones, one after another.
+                packed = unpacker.unused_data or next(pieces, None)
+                unpacker = zlib.decompressobj(wbits=31) if packed else unpacker
+                packed = packed or None
+            else:
+                packed = unpacker.unconsumed_tail or next(pieces, None)
+    except zlib.error as error:
+        raise Unreadable(f"its gzip is damaged: {error}.", "Fetch it again.") from None
+    if not unpacker.eof:
+        raise Unreadable("its gzip ends early: it is torn.", "Fetch it again.")
+
+
+def _groups(found: Sequence[_Found]) -> dict[tuple[Path, str | None], list[_Found]]:
+    """What makes one profile: files of one export and device; a trace makes one by itself."""
+    groups: dict[tuple[Path, str | None], list[_Found]] = {}
+    for one in found:
+        groups.setdefault((_export(one), _device(one)), []).append(one)
+    # step_trace_*.json names no device; where its export has one only, it is of that.
+    for key in [key for key in groups if key[1] is None]:
+        beside = [other for other in groups if other[0] == key[0] and other != key]
+        if len(beside) == 1 and all(isinstance(one.part, Iterations) for one in groups[key]):
+            groups[beside[0]] += groups.pop(key)
+    return groups
+
+
+def _export(one: _Found) -> Path:
+    if one.part.source.startswith("Ascend"):
+        return one.file.parent
+    if one.part.source in {TRACE, TYPES}:
+        above = (folder for folder in one.file.parents if folder.name.endswith("_ascend_ms"))
+        return next(above, one.file.parent)
+    if one.part.source.startswith("TensorFlow"):
+        return one.file.with_name(_stem(one.file))
+    return one.file
+
+
+def _device(one: _Found) -> str | None:
+    if one.part.device is not None or not one.part.source.startswith("Ascend"):
+        return one.part.device
+    old = _OLD_NAME.search(one.file.name)
+    return old.group(1) if old else None
+
+
+def _label(
+    key: tuple[Path, str | None],
+    groups: dict[tuple[Path, str | None], list[_Found]],
+    name: str | None,
+) -> str:
+    """The given name, or that of the file or folder; the rest only where it sets apart."""
+    export, device = key
+    exports = {other for other, _ in groups}
+    own = _stem(export)
+    label = name or own or str(export.resolve().name)
+    if name is not None and len(exports) > 1:
+        label = f"{name}, {own}"
+    devices = [other for folder, other in groups if folder == export]
+    return f"{label}, device {device}" if len(devices) > 1 and device is not None else label
+
+
+def _stem(file: Path) -> str:
+    name = file.name
+    for suffix in (".gz", ".json", ".pt.trace", ".trace", ".xplane.pb"):
+        name = name.removesuffix(suffix)
+    return name or file.name
+
+
+def _profile(group: Sequence[_Found], label: str) -> ImportedProfile:
+    source, profile = profile_of([one.part for one in group])
+    return ImportedProfile(
+        schema=PROFILE_SCHEMA,
+        name=clean(label),
+        source=source,
+        device=_device(group[0]),
+        files=tuple(dict.fromkeys(clean(one.file.name) for one in group)),
+        profile=profile,
+    )

@@ -1,0 +1,73 @@
+"""TensorFlow: `trace.json.gz` of its profiler, what the host ran."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from corebound.exchange.profiles.chrome import Event
+from corebound.exchange.reading import Names, Timeline, capped, nanoseconds
+from corebound.worker.operator_table import Span
+
+SOURCE = "TensorFlow profiler, Chrome trace"
+_EAGER = "EagerLocalExecute: "
+_US = 1000
+
+
+def matches(event: Event) -> bool:
+    """Whether only TensorFlow writes such an event."""
+    args = _args(event)
+    return "long_name" in args or "step_num" in args or args.get("name") == "/host:CPU"
+
+
+def read(events: Iterable[Event]) -> Timeline:
+    """The operators of a trace, and its iterations where `Trace(…, step_num=…)` marked them.
+
+    Raises:
+        Unreadable: a time is none, or no operator ran.
+    """
+    threads: dict[tuple[str, str], int] = {}
+    names = Names()
+    marks: list[tuple[int, int]] = []
+
+    def spans() -> Iterable[Span]:
+        for event in events:
+            if event["ph"] != "X":
+                continue
+            args = _args(event)
+            type_ = operator_type(str(event.get("name", "")), str(args.get("long_name", "")))
+            if type_ is None and "step_num" not in args:
+                continue
+            begin_ns = nanoseconds(event.get("ts"), _US)
+            end_ns = begin_ns + max(0, nanoseconds(event.get("dur", 0), _US))
+            if type_ is None:
+                marks.append((begin_ns, end_ns))
+                continue
+            thread = (str(event.get("pid")), str(event.get("tid")))
+            yield Span(
+                type=names.of(type_),
+                thread=threads.setdefault(thread, len(threads)),
+                begin_ns=begin_ns,
+                end_ns=end_ns,
+            )
+
+    kept = capped(spans())
+    # It may hold the first million events only; the XPlane beside it holds all.
+    return Timeline(source=SOURCE, spans=kept, marks=tuple(sorted(marks)), rank=1)
+
+
+def operator_type(shown: str, full: str) -> str | None:
+    """The type of the operator that an event is; None for whatever merely runs operators.
+
+    In a graph an operator is named `place:Type` and shown as `Type`. Outside of one
+    it is `EagerLocalExecute: Type`, as is a whole function, whose name begins with `__`.
+    """
+    if shown and full.endswith(f":{shown}"):
+        return shown
+    before, _, type_ = (shown or full).partition(_EAGER)
+    return type_ if not before and type_ and not type_.startswith("__") else None
+
+
+def _args(event: Event) -> dict[str, Any]:
+    args = event.get("args")
+    return args if isinstance(args, dict) else {}

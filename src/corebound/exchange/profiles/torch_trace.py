@@ -1,0 +1,95 @@
+"""PyTorch: traces of torch.profiler's `export_chrome_trace`, its operators on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from corebound.exchange.profiles.chrome import Event
+from corebound.exchange.reading import Names, Timeline, capped, nanoseconds
+from corebound.worker.operator_table import OWN_STEP, Span, phase_in_torch
+
+SOURCE = "PyTorch profiler, Chrome trace"
+
+# Until 1.11 operators and annotations were both `Operator`.
+_OPERATORS = ("cpu_op", "Operator")
+_ANNOTATION = "user_annotation"
+_PROFILER_STEP = "ProfilerStep#"
+_US = 1000
+
+
+def matches(event: Event) -> bool:
+    """Whether only PyTorch writes such an event."""
+    return event["ph"] == "X" and event.get("cat") in (*_OPERATORS, _ANNOTATION)
+
+
+def read(events: Iterable[Event]) -> Timeline:
+    """The operators of a trace, and its iterations where `profiler.step()` marked them.
+
+    Raises:
+        Unreadable: a time is none, or no operator ran.
+    """
+    threads: dict[tuple[str, str], int] = {}
+    names = Names()
+    marks: list[tuple[int, int]] = []
+    own: list[tuple[int, int]] = []
+
+    def spans() -> Iterable[Span]:
+        for event in events:
+            if not matches(event):
+                continue
+            name = str(event.get("name", ""))
+            begin_ns = nanoseconds(event.get("ts"), _US)
+            end_ns = begin_ns + max(0, nanoseconds(event.get("dur", 0), _US))
+            is_step = name.startswith(_PROFILER_STEP)
+            if is_step or name == OWN_STEP:
+                (marks if is_step else own).append((begin_ns, end_ns))
+            # Annotations hold operators and are none; autograd names a function after `: `.
+            annotates = is_step or event["cat"] == _ANNOTATION or name.startswith("Optimizer.")
+            type_ = name.partition(": ")[0]
+            thread = (str(event.get("pid")), str(event.get("tid")))
+            yield Span(
+                type=None if annotates else names.of(type_),
+                thread=threads.setdefault(thread, len(threads)),
+                begin_ns=begin_ns,
+                end_ns=end_ns,
+                phase=phase_in_torch(name),
+            )
+
+    kept = _once(capped(spans()))
+    return Timeline(source=SOURCE, spans=kept, marks=tuple(sorted(marks) or _warm(sorted(own))))
+
+
+def _once(spans: Sequence[Span]) -> tuple[Span, ...]:
+    """Leave out an operator that is all that one of the same type called.
+
+    Many are two functions of one name, one of which calls the other. torch's own
+    tables count such a pair once; its time is the same either way.
+    """
+    ordered = sorted(spans, key=lambda span: (span.begin_ns, -span.end_ns))
+    # The operator that counts for each, and by how many others it is held directly.
+    stands_for = list(range(len(ordered)))
+    within: list[int | None] = []
+    held = [0] * len(ordered)
+    stacks: dict[int, list[int]] = {}
+    for index, span in enumerate(ordered):
+        stack = stacks.setdefault(span.thread, [])
+        while stack and ordered[stack[-1]].end_ns <= span.begin_ns:
+            stack.pop()
+        within.append(stack[-1] if stack else None)
+        if stack:
+            held[stack[-1]] += 1
+        stack.append(index)
+    for index, span in enumerate(ordered):
+        parent = within[index]
+        if parent is None or span.type is None:
+            continue
+        above = stands_for[parent]
+        if held[above] == 1 and ordered[above].type == span.type:
+            stands_for[index] = above
+            held[above] = held[index]
+    return tuple(span for index, span in enumerate(ordered) if stands_for[index] == index)
+
+
+def _warm(marks: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    # The first iteration of corebound's own profiles warms the profiler up.
+    return marks[1:] if len(marks) > 1 else marks

@@ -1,0 +1,386 @@
+"""Files of pyperf, in as histories and out of a run."""
+
+from __future__ import annotations
+
+import ast
+import gzip
+import io
+import json
+import math
+import re
+import shlex
+import statistics
+import tokenize
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from corebound.errors import Fault, InputError
+from corebound.exchange.json_input import document
+from corebound.exchange.reading import Unreadable, clean
+from corebound.exchange.run_export import CellOfRun
+from corebound.records.history import INCOMPARABLE, HistoryPoint, HistoryPoints, Series
+from corebound.records.launch_record import Launch
+from corebound.records.run_record import Commit
+from corebound.records.validate import moment
+from corebound.stats.intervals import geometric_mean, geometric_mean_interval
+from corebound.stats.launch_summary import Warmup, summarise_launch
+
+_PYPERF = ("python", "-m", "pyperf")
+# What corebound's own export writes of a cell.
+OWN = "corebound_command"
+# Nobody copies more.
+_LONGEST = 2_000
+
+
+def command_of(about: Mapping[str, Any]) -> tuple[str, ...]:
+    """The command as words; empty where the file does not tell enough.
+
+    Args:
+        about: A benchmark's metadata.
+    """
+    own = _words(about.get(OWN))
+    # A file of anyone's may say so: nothing but a measurement is taken for one.
+    if own[:2] == ("corebound", "run"):
+        return own
+    if "timeit_stmt" in about:
+        return _timeit(about)
+    if "command" in about:
+        measured = _words(about["command"])
+        return (*_PYPERF, "command", *_named(about, "command"), "--", *measured) if measured else ()
+    if "performance_version" in about:
+        named = _safe(str(about.get("name", "")))
+        return ("pyperformance", "run", "--benchmarks", named) if named else ()
+    return ()
+
+
+def _timeit(about: Mapping[str, Any]) -> tuple[str, ...]:
+    told = [_statements(about.get(f"timeit_{name}")) for name in ("setup", "teardown", "stmt")]
+    if any(one is None for one in told):
+        return ()
+    setups, teardowns, statements = (one or () for one in told)
+    duplicate = _count(about.get("timeit_duplicate"))
+    # pyperf multiplies the one by the other.
+    inner = _count(about.get("inner_loops")) // (duplicate or 1)
+    words = [*_PYPERF, "timeit", *_named(about, "timeit")]
+    words += [word for one in setups for word in ("--setup", one)]
+    words += [word for one in teardowns for word in ("--teardown", one)]
+    words += ["--inner-loops", str(inner)] if inner > 1 else []
+    words += ["--duplicate", str(duplicate)] if duplicate > 1 else []
+    return (*words, "--", *statements)
+
+
+def _named(about: Mapping[str, Any], usual: str) -> tuple[str, ...]:
+    name = _safe(str(about.get("name", usual)))
+    return ("--name", name) if name and name != usual else ()
+
+
+def _statements(told: object) -> tuple[str, ...] | None:
+    """Statements of which pyperf notes Python's own spelling, one after another.
+
+    Returns:
+        None where it is something else.
+    """
+    if told is None:
+        return ()
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(str(told)).readline))
+        strings = [ast.literal_eval(one.string) for one in tokens if one.type == tokenize.STRING]
+    except (tokenize.TokenError, SyntaxError, ValueError):
+        return None
+    between = {tokenize.STRING, tokenize.NEWLINE, tokenize.ENDMARKER}
+    whole = all(one.type in between for one in tokens) and all(isinstance(s, str) for s in strings)
+    return tuple(strings) if whole and all(map(_safe, strings)) else None
+
+
+def _count(told: object) -> int:
+    return told if isinstance(told, int) and told > 0 else 0
+
+
+def _words(told: object) -> tuple[str, ...]:
+    """Words as the shell has them; none where they are no text, or a quote stays open."""
+    if not isinstance(told, str):
+        return ()
+    try:
+        words = tuple(shlex.split(told))
+    except ValueError:
+        return ()
+    return words if all(_safe(word) for word in words if word) else ()
+
+
+def _safe(text: str) -> str:
+    """The text; empty where a terminal or a page could not show it whole and as it is."""
+    shown = len(text) <= _LONGEST and all(one.isprintable() or one == "\n" for one in text)
+    return text if shown else ""
+
+
+MARGIN = 0.02
+_GZIP = b"\x1f\x8b"
+_UNITS = {"second": ("ns", 1e9), "byte": ("bytes", 1.0), "integer": ("count", 1.0)}
+_NAMED = re.compile(r"^(?P<scenario>[^\[\]]+)\[(?P<cell>.+)\]$")
+# What may change a figure besides the commit, by pyperf's names of it.
+_CIRCUMSTANCES = (
+    "cpu_model_name", "platform", "python_implementation", "python_version", "python_compiler",
+    "corebound_scenario_sha256",
+)  # fmt: skip
+_EXPORT = "Export it from pyperf again, with its metadata."
+
+
+def read(data: bytes, project: str) -> tuple[Series, ...]:
+    """Every benchmark of a file, packed by gzip or not.
+
+    Raises:
+        Unreadable: it is damaged, of another format, or does not tell when it was measured.
+    """
+    if data.startswith(_GZIP):
+        try:
+            data = gzip.decompress(data)
+        except (OSError, EOFError, zlib.error) as error:
+            raise Unreadable(f"its gzip is damaged: {error}.", "Fetch it again.") from None
+    told = document(data)
+    if not isinstance(told, dict) or not told.get("benchmarks"):
+        raise Unreadable("it is no file of pyperf.", "Name one that `pyperf -o` wrote.")
+    if told.get("version") != "1.0":
+        raise Unreadable(
+            f"its format is {told.get('version')!r}, and '1.0' is known.",
+            "Write it with pyperf 1.0 or later: `pyperf convert`.",
+        )
+    try:
+        common = told.get("metadata") or {}
+        return tuple(_series(one, common, project) for one in told["benchmarks"])
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, Unreadable):
+            raise
+        raise Unreadable(f"it is damaged: {error!r}.", "Fetch it again.") from None
+
+
+def _series(benchmark: Mapping[str, Any], common: Mapping[str, Any], project: str) -> Series:
+    shared = {**common, **(benchmark.get("metadata") or {})}
+    runs = [(run, {**shared, **(run.get("metadata") or {})}) for run in benchmark["runs"]]
+    # Runs without values calibrated the others.
+    measured = [(run, about) for run, about in runs if run.get("values")]
+    if not runs:
+        raise Unreadable("a benchmark has no run.", _EXPORT)
+    about = (measured or runs)[0][1]
+    name = clean(str(about.get("name", "unnamed")))
+    unit, scale = _UNITS[str(about.get("unit", "second"))]
+    named = _NAMED.match(name)
+    host = clean(str(about.get("corebound_host") or about.get("hostname") or "unnamed"))
+    return Series(
+        project=project,
+        host=host,
+        host_name=clean(str(about.get("hostname") or host)),
+        scenario=named["scenario"] if named else name,
+        title=clean(str(about.get("description") or name)),
+        cell=named["cell"] if named else "default",
+        unit=unit,
+        margin=MARGIN,
+        reproduce=command_of(about),
+        points=HistoryPoints.of([_point([run["values"] for run, _ in measured], scale, about)]),
+    )
+
+
+def _point(runs: Sequence[Sequence[float]], scale: float, about: Mapping[str, Any]) -> HistoryPoint:
+    launches = tuple(float(statistics.median(map(float, values))) * scale for values in runs)
+    usable = bool(launches) and all(0 < one < math.inf for one in launches)
+    interval = geometric_mean_interval(launches) if usable else None
+    bounded = interval is not None and math.isfinite(interval.high)
+    return HistoryPoint(
+        at=_at(about),
+        run=_run_id(about),
+        commit=_commit(about),
+        figure=geometric_mean(launches) if usable else None,
+        bounds=(interval.low, interval.high) if interval and bounded else None,
+        launches=launches if usable else (),
+        missing=None if usable else _missing(launches),
+        circumstances=tuple(
+            (name, clean(str(about[name]))) for name in _CIRCUMSTANCES if name in about
+        ),
+    )
+
+
+def _missing(launches: Sequence[float]) -> str:
+    return INCOMPARABLE if launches else "no run has a value"
+
+
+def _at(about: Mapping[str, Any]) -> str:
+    """`2026-01-02 03:04:05.678`, local time of who measured: pyperf keeps no zone."""
+    date = str(about.get("date", ""))
+    at = f"{date[:10]}T{date[11:19]}Z"
+    try:
+        moment("date", at)
+    except ValueError:
+        raise Unreadable("it does not tell when it was measured.", _EXPORT) from None
+    return at
+
+
+def _run_id(about: Mapping[str, Any]) -> str | None:
+    return clean(str(about["corebound_run"])) if "corebound_run" in about else None
+
+
+def _commit(about: Mapping[str, Any]) -> Commit | None:
+    """As pyperformance and corebound put it there."""
+    sha = about.get("commit_id")
+    if not isinstance(sha, str) or not sha.isalnum():
+        return None
+    return Commit(
+        sha=sha,
+        subject=clean(str(about.get("commit_subject", ""))),
+        committed_at=clean(str(about.get("commit_date") or _at(about))),
+        dirty="corebound_dirty" in about,
+        tree=clean(str(about["corebound_tree"])) if "corebound_tree" in about else None,
+    )
+
+
+Progress = Callable[[int, int], None]
+
+
+class Read(Struct, frozen=True, kw_only=True):
+    """What files came to: series of one point, how many files, what was passed over."""
+
+    series: tuple[Series, ...]
+    files: int
+    faults: tuple[Fault, ...]
+
+
+def read_all(paths: Sequence[Path], *, project: str, progress: Progress) -> Read:
+    """Read files; those that cannot be read are named and passed over.
+
+    Args:
+        paths: Files.
+        project: Whose history they are.
+        progress: Called with how many files are read, of how many.
+
+    Raises:
+        InputError: none can be read.
+    """
+    faults: list[Fault] = []
+    series: list[Series] = []
+    for number, path in enumerate(paths):
+        progress(number, len(paths))
+        try:
+            series += read(path.read_bytes(), project)
+        except Unreadable as error:
+            faults.append(_fault(path, error.what, error.mend))
+        except OSError as error:
+            faults.append(_fault(path, f"it cannot be read: {error.strerror}.", "Check its path."))
+    if not series:
+        first = faults[0]
+        raise InputError(what=first.what, where=first.file, mend=first.mend)
+    return Read(series=tuple(series), files=len(paths) - len(faults), faults=tuple(faults))
+
+
+def _fault(path: Path, what: str, mend: str) -> Fault:
+    return Fault(file=str(path), line=None, what=f"passed over, for {what}", mend=mend)
+
+
+_S = 1e9
+
+
+def suite(cells: Sequence[CellOfRun]) -> str:
+    """The text of a pyperf file; cells without an `ok` launch are left out, as pyperf has none.
+
+    Args:
+        cells: Of one run; one of them at least has an `ok` launch.
+    """
+    run = cells[0].run
+    metadata = _told(
+        {
+            "unit": "second",
+            "hostname": run.host.name,
+            "cpu_model_name": run.host.cpu_model,
+            "cpu_count": len(run.host.topology.allowed),
+            "platform": run.host.kernel,
+            "corebound_version": run.corebound,
+            "corebound_run": run.id,
+            "corebound_host": run.host.id,
+            "commit_id": run.commit.sha if run.commit else "",
+            "commit_date": run.commit.committed_at if run.commit else "",
+            "corebound_dirty": "yes" if run.commit and run.commit.dirty else "",
+            "corebound_tree": (run.commit.tree or "") if run.commit else "",
+            "commit_subject": run.commit.subject if run.commit else "",
+        }
+    )
+    made = [_benchmark(one) for one in cells if one.summary.launches]
+    return f"{json.dumps({'version': '1.0', 'metadata': metadata, 'benchmarks': made})}\n"
+
+
+def _told(metadata: dict[str, Any]) -> dict[str, Any]:
+    """What is known: pyperf takes no empty text, and none of several lines."""
+    lines = {
+        name: " ".join(value.split()) if isinstance(value, str) else value
+        for name, value in metadata.items()
+    }
+    return {name: value for name, value in lines.items() if value not in {"", None}}
+
+
+def _benchmark(one: CellOfRun) -> dict[str, Any]:
+    lock = one.environment
+    used = {summary.launch for summary in one.summary.launches}
+    return {
+        "metadata": _told(
+            {
+                "name": one.cell.id,
+                "description": one.scenario.title,
+                "python_version": lock.python if lock else "",
+                "corebound_scenario": one.cell.scenario,
+                "corebound_cell": one.cell.key,
+                "corebound_scenario_sha256": one.source.sha256,
+                OWN: _again(one),
+            }
+        ),
+        "runs": [_run(launch, one.warmup) for launch in one.launches if launch.id in used],
+    }
+
+
+def _again(one: CellOfRun) -> str:
+    """The command that measures a cell again; empty where pyperf's one line would not hold it."""
+    profile = () if one.run.profile is None else ("--profile", one.run.profile)
+    only = ("--only", one.cell.key) if one.cell.axes else ()
+    told = shlex.join(("corebound", "run", one.source.path, *profile, *only))
+    return told if " ".join(told.split()) == told else ""
+
+
+def _run(launch: Launch, warmup: Warmup) -> dict[str, Any]:
+    warm_ns, kept_ns = _parts(launch, warmup)
+    metadata: dict[str, Any] = {
+        "date": datetime.fromisoformat(launch.started_at).strftime("%Y-%m-%d %H:%M:%S"),
+        "duration": launch.duration_ns / _S,
+        "loops": 1,
+    }
+    peak = max((worker.peak_rss_bytes or 0 for worker in launch.workers), default=0)
+    if peak:
+        metadata["mem_max_rss"] = peak
+    run: dict[str, Any] = {"metadata": metadata, "values": [_seconds(one) for one in kept_ns]}
+    if warm_ns:
+        run["warmups"] = [[1, _seconds(one)] for one in warm_ns]
+    return run
+
+
+def _seconds(duration_ns: float) -> float:
+    # pyperf takes no 0: half a tick of the clock, which a step of no time may have taken.
+    return max(duration_ns, 0.5) / _S
+
+
+def _parts(launch: Launch, warmup: Warmup) -> tuple[list[float], list[float]]:
+    """Warm-ups, and what enters a statistic: of all workers, one after another.
+
+    A server's launch has one value, the figure it is judged by: its requests are
+    counted, not kept one by one.
+    """
+    if launch.served is not None:
+        return [], [summarise_launch(launch, warmup).median_ns]
+    warm: list[float] = []
+    kept: list[float] = []
+    for worker in launch.workers:
+        if worker.wall_ns:
+            alone = replace(launch, workers=(worker,))
+            start = len(worker.wall_ns) - summarise_launch(alone, warmup).used
+            warm += worker.wall_ns[:start]
+            kept += worker.wall_ns[start:]
+    return warm, kept

@@ -1,0 +1,244 @@
+"""One run for other tools: CSV, Parquet, Bencher, github-action-benchmark."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import io
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from corebound.errors import Fault, InputError, ScenarioFaults
+from corebound.records.launch_record import Launch
+from corebound.records.run_record import EnvironmentLock, Run, ScenarioSource
+from corebound.scenario.cell import Cell
+from corebound.scenario.loader import load_document
+from corebound.scenario.matrix import expand
+from corebound.scenario.models import Scenario, measured
+from corebound.stats.launch_summary import CellSummary, Warmup, summarise
+from corebound.text import spreadsheet
+
+
+class CellOfRun(Struct, frozen=True, kw_only=True):
+    """One cell in one run.
+
+    Attributes:
+        run: The run.
+        source, scenario: What it is a cell of.
+        cell: The cell.
+        warmup: How its warm-ups are told from the rest.
+        launches: All that measure it, whatever became of them, by block.
+        summary: What those that are `ok` say together.
+    """
+
+    run: Run
+    source: ScenarioSource
+    scenario: Scenario
+    cell: Cell
+    warmup: Warmup
+    launches: tuple[Launch, ...]
+    summary: CellSummary
+
+    @property
+    def environment(self) -> EnvironmentLock | None:
+        """What it ran in."""
+        return self.run.lock_of(self.cell.environment)
+
+    @property
+    def trouble(self) -> str | None:
+        """What the first launch that was not `ok` came to, in words."""
+        return next(
+            (f"{one.status}: {one.reason}" for one in self.launches if one.status != "ok"), None
+        )
+
+
+def cells_of(
+    run: Run, launches: Sequence[Launch], where: str
+) -> tuple[tuple[CellOfRun, ...], tuple[Fault, ...]]:
+    """The cells of a run, in the order of its scenarios; profiles are left out.
+
+    Args:
+        run: The run.
+        launches: Its launches, in any order.
+        where: What to call it in faults: scenarios that this version cannot read.
+    """
+    sources: dict[str, tuple[ScenarioSource, Scenario]] = {}
+    faults: list[Fault] = []
+    for source in run.scenarios:
+        try:
+            scenario = load_document(source.document, f"{where}:{source.path}")
+        except ScenarioFaults as error:
+            faults += error.faults
+        else:
+            sources[scenario.name] = (source, scenario)
+    by_cell: dict[str, list[Launch]] = {}
+    for launch in sorted(launches, key=lambda one: (one.block, one.position)):
+        if launch.kind == "measure" and launch.cell.scenario in sources:
+            by_cell.setdefault(launch.cell.id, []).append(launch)
+    # Launches are in random order, which would be another in every file.
+    planned = [
+        cell.id
+        for source, scenario in sources.values()
+        for cell in expand(scenario, source.path, run.profile)
+    ]
+    made = [
+        _cell(run, *sources[own[0].cell.scenario], own)
+        for id_ in dict.fromkeys((*planned, *sorted(by_cell)))
+        if (own := by_cell.get(id_))
+    ]
+    return tuple(made), tuple(faults)
+
+
+def without_iterations(one: CellOfRun) -> CellOfRun:
+    """The same without what fills memory and is summarised: a history holds millions of them."""
+    launches = tuple(replace(each, workers=(), log="", host=None) for each in one.launches)
+    return replace(one, launches=launches)
+
+
+def _cell(
+    run: Run, source: ScenarioSource, scenario: Scenario, launches: Sequence[Launch]
+) -> CellOfRun:
+    warmup = measured(scenario, run.profile).warmup
+    return CellOfRun(
+        run=run,
+        source=source,
+        scenario=scenario,
+        cell=launches[0].cell,
+        warmup=warmup,
+        launches=tuple(launches),
+        summary=summarise(launches[0].cell, launches, warmup),
+    )
+
+
+# Begins the name of a column of one of the scenarios' axes.
+_AXIS = "axis_"
+# Name and type of each column; types as pyarrow calls them.
+_COLUMNS = (
+    ("run", "string"), ("started_at", "string"), ("host_id", "string"), ("host", "string"),
+    ("commit", "string"), ("committed_at", "string"), ("dirty", "bool_"), ("tree", "string"),
+    ("scenario", "string"), ("cell", "string"), ("environment", "string"), ("launch", "string"),
+    ("block", "int64"), ("launched_at", "string"), ("status", "string"), ("reason", "string"),
+    ("median_ns", "float64"), ("p99_ns", "float64"), ("cpu_median_ns", "float64"),
+    ("iterations", "int64"), ("settled", "bool_"), ("duration_ns", "int64"),
+)  # fmt: skip
+
+
+def columns(rows: Iterable[dict[str, Any]]) -> tuple[tuple[str, str], ...]:
+    """Names and types of the columns: those of every table, then an `axis_…` for each axis."""
+    axes = dict.fromkeys(name for row in rows for name in row if name.startswith(_AXIS))
+    return (*_COLUMNS, *((axis, "string") for axis in axes))
+
+
+def made(cells: Iterable[CellOfRun]) -> list[dict[str, Any]]:
+    """A row a launch; what is not known, or not of its axes, is missing."""
+    return [_row(one, launch) for one in cells for launch in one.launches]
+
+
+def _row(one: CellOfRun, launch: Launch) -> dict[str, Any]:
+    run, commit = one.run, one.run.commit_of(one.cell.environment)
+    row: dict[str, Any] = {
+        "run": run.id,
+        "started_at": run.started_at,
+        "host_id": run.host.id,
+        "host": run.host.name,
+        "scenario": one.cell.scenario,
+        "cell": one.cell.key,
+        "environment": one.cell.environment,
+        "launch": launch.id,
+        "block": launch.block,
+        "launched_at": launch.started_at,
+        "status": launch.status,
+        "reason": launch.reason,
+        "duration_ns": launch.duration_ns,
+    }
+    row |= {f"{_AXIS}{axis}": value for axis, value in one.cell.axes}
+    if commit is not None:
+        row |= {"commit": commit.sha, "committed_at": commit.committed_at, "dirty": commit.dirty}
+        row |= {"tree": commit.tree}
+    figures = next((own for own in one.summary.launches if own.launch == launch.id), None)
+    if figures is not None:
+        row |= {
+            "median_ns": figures.median_ns,
+            "p99_ns": figures.p99_ns,
+            "cpu_median_ns": figures.cpu_median_ns,
+            "iterations": figures.used,
+            "settled": figures.settled,
+        }
+    return row
+
+
+def as_csv(cells: Iterable[CellOfRun]) -> str:
+    """The table as CSV; what is missing is empty."""
+    text = io.StringIO()
+    rows = made(cells)
+    names = [name for name, _ in columns(rows)]
+    writer = csv.DictWriter(text, names, restval="", lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({name: spreadsheet(value) for name, value in row.items()})
+    return text.getvalue()
+
+
+def as_parquet(cells: Iterable[CellOfRun], where: str) -> bytes:
+    """The table as Parquet; what is missing is null.
+
+    Raises:
+        InputError: pyarrow, which writes it, is not installed.
+    """
+    try:
+        arrow = importlib.import_module("pyarrow")
+        parquet = importlib.import_module("pyarrow.parquet")
+    except ImportError as error:
+        raise InputError(
+            what="Parquet needs pyarrow, which is not installed.",
+            where=where,
+            mend="Install it with `pip install 'corebound[parquet]'`, or export csv.",
+        ) from error
+    rows = made(cells)
+    schema = arrow.schema([(name, getattr(arrow, type_)()) for name, type_ in columns(rows)])
+    sink = io.BytesIO()
+    parquet.write_table(arrow.Table.from_pylist(rows, schema=schema), sink)
+    return sink.getvalue()
+
+
+_INDENT = 1
+
+
+def bencher(cells: Sequence[CellOfRun]) -> str:
+    """Latency of each cell in nanoseconds, Bencher's own unit of it, with its 95 % interval."""
+    document = {}
+    for one, figure_ns in _figures(cells):
+        metric = {"value": figure_ns}
+        if bounds := one.summary.interval:
+            metric |= {"lower_value": bounds.low, "upper_value": bounds.high}
+        document[one.cell.id] = {"latency": metric}
+    return _text(document)
+
+
+def github_action(cells: Sequence[CellOfRun]) -> str:
+    """A list of figures of which smaller is better, each with its interval in words."""
+    return _text([_entry(one, figure_ns) for one, figure_ns in _figures(cells)])
+
+
+def _entry(one: CellOfRun, figure_ns: float) -> dict[str, Any]:
+    run, bounds = one.run, one.summary.interval
+    entry: dict[str, Any] = {"name": one.cell.id, "unit": "ns", "value": figure_ns}
+    if bounds:
+        entry["range"] = f"{bounds.low:.0f} to {bounds.high:.0f}"
+    said = [one.scenario.title, f"{len(one.summary.launches)} launches", f"run {run.id}"]
+    entry["extra"] = "\n".join([*said, f"{run.host.name}, {run.host.cpu_model}"])
+    return entry
+
+
+def _figures(cells: Iterable[CellOfRun]) -> Iterable[tuple[CellOfRun, float]]:
+    for one in cells:
+        if one.summary.median_ns is not None:
+            yield one, one.summary.median_ns
+
+
+def _text(document: Any) -> str:
+    return f"{json.dumps(document, indent=_INDENT, ensure_ascii=False, allow_nan=False)}\n"

@@ -1,1 +1,0 @@
-"""What on a host would disturb a measurement: read once, judged purely, changed only if asked."""

@@ -1,0 +1,477 @@
+"""Looks at the host while a launch is timed, and what happened between two looks."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib
+import math
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, field
+
+from corebound.launch import procfs
+from corebound.launch.procfs import Ticks, Used, used
+from corebound.machine.topology import CpuId
+from corebound.records.telemetry import GpuUse, HostOverTime, HostWindow
+
+# Waiting is known of threads that were seen; where they account for less than this share
+# of the CPU time, too many came and went between two looks.
+_SEEN_SHARE = 0.9
+# Unless all that was not seen is less than this of a CPU: whoever competes for one gets a
+# good part of it, so these hardly waited. A launch that sleeps is not accused for a helper.
+_UNSEEN_CPUS = 0.01
+
+
+class Threads(Struct, frozen=True, kw_only=True):
+    """The threads that are being watched: what they used and waited since they began.
+
+    What was not counted is None.
+    """
+
+    ran_ns: int
+    waited_ns: int
+    voluntary: int | None = None
+    involuntary: int | None = None
+    migrations: int | None = None
+
+
+def together(each: Sequence[Threads | None]) -> Threads | None:
+    """The threads of several watches; what is unknown of any is unknown of all."""
+    known = [one for one in each if one is not None]
+    if not known or len(known) < len(each):
+        return None
+    return Threads(
+        ran_ns=sum(one.ran_ns for one in known),
+        waited_ns=sum(one.waited_ns for one in known),
+        voluntary=_sum([one.voluntary for one in known]),
+        involuntary=_sum([one.involuntary for one in known]),
+        migrations=_sum([one.migrations for one in known]),
+    )
+
+
+def _sum(values: Sequence[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
+
+
+class HostSnapshot(Struct, frozen=True, kw_only=True):
+    """All counts at one moment, each since it began.
+
+    Attributes:
+        at_ns: When.
+        ticks: Of the launch's CPUs.
+        tick_ns: How long one is.
+        launch: Of the launch's processes; own_ns: CPU time of corebound's on these CPUs.
+        threads: Of the threads that are watched.
+        suspended_ns: How long the launch was suspended.
+        pressure_us: CPU, memory and I/O, in this order.
+        throttled: Periods and nanoseconds of each cgroup above the launch.
+        frequency_hz, node_bytes, gpus: As in `HostWindow`.
+    """
+
+    at_ns: int
+    ticks: Ticks | None
+    tick_ns: int
+    launch: Used
+    own_ns: int
+    threads: Threads | None
+    suspended_ns: int
+    pressure_us: tuple[int | None, ...]
+    throttled: tuple[tuple[int, int] | None, ...]
+    frequency_hz: int | None = None
+    node_bytes: dict[int, int] = field(default_factory=dict)
+    gpus: tuple[GpuUse, ...] = ()
+
+
+def window(before: HostSnapshot, now: HostSnapshot, *, origin_ns: int, cpus: int) -> HostWindow:
+    """The stretch between two looks.
+
+    Args:
+        before: The look that opens it.
+        now: The look that closes it.
+        origin_ns: The moment that its times count from.
+        cpus: How many CPUs the launch was given.
+    """
+    pressure = [
+        _since(earlier, later)
+        for earlier, later in zip(before.pressure_us, now.pressure_us, strict=True)
+    ]
+    cpu, memory, io = (None if one is None else one * 1000 for one in pressure)
+    periods, throttled_ns = _most_throttled(before, now)
+    return HostWindow(
+        from_ms=(before.at_ns - origin_ns) // 1_000_000,
+        to_ms=(now.at_ns - origin_ns) // 1_000_000,
+        steal_ns=_steal_ns(before, now),
+        foreign_ns=_foreign_ns(before, now, cpus),
+        rested_ns=_rested_ns(before, now),
+        waited_ns=_waited_ns(before, now),
+        throttled_ns=throttled_ns,
+        throttled_periods=periods,
+        suspended_ns=_since(before.suspended_ns, now.suspended_ns),
+        cpu_pressure_ns=cpu,
+        memory_pressure_ns=memory,
+        io_pressure_ns=io,
+        frequency_hz=now.frequency_hz,
+        minor_faults=_since(before.launch.minor_faults, now.launch.minor_faults),
+        major_faults=_since(before.launch.major_faults, now.launch.major_faults),
+        ran_ns=_since(before.launch.cpu_ns, now.launch.cpu_ns),
+        user_ns=_since(before.launch.user_ns, now.launch.user_ns),
+        system_ns=_since(before.launch.system_ns, now.launch.system_ns),
+        rss_bytes=now.launch.rss_bytes,
+        node_bytes=now.node_bytes,
+        gpus=now.gpus,
+        **_of_threads(before.threads, now.threads),
+    )
+
+
+def _since(before: int | None, now: int | None) -> int | None:
+    return None if before is None or now is None else max(0, now - before)
+
+
+def _of_threads(before: Threads | None, now: Threads | None) -> dict[str, int | None]:
+    names = ("voluntary", "involuntary", "migrations")
+    if before is None or now is None:
+        return dict.fromkeys(names)
+    return {name: _since(getattr(before, name), getattr(now, name)) for name in names}
+
+
+def _foreign_ns(before: HostSnapshot, now: HostSnapshot, cpus: int) -> int | None:
+    """What the CPUs did beside the launch, corebound, interrupts and resting.
+
+    From what the CPUs did not rest, not from their user and system time: idle time
+    is measured, while time at work may be guessed from where timer ticks fell.
+    """
+    rested, stolen = _rested_ns(before, now), _steal_ns(before, now)
+    if rested is None or stolen is None:
+        return None
+    known = now.launch.cpu_ns - before.launch.cpu_ns + now.own_ns - before.own_ns
+    return max(0, (now.at_ns - before.at_ns) * cpus - rested - stolen - known)
+
+
+def _rested_ns(before: HostSnapshot, now: HostSnapshot) -> int | None:
+    if before.ticks is None or now.ticks is None:
+        return None
+    return max(0, now.ticks.resting - before.ticks.resting) * now.tick_ns
+
+
+def _steal_ns(before: HostSnapshot, now: HostSnapshot) -> int | None:
+    if before.ticks is None or now.ticks is None:
+        return None
+    return max(0, now.ticks.steal - before.ticks.steal) * now.tick_ns
+
+
+def _waited_ns(before: HostSnapshot, now: HostSnapshot) -> int | None:
+    if before.threads is None or now.threads is None:
+        return None
+    ran_ns = now.launch.cpu_ns - before.launch.cpu_ns
+    unseen_ns = ran_ns - (now.threads.ran_ns - before.threads.ran_ns)
+    if unseen_ns > max((1 - _SEEN_SHARE) * ran_ns, _UNSEEN_CPUS * (now.at_ns - before.at_ns)):
+        return None
+    return max(0, now.threads.waited_ns - before.threads.waited_ns)
+
+
+def _most_throttled(before: HostSnapshot, now: HostSnapshot) -> tuple[int | None, int | None]:
+    """Of the cgroup that stopped threads longest: periods and nanoseconds."""
+    each = [
+        (later[1] - earlier[1], later[0] - earlier[0])
+        for earlier, later in zip(before.throttled, now.throttled, strict=True)
+        if earlier is not None and later is not None
+    ]
+    if not each:
+        return None, None
+    throttled_ns, periods = max(each)
+    return periods, throttled_ns
+
+
+_PACKAGE = "pynvml"  # what `nvidia-ml-py` holds
+
+
+class GpuWatch:
+    """The GPUs of a host, look by look.
+
+    Attributes:
+        reason: Why nothing can be seen of them; None where it can.
+    """
+
+    def __init__(self, nvml: Any = None, *, reason: str | None = None) -> None:
+        """Find the GPUs.
+
+        Args:
+            nvml: The package `pynvml`; None where there is none to ask, for a `reason`.
+            reason: Why there is none.
+        """
+        self.reason = reason
+        self._nvml = nvml
+        self._handles: Sequence[Any] = ()
+        if nvml is None:
+            return
+        try:
+            nvml.nvmlInit()
+            count = nvml.nvmlDeviceGetCount()
+            self._handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(count)]
+        except nvml.NVMLError as error:
+            self.reason = f"NVML: {error}"
+        if not self._handles and self.reason is None:
+            self.reason = "NVML shows no GPU"
+
+    def look(self) -> tuple[GpuUse, ...]:
+        """The GPUs at this moment, in their order; none where there is a `reason`."""
+        return tuple(self._use(str(index), one) for index, one in enumerate(self._handles))
+
+    def _use(self, name: str, handle: Any) -> GpuUse:
+        nvml = self._nvml
+        busy = used = None
+        # A part of a GPU (MIG) tells its memory, and not how busy it is.
+        with contextlib.suppress(nvml.NVMLError):
+            busy = nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100
+        with contextlib.suppress(nvml.NVMLError):
+            used = nvml.nvmlDeviceGetMemoryInfo(handle).used
+        return GpuUse(id=name, busy_share=busy, memory_bytes=used)
+
+
+# A launch that computes on no GPU is not asked about them.
+UNUSED = GpuWatch(reason="the launch computes on no GPU")
+
+
+def opened(*, gpus: int, load: Callable[[str], Any] = importlib.import_module) -> GpuWatch:
+    """What watches this host's GPUs; it loads NVIDIA's library only where there are some.
+
+    Args:
+        gpus: How many the host shows.
+        load: Imports a package by its name.
+    """
+    if not gpus:
+        return GpuWatch(reason="this host shows no NVIDIA GPU")
+    try:
+        return GpuWatch(load(_PACKAGE))
+    except ImportError:
+        return GpuWatch(reason="nvidia-ml-py is not installed (pip install corebound[gpu])")
+
+
+# The kernel tells idle time in hundredths of a second, so in half a second a tenth of a
+# CPU is five of its ticks.
+SHORTEST_S = 0.5
+# Longer launches are looked at less often, so that a record stays small: some forty
+# windows, and forty more for each time that it takes e times as long.
+WINDOWS = 40
+# A look may cost this share of one CPU at most; /proc/stat takes 0.1 ms on two CPUs, and
+# as many more as there are CPUs and interrupts.
+MOST_SHARE = 0.001
+
+# Pages by node are counted by walking every page table, which takes milliseconds and holds
+# up whatever maps memory: seldom, and where there are nodes to tell apart.
+PAGES_EVERY_S = 10.0
+PAGES_SHARE = 0.0005
+
+# Clocks of CPUs are read one by one; so many tell the range.
+_CLOCKS = 4
+_TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+_PRESSURE = ("cpu", "memory", "io")
+
+
+@dataclasses.dataclass(slots=True)
+class HostSampler:
+    """The host as one launch's CPUs see it, look by look.
+
+    Attributes:
+        cpus: What the launch was given.
+        processes: Lists the launch's processes.
+        ours: Lists what else of corebound runs on these CPUs: not foreign.
+        threads: Says what the launch's threads have used so far; None where unknown.
+        suspended_ns: Says how long the launch's processes were suspended so far.
+        gpus: Looks at GPUs.
+    """
+
+    cpus: tuple[CpuId, ...]
+    processes: Callable[[], Iterable[int]]
+    ours: Callable[[], Iterable[int]]
+    threads: Callable[[], Threads | None]
+    suspended_ns: Callable[[], int]
+    gpus: GpuWatch = UNUSED
+    _stat: int = dataclasses.field(default=-1, init=False)
+    _pressure: list[int | None] = dataclasses.field(default_factory=list, init=False)
+    _groups: list[int] = dataclasses.field(default_factory=list, init=False)
+    _clocks: list[int] = dataclasses.field(default_factory=list, init=False)
+    _last: HostSnapshot | None = dataclasses.field(default=None, init=False)
+    _windows: list[HostWindow] = dataclasses.field(default_factory=list, init=False)
+    _marked_ns: int = dataclasses.field(default=0, init=False)
+    _due_ns: int = dataclasses.field(default=0, init=False)
+    _pages_due_ns: float = dataclasses.field(default=math.inf, init=False)
+    _asleep_before_ns: int = dataclasses.field(default=0, init=False)
+    looks: int = dataclasses.field(default=0, init=False)
+    look_ns: int = dataclasses.field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self._asleep_before_ns = _ever_asleep_ns()
+        self._stat = os.open("/proc/stat", os.O_RDONLY | os.O_CLOEXEC)
+        self._pressure = [_opened(f"/proc/pressure/{kind}") for kind in _PRESSURE]
+        self._groups = _quotas()
+        step = math.ceil(len(self.cpus) / _CLOCKS)
+        clocks = (
+            _opened(f"/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq")
+            for cpu in self.cpus[::step]
+        )
+        self._clocks = [clock for clock in clocks if clock is not None]
+
+    def mark(self) -> None:
+        """Count from here; this first look disturbs no sample and does not count."""
+        if procfs.has_nodes():
+            self._pages_due_ns = time.monotonic_ns() + PAGES_EVERY_S * 1e9
+        self._last = self._look()
+        self._marked_ns = self._last.at_ns
+        self._put_off()
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time for the next look."""
+        return self._last is not None and time.monotonic_ns() >= self._due_ns
+
+    def look(self) -> None:
+        """Close a window, and open the next."""
+        if self._last is None:
+            raise ValueError("a host is marked before it is looked at")
+        began_ns = time.thread_time_ns()
+        now = self._look()
+        self._windows.append(
+            window(self._last, now, origin_ns=self._marked_ns, cpus=len(self.cpus))
+        )
+        self._last = now
+        self.looks += 1
+        self.look_ns += time.thread_time_ns() - began_ns
+        self._put_off()
+
+    def close(self) -> HostOverTime:
+        """All that was seen; no more looks."""
+        for descriptor in (self._stat, *self._pressure, *self._groups, *self._clocks):
+            if descriptor is not None:
+                os.close(descriptor)
+        return HostOverTime(
+            cpus=self.cpus,
+            windows=tuple(self._windows),
+            looks=self.looks,
+            look_ns=self.look_ns,
+            unavailable=self._unavailable(),
+        )
+
+    def _put_off(self) -> None:
+        now_ns = time.monotonic_ns()
+        cost_ns = self.look_ns / max(self.looks, 1)
+        pause_ns = max(SHORTEST_S * 1e9, cost_ns / MOST_SHARE, (now_ns - self._marked_ns) / WINDOWS)
+        self._due_ns = now_ns + round(pause_ns)
+
+    def _look(self) -> HostSnapshot:
+        launch, own = used(self.processes), used(self.ours)
+        return HostSnapshot(
+            at_ns=time.monotonic_ns(),
+            ticks=procfs.cpu_ticks(_read(self._stat), self.cpus),
+            tick_ns=_TICK_NS,
+            launch=launch,
+            own_ns=own.cpu_ns,
+            threads=self.threads(),
+            suspended_ns=self.suspended_ns() + self._asleep_ns(),
+            pressure_us=tuple(
+                None if one is None else procfs.pressure_us(_read(one)) for one in self._pressure
+            ),
+            throttled=tuple(procfs.throttled(_read(one)) for one in self._groups),
+            frequency_hz=_mean_hz(self._clocks),
+            node_bytes=self._node_bytes(),
+            gpus=self.gpus.look(),
+        )
+
+    def _asleep_ns(self) -> int:
+        """How long the host was suspended since this began, to a millisecond."""
+        return round((_ever_asleep_ns() - self._asleep_before_ns) / 1e6) * 1_000_000
+
+    def _node_bytes(self) -> dict[int, int]:
+        """Memory by node, if it is time for that; the next time is put off by what it took."""
+        began_ns = time.monotonic_ns()
+        if began_ns < self._pages_due_ns:
+            return {}
+        found = procfs.node_bytes(self.processes())
+        took_ns = time.monotonic_ns() - began_ns
+        self._pages_due_ns = began_ns + max(PAGES_EVERY_S * 1e9, took_ns / PAGES_SHARE)
+        return found
+
+    def _unavailable(self) -> dict[str, str]:
+        reasons = {}
+        if not self._clocks:
+            reasons["frequency"] = "the kernel shows no scaling_cur_freq"
+        if not self._groups:
+            reasons["throttling"] = "no cgroup above the launch rations CPU time"
+        for kind, descriptor in zip(_PRESSURE, self._pressure, strict=True):
+            if descriptor is None:
+                reasons[f"{kind} pressure"] = "the kernel has no PSI, or it is switched off"
+        if any(one.waited_ns is None for one in self._windows):
+            reasons["waiting"] = "threads came and went, or the kernel has no schedstat"
+        if any(one.migrations is None for one in self._windows):
+            reasons["migrations"] = "the kernel shows no /proc/PID/sched"
+        if not procfs.has_nodes():
+            reasons["memory by node"] = "the host has one node"
+        if self.gpus.reason is not None:
+            reasons["GPU use"] = self.gpus.reason
+        return reasons
+
+
+def _ever_asleep_ns() -> int:
+    """How long the host was suspended since it started, to some 100 ns.
+
+    One clock counts that time and the other does not. Whatever delays this process between
+    the two readings makes a difference too small, so the largest is the best.
+    """
+    return max(time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns() for _ in range(3))
+
+
+def _opened(path: str) -> int | None:
+    """A file that is there and can be read: PSI's cannot where it is switched off."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.pread(descriptor, 1, 0)
+        except OSError:
+            os.close(descriptor)
+        else:
+            return descriptor
+    return None
+
+
+def _read(descriptor: int) -> bytes:
+    """All of a file in /proc or /sys, at this moment."""
+    parts: list[bytes] = []
+    while part := os.pread(descriptor, 1 << 16, sum(map(len, parts))):
+        parts.append(part)
+        if len(part) < 4096:
+            break
+    return b"".join(parts)
+
+
+def _quotas() -> list[int]:
+    """The cpu.stat of every cgroup above us that has a quota now."""
+    try:
+        mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
+        cgroup = Path("/proc/self/cgroup").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    folders = [Path(folder) for folder in procfs.cgroup_folders(mounts, cgroup, "cpu")]
+    stats = (_opened(str(folder / "cpu.stat")) for folder in folders if _has_quota(folder))
+    return [stat for stat in stats if stat is not None]
+
+
+def _has_quota(folder: Path) -> bool:
+    for name, without in (("cpu.max", "max"), ("cpu.cfs_quota_us", "-1")):
+        with contextlib.suppress(OSError):
+            words = (folder / name).read_text(encoding="ascii").split()
+            return bool(words) and words[0] != without
+    return False
+
+
+def _mean_hz(clocks: Iterable[int]) -> int | None:
+    known = []
+    for clock in clocks:
+        with contextlib.suppress(OSError, ValueError):
+            known.append(int(_read(clock)) * 1000)
+    return sum(known) // len(known) if known else None

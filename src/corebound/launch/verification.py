@@ -1,0 +1,94 @@
+"""Proof of binding: did the launch run as it was asked to? Evidence against, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from corebound.machine.topology import CpuId, cpu_list
+from corebound.planning.slots import Command, Placement
+from corebound.records.launch_record import ThreadEvidence, Worker
+from corebound.records.telemetry import known_sum
+from corebound.units import duration
+from corebound.worker import protocol
+
+Allowed = tuple[tuple[CpuId, ...], ...]
+
+# What a worker may use between its stints, as a share of what it uses within them: handing
+# over takes some 0.1 of a millisecond, and a stint one at least.
+_MOST_BETWEEN = 0.5
+# And beyond that, for what it has to say in the end.
+_HANDING_OVER_NS = 20_000_000
+
+
+def binding_violations(
+    placement: Placement,
+    commands: Sequence[Command],
+    workers: Sequence[Worker],
+    of_commands: Sequence[Allowed],
+) -> tuple[str, ...]:
+    """Everything that speaks against a launch: empty if it is as it was asked to be.
+
+    Args:
+        placement: What was asked, one slot for each worker.
+        commands: What started each worker.
+        workers: What was seen of each.
+        of_commands: The sets of CPUs that the command which a worker timed was
+            allowed, worker by worker; empty where it timed none.
+    """
+    return tuple(
+        fault
+        for worker, command, allowed in zip(workers, commands, of_commands, strict=True)
+        for fault in (
+            *_off_slot(placement, worker, allowed),
+            *_other_threads(worker),
+            *_other_environment(command, worker),
+            *_between_stints(worker),
+        )
+    )
+
+
+def _between_stints(worker: Worker) -> Iterator[str]:
+    """Of one that alternates: what it did while it was another's turn."""
+    ran_ns = known_sum(thread.run_ns for thread in worker.threads)
+    if not worker.stints or ran_ns is None:
+        return
+    within_ns = sum(worker.cpu_ns[1:])
+    between_ns = ran_ns - within_ns
+    if between_ns > _MOST_BETWEEN * within_ns + _HANDING_OVER_NS:
+        yield (
+            f"it used {duration(between_ns)} of CPU time between its stints,"
+            f" {duration(within_ns)} within (measure.alternate: never keeps them apart)"
+        )
+
+
+def _off_slot(placement: Placement, worker: Worker, of_command: Allowed) -> Iterator[str]:
+    if not placement.bound:
+        return
+    cpus = placement.slots[worker.slot].cpus
+    # OMP_PLACES binds each thread to a part of the slot; everything else keeps the whole.
+    parts_allowed = placement.backend == "openmp"
+    seen = [(_called(thread), thread.allowed) for thread in worker.threads]
+    for who, allowed in (*seen, ("the command", of_command)):
+        for one in allowed:
+            if set(one) != set(cpus) and not (parts_allowed and set(one) < set(cpus)):
+                yield f"{who} was allowed CPUs {cpu_list(one)}, its slot is {cpu_list(cpus)}"
+    for thread in worker.threads:
+        if strays := {stay.cpu for stay in thread.stays} - set(cpus):
+            yield f"{_called(thread)} was seen on CPUs {cpu_list(strays)}, off its slot"
+
+
+def _called(thread: ThreadEvidence) -> str:
+    return f"thread {thread.tid} ({thread.name})"
+
+
+def _other_threads(worker: Worker) -> Iterator[str]:
+    asked, used = worker.threads_asked, worker.threads_used
+    if asked is not None and used is not None and asked != used:
+        yield f"{asked} threads were asked for, the framework uses {used}"
+
+
+def _other_environment(command: Command, worker: Worker) -> Iterator[str]:
+    for name, value in command.env:
+        got = worker.environment.get(name)
+        if name.startswith(protocol.STEERING) and got != value:
+            yield f"{name}={value} was set, the worker got {got or 'none'}"

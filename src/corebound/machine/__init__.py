@@ -1,0 +1,1 @@
+"""What this host is, and what on it would disturb a measurement."""

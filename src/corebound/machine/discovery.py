@@ -1,0 +1,425 @@
+"""Read a machine's topology: this one, or one whose /sys was saved as a folder."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import pairwise
+from pathlib import Path
+
+from msgspec import Struct
+
+from corebound.errors import HostError
+from corebound.machine.cgroups import allowed
+from corebound.machine.sysfs import Tree, content, listed, masked, number, numbered, size_bytes
+from corebound.machine.topology import (
+    Cache,
+    CoreKey,
+    CoreKind,
+    Cpu,
+    CpuId,
+    Node,
+    NodeId,
+    Topology,
+    parse_cpu_list,
+)
+
+# Cores of one kind differ by up to this much in their highest frequency, as
+# some boost further than others; hwloc draws the same line.
+_SAME_KIND_RATIO = 1.1
+
+
+def core_kinds(tree: Tree, cpus: tuple[CpuId, ...]) -> dict[CpuId, CoreKind]:
+    """The kind of each CPU's core; empty where the machine shows one kind only.
+
+    Told by Intel's two performance-monitoring units, else by the kernel's
+    `cpu_capacity` (ARM), else by highest frequency where, if base frequencies
+    are known, these differ too: a core that only boosts further is no other kind.
+    """
+    told = _by_unit(tree, cpus)
+    if told:
+        return told
+    folder = "sys/devices/system/cpu/cpu{}/"
+    told = _by_value(_values(tree, cpus, folder + "cpu_capacity"))
+    if told:
+        return told
+    told = _by_value(_values(tree, cpus, folder + "cpufreq/cpuinfo_max_freq"))
+    base = _values(tree, cpus, folder + "cpufreq/base_frequency") if told else {}
+    if base:
+        slow = max(base[cpu] for cpu in cpus if told[cpu] == "efficiency")
+        fast = min(base[cpu] for cpu in cpus if told[cpu] == "performance")
+        return told if slow < fast else {}
+    return told
+
+
+def _by_unit(tree: Tree, cpus: tuple[CpuId, ...]) -> dict[CpuId, CoreKind]:
+    fast = listed(tree, "sys/devices/cpu_core/cpus") or frozenset()
+    slow = (listed(tree, "sys/devices/cpu_atom/cpus") or frozenset()) | (
+        listed(tree, "sys/devices/cpu_lowpower/cpus") or frozenset()
+    )
+    if not fast or not slow:
+        return {}
+    kinds: dict[CpuId, CoreKind] = {}
+    for cpu in cpus:
+        if cpu in fast:
+            kinds[cpu] = "performance"
+        elif cpu in slow:
+            kinds[cpu] = "efficiency"
+    return kinds
+
+
+def _values(tree: Tree, cpus: tuple[CpuId, ...], path: str) -> dict[CpuId, int]:
+    """One file's number for every CPU; empty as soon as one has none."""
+    values: dict[CpuId, int] = {}
+    for cpu in cpus:
+        value = number(tree, path.format(cpu))
+        if not value:
+            return {}
+        values[cpu] = value
+    return values
+
+
+def _by_value(values: Mapping[CpuId, int]) -> dict[CpuId, CoreKind]:
+    """Split at the widest gap, if it is wider than cores of one kind have."""
+    steps = sorted(set(values.values()))
+    if len(steps) < 2:
+        return {}
+    low, high = max(pairwise(steps), key=lambda pair: pair[1] / pair[0])
+    if high / low < _SAME_KIND_RATIO:
+        return {}
+    return {cpu: "performance" if value >= high else "efficiency" for cpu, value in values.items()}
+
+
+_CPUS = "sys/devices/system/cpu"
+_NODES = "sys/devices/system/node"
+
+
+def topology(
+    tree: Tree,
+    *,
+    where: str,
+    affinity: frozenset[int] | None = None,
+    memory_nodes: frozenset[int] | None = None,
+) -> Topology:
+    """Read a machine.
+
+    Args:
+        tree: Its files.
+        where: How to name the tree in an error.
+        affinity: CPUs our process is bound to, if it is one of this machine.
+        memory_nodes: Nodes our process may take memory on, likewise.
+
+    Raises:
+        HostError: the tree shows no CPU that is online.
+    """
+    online, offline = _online(tree)
+    if not online:
+        raise HostError(
+            what=f"{_CPUS} shows no CPU that is online.",
+            where=where,
+            mend="Name a directory that holds a saved `sys/`, or is itself a `/sys`.",
+        )
+    cores = _cores(tree, online)
+    caches = _caches(tree, online, cores)
+    group_cpus, group_nodes = allowed(tree)
+    limits = [limit for limit in (group_cpus, affinity) if limit is not None]
+    may = frozenset(online).intersection(*limits)
+    node_limits = [limit for limit in (group_nodes, memory_nodes) if limit is not None]
+    nodes = _nodes(tree, frozenset(online), node_limits)
+    node_of = {cpu: node.id for node in reversed(nodes) for cpu in node.cpus}
+    cache_of = {cpu: index for index, cache in enumerate(caches) for cpu in cache.cpus}
+    kinds = core_kinds(tree, online)
+    return Topology(
+        cpus=tuple(
+            Cpu(
+                id=cpu,
+                core=cores[cpu],
+                node=node_of.get(cpu),
+                cache=cache_of.get(cpu),
+                kind=kinds.get(cpu),
+                allowed=cpu in may,
+            )
+            for cpu in online
+        ),
+        offline=offline,
+        nodes=nodes,
+        caches=caches,
+    )
+
+
+def _online(tree: Tree) -> tuple[tuple[CpuId, ...], tuple[CpuId, ...]]:
+    """The CPUs that are online and those that are not, each by number."""
+    present = frozenset(map(CpuId, numbered(tree, _CPUS, "cpu")))
+    online = listed(tree, f"{_CPUS}/online")
+    if online is None:
+        online = frozenset(
+            cpu for cpu in present if content(tree, f"{_CPUS}/cpu{cpu}/online") != "0"
+        )
+    elif present:
+        online &= present
+    # The kernel takes away the topology of a CPU that goes offline; on kernels
+    # that have no `online` file this is how one sees it.
+    described = frozenset(cpu for cpu in online if tree.names(f"{_CPUS}/cpu{cpu}/topology"))
+    usable = described or online
+    return tuple(sorted(usable)), tuple(sorted(present - usable))
+
+
+class _Ids(Struct, frozen=True, kw_only=True):
+    """The numbers beside the lists of siblings, None where the kernel has none."""
+
+    package: int | None
+    die: int | None
+    core: int | None
+
+
+def _ids(tree: Tree, cpu: CpuId) -> _Ids:
+    folder = f"{_CPUS}/cpu{cpu}/topology"
+    return _Ids(
+        package=number(tree, f"{folder}/physical_package_id"),
+        die=number(tree, f"{folder}/die_id"),
+        core=number(tree, f"{folder}/core_id"),
+    )
+
+
+def _siblings(tree: Tree, cpu: CpuId, new: str, old: str) -> frozenset[CpuId] | None:
+    """The CPUs that share something with one, by the file's new name or its old one."""
+    folder = f"{_CPUS}/cpu{cpu}/topology"
+    for name in (new, old):
+        for found in (listed(tree, f"{folder}/{name}_list"), masked(tree, f"{folder}/{name}")):
+            if found is not None:
+                return found
+    return None
+
+
+def _cores(tree: Tree, cpus: tuple[CpuId, ...]) -> dict[CpuId, CoreKey]:
+    """Give every physical core one key, and every CPU its core's."""
+    ids = {cpu: _ids(tree, cpu) for cpu in cpus}
+    package = _packages(tree, ids)
+    groups = _core_groups(tree, ids, package)
+    places = [(package[group[0]], ids[group[0]].die or 0) for group in groups]
+    told = [ids[group[0]].core for group in groups]
+    # Where core numbers are missing or repeat within a die, the lowest CPU
+    # number names the core instead, for all of that die.
+    seen = Counter(zip(places, told, strict=True))
+    vague = {place for (place, core), count in seen.items() if core is None or count > 1}
+    keys: dict[CpuId, CoreKey] = {}
+    for group, place, core in zip(groups, places, told, strict=True):
+        name = group[0] if core is None or place in vague else core
+        key = CoreKey(package=place[0], die=place[1], core=name)
+        keys.update(dict.fromkeys(group, key))
+    return keys
+
+
+def _core_groups(
+    tree: Tree, ids: Mapping[CpuId, _Ids], package: Mapping[CpuId, int]
+) -> list[tuple[CpuId, ...]]:
+    """The CPUs of each physical core, by number, no CPU in two of them."""
+    groups: list[tuple[CpuId, ...]] = []
+    left = dict.fromkeys(ids)
+    alike: dict[tuple[int, _Ids], set[CpuId]] = {}
+    for cpu, mine in ids.items():
+        alike.setdefault((package[cpu], mine), set()).add(cpu)
+    while left:
+        cpu = next(iter(left))
+        siblings: AbstractSet[CpuId] | None = _siblings(tree, cpu, "core_cpus", "thread_siblings")
+        if siblings is None and ids[cpu].core is not None:
+            siblings = alike[package[cpu], ids[cpu]]
+        group = tuple(sorted((left.keys() & (siblings or ())) | {cpu}))
+        if len({ids[other].core for other in group}) > 1 and _has_compute_units(tree):
+            group = (cpu,)
+        groups.append(group)
+        for member in group:
+            del left[member]
+    return groups
+
+
+def _has_compute_units(tree: Tree) -> bool:
+    """Whether old kernels call two cores of one AMD compute unit siblings.
+
+    Families 21 and 22 share a front end and a cache, yet have integer cores
+    of their own, which their numbers tell apart.
+    """
+    text = (tree.read("proc/cpuinfo") or "").partition("\n\n")[0]
+    fields = dict(re.findall(r"^([^\t:]+?)\s*:\s*(.*?)\s*$", text, re.MULTILINE))
+    amd = fields.get("vendor_id") == "AuthenticAMD"
+    return amd and fields.get("cpu family") in {"21", "22"}
+
+
+def _packages(tree: Tree, ids: Mapping[CpuId, _Ids]) -> dict[CpuId, int]:
+    """Number the packages: the kernel's number where it is one's own, else a free one."""
+    groups: list[tuple[CpuId, ...]] = []
+    left = dict.fromkeys(ids)
+    while left:
+        first = next(iter(left))
+        siblings = _siblings(tree, first, "package_cpus", "core_siblings")
+        if siblings is None:
+            group = tuple(cpu for cpu in left if ids[cpu].package == ids[first].package)
+        else:
+            group = tuple(sorted((left.keys() & siblings) | {first}))
+        groups.append(group)
+        for cpu in group:
+            del left[cpu]
+    names: dict[int, tuple[CpuId, ...]] = {}
+    nameless = []
+    for group in groups:
+        name = ids[group[0]].package
+        if name is None or name in names:
+            nameless.append(group)
+        else:
+            names[name] = group
+    for group in nameless:
+        names[next(free for free in range(len(names) + 1) if free not in names)] = group
+    return {cpu: name for name, group in names.items() for cpu in group}
+
+
+def _caches(
+    tree: Tree, cpus: tuple[CpuId, ...], cores: Mapping[CpuId, CoreKey]
+) -> tuple[Cache, ...]:
+    """The last-level caches; a CPU found behind one is not asked again."""
+    caches: list[Cache] = []
+    left = dict.fromkeys(cpus)
+    while left:
+        cpu = next(iter(left))
+        found = _last_level(tree, cpu)
+        behind = {cpu}
+        if found is not None:
+            # Some IA-64 kernels leave the map empty; the core is what they mean.
+            behind |= found.behind or {other for other in left if cores[other] == cores[cpu]}
+        members = tuple(sorted(left.keys() & behind))
+        for member in members:
+            del left[member]
+        if found is not None:
+            caches.append(Cache(level=found.level, size_bytes=found.size_bytes, cpus=members))
+    return tuple(caches)
+
+
+class _LastLevel(Struct, frozen=True, kw_only=True):
+    level: int
+    size_bytes: int | None
+    behind: frozenset[CpuId]
+
+
+def _last_level(tree: Tree, cpu: CpuId) -> _LastLevel | None:
+    """The outermost data or unified cache that says which CPUs share it."""
+    folder = f"{_CPUS}/cpu{cpu}/cache"
+    levels = []
+    for index in sorted(numbered(tree, folder, "index")):
+        base = f"{folder}/index{index}"
+        level = number(tree, f"{base}/level")
+        if level and content(tree, f"{base}/type") != "Instruction":
+            levels.append((level, base))
+    for level, base in sorted(levels, key=lambda each: -each[0]):
+        size = size_bytes(tree, f"{base}/size")
+        behind = listed(tree, f"{base}/shared_cpu_list")
+        if behind is None:
+            behind = masked(tree, f"{base}/shared_cpu_map")
+        # Xeon Phi shows its memory-side cache as an L3 of no size.
+        if behind is not None and size != 0:
+            return _LastLevel(level=level, size_bytes=size, behind=behind)
+    return None
+
+
+def _nodes(
+    tree: Tree, cpus: frozenset[CpuId], limits: Sequence[frozenset[int]]
+) -> tuple[Node, ...]:
+    numbers = listed(tree, f"{_NODES}/online") or numbered(tree, _NODES, "node")
+    ids = tuple(NodeId(node) for node in sorted(numbers))
+    nodes = []
+    for node in ids:
+        folder = f"{_NODES}/node{node}"
+        on = listed(tree, f"{folder}/cpulist")
+        if on is None:
+            on = masked(tree, f"{folder}/cpumap")
+        if on is None:
+            continue
+        total = re.search(r"MemTotal:\s+([0-9]{1,18}) kB", tree.read(f"{folder}/meminfo") or "")
+        distances = (content(tree, f"{folder}/distance") or "").split()
+        # One figure for each node that is online, in their order, gaps left out.
+        known = len(distances) == len(ids) and all(
+            re.fullmatch(r"[0-9]{1,9}", d) for d in distances
+        )
+        nodes.append(
+            Node(
+                id=node,
+                cpus=tuple(sorted(on & cpus)),
+                memory_bytes=int(total[1]) << 10 if total else None,
+                distances=tuple(zip(ids, map(int, distances), strict=True)) if known else (),
+                allowed=all(node in limit for limit in limits),
+            )
+        )
+    return tuple(nodes)
+
+
+# The longest of these files, a map of 8,192 CPUs, has 2,304 characters, and
+# /proc/mounts grows by a line for each container; what a saved tree holds
+# beyond this is none of them.
+_MOST_BYTES = 1 << 20
+
+
+class Files:
+    """A `Tree` of real files below a root that holds `sys/`, or is itself a `/sys`."""
+
+    def __init__(self, root: Path) -> None:
+        is_sys = not (root / "sys").is_dir() and (root / "devices/system/cpu").is_dir()
+        self._root = root
+        self._prefix = "sys/" if is_sys else ""
+
+    def read(self, path: str) -> str | None:
+        """The text of a file, or None where it is absent or cannot be read."""
+        if not path.startswith(self._prefix):
+            return None
+        try:
+            with (self._root / path.removeprefix(self._prefix)).open("rb") as file:
+                return file.read(_MOST_BYTES).decode("utf-8", errors="replace")
+        except (OSError, ValueError):  # a CPU may go offline meanwhile; a name may hold a NUL
+            return None
+
+    def names(self, path: str) -> tuple[str, ...]:
+        """What a directory holds, in any order; empty where there is none."""
+        if not path.startswith(self._prefix):
+            return ()
+        try:
+            below = (self._root / path.removeprefix(self._prefix)).iterdir()
+            return tuple(name.name for name in below)
+        except (OSError, ValueError):
+            return ()
+
+
+def probe(root: Path) -> Topology:
+    """Read a saved machine.
+
+    Args:
+        root: A directory that holds `sys/` (and `proc/`, and whatever cgroups
+            were mounted on), or one that is itself a copy of `/sys`.
+
+    Raises:
+        HostError: there is no such directory, or it shows no CPU.
+    """
+    if not root.is_dir():
+        raise HostError(
+            what="there is no such directory.",
+            where=str(root),
+            mend="Name a directory that holds a saved `sys/`, or is itself a `/sys`.",
+        )
+    return topology(Files(root), where=str(root))
+
+
+def live() -> Topology:
+    """Read this machine, and what of it our affinity and cgroups allow.
+
+    Raises:
+        HostError: `/sys` is not there, as in some containers.
+    """
+    files = Files(Path("/"))
+    status = re.search(
+        r"^Mems_allowed_list:(.*)$", files.read("proc/self/status") or "", re.MULTILINE
+    )
+    return topology(
+        files,
+        where="/",
+        affinity=frozenset(os.sched_getaffinity(0)),
+        memory_nodes=frozenset(parse_cpu_list(status[1])) if status else None,
+    )

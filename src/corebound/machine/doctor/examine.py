@@ -1,0 +1,60 @@
+"""Every check, in the order they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from corebound.machine.doctor import checks_cpu, checks_system, tools
+from corebound.machine.doctor.check import HostFacts, JudgedCheck
+from corebound.machine.doctor.snapshot import take
+from corebound.machine.sysfs import Tree
+from corebound.machine.topology import Topology
+
+# Long enough that a tick, 10 ms, of a CPU is 2 %.
+BETWEEN_LOOKS_S = 0.5
+
+_JUDGES: tuple[Callable[[HostFacts], Iterator[JudgedCheck]], ...] = (
+    checks_cpu.check_processor,
+    checks_cpu.check_interrupts,
+    checks_cpu.check_limits,
+    checks_system.check_load,
+    checks_system.check_memory,
+    checks_system.check_kernel,
+    tools.check_tools,
+)
+
+
+def examine(
+    tree: Tree,
+    *,
+    topology: Topology | None,
+    wait: Callable[[], None],
+    pid: int,
+    sudo: bool = False,
+    tools: frozenset[str] | None = None,
+    environments: Mapping[str, bool] | None = None,
+) -> tuple[JudgedCheck, ...]:
+    """Look at a host twice and judge what was seen; change nothing.
+
+    Args:
+        tree: Its files.
+        topology: Its CPUs; None where it shows none.
+        wait: Called between the two looks.
+        pid: Our own process.
+        sudo: Whether somebody else, not root, is going to measure.
+        tools: Which of `means.PROGRAMS` are there; None: not looked for.
+        environments: Whether each has been made; None: not looked for.
+    """
+    before = take(tree)
+    wait()
+    seen = HostFacts(
+        tree=tree,
+        topology=topology,
+        before=before,
+        after=take(tree),
+        pid=pid,
+        sudo=sudo,
+        tools=tools,
+        environments=environments,
+    )
+    return tuple(judged for judge in _JUDGES for judged in judge(seen))

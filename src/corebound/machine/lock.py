@@ -1,0 +1,209 @@
+"""One run at a time on a host: two would measure one another."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import pwd
+import select
+import socket
+import struct
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from corebound.errors import HostError
+from corebound.text import one_line
+
+# A command line can have megabytes; its beginning says which it is.
+_LONGEST = 200
+
+
+def of_file(descriptor: int) -> str:
+    """The process that holds the flock of an open file, as `process` describes it.
+
+    Source: proc_locks(5). A holder on another host, or in a container whose processes are hidden
+    from here, has no line there.
+    """
+    pid = next(_with_flock(descriptor), None)
+    return "a process that cannot be seen from here" if pid is None else process(pid)
+
+
+def process(pid: int) -> str:
+    """A process by its number, its user, and its command line as far as they can be read.
+
+    The command line may be another user's text: it comes as one line without control characters.
+    """
+    try:
+        user = _user(Path(f"/proc/{pid}").stat().st_uid)
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+    except OSError:
+        return f"process {pid}"
+    command = one_line(b" ".join(words).decode(errors="replace"))
+    shown = command if len(command) <= _LONGEST else f"{command[:_LONGEST]}…"
+    return f"process {pid} of {user}" + (f", `{shown}`" if shown else "")
+
+
+def _user(uid: int) -> str:
+    try:
+        return one_line(pwd.getpwuid(uid).pw_name)
+    except KeyError:
+        return f"user {uid}"
+
+
+def _with_flock(descriptor: int) -> Iterator[int]:
+    """The processes that hold a flock of the same file, the certain ones only."""
+    wanted = os.fstat(descriptor)
+    try:
+        lines = Path("/proc/locks").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return
+    for line in lines:
+        words = line.split()
+        # A waiting process has `->` before the kind.
+        if len(words) < 6 or words[1] != "FLOCK" or not words[5].endswith(f":{wanted.st_ino}"):
+            continue
+        if words[4].isdecimal() and _has_open(int(words[4]), wanted):
+            yield int(words[4])
+
+
+def _has_open(pid: int, wanted: os.stat_result) -> bool:
+    """Whether a process has this very file open; inode numbers repeat between file systems.
+
+    Some file systems, such as overlayfs and Btrfs, show another device number in /proc/locks
+    than stat does. Of another user's process this cannot be read; then the number has to do.
+    """
+    try:
+        for one in Path(f"/proc/{pid}/fd").iterdir():
+            try:
+                found = one.stat()
+            except OSError:
+                continue  # closed meanwhile
+            if os.path.samestat(found, wanted):
+                return True
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+# For tests, and for containers that share a network namespace and no CPU: names another lock.
+VARIABLE = "COREBOUND_HOST_LOCK"
+
+# Who has bound the name listens on it microseconds later; until then nobody can be named.
+_TRIES = 10
+_BETWEEN_TRIES_S = 0.01
+# How often to look at a holder that the kernel gives no notice of.
+_LOOK_S = 1.0
+# The longest that one look may take: poll(2) counts milliseconds in 32 bits.
+_LONGEST_S = 3600.0
+# struct ucred of <sys/socket.h>: process, user, group.
+_CREDENTIALS = struct.Struct("iII")
+
+
+@contextmanager
+def host_lock(
+    *, wait_s: float = 0.0, waiting: Callable[[str], None] = lambda _holder: None
+) -> Iterator[None]:
+    """Hold the host's lock; the kernel releases it however this process ends.
+
+    Args:
+        wait_s: How long to wait for another run to end.
+        waiting: Told who holds it, each time that this begins to wait for somebody.
+
+    Raises:
+        HostError: another run holds it, and did so to the end of the wait.
+    """
+    until_s = time.monotonic() + wait_s
+    named: str | None = None
+    with _socket() as ours:
+        tries = 0
+        while not _is_bound(ours):
+            with _socket() as theirs:
+                holder = _holder(theirs)
+                left_s = until_s - time.monotonic()
+                if holder is None and tries < _TRIES:
+                    tries += 1
+                    time.sleep(_BETWEEN_TRIES_S)
+                    continue
+                holder = holder or "a process that cannot be seen from here"
+                if left_s <= 0:
+                    raise HostError(
+                        what=f"another run is measuring on this host: {holder}.",
+                        where="corebound",
+                        mend="Start this again when that run has ended. Commands that measure can"
+                        " wait: `--wait 10m`. Those with --unlocked can measure at the same time.",
+                    )
+                if holder != named:
+                    waiting(holder)
+                    named = holder
+                _await_end(theirs, min(left_s, _LONGEST_S))
+        # Nobody is ever answered: who connects learns from the kernel who listens, and when
+        # that ends.
+        ours.listen(socket.SOMAXCONN)
+        yield
+
+
+def is_held() -> bool:
+    """Whether a run is measuring on this host.
+
+    The lock is looked at and not taken: a run that begins at this moment is not refused.
+    Source: proc_pid_net(5).
+    """
+    name = f"@{_name()}".encode()
+    try:
+        lines = Path("/proc/net/unix").read_bytes().splitlines()
+    except OSError:
+        return False
+    return any(line.split()[-1] == name for line in lines if line)
+
+
+def _name() -> str:
+    other = os.environ.get(VARIABLE)
+    # An address has 107 bytes, and the variable may hold any text.
+    suffix = f"-{hashlib.sha256(os.fsencode(other)).hexdigest()[:16]}" if other else ""
+    return f"corebound-host-lock{suffix}"
+
+
+def _socket() -> socket.socket:
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    made.settimeout(0)
+    return made
+
+
+def _is_bound(ours: socket.socket) -> bool:
+    try:
+        ours.bind(f"\0{_name()}")
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        return False
+    return True
+
+
+def _holder(theirs: socket.socket) -> str | None:
+    """Connect to whoever holds the lock, and describe it; None where nobody can be named."""
+    try:
+        theirs.connect(f"\0{_name()}")
+        credentials = theirs.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    except OSError:
+        # It has just ended, or does not listen yet, or too many have connected (EAGAIN).
+        return None
+    pid, _, _ = _CREDENTIALS.unpack(credentials)
+    # 0 stands for a process of another PID namespace, such as a container's.
+    return process(pid) if pid else "a process of another container"
+
+
+def _await_end(theirs: socket.socket, most_s: float) -> None:
+    """Wait until the process that `theirs` is connected to has ended, but at most so long."""
+    try:
+        theirs.getpeername()
+    except OSError:  # not connected: the kernel cannot say when it ends
+        time.sleep(min(most_s, _LOOK_S))
+        return
+    ended = select.poll()
+    ended.register(theirs, select.POLLIN)
+    ended.poll(most_s * 1000)

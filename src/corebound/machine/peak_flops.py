@@ -1,0 +1,282 @@
+"""What a core can compute at most, from what the kernel shows of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+from msgspec import Struct
+
+from corebound.bounds import Count
+
+
+class Core(Struct, frozen=True, kw_only=True):
+    """A design of a core, and for each width in bits its fused multiply-adds a cycle.
+
+    Designs are told apart by name.
+    """
+
+    name: str
+    units: tuple[tuple[int, int], ...]
+
+    @property
+    def fma_units(self) -> Mapping[int, int]:
+        """By width in bits."""
+        return MappingProxyType(dict(self.units))
+
+
+_HALF = ((256, 2),)  # AVX2 alone
+_ONE = ((512, 1), (256, 2))  # a 512-bit one is made of both of 256 bits
+_FULL = ((512, 2), (256, 2))
+
+# Intel, family 6. Model numbers: Linux, arch/x86/include/asm/intel-family.h. Units: Intel 64
+# and IA-32 Architectures Optimization Reference Manual, ports 0, 1 and 5 of each design, and
+# for servers "# of AVX-512 FMA Units" of ark.intel.com. Hybrid processors are left out: their
+# two kinds of core differ.
+_INTEL: tuple[tuple[frozenset[int], Core], ...] = (
+    (frozenset({60, 63, 69, 70}), Core(name="Haswell", units=_HALF)),
+    (frozenset({61, 71, 79, 86}), Core(name="Broadwell", units=_HALF)),
+    (frozenset({78, 94, 142, 158, 165, 166}), Core(name="Skylake", units=_HALF)),
+    (frozenset({125, 126}), Core(name="Ice Lake", units=_ONE)),
+    (frozenset({140, 141}), Core(name="Tiger Lake", units=_ONE)),
+    (frozenset({167}), Core(name="Rocket Lake", units=_ONE)),
+    (frozenset({106, 108}), Core(name="Ice Lake server", units=_FULL)),
+    (frozenset({143}), Core(name="Sapphire Rapids", units=_FULL)),
+    (frozenset({207}), Core(name="Emerald Rapids", units=_FULL)),
+    (frozenset({173, 174}), Core(name="Granite Rapids", units=_FULL)),
+)
+
+# Model 85 is Skylake, Cascade Lake and Cooper Lake servers. Whether the second unit of
+# 512 bits is there is told by the name alone (ark.intel.com); a name that does not tell leaves it
+# unknown.
+_SKYLAKE_SERVER = 85
+_BY_NAME = (
+    (re.compile(r"Platinum|Gold 6[0-9]{3}|Gold 5[12]22"), _FULL),
+    (re.compile(r"Gold 5[0-9]{3}|Silver|Bronze"), _ONE),
+    (re.compile(""), _HALF),
+)
+
+# AMD, by family. Model numbers: Linux, arch/x86/kernel/cpu/amd.c. Units: AMD's Software
+# Optimization Guides 55723 (Zen), 56305 (Zen 2), 56665 (Zen 3), 57647 (Zen 4: 512 bits pass in
+# two halves) and 58455 (Zen 5, with the full width in servers and desktops; its mobile models
+# are left out).
+_AMD: tuple[tuple[int, tuple[range, ...], Core], ...] = (
+    (0x17, (range(0x30), range(0x50, 0x60)), Core(name="Zen", units=((256, 1),))),
+    (
+        0x17,
+        (range(0x30, 0x50), range(0x60, 0x80), range(0x90, 0x92), range(0xA0, 0xB0)),
+        Core(name="Zen 2", units=_HALF),
+    ),
+    (0x19, (range(0x10), range(0x20, 0x60)), Core(name="Zen 3", units=_HALF)),
+    (0x19, (range(0x10, 0x20), range(0x60, 0xB0)), Core(name="Zen 4", units=_ONE)),
+    (0x1A, (range(0x20), range(0x40, 0x50)), Core(name="Zen 5", units=_FULL)),
+)
+
+# Implementer and part, as cputype.h of Linux (arch/arm64) has them. Units: Arm's Software
+# Optimization Guides of each, throughput of FMLA (ASIMD, SVE); A64FX Microarchitecture Manual.
+_ARM: dict[tuple[str, str], Core] = {
+    ("0x41", "0xd0b"): Core(name="Cortex-A76", units=((128, 2),)),
+    ("0x41", "0xd0c"): Core(name="Neoverse N1", units=((128, 2),)),
+    ("0x41", "0xd40"): Core(name="Neoverse V1", units=((256, 2), (128, 4))),
+    ("0x41", "0xd49"): Core(name="Neoverse N2", units=((128, 2),)),
+    ("0x41", "0xd4f"): Core(name="Neoverse V2", units=((128, 4),)),
+    ("0x46", "0x001"): Core(name="A64FX", units=((512, 2), (128, 2))),
+}
+
+
+_MODEL_NUMBER = re.compile(r"[0-9]{1,4}")
+
+
+def known(block: Mapping[str, str]) -> Core | None:
+    """The design that a CPU's part of /proc/cpuinfo names; None if it is in no table."""
+    if "CPU part" in block:
+        return _ARM.get((block.get("CPU implementer", ""), block["CPU part"]))
+    family, model = block.get("cpu family", ""), block.get("model", "")
+    if not (_MODEL_NUMBER.fullmatch(family) and _MODEL_NUMBER.fullmatch(model)):
+        return None
+    vendor = block.get("vendor_id")
+    if vendor == "AuthenticAMD":
+        return _amd(int(family), int(model))
+    if vendor == "GenuineIntel" and int(family) == 6:
+        return _intel(int(model), block.get("model name", ""))
+    return None
+
+
+def _amd(family: int, model: int) -> Core | None:
+    found = (
+        core
+        for of, models, core in _AMD
+        if of == family and any(model in numbers for numbers in models)
+    )
+    return next(found, None)
+
+
+def _intel(model: int, name: str) -> Core | None:
+    if model == _SKYLAKE_SERVER:
+        units = next(units for pattern, units in _BY_NAME if pattern.search(name))
+        return Core(name="Skylake server", units=units)
+    return next((core for models, core in _INTEL if model in models), None)
+
+
+class Peak(Struct, frozen=True, kw_only=True):
+    """What bounds the floating-point throughput of a core; None where it is not known.
+
+    Attributes:
+        core: Name of the core's design, such as `Zen 4`.
+        simd: The widest instructions it has, such as `AVX-512`.
+        simd_bits: Their width.
+        fma_units: Fused multiply-adds of that width that a core begins in a cycle.
+        clock_hz: Its clock.
+        assumptions: What of this was not read from the host but taken to hold, in words.
+    """
+
+    core: str | None
+    simd: str | None
+    simd_bits: Count | None
+    fma_units: Count | None
+    clock_hz: Count | None
+    assumptions: tuple[str, ...]
+
+    def flop_per_s(self, *, cores: int, bits: int) -> float | None:
+        """Of so many cores, with numbers of so many bits; None where a factor is not known.
+
+        Cores × units × lanes × 2 × clock, for a fused multiply-add is two operations.
+        """
+        if self.simd_bits is None or self.fma_units is None or self.clock_hz is None:
+            return None
+        return float(cores * self.fma_units * (self.simd_bits // bits) * 2 * self.clock_hz)
+
+
+def peak(root: Path) -> Peak:
+    """Read what bounds the floating-point throughput of a machine's cores.
+
+    Args:
+        root: What holds `proc/` and `sys/`: `/`, or a saved machine.
+    """
+    every = _blocks(_text(root / "proc/cpuinfo"))
+    core = _core(every)
+    simd = _simd(every[0] if every else {}, _text(root / "proc/sys/abi/sve_default_vector_length"))
+    clock = _clock(every, _frequencies_khz(root / "sys/devices/system/cpu"))
+    units = core.fma_units.get(simd.bits) if core and simd.bits else None
+    return Peak(
+        core=core.name if core else None,
+        simd=simd.name,
+        simd_bits=simd.bits,
+        fma_units=units,
+        clock_hz=clock.hz,
+        assumptions=tuple(
+            filter(
+                None,
+                (
+                    f"a core of {core.name} has {units} FMA units of {simd.bits} bits"
+                    " (so its maker documents it)"
+                    if core and units
+                    else "",
+                    clock.assumption,
+                    _HIDDEN if every and "hypervisor" in _flags(every[0]) else "",
+                ),
+            )
+        ),
+    )
+
+
+_HIDDEN = "the processor and its cores are what the hypervisor shows (two may share one core)"
+
+_NUMBER = re.compile(r"[0-9]{1,12}")
+
+Block = dict[str, str]
+
+
+class _Simd(Struct, frozen=True, kw_only=True):
+    """The widest instructions with a fused multiply-add, and their width; None: none known."""
+
+    name: str | None
+    bits: int | None
+
+
+class _Clock(Struct, frozen=True, kw_only=True):
+    hz: int | None
+    assumption: str
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _blocks(cpuinfo: str) -> tuple[Block, ...]:
+    """What /proc/cpuinfo says of each CPU."""
+    blocks = []
+    for part in cpuinfo.split("\n\n"):
+        lines = (line.partition(":") for line in part.splitlines())
+        block = {name.strip(): value.strip() for name, _, value in lines}
+        if _NUMBER.fullmatch(block.get("processor", "")):
+            blocks.append(block)
+    return tuple(blocks)
+
+
+def _flags(block: Block) -> frozenset[str]:
+    return frozenset((block.get("flags") or block.get("Features") or "").split())
+
+
+def _core(every: Sequence[Block]) -> Core | None:
+    """The design that all CPUs have; None where they differ or it is in no table."""
+    found = {known(block) for block in every}
+    return found.pop() if len(found) == 1 else None
+
+
+def _simd(block: Block, sve_bytes: str) -> _Simd:
+    flags = _flags(block)
+    if "avx512f" in flags:
+        return _Simd(name="AVX-512", bits=512)
+    if {"avx2", "fma"} <= flags:
+        return _Simd(name="AVX2", bits=256)
+    if "sve" in flags:
+        length = sve_bytes.strip()
+        return _Simd(name="SVE", bits=8 * int(length) if _NUMBER.fullmatch(length) else None)
+    if "asimd" in flags:
+        return _Simd(name="NEON", bits=128)
+    return _Simd(name=None, bits=None)
+
+
+def _frequencies_khz(folder: Path) -> frozenset[int]:
+    """The highest frequency of each CPU, as cpufreq has it; without it, nothing."""
+    files = [
+        *folder.glob("cpufreq/policy*/cpuinfo_max_freq"),
+        *folder.glob("cpu[0-9]*/cpufreq/cpuinfo_max_freq"),
+    ]
+    texts = (_text(file).strip() for file in files)
+    return frozenset(int(text) for text in texts if _NUMBER.fullmatch(text) and int(text) > 0)
+
+
+_NOMINAL = re.compile(r"@ *([0-9]+(?:\.[0-9]+)?) *GHz")
+
+
+def _clock(every: Sequence[Block], frequencies_khz: frozenset[int]) -> _Clock:
+    if frequencies_khz:
+        unlike = ", of the fastest core" if len(frequencies_khz) > 1 else ""
+        return _Clock(
+            hz=max(frequencies_khz) * 1000,
+            assumption=f"the clock is cpufreq's highest{unlike}"
+            " (all cores at once may not reach it)",
+        )
+    if every and (named := _NOMINAL.search(every[0].get("model name", ""))):
+        return _Clock(
+            hz=round(float(named[1]) * 1e9),
+            assumption="the clock is the nominal one of the processor's name (turbo goes above it)",
+        )
+    shown = [
+        float(mhz)
+        for block in every
+        if re.fullmatch(r"[0-9]{1,5}(\.[0-9]{1,6})?", mhz := block.get("cpu MHz", ""))
+    ]
+    if not shown or max(shown) == 0:
+        return _Clock(hz=None, assumption="")
+    return _Clock(
+        hz=round(max(shown) * 1e6),
+        assumption="the clock is what /proc/cpuinfo showed (turbo may go above it)",
+    )

@@ -1,0 +1,133 @@
+"""The machine as the planner sees it: CPUs, cores, caches, nodes, sockets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Literal, NewType
+
+from msgspec import Meta, Struct
+
+from corebound.bounds import Count, Signed
+
+# The kernel's own ceiling (CONFIG_NR_CPUS) is 8,192 on x86-64; a list beyond
+# this is a typing error, and must not fill the memory.
+MOST_CPUS = 65_536
+
+CpuId = NewType(
+    "CpuId", Annotated[int, Meta(ge=0, le=MOST_CPUS)]
+)  # the kernel's number for a logical CPU
+NodeId = NewType(
+    "NodeId", Annotated[int, Meta(ge=0, le=MOST_CPUS)]
+)  # a NUMA node, never a machine; may have gaps
+
+CoreKind = Literal["performance", "efficiency"]
+
+
+class CoreKey(Struct, frozen=True, kw_only=True, order=True):
+    """Which physical core a CPU belongs to.
+
+    A bare `core_id` repeats across packages and dies and is never a CPU
+    number, so only the triple names a core.
+    """
+
+    package: Signed
+    die: Signed
+    core: Signed
+
+
+class Cpu(Struct, frozen=True, kw_only=True):
+    """One logical CPU that is online.
+
+    Attributes:
+        id: The kernel's number.
+        core: The physical core it is a hardware thread of.
+        node: The NUMA node it belongs to; None where the kernel shows none.
+        cache: Index into `Topology.caches` of its last-level cache; None
+            where the kernel shows no shared data cache.
+        kind: Core kind on hybrid processors, else None.
+        allowed: Whether affinity and cgroups let us run on it.
+    """
+
+    id: CpuId
+    core: CoreKey
+    node: NodeId | None
+    cache: Count | None
+    kind: CoreKind | None
+    allowed: bool
+
+
+class Cache(Struct, frozen=True, kw_only=True):
+    """A last-level (outermost data or unified) cache and the CPUs behind it."""
+
+    level: Count
+    size_bytes: Count | None
+    cpus: tuple[CpuId, ...]
+
+
+class Node(Struct, frozen=True, kw_only=True):
+    """A NUMA node; it may have no CPUs, or no memory (`memory_bytes` 0).
+
+    `distances` pairs every node with the kernel's relative distance from
+    this one (10 is local); `allowed` says whether we may take memory here.
+    """
+
+    id: NodeId
+    cpus: tuple[CpuId, ...]
+    memory_bytes: Count | None
+    distances: tuple[tuple[NodeId, Count], ...]
+    allowed: bool
+
+
+class Topology(Struct, frozen=True, kw_only=True):
+    """All online CPUs by number, with where they sit; offline ones by number."""
+
+    cpus: tuple[Cpu, ...]
+    offline: tuple[CpuId, ...]
+    nodes: tuple[Node, ...]
+    caches: tuple[Cache, ...]
+
+    @property
+    def allowed(self) -> tuple[Cpu, ...]:
+        """The CPUs a launch may use, by number."""
+        return tuple(cpu for cpu in self.cpus if cpu.allowed)
+
+    @property
+    def has_smt(self) -> bool:
+        """Whether any core shows more than one online CPU."""
+        return len({cpu.core for cpu in self.cpus}) < len(self.cpus)
+
+
+def cpu_list(cpus: Iterable[int]) -> str:
+    """Write CPU numbers as the kernel does: `0-3,8`; empty for none.
+
+    >>> cpu_list([8, 0, 1, 2, 3])
+    '0-3,8'
+    """
+    ranges: list[list[int]] = []
+    for cpu in sorted(set(cpus)):
+        if ranges and cpu == ranges[-1][1] + 1:
+            ranges[-1][1] = cpu
+        else:
+            ranges.append([cpu, cpu])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in ranges)
+
+
+def parse_cpu_list(text: str) -> tuple[CpuId, ...]:
+    """Read the kernel's list format (`0-3,8`), sorted, without repeats.
+
+    Raises:
+        ValueError: `text` is not a CPU list.
+
+    >>> parse_cpu_list("8,0-3")
+    (0, 1, 2, 3, 8)
+    """
+    cpus: set[int] = set()
+    for part in filter(None, (piece.strip() for piece in text.strip().split(","))):
+        low, dash, high = part.partition("-")
+        if not (low.isdecimal() and (high.isdecimal() if dash else not high)):
+            raise ValueError(f"`{part}` is not a CPU number or a range")
+        first, last = int(low), int(high) if dash else int(low)
+        if last < first or last > MOST_CPUS:
+            raise ValueError(f"`{part}` is not a range of CPU numbers")
+        cpus.update(range(first, last + 1))
+    return tuple(CpuId(cpu) for cpu in sorted(cpus))

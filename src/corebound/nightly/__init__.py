@@ -1,1 +1,0 @@
-"""A night: steps one after the other, each a process of its own, and what they came to."""

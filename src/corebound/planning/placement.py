@@ -1,0 +1,199 @@
+"""Where a cell's workers run on a host, with which memory and how many threads."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Literal
+
+from corebound.machine.topology import CpuId, NodeId, Topology
+from corebound.planning.cpu_selection import UNBOUND, hands_out, nearest, select_cpus
+from corebound.planning.slots import CannotRun, Placement, Slot
+from corebound.scenario.builtin_workloads import LAUNCHERS, PINNING, SERVERS
+from corebound.scenario.cell import BackendUsed, Binding, Cell
+
+TOOLS = frozenset({"taskset", "numactl"})
+
+Tool = Literal["taskset", "numactl"]
+
+
+def place(cell: Cell, host: Topology, tools: frozenset[str] = TOOLS) -> Placement | CannotRun:
+    """Place a cell on a host: a value of both alone, for any cell and any host.
+
+    The CPUs are those of `choose`. Memory follows them: `local`, `bind` and
+    `preferred` take the nodes of a worker's CPUs, or the nearest with memory
+    where those have none; `remote` the nearest other one; `interleave` all
+    that are allowed. Unbound cells hold every allowed CPU.
+
+    Threads: a number as it is; `per-core` and `per-cpu` what a worker's CPUs
+    come to (the fewest, should workers differ); `host-cores` all physical
+    cores of the host, allowed or not, which may be more than the worker's
+    CPUs: a process that takes the machine for its own does just that;
+    `cores-per-worker` the cores that we may use, divided among the workers.
+
+    Args:
+        cell: What is asked.
+        host: Where.
+        tools: Which of `taskset` and `numactl` the host has.
+
+    Returns:
+        The placement, or why there is none and how to mend it.
+    """
+    if cell.binding.mode == "launcher" and cell.framework not in {*LAUNCHERS, *PINNING}:
+        return _NO_LAUNCHER
+    if cell.framework in SERVERS and (against := _against_server(cell)) is not None:
+        return against
+    chosen = select_cpus(cell, host)
+    if isinstance(chosen, CannotRun):
+        return chosen
+    binding = cell.binding
+    bound = binding.mode not in UNBOUND
+    # What a server's launcher binds is bound, but not by us.
+    backend = _backend(binding, tools, bound=bound)
+    if isinstance(backend, CannotRun):
+        return backend
+    slot_of = {}
+    for cpus in frozenset(chosen):
+        memory = _memory(binding, host, cpus)
+        if isinstance(memory, CannotRun):
+            return memory
+        slot_of[cpus] = Slot(cpus=cpus, memory_nodes=memory)
+    return Placement(
+        slots=tuple(slot_of[cpus] for cpus in chosen),
+        threads=_threads(cell, host, tuple(slot_of.values())),
+        backend=backend,
+        memory=binding.memory,
+        moment=binding.moment if bound else "before-start",
+        bound=bound or hands_out(cell),
+        omp=_omp(cell, host),
+    )
+
+
+def _against_server(cell: Cell) -> CannotRun | None:
+    """What cannot be asked of a server, which starts its workers itself."""
+    binding = cell.binding
+    if binding.mode == "per-worker":
+        return CannotRun(
+            what="`binding: per-worker` cannot reach the workers that a server starts itself.",
+            mend=f"Write `binding: launcher`, with {' or '.join(sorted(PINNING))}.",
+        )
+    if binding.moment == "after-start":
+        return CannotRun(
+            what="`bind: after-start` is for workers that corebound starts, not for a server's.",
+            mend="Leave `bind` out.",
+        )
+    if hands_out(cell) and binding.memory != "default":
+        return CannotRun(
+            what=f"`memory: {binding.memory}` cannot be told to a server's launcher.",
+            mend="Leave `memory` out.",
+        )
+    return None
+
+
+def _omp(cell: Cell, host: Topology) -> int | None:
+    asked = cell.threads.omp
+    return len({cpu.core for cpu in host.cpus}) if asked == "host-cores" else asked
+
+
+def _threads(cell: Cell, host: Topology, slots: tuple[Slot, ...]) -> int | None:
+    rule = cell.threads.rule
+    if rule == "default":
+        return None
+    if isinstance(rule, int):
+        return rule
+    core = {cpu.id: cpu.core for cpu in host.cpus}
+    if rule == "host-cores":
+        return len(set(core.values()))
+    if rule == "cores-per-worker":
+        return max(1, len({core[cpu.id] for cpu in host.allowed}) // cell.workers)
+    if rule == "per-cpu":
+        return min(len(slot.cpus) for slot in slots)
+    return min(len({core[cpu] for cpu in slot.cpus}) for slot in slots)
+
+
+def _backend(binding: Binding, tools: frozenset[str], *, bound: bool) -> BackendUsed | CannotRun:
+    """What binds, or what is in its way; for memory there is numactl alone."""
+    against = _contradiction(binding) if bound else None
+    if against is not None:
+        return against
+    used = _used(binding, tools, bound=bound)
+    for_memory = binding.memory != "default"
+    if not for_memory and (used == "none" or binding.moment == "after-start"):
+        return used  # once the worker is ready the runner itself binds it
+    tool: Tool = "numactl" if for_memory or used == "numactl" else "taskset"
+    wish = f"memory: {binding.memory}" if for_memory else f"binding: {binding.mode}"
+    return used if tool in tools else _lacks(tool, wish)
+
+
+def _contradiction(binding: Binding) -> CannotRun | None:
+    if binding.backend == "taskset" and binding.memory != "default":
+        return CannotRun(
+            what=f"`backend: taskset` cannot do `memory: {binding.memory}`.",
+            mend="Set `backend: auto` or `backend: numactl`.",
+        )
+    if binding.backend == "openmp" and binding.moment == "after-start":
+        return CannotRun(
+            what="`backend: openmp` binds threads as they start, which excludes"
+            " `bind: after-start`.",
+            mend="Set `backend: taskset`, or `bind: before-start`.",
+        )
+    return None
+
+
+def _used(binding: Binding, tools: frozenset[str], *, bound: bool) -> BackendUsed:
+    for_memory = binding.memory != "default"
+    if not bound:
+        return "numactl" if for_memory else "none"
+    if binding.backend == "openmp":
+        return "openmp"
+    if for_memory:
+        return "numactl"
+    if binding.moment == "after-start":
+        return "taskset"  # what `taskset -p` does
+    if binding.backend == "auto":
+        return "numactl" if "taskset" not in tools and "numactl" in tools else "taskset"
+    return binding.backend
+
+
+def _lacks(tool: Tool, wish: str) -> CannotRun:
+    package = {"taskset": "util-linux", "numactl": "numactl"}[tool]
+    return CannotRun(
+        what=f"`{wish}` needs `{tool}`, which this host does not have.",
+        mend=f"Install it: `apt-get install {package}`.",
+    )
+
+
+def _memory(
+    binding: Binding, host: Topology, cpus: tuple[CpuId, ...]
+) -> tuple[NodeId, ...] | CannotRun:
+    """The nodes one worker's memory policy is about, by number; none for the kernel's own."""
+    if binding.memory == "default":
+        return ()
+    stocked = [node.id for node in host.nodes if node.allowed and node.memory_bytes != 0]
+    if not stocked:
+        return CannotRun(
+            what=f"`memory: {binding.memory}` needs a NUMA node whose memory we may use,"
+            " and this host shows none.",
+            mend="Leave `memory` at its default.",
+        )
+    if binding.memory == "interleave":
+        return tuple(stocked)
+    mine = frozenset(cpus)
+    counts = Counter(cpu.node for cpu in host.cpus if cpu.id in mine)
+    nodes = sorted(counts, key=lambda node: (-counts[node], node is None, node or 0))
+    own = [node if node in stocked else nearest(host, node, stocked) for node in nodes]
+    if binding.memory == "remote":
+        others = [node for node in stocked if node not in own]
+        return (nearest(host, nodes[0], others),) if others else _NO_OTHER_NODE
+    # `preferred` takes one node: that of most of the CPUs.
+    return (own[0],) if binding.memory == "preferred" else tuple(sorted(set(own)))
+
+
+_NO_LAUNCHER = CannotRun(
+    what="`binding: launcher` needs a launcher, and the cell's framework has none.",
+    mend=f"Use it with {' or '.join(sorted({*LAUNCHERS, *PINNING}))}.",
+)
+_NO_OTHER_NODE = CannotRun(
+    what="`memory: remote` needs memory on a node other than the CPUs' own,"
+    " and this host has none that we may use.",
+    mend="Leave `memory: remote` out here, or bind to fewer nodes.",
+)

@@ -1,0 +1,264 @@
+"""From scenarios and a host to everything that is launched, or why it cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct, field
+
+from corebound.machine.topology import Topology
+from corebound.planning.commands import command, inter_op, intra_op, traffic_of
+from corebound.planning.placement import place
+from corebound.planning.slots import CannotRun, Command, Placement
+from corebound.scenario.builtin_workloads import BUILT_IN, SERVERS
+from corebound.scenario.cell import Cell, Framework
+from corebound.scenario.matrix import is_project
+from corebound.scenario.models import CommandWorkload, Measure, ProfileName, Scenario, measured
+from corebound.scenario.traffic import Traffic
+from corebound.worker import protocol
+
+# Why an adapter has no `profile`; those that are not named here have one.
+WITHOUT_PROFILER: Mapping[Framework, str] = {
+    "none": "plain Python has no operators to tell apart.",
+    "numpy": "NumPy has no profiler of its own.",
+    "torchserve": "a server's workers are its own: profile the model by itself.",
+    "litserve": "a server's workers are its own: profile the model by itself.",
+}
+
+
+def unprofiled(scenario: Scenario, cell: Cell) -> CannotRun | None:
+    """Why a cell's operators cannot be profiled; None where they can."""
+    mend = "Its figures stand; only where its time goes is not told."
+    if isinstance(scenario.workload, CommandWorkload):
+        return CannotRun(what="a command is timed whole, whatever runs within it.", mend=mend)
+    reason = WITHOUT_PROFILER.get(cell.framework)
+    return None if reason is None else CannotRun(what=reason, mend=mend)
+
+
+class PlannedCell(Struct, frozen=True, kw_only=True):
+    """One cell, ready to be launched any number of times, or unfit to be.
+
+    Exactly one of `placement` and `unfit` is None. `unprofiled` says why its
+    operators cannot be profiled, where that is so. Of a server there is one command,
+    and instead of requests there are `traffic` and `python`, its environment's interpreter.
+    """
+
+    cell: Cell
+    measure: Measure
+    placement: Placement | None
+    commands: tuple[Command, ...]
+    requests: tuple[protocol.Request, ...]
+    unfit: CannotRun | None
+    unprofiled: CannotRun | None = None
+    traffic: Traffic | None = None
+    python: str | None = None
+
+
+class HostCapabilities(Struct, frozen=True, kw_only=True):
+    """What the host offers to bind with and to run in.
+
+    Attributes:
+        topology: The machine, and what of it we are allowed.
+        tools: Which of `taskset`, `numactl` and `java` are there.
+        pythons: For each environment the interpreter's path, or None where it
+            has not been made.
+        gpus: The GPUs that may be used, by CUDA's numbers or names for them.
+        unmade: Why an environment has no interpreter, where it could not be made.
+    """
+
+    topology: Topology
+    tools: frozenset[str]
+    pythons: Mapping[str, str | None]
+    gpus: tuple[str, ...] = ()
+    unmade: Mapping[str, CannotRun] = field(default_factory=dict)
+
+
+def assemble(
+    scenario: Scenario,
+    cells: tuple[Cell, ...],
+    means: HostCapabilities,
+    *,
+    folder: str,
+    profile: ProfileName | None,
+    seed: int,
+) -> tuple[PlannedCell, ...]:
+    """Plan every cell of one scenario on one host; never raises for an odd host.
+
+    Args:
+        scenario: The scenario.
+        cells: Those of its cells that are wanted.
+        means: What the host offers.
+        folder: Where the scenario's own modules are found.
+        profile: Which profile changes `measure`, if any.
+        seed: For the workers' random numbers: the same in every launch of a run.
+    """
+    measure = measured(scenario, profile)
+    return tuple(
+        _planned(scenario, cell, means, folder=folder, measure=measure, seed=seed) for cell in cells
+    )
+
+
+def _planned(
+    scenario: Scenario,
+    cell: Cell,
+    means: HostCapabilities,
+    *,
+    folder: str,
+    measure: Measure,
+    seed: int,
+) -> PlannedCell:
+    placement = place(cell, means.topology, means.tools)
+    python = means.pythons[cell.environment]
+    unfit = (
+        placement
+        if isinstance(placement, CannotRun)
+        else _too_few_gpus(cell, len(means.gpus)) or _lacks(cell, means) or _unmade(cell, means)
+    )
+    if unfit is not None or isinstance(placement, CannotRun) or python is None:
+        return PlannedCell(
+            cell=cell, measure=measure, placement=None, commands=(), requests=(), unfit=unfit
+        )
+    if cell.framework in SERVERS:
+        return PlannedCell(
+            cell=cell,
+            measure=measure,
+            placement=placement,
+            commands=(command(cell, placement, 0, python, gpus=means.gpus),),
+            requests=(),
+            unfit=None,
+            unprofiled=unprofiled(scenario, cell),
+            traffic=traffic_of(cell, measure, seed=seed),
+            python=python,
+        )
+    return PlannedCell(
+        cell=cell,
+        measure=measure,
+        placement=placement,
+        commands=tuple(
+            command(cell, placement, slot, python, gpus=means.gpus)
+            for slot in range(len(placement.slots))
+        ),
+        requests=tuple(
+            _request(scenario, cell, placement, folder=folder, measure=measure, seed=seed)
+            for _ in placement.slots
+        ),
+        unfit=None,
+        unprofiled=unprofiled(scenario, cell),
+    )
+
+
+def _too_few_gpus(cell: Cell, gpus: int) -> CannotRun | None:
+    if cell.gpus <= gpus:
+        return None
+    here = "has none that CUDA could use" if gpus == 0 else f"has {gpus}"
+    return CannotRun(
+        what=f"`gpus: {cell.gpus}` does not fit this host, which {here}.",
+        mend="Measure this cell on a host that has them: /dev/nvidia0 and so on, none of"
+        " which CUDA_VISIBLE_DEVICES hides.",
+    )
+
+
+def _lacks(cell: Cell, means: HostCapabilities) -> CannotRun | None:
+    if cell.framework != "torchserve" or "java" in means.tools:
+        return None
+    return CannotRun(
+        what="TorchServe needs Java, which this host does not have.",
+        mend="Install it: `apt-get install default-jre-headless`.",
+    )
+
+
+def _unmade(cell: Cell, means: HostCapabilities) -> CannotRun | None:
+    if means.pythons[cell.environment] is not None:
+        return None
+    return means.unmade.get(cell.environment) or CannotRun(
+        what=f"environment `{cell.environment}` has not been made.",
+        mend=f"Make it with `corebound environment make {cell.environment}`.",
+        cause="environment",
+    )
+
+
+def _request(
+    scenario: Scenario,
+    cell: Cell,
+    placement: Placement,
+    *,
+    folder: str,
+    measure: Measure,
+    seed: int,
+) -> protocol.Request:
+    workload = scenario.workload
+    words = list(workload.command) if isinstance(workload, CommandWorkload) else None
+    return protocol.Request(
+        target=None if isinstance(workload, CommandWorkload) else _target(workload, cell),
+        command=words,
+        parameters=dict(cell.parameters),
+        framework=cell.framework,
+        intra_op=intra_op(cell, placement),
+        inter_op=inter_op(cell),
+        iterations=measure.iterations,
+        seed=seed,
+        path=[folder],
+        gpus=cell.gpus,
+        project=is_project(cell.environment),
+        awaits=scenario.is_async,
+    )
+
+
+def _target(workload: str, cell: Cell) -> str:
+    built_in = BUILT_IN.get(workload)
+    return workload if built_in is None else built_in.targets[cell.framework]
+
+
+# Every one of them holds its memory at once, and waits for the stints of all the others.
+MOST = 8
+# Frameworks whose workers do nothing between their steps once they have one thread; others
+# load data and keep pools there. That of the first has one anyway.
+_QUIET = frozenset({"none", "numpy"})
+
+
+def interleave_groups(
+    planned: Sequence[PlannedCell], baselines: Mapping[str, str]
+) -> tuple[tuple[PlannedCell, ...], ...]:
+    """Part the cells to be launched in a block into those that alternate, and single ones.
+
+    A company is a baseline and cells that are compared with it, of one worker each and
+    placed alike: what the host does to one it then does to all. Where `measure.alternate`
+    is `auto`, workers have one thread too, of NumPy or of no framework: others' pools go on
+    spinning for a while between their stints, on the CPUs of whoever has his, and what
+    loads data in the background goes on loading.
+
+    Args:
+        planned: Cells that the host can hold, in the order of the block.
+        baselines: For a cell's key, the key of the cell it is compared with.
+
+    Returns:
+        Companies of 1 to `MOST`, in the order of their first; each in the block's order.
+    """
+    by_key = {one.cell.key: one for one in planned}
+    groups: dict[str, list[str]] = {}
+    for key, one in by_key.items():
+        base = by_key.get(baselines.get(key, ""))
+        if base is not None and base is not one and _alike(one, base):
+            members = groups.setdefault(base.cell.key, [base.cell.key])
+            if len(members) < MOST:
+                members.append(key)
+    company_of = {key: base for base, members in groups.items() for key in members}
+    found: dict[str, list[PlannedCell]] = {}
+    for key, one in by_key.items():
+        found.setdefault(company_of.get(key, key), []).append(one)
+    return tuple(map(tuple, found.values()))
+
+
+def _alike(one: PlannedCell, base: PlannedCell) -> bool:
+    return _may(one) and _may(base) and one.placement == base.placement
+
+
+def _may(one: PlannedCell) -> bool:
+    how, placement = one.measure.alternate, one.placement
+    if how == "never" or placement is None or one.traffic is not None:
+        return False
+    if len(placement.slots) != 1:
+        return False
+    framework = one.cell.framework
+    one_thread = framework == "none" or placement.threads == 1
+    return how == "always" or (framework in _QUIET and one_thread)

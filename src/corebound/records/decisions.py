@@ -1,0 +1,260 @@
+"""What people decided about changes, and what re-runs said: an append-only YAML file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Literal, get_args
+
+from msgspec import Struct
+
+from corebound.errors import Fault
+from corebound.scenario.yaml_reader import Node, printable, read
+
+# Of the file of decisions, and of those that keep confirmations.
+DECISIONS_SCHEMA = 1
+CONFIRMATION_SCHEMA = 1
+
+Direction = Literal["up", "down"]
+State = Literal["open", "accepted", "fixed"]
+# What a re-run says of a step: `undecided` may be asked again, and `impossible` is one that
+# cannot be made here.
+Answer = Literal["confirmed", "refuted", "undecided", "impossible"]
+
+
+class ChangeLocation(Struct, frozen=True, kw_only=True):
+    """Where a change is: between two points of a series.
+
+    Attributes:
+        series: The series' id.
+        direction: Whether figures went up or down.
+        after: Moment of the last point surely before it, ISO 8601 in UTC.
+        by: Moment of the first point surely after it.
+    """
+
+    series: str
+    direction: Direction
+    after: str
+    by: str
+
+    def overlaps(self, other: ChangeLocation) -> bool:
+        """Whether the two may be one change: where it lies is told better from night to night.
+
+        A change comes after the one moment and no later than the other, so two of which
+        one ends where the other begins are two.
+        """
+        return (
+            self.series == other.series
+            and self.direction == other.direction
+            and max(self.after, other.after) < min(self.by, other.by)
+        )
+
+    def covers(self, other: ChangeLocation) -> bool:
+        """Whether whatever is at the other place is at this one."""
+        return (
+            self.series == other.series
+            and self.direction == other.direction
+            and self.after <= other.after
+            and other.by <= self.by
+        )
+
+
+class Decision(Struct, frozen=True, kw_only=True):
+    """What somebody decided about a change.
+
+    Attributes:
+        id: The change's, as it was shown then.
+        state: `open` takes an earlier decision back.
+        because: Why, in words.
+        at: When, ISO 8601 in UTC.
+        place: Where the change is.
+        line: In the file of decisions, from 1.
+    """
+
+    id: str
+    state: State
+    because: str
+    at: str
+    place: ChangeLocation
+    line: int | None = None
+
+
+class Confirmation(Struct, frozen=True, kw_only=True):
+    """What a re-run said of a change.
+
+    Attributes:
+        schema: `CONFIRMATION_SCHEMA` of the corebound that wrote it.
+        id: The change's, as it was then.
+        place: Where the change is.
+        answer: What the re-run said.
+        both: Whether both commits were measured, launched in turns; else the present
+            state was, and held against the good nights.
+        how: What was held against what, or why nothing could be, in words.
+        at: When, ISO 8601 in UTC.
+        seen: Moment of the series' last point then.
+        run: The re-run's id; None where none was made.
+        ratio: What it measured: the present figure over the good one; None likewise.
+        interval: Of that ratio, 95 %; None where there is none.
+    """
+
+    schema: int
+    id: str
+    place: ChangeLocation
+    answer: Answer
+    both: bool
+    how: str
+    at: str
+    seen: str
+    run: str | None
+    ratio: float | None
+    interval: tuple[float, float] | None
+
+
+HEAD = f"""\
+# What was decided about regressions: `corebound regressions --accept ID --because TEXT`,
+# `--fixed ID` and `--reopen ID` add to it. Of several decisions about one change, the last counts.
+# Comments are yours; nothing here is ever rewritten.
+schema: {DECISIONS_SCHEMA}
+decisions:
+"""
+_STATES: tuple[State, ...] = get_args(State)
+_DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
+_KEYS = ("change", "status", "because", "at", "series", "direction", "after", "by")
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d))?")
+
+
+def read_decisions(data: bytes, file: str) -> tuple[tuple[Decision, ...], tuple[Fault, ...]]:
+    """Read the file of decisions.
+
+    Args:
+        data: Its bytes.
+        file: Its name, for the faults.
+
+    Returns:
+        The sound decisions in their order, and everything that is wrong with the file.
+    """
+    root, syntax = read(data, file)
+    faults = list(syntax)
+    if root is None:
+        return (), tuple(faults)
+    found = []
+    for one in _decisions(root, file, faults):
+        decision = _decision(one, file, faults)
+        if decision is not None:
+            found.append(decision)
+    return tuple(found), tuple(sorted(faults, key=lambda fault: fault.line or 0))
+
+
+def entry(decision: Decision) -> str:
+    """A decision as it is added to the end of the file.
+
+    Words stand in double quotes, of which nothing breaks out.
+    """
+    place = decision.place
+    values = (
+        ("change", decision.id),
+        ("status", decision.state),
+        ("because", decision.because),
+        ("at", decision.at),
+        ("series", place.series),
+        ("direction", place.direction),
+        ("after", place.after),
+        ("by", place.by),
+    )
+    lines = [f"{name}: {_quoted(value)}" for name, value in values]
+    return "  - " + "\n    ".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    return f'"{"".join(map(_escaped, text))}"'
+
+
+def _escaped(character: str) -> str:
+    if character in {'"', "\\"}:
+        return f"\\{character}"
+    # What no editor shows may not stand in the file, escaped or not.
+    return character if character.isprintable() else "\ufffd"
+
+
+def _decisions(root: Node, file: str, faults: list[Fault]) -> Iterator[Node]:
+    if not isinstance(root.value, dict):
+        faults.append(_fault(file, root, "this is no list of decisions.", "Begin it anew."))
+        return
+    for name, child in root.value.items():
+        if name not in {"schema", "decisions"}:
+            what = f"`{printable(name)}` is no key of this file."
+            faults.append(_fault(file, child, what, "Keep `schema` and `decisions`."))
+    schema = root.value.get("schema")
+    if schema is None or schema.value != DECISIONS_SCHEMA or isinstance(schema.value, bool):
+        what = f"`schema` is not {DECISIONS_SCHEMA}, the only one this corebound knows."
+        faults.append(_fault(file, schema or root, what, f"Write `schema: {DECISIONS_SCHEMA}`."))
+        return
+    listed = root.value.get("decisions")
+    if listed is None or listed.value is None:
+        return
+    if not isinstance(listed.value, list):
+        faults.append(_fault(file, listed, "`decisions` is no list.", "Write `- change: …`."))
+        return
+    yield from listed.value
+
+
+def _decision(node: Node, file: str, faults: list[Fault]) -> Decision | None:
+    """One decision; None where a fault makes it none."""
+    if not isinstance(node.value, dict):
+        if not node.flawed:
+            faults.append(_fault(file, node, "this is no decision.", "Write `- change: …`."))
+        return None
+    wrong = len(faults)
+    for name, child in node.value.items():
+        if name not in _KEYS:
+            what = f"`{printable(name)}` is no key of a decision."
+            faults.append(_fault(file, child, what, f"There are: {', '.join(_KEYS)}."))
+    texts = {name: _text(node, name, file, faults) for name in _KEYS}
+    state = next((one for one in _STATES if one == texts["status"]), None)
+    if state is None and texts["status"]:
+        _one_of(node, "status", _STATES, file, faults)
+    direction = next((one for one in _DIRECTIONS if one == texts["direction"]), None)
+    if direction is None and texts["direction"]:
+        _one_of(node, "direction", _DIRECTIONS, file, faults)
+    for name in ("at", "after", "by"):
+        if texts[name] and not _MOMENT.fullmatch(texts[name]):
+            what = f"`{name}: {printable(texts[name])}` is no moment."
+            mend = "Write it like 2026-03-01T02:00:00Z."
+            faults.append(_fault(file, node.nearest((name,)), what, mend))
+    if len(faults) > wrong or state is None or direction is None:
+        return None
+    return Decision(
+        id=texts["change"],
+        state=state,
+        because=texts["because"],
+        at=texts["at"],
+        place=ChangeLocation(
+            series=texts["series"], direction=direction, after=texts["after"], by=texts["by"]
+        ),
+        line=node.line,
+    )
+
+
+def _text(node: Node, name: str, file: str, faults: list[Fault]) -> str:
+    """A value as text, as it was written; empty where it is a fault."""
+    child = node.child(name)
+    if child is None:
+        faults.append(_fault(file, node, f"a decision lacks `{name}`.", f"Add `{name}: …`."))
+        return ""
+    if child.flawed:
+        return ""
+    # An id of digits alone is read as a number; what was written is what is meant.
+    if isinstance(child.value, dict | list) or not child.text.strip():
+        faults.append(_fault(file, child, f"`{name}` is no text.", "Write it in quotes."))
+        return ""
+    return child.text
+
+
+def _one_of(node: Node, name: str, known: tuple[str, ...], file: str, faults: list[Fault]) -> None:
+    child = node.nearest((name,))
+    what = f"`{name}: {printable(child.text)}` is not known."
+    faults.append(_fault(file, child, what, f"Write one of: {', '.join(known)}."))
+
+
+def _fault(file: str, node: Node, what: str, mend: str) -> Fault:
+    return Fault(file=file, line=node.line, what=what, mend=mend)

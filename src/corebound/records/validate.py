@@ -1,0 +1,256 @@
+"""What has to hold of a record before anything is computed from it.
+
+A file may come from anywhere: edited by hand, merged badly, written by a broken tool. Types and
+the bounds of single numbers are checked as a file is decoded (`bounds`); here is what
+several fields have to say together. Each function raises ValueError with what is wrong.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import zlib
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from importlib import import_module
+from itertools import chain, pairwise
+
+import numpy as np
+
+from corebound.machine.topology import Topology
+from corebound.records.calibration import Calibration
+from corebound.records.decisions import Confirmation
+from corebound.records.history import HistoryPoints, Series
+from corebound.records.launch_record import ImportedProfile, Launch, OperatorProfile, Served, Worker
+from corebound.records.run_record import Commit, Run
+from corebound.scenario.cell import Cell
+
+# No id, key or name that corebound writes comes near it.
+_LONGEST_NAME = 10_000
+_LONGEST_HASH = 100
+# The lowest value, in microseconds, and the significant digits, as `stats.latency` counts.
+_HISTOGRAM = (1, 3)
+# A change by more is none that somebody would wait for, and leaves the range of a double.
+MOST_MARGIN = 1e6
+_MOST = 1 << 60
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)", re.ASCII)
+
+
+def run(one: Run) -> None:
+    """Check the first line of a file of records."""
+    moment("started_at", one.started_at)
+    _named("id", one.id)
+    _named("host.id", one.host.id)
+    if one.commit is not None:
+        _commit(one.commit)
+    for lock in one.environments:
+        if lock.commit is not None:
+            _commit(lock.commit)
+    _unlike("environments", (lock.name for lock in one.environments))
+    _topology(one.host.topology)
+
+
+def launch(one: Launch) -> None:
+    """Check a launch."""
+    moment("started_at", one.started_at)
+    _named("id", one.id)
+    _cell(one.cell)
+    slots = 0 if one.placement is None else len(one.placement.slots)
+    if one.placement is not None and not slots:
+        raise ValueError("`placement.slots` is empty")
+    for worker in one.workers:
+        _worker(worker, slots)
+    _unlike("workers", (str(worker.slot) for worker in one.workers))
+    if one.host is not None:
+        windows = one.host.windows
+        _rising("host.windows", [at for each in windows for at in (each.from_ms, each.to_ms)])
+    if one.served is not None:
+        _served(one.served)
+    if one.status == "ok":
+        _ok(one)
+
+
+def series(one: Series) -> None:
+    """Check a series with its points."""
+    if not 0 < one.margin <= MOST_MARGIN:
+        raise ValueError(f"the margin of {one.id} is not between 0 and {MOST_MARGIN:g}")
+    if not 0 < one.confidence < 1:
+        raise ValueError(f"the confidence of {one.id} is not between 0 and 1")
+    _points(one.points, one.id)
+
+
+def calibration(one: Calibration) -> None:
+    """Check a calibration."""
+    moment("at", one.at)
+    _interval(one.interval)
+    if not one.noise:
+        raise ValueError("`noise` is empty")
+
+
+def confirmation(one: Confirmation) -> None:
+    """Check a confirmation."""
+    moment("at", one.at)
+    for name in ("after", "by"):
+        moment(name, getattr(one.place, name))
+    if one.interval is not None:
+        _interval(one.interval)
+
+
+def imported_profile(one: ImportedProfile) -> None:
+    """Check a profile that was made elsewhere."""
+    _profile(one.profile)
+
+
+def _ok(one: Launch) -> None:
+    """What only a launch that enters a statistic has to have."""
+    if one.placement is None:
+        raise ValueError("it is `ok` and has no placement")
+    if one.served is not None:
+        if not one.served.answered.ok or not one.served.answered.duration_ns:
+            raise ValueError("it is `ok` and no request was answered, or in no time")
+        return
+    if not one.workers:
+        raise ValueError("it is `ok` and `workers` is empty")
+    if one.kind == "profile":
+        if one.workers[0].profile is None:
+            raise ValueError("it is an `ok` profile and its worker has no `profile`")
+        return
+    for worker in one.workers:
+        if len(worker.cpu_ns) not in {0, len(worker.wall_ns)}:
+            raise ValueError("`cpu_ns` and `wall_ns` are not equally long")
+        if not worker.wall_ns or sum(map(bool, worker.wall_ns)) * 2 < len(worker.wall_ns):
+            raise ValueError("it is `ok` and a worker has no iterations, or they took no time")
+
+
+def _worker(one: Worker, slots: int) -> None:
+    if slots and one.slot >= slots:
+        raise ValueError(f"`slot` {one.slot} is none of its {slots}")
+    iterations = len(one.wall_ns)
+    # The first iteration belongs to no stint.
+    if one.stints and sum(stint.iterations for stint in one.stints) != max(iterations - 1, 0):
+        raise ValueError("`stints` do not hold the iterations of `wall_ns` after the first")
+    if any(not stint.iterations for stint in one.stints):
+        raise ValueError("a stint has no iteration")
+    if any(not each.first <= each.last < iterations for each in one.disturbed):
+        raise ValueError("`disturbed` names iterations that `wall_ns` does not have")
+    for thread in one.threads:
+        _rising("stays", [at for stay in thread.stays for at in (stay.from_ms, stay.to_ms)])
+    if one.profile is not None:
+        _profile(one.profile)
+
+
+def _profile(one: OperatorProfile) -> None:
+    if one.iterations == 0:
+        raise ValueError("it profiled 0 iterations")
+    for operator in one.operators:
+        told = (operator.total_ns, operator.quiet_ns, operator.min_ns, operator.max_ns)
+        # Operators are told over the wire, where types have no bounds.
+        if any(ns is not None and not 0 <= ns <= _MOST for ns in told):
+            raise ValueError(f"a time of operator `{operator.type[:80]}` is out of range")
+        if not 0 <= operator.calls <= _MOST:
+            raise ValueError(f"`calls` of operator `{operator.type[:80]}` is out of range")
+
+
+def _served(one: Served) -> None:
+    answered = one.answered
+    if answered.windows and not answered.window_ns:
+        raise ValueError("it has windows, and `window_ns` is 0")
+    for histogram in (answered.latencies, answered.lateness):
+        if histogram is not None:
+            _histogram(histogram, at_least=1 if histogram is answered.latencies else 0)
+
+
+def _histogram(text: str, *, at_least: int) -> None:
+    # Slow to import, and of servers only.
+    hdr = import_module("hdrh.histogram").HdrHistogram
+    own = import_module("hdrh.codec")
+    try:
+        found = hdr.decode(text.encode())
+        counted = found.get_total_count()
+    except (
+        *(own.HdrCookieException, own.HdrLengthException, own.HdrHistogramSettingsException),
+        *(zlib.error, ArithmeticError, AssertionError, LookupError, MemoryError, RuntimeError),
+        *(TypeError, ValueError),
+    ) as error:
+        raise ValueError(f"its latencies are no HDR histogram: {error}") from None
+    # Others do not merge with those that corebound writes.
+    if (found.lowest_trackable_value, found.significant_figures) != _HISTOGRAM:
+        raise ValueError("its latencies are a histogram of another precision")
+    if counted < at_least:
+        raise ValueError("its latencies are an empty histogram")
+
+
+def _cell(one: Cell) -> None:
+    if len(one.scenario) > _LONGEST_NAME or len(one.key) > _LONGEST_NAME:
+        raise ValueError("the cell's name is too long")
+    _unlike("cell.axes", (name for name, _ in one.axes))
+
+
+def _topology(one: Topology) -> None:
+    if not one.cpus:
+        raise ValueError("the host has no CPU")
+    _unlike("topology.cpus", (str(cpu.id) for cpu in one.cpus))
+    _unlike("topology.nodes", (str(node.id) for node in one.nodes))
+    known = {cpu.id for cpu in one.cpus}
+    if any(cpu.cache is not None and cpu.cache >= len(one.caches) for cpu in one.cpus):
+        raise ValueError("a CPU names a cache that the topology does not have")
+    nodes = {node.id for node in one.nodes}
+    if any(cpu.node is not None and cpu.node not in nodes for cpu in one.cpus):
+        raise ValueError("a CPU names a node that the topology does not have")
+    behind = (*(node.cpus for node in one.nodes), *(cache.cpus for cache in one.caches))
+    if not all(map(known.issuperset, behind)):
+        raise ValueError("a node or a cache names a CPU that the topology does not have")
+
+
+def _commit(one: Commit) -> None:
+    # It is given to git, which takes what begins with a dash for an option.
+    if not (one.sha.isascii() and one.sha.isalnum() and len(one.sha) <= _LONGEST_HASH):
+        raise ValueError(f"`sha` is no hash of a commit: {one.sha[:40]!r}")
+
+
+def _points(points: HistoryPoints, name: str) -> None:
+    if not len(points):
+        raise ValueError(f"{name} has no points")
+    figures, lows, highs = (
+        np.frombuffer(column, np.float64) for column in (points.figures, points.lows, points.highs)
+    )
+    # The upper end of an interval may be infinite: two launches tell next to nothing.
+    for column in (figures, lows):
+        if not np.all(np.isnan(column) | ((column > 0) & (column < math.inf))):
+            raise ValueError(f"{name} has a value that is not above 0 and finite")
+    if not np.all((lows <= highs) | (np.isnan(lows) & np.isnan(highs))):
+        raise ValueError(f"{name} has an interval whose ends are out of order")
+    launches = np.fromiter(chain.from_iterable(points.launches), np.float64)
+    if not np.all((launches >= 0) & (launches < math.inf)):
+        raise ValueError(f"{name} has a launch whose value is negative or not finite")
+
+
+def _interval(ends: tuple[float, float]) -> None:
+    if not 0 < ends[0] <= ends[1] < math.inf:
+        raise ValueError("the ends of `interval` are out of order")
+
+
+def moment(name: str, text: str) -> None:
+    """Check a moment: ISO 8601 with seconds and a zone, in the form whose parts pages cut out."""
+    try:
+        if _MOMENT.fullmatch(text) and datetime.fromisoformat(text).tzinfo is not None:
+            return
+    except ValueError:
+        pass
+    raise ValueError(f"`{name}` is no moment with a time zone: {text[:40]!r}")
+
+
+def _named(name: str, text: str) -> None:
+    if not text or len(text) > _LONGEST_NAME:
+        raise ValueError(f"`{name}` is empty" if not text else f"`{name}` is too long")
+
+
+def _rising(name: str, moments: Sequence[int]) -> None:
+    if any(before > after for before, after in pairwise(moments)):
+        raise ValueError(f"the moments of `{name}` are out of order")
+
+
+def _unlike(name: str, keys: Iterable[str]) -> None:
+    every = [*keys]
+    if len(set(every)) < len(every):
+        raise ValueError(f"two of `{name}` are the same")

@@ -1,0 +1,423 @@
+"""The history of one or several cells: its chart, the changes in it, the points behind it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from corebound.analysis.calendar import date_ticks, says_year
+from corebound.analysis.change_history import ChangeHistory, size_word
+from corebound.analysis.commands import CommandLine, point_command
+from corebound.analysis.environment_changes import differing, is_digest
+from corebound.analysis.series_value import display_unit, interval_name
+from corebound.analysis.wording import Label, count, day, within
+from corebound.records.history import HistoryPoint, HistoryPoints, Series
+from corebound.report.charts.axis import Axis, plain_tick
+from corebound.report.charts.history import HistoryChart, Mark, figure_axis, leaves
+from corebound.report.elements import Tick, levels_of
+from corebound.report.history.timeline import Timeline, track_of
+from corebound.report.history.zoom import Zoom, zoom_of
+from corebound.report.pages.changes import ChangeRow, change_row, commit_link
+from corebound.stats.history.regressions import Change, level_spread
+from corebound.units import percent, significant
+
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+# More hide the points: a machine in a cloud has another processor every other night.
+_MOST_MARKED = 12
+# Of what comes and goes so many kinds are named.
+_MOST_NAMED = 5
+
+
+class BorderRow(Struct, frozen=True, kw_only=True):
+    """Where something other than the commit changed; what was measured before is not compared."""
+
+    letter: str
+    when: str
+    what: str
+    cell: str
+
+
+class Borders(Struct, frozen=True, kw_only=True):
+    """The borders of a chart.
+
+    Attributes:
+        marked: (moment, row) of those with a letter in it, by time.
+        told: Where they are too many for that, a row for each thing that comes and goes.
+    """
+
+    marked: tuple[tuple[str, BorderRow], ...]
+    told: tuple[BorderRow, ...] = ()
+
+
+def borders_of(series: Sequence[Series], known: ChangeHistory) -> Borders:
+    """Each border once, with the cells that it is one of."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for one in series:
+        for index in one.points.borders:
+            point = one.points[index]
+            what = differing(one.points.circumstances[index - 1], point.circumstances)
+            found.setdefault((point.at, what), []).append(known.label(one).name)
+    if len(found) > _MOST_MARKED:
+        return Borders(marked=(), told=_told(series))
+    return Borders(
+        marked=tuple(
+            (
+                at,
+                BorderRow(
+                    letter=_LETTERS[index],
+                    when=day(at),
+                    what=what,
+                    cell="" if len(cells) == len(series) else ", ".join(cells),
+                ),
+            )
+            for index, ((at, what), cells) in enumerate(sorted(found.items()))
+        )
+    )
+
+
+def _told(series: Sequence[Series]) -> tuple[BorderRow, ...]:
+    """How often each thing changed, and which there are, in the order of its last."""
+    times: dict[str, set[str]] = {}
+    kinds: dict[str, dict[str, None]] = {}
+    for one in series:
+        points = one.points
+        for index in points.borders:
+            old, new = dict(points.circumstances[index - 1]), dict(points.circumstances[index])
+            for name in dict.fromkeys((*old, *new)):
+                if old.get(name, "") != new.get(name, ""):
+                    times.setdefault(name, set()).add(points.moments[index].at)
+                    seen = kinds.setdefault(name, {})
+                    seen |= dict.fromkeys((old.get(name, ""), new.get(name, "")))
+    return tuple(
+        BorderRow(
+            letter="",
+            when=f"{name} changed {count(len(times[name]), 'time')}",
+            what=f"{_named(seen)}; nights of one are judged together",
+            cell="",
+        )
+        for name, seen in kinds.items()
+    )
+
+
+def _named(kinds: dict[str, None]) -> str:
+    names = [kind or "none" for kind in kinds]
+    if any(map(is_digest, names)):
+        return f"{len(names)} kinds"
+    more = len(names) - _MOST_NAMED
+    return ", ".join([*names[:_MOST_NAMED], *([f"{more} more"] if more > 0 else [])])
+
+
+# All nights are in the CSV beside it.
+MOST_NIGHTS = 30
+
+
+class NightRow(Struct, frozen=True, kw_only=True):
+    """One night: each series' figure with its interval, or why there is none.
+
+    `commands` measure these again; empty where another tool measured them.
+    """
+
+    when: str
+    commit: str
+    link: str
+    figures: tuple[tuple[str, str], ...]
+    commands: tuple[CommandLine, ...]
+
+
+def nights_of(
+    series: Sequence[Series], length: float, *, most: int = MOST_NIGHTS
+) -> tuple[NightRow, ...]:
+    """The latest nights of these series, newest first.
+
+    Args:
+        series: At least one, all of one unit.
+        length: What figures are divided by.
+        most: So many nights.
+    """
+    by_night: dict[tuple[str, str], dict[str, HistoryPoint]] = {}
+    for one in series:
+        # Of no series more than its latest can be among the latest of all.
+        for point in one.points[-most:]:
+            by_night.setdefault((point.at, point.run or ""), {})[one.id] = point
+    latest = sorted(by_night.items(), reverse=True)[:most]
+    rows = []
+    for (at, _), points in latest:
+        commit = next((point.commit for point in points.values() if point.commit), None)
+        rows.append(
+            NightRow(
+                when=day(at),
+                commit=commit.name if commit else "–",
+                link=next(
+                    (commit_link(series[0], one) for one in points.values() if one.commit), ""
+                ),
+                figures=tuple(_figure(points.get(one.id), length) for one in series),
+                commands=tuple(
+                    command
+                    for one in series
+                    if one.id in points and (command := point_command(one, points[one.id]))
+                ),
+            )
+        )
+    return tuple(rows)
+
+
+def _figure(point: HistoryPoint | None, length: float) -> tuple[str, str]:
+    if point is None:
+        return "–", ""
+    if point.figure is None:
+        return "–", point.missing or ""
+    if point.bounds is None:
+        return significant(point.figure / length), ""
+    ends = within(*point.bounds, lambda end: significant(end / length))
+    return significant(point.figure / length), ends
+
+
+def nights_note(series: Sequence[Series], *, most: int = MOST_NIGHTS) -> str:
+    """What the table of so many nights is."""
+    longest = max(len(one.points) for one in series)
+    if longest <= most:
+        return f"The {count(longest, 'point')} behind the chart"
+    return f"The latest {most} of the {longest:,} points behind the chart"
+
+
+# A chart is 700 to 1,000 pixels wide: more points hide one another.
+MOST_POINTS = 500
+# A number at the top of a chart takes this share of a phone's width.
+_MARK_WIDTH = 8.0
+# And a word of that kind.
+_WORD_WIDTH = 22.0
+# So many changes the name of a chart tells, the latest first.
+_MOST_SAID = 3
+
+
+class MarkLabel(Struct, frozen=True, kw_only=True):
+    """A change's number, or a border's letter, over the chart; `lane` counts from the top."""
+
+    at: float
+    lane: int
+    text: str
+    tone: str
+
+
+class HistoryPanel(Struct, frozen=True, kw_only=True):
+    """A chart with its tables.
+
+    Attributes:
+        title, caption: What it shows.
+        unit: Of the axis and of all figures.
+        levels, along: Labels of the axes.
+        marks: The numbers and letters over it, in so many `lanes`.
+        key: (label, dash) of each series.
+        changes: One a number, the latest first.
+        borders: One a letter.
+        nights: The latest ones, newest first; `nights_note` says how many there are.
+        zoom: What the script that zooms has to know.
+    """
+
+    title: str
+    caption: str
+    unit: str
+    chart: HistoryChart
+    levels: tuple[Tick, ...]
+    along: tuple[Tick, ...]
+    marks: tuple[MarkLabel, ...]
+    lanes: int
+    key: tuple[tuple[Label, int], ...]
+    changes: tuple[ChangeRow, ...]
+    borders: tuple[BorderRow, ...]
+    nights: tuple[NightRow, ...]
+    nights_note: str
+    zoom: Zoom
+
+
+def history_panel(
+    series: Sequence[Series],
+    known: ChangeHistory,
+    *,
+    title: str,
+    root: str,
+    most_points: int = MOST_POINTS,
+    most_nights: int = MOST_NIGHTS,
+    line: Timeline | None = None,
+    compared: Sequence[tuple[str, str]] = (),
+) -> HistoryPanel:
+    """One chart of series that share a unit and a host.
+
+    Args:
+        series: At least one, each with a figure; the most important first.
+        known: What changed in them.
+        title: What to call the chart.
+        root: Relative path from the page to the site's top.
+        most_points: So many points a series are drawn; beyond that the extremes.
+        most_nights: So many of the latest nights are in the table behind it; 0: no table.
+        line: The axis of time, which holds all moments of the series; None: one of its own.
+        compared: (moment of a point, word) of runs that the page compares.
+    """
+    figures = [figure for one in series for figure in one.points.measured]
+    length, unit = display_unit(series[0], figures)
+    line = line or Timeline.over([at.at for one in series for at in one.points.moments])
+    axis = figure_axis(
+        [figure / length for figure in figures],
+        margin=series[0].margin,
+        ends=[end / length for one in series for end in _ends(one.points)],
+    )
+    tracks = tuple(
+        track_of(
+            one, known.every(one), line, length=length, most=most_points,
+            mode=known.label(one).mode, dash=index,
+        )
+        for index, one in reversed(tuple(enumerate(series)))
+    )  # fmt: skip
+    found = sorted(
+        ((change, one) for one in series for change in known.of(one)),
+        key=lambda pair: (pair[0].since, pair[1].id),
+    )
+    borders = borders_of(series, known)
+    marks = [_mark(change, line) for change, _ in found]
+    places = [
+        *((mark.x * 100, str(number), "bad" if change.is_regression else "good")
+          for number, (mark, (change, _)) in enumerate(zip(marks, found, strict=True), start=1)),
+        *((line.share(moment) * 100, row.letter, "plain") for moment, row in borders.marked),
+        *((line.share(moment) * 100, word, "plain") for moment, word in compared),
+    ]  # fmt: skip
+    labels, lanes = _placed(places)
+    return HistoryPanel(
+        title=title,
+        caption=_caption(series, unit, most_points, leaves=leaves(tracks, axis))
+        + _varies(series, known),
+        unit=unit,
+        chart=HistoryChart(
+            tracks=tracks,
+            axis=axis,
+            marks=tuple(marks),
+            borders=tuple(line.share(moment) for moment, _ in borders.marked),
+            says=_says(title, series, found, axis, unit),
+            compared=tuple(line.share(moment) for moment, _ in compared),
+        ),
+        levels=levels_of(axis),
+        along=_along(line),
+        marks=labels,
+        lanes=lanes,
+        key=tuple((known.label(one), index) for index, one in enumerate(series)),
+        changes=tuple(
+            change_row(change, known, root=root, number=number)
+            for number, (change, _) in reversed(tuple(enumerate(found, start=1)))
+        )
+        + tuple(
+            change_row(change, known, root=root)
+            for one in series
+            for change in known.every(one)
+            if not change.clear
+        ),
+        borders=(*(row for _, row in borders.marked), *borders.told),
+        nights=nights_of(series, length, most=most_nights) if most_nights else (),
+        nights_note=nights_note(series, most=most_nights),
+        zoom=zoom_of(
+            series, [change for change, _ in found], known, line,
+            length=length, axis=axis, borders=[moment for moment, _ in borders.marked],
+        ),
+    )  # fmt: skip
+
+
+def _ends(points: HistoryPoints) -> Iterator[float]:
+    """Where the points' intervals end."""
+    return (end for end in (*points.lows, *points.highs) if not math.isnan(end))
+
+
+def _caption(series: Sequence[Series], unit: str, most: int, *, leaves: bool) -> str:
+    measured = (
+        unit if series[0].unit != "ns" or series[0].project else f"{unit} an iteration or request"
+    )
+    thinned = any(len(one.points) > most for one in series)
+    extremes = "; of each stretch the extremes" if thinned else ""
+    bounded = any(one.points.lows for one in series)
+    beyond = "; arrowheads: they reach beyond the chart" if leaves else ""
+    bars = (
+        f"; bars: {interval_name(series)}s{beyond}" if bounded else "; single figures, no interval"
+    )
+    return f"{measured}, {_better(series[0])}{bars}{extremes}"
+
+
+def _varies(series: Sequence[Series], known: ChangeHistory) -> str:
+    """How noisy the one series of a chart is, by its latest level."""
+    if len(series) > 1:
+        return ""
+    if series[0].id in known.not_analysed:
+        return "; changes not analysed"
+    spread = level_spread(series[0], [change.step for change in known.every(series[0])])
+    if spread is None:
+        return ""
+    share = percent(math.expm1(spread)) if spread < 1 else "more than it comes to"
+    return f"; varies by {share}"
+
+
+def _better(series: Series) -> str:
+    """Which way is better; asv itself takes less for it, whatever is counted."""
+    if series.more_is_better:
+        return "higher is better"
+    return "lower is better" if series.unit in {"ns", "bytes"} else "less counts as better"
+
+
+def _says(
+    title: str,
+    series: Sequence[Series],
+    found: Sequence[tuple[Change, Series]],
+    axis: Axis,
+    unit: str,
+) -> str:
+    points = sum(len(one.points.measured) for one in series)
+    latest = [f"{size_word(change).word} since {day(change.since)}" for change, _ in found[::-1]]
+    more = len(latest) - _MOST_SAID
+    said = [*latest[:_MOST_SAID], *([f"{count(more, 'earlier change')}"] if more > 0 else [])]
+    return (
+        f"{title}: {', '.join(said) or 'no change'}. {count(points, 'point')} of "
+        f"{count(len(series), 'series', 'series')}, between "
+        f"{plain_tick(axis.low)} and {plain_tick(axis.high)} {unit}."
+    )
+
+
+def _mark(change: Change, line: Timeline) -> Mark:
+    """The change lies between the point before the first one by an even bet, and that one."""
+    moments, step = change.series.points.moments, change.step
+    before = line.share(moments[max(step.at - 1, 0)].at)
+    return Mark(
+        x=(before + line.share(moments[step.at].at)) / 2,
+        begin=line.share(change.last_good.at),
+        end=line.share(change.first_bad.at),
+    )
+
+
+def _placed(places: Sequence[tuple[float, str, str]]) -> tuple[tuple[MarkLabel, ...], int]:
+    """Give labels that would touch lanes of their own."""
+    room = _WORD_WIDTH if any(len(text) > 2 for _, text, _ in places) else _MARK_WIDTH
+    ends: list[float] = []
+    labels = []
+    for at, text, tone in sorted(places):
+        lane = next((index for index, end in enumerate(ends) if at - end >= room), None)
+        if lane is None:
+            lane = len(ends)
+            ends.append(at)
+        ends[lane] = at
+        labels.append(MarkLabel(at=round(at, 1), lane=lane, text=text, tone=tone))
+    return tuple(labels), len(ends)
+
+
+def _along(line: Timeline) -> tuple[Tick, ...]:
+    if line.is_ordinal:
+        return ()
+    ticks = date_ticks(line.low, line.high)
+    # Where there is little room every other one is left out, but none that says the year.
+    years = [index % 2 for index, (_, text) in enumerate(ticks) if says_year(text)]
+    kept = max(years, key=years.count)
+    # Of hours the first says the day, and is long.
+    roomy = len(ticks) <= (2 if ":" in ticks[0][1] else 4)
+    return tuple(
+        Tick(
+            at=round(line.place(at) * 100, 1),
+            text=text,
+            minor=index % 2 != kept and not roomy and not says_year(text),
+        )
+        for index, (at, text) in enumerate(ticks)
+    )

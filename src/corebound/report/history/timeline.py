@@ -1,0 +1,175 @@
+"""From points at moments to places along a chart, with gaps where nights are missing."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+from corebound.analysis.calendar import days_of
+from corebound.records.history import HistoryPoints, Series
+from corebound.report.charts.history import Dot, Level, Track
+from corebound.report.charts.trace import envelope
+from corebound.stats.history.regressions import Change
+
+FloatArray = npt.NDArray[np.float64]
+
+# Points stay off the chart's edges by this share of its width.
+_EDGE = 0.015
+# So many times the usual pace of a series (its upper quartile) without a point is a gap.
+_LONG = 1.8
+
+
+class Timeline(Struct, frozen=True, kw_only=True):
+    """The horizontal axis: days since 1970, or an order where a moment cannot be read.
+
+    Attributes:
+        low, high: First and last place.
+        places: Of each moment.
+        is_ordinal: Whether places are the moments' order alone.
+    """
+
+    low: float
+    high: float
+    places: dict[str, float]
+    is_ordinal: bool
+
+    @classmethod
+    def over(cls, moments: Sequence[str]) -> Timeline:
+        """A line that holds all these moments, at least one."""
+        distinct = sorted(set(moments))
+        days = [days_of(moment) for moment in distinct]
+        read = [one for one in days if one is not None]
+        ordinal = len(read) < len(days)
+        numbers = [float(index) for index in range(len(distinct))] if ordinal else read
+        return cls(
+            low=min(numbers),
+            high=max(numbers),
+            places=dict(zip(distinct, numbers, strict=True)),
+            is_ordinal=ordinal,
+        )
+
+    def place(self, number: float) -> float:
+        """How far along the chart a place is, in [0, 1]."""
+        if self.high <= self.low:
+            return 0.5
+        return _EDGE + (number - self.low) / (self.high - self.low) * (1 - 2 * _EDGE)
+
+    def share(self, moment: str) -> float:
+        """How far along the chart a moment of the line is."""
+        return self.place(self.places[moment])
+
+
+def segment_starts(series: Series, found: Sequence[Change]) -> tuple[int, ...]:
+    """Where a new level begins: the first point, each border, each change, clear or not."""
+    return tuple(sorted({0, *series.points.borders, *(change.step.at for change in found)}))
+
+
+def track_of(
+    series: Series,
+    found: Sequence[Change],
+    line: Timeline,
+    *,
+    length: float,
+    most: int,
+    mode: str,
+    dash: int,
+) -> Track:
+    """What a chart draws of a series.
+
+    Args:
+        series: With at least one figure.
+        found: Its changes.
+        line: Where its moments are.
+        length: What figures are divided by.
+        most: So many points are drawn.
+        mode: Class of its colour.
+        dash: Style of its levels' line.
+    """
+    points = series.points
+    numbers = np.array([line.places[moment.at] for moment in points.moments])
+    is_seen = ~np.isnan(points.figures)
+    seen = np.flatnonzero(is_seen).tolist()
+    kept = [seen[at] for at, _ in envelope(points.measured, most=most)]
+    gaps = gaps_before(points, numbers)
+    runs: list[list[Dot]] = []
+    last = -1
+    for index, dot in zip(kept, _dots(points, kept, line, length), strict=True):
+        if last < 0 or gaps[index] > gaps[last]:
+            runs.append([])
+        runs[-1].append(dot)
+        last = index
+    lost = sorted({line.place(number) for number in numbers[~is_seen].tolist()})
+    return Track(
+        mode=mode,
+        dash=dash,
+        runs=tuple(tuple(run) for run in runs),
+        missing=tuple(lost[:: len(lost) // most + 1]),
+        levels=_levels(series, found, line, length),
+    )
+
+
+def _dots(points: HistoryPoints, kept: Sequence[int], line: Timeline, length: float) -> list[Dot]:
+    figures, lows, highs = (
+        (np.array(column)[kept] / length).tolist() if column else [math.nan] * len(kept)
+        for column in (points.figures, points.lows, points.highs)
+    )
+    return [
+        Dot(
+            x=line.share(points.moments[at].at),
+            value=figure,
+            low=None if math.isnan(low) else low,
+            high=None if math.isnan(low) else high,
+        )
+        for at, figure, low, high in zip(kept, figures, lows, highs, strict=True)
+    ]
+
+
+def gaps_before(points: HistoryPoints, numbers: FloatArray) -> list[int]:
+    """For each point how many gaps are before it: nights lost, long pauses, borders.
+
+    Args:
+        points: The points.
+        numbers: Where on the line each is.
+    """
+    paces = np.diff(numbers, prepend=math.nan)
+    usual = float(np.quantile(paces[1:], 0.75)) if len(points) > 2 else 0.0
+    gap = np.isnan(points.figures)
+    gap[list(points.borders)] = True
+    if usual > 0:
+        gap |= paces > _LONG * usual
+    before: list[int] = np.cumsum(gap).tolist()
+    return before
+
+
+def _levels(
+    series: Series, found: Sequence[Change], line: Timeline, length: float
+) -> tuple[Level, ...]:
+    moments = series.points.moments
+    return tuple(
+        Level(
+            begin=line.share(moments[first].at),
+            end=line.share(moments[last].at),
+            value=figure / length,
+        )
+        for first, last, figure in levels_between(series, found)
+    )
+
+
+def levels_between(series: Series, found: Sequence[Change]) -> Iterator[tuple[int, int, float]]:
+    """The first and last point with a figure between changes and borders, and their median.
+
+    Args:
+        series: With at least one figure.
+        found: Its changes.
+    """
+    starts = segment_starts(series, found)
+    figures = np.array(series.points.figures)
+    for begin, end in zip(starts, (*starts[1:], figures.size), strict=True):
+        seen = begin + np.flatnonzero(~np.isnan(figures[begin:end]))
+        if seen.size:
+            yield int(seen[0]), int(seen[-1]), statistics.median(figures[seen].tolist())

@@ -1,0 +1,435 @@
+"""Changes as rows: one change, one event's changes, one commit's changes."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from corebound.analysis.change_history import ChangeHistory, size_interval, size_word, sizes_word
+from corebound.analysis.commands import CommandLine, between_command
+from corebound.analysis.series_value import display_unit
+from corebound.analysis.wording import Label, Tone, VerdictWord, and_more, day
+from corebound.records.history import HistoryPoint, Series
+from corebound.report.urls import series_place
+from corebound.stats.history.regressions import Change
+from corebound.units import significant
+
+# How the address of a commit ends at forges that compare commits too.
+_COMMIT = "/commit/"
+_ALL, _PART, _MORE = "undone", "partly undone", "more than undone"
+_STATUS_TONES: dict[str, Tone] = {"open": "bad", "fixed": "good"}
+
+
+class RecoveryNote(Struct, frozen=True, kw_only=True):
+    """What took a change back, all of it or in part.
+
+    Attributes:
+        says: How far, when, and in how many steps.
+        commits, subject, link: As those of a `ChangeRow`, of the last of these steps.
+        left: How the level is since then against that before the change; empty where they
+            are the same.
+    """
+
+    says: str
+    commits: str
+    subject: str
+    link: str
+    left: str
+
+
+class ChangeRow(Struct, frozen=True, kw_only=True):
+    """A change.
+
+    Attributes:
+        id: Stays itself from night to night.
+        number: Of its mark in the chart above; 0 of one without.
+        size, interval: How large and which way, with 95 % interval in the same unit.
+        levels: The level before and after.
+        status: open, accepted, fixed, recovered, ended, kept, not clear or not confirmed, with
+            a tone.
+        because: Why it was decided so; empty where nobody did.
+        answer: What a re-run said of it; empty where none did.
+        title: What was measured: the scenario or benchmark.
+        label: The cell.
+        where: The host, and the project where it was imported.
+        since: The day of the first night, by an even bet.
+        commits: The range of commits it came in; empty where none is known.
+        subject: Of the first commit that is surely after it.
+        link: Where the range can be seen, else that commit; empty where that is not known.
+        recovery: What took it back; None where nothing did.
+        command: What measures it again, where asv did at both its commits; None where that is
+            not known.
+        address: Where its series is shown, from the page.
+    """
+
+    id: str
+    number: int
+    size: VerdictWord
+    interval: str
+    levels: str
+    status: VerdictWord
+    because: str
+    answer: str
+    title: str
+    label: Label
+    where: str
+    since: str
+    commits: str
+    subject: str
+    link: str
+    recovery: RecoveryNote | None
+    command: CommandLine | None
+    address: str
+
+
+def change_row(change: Change, known: ChangeHistory, *, root: str, number: int = 0) -> ChangeRow:
+    """A change as a row.
+
+    Args:
+        change: The change.
+        known: What else is known.
+        root: Relative path from the page to the site's top.
+        number: Of its mark in a chart.
+    """
+    series = change.series
+    status = known.status(change)
+    where = series.host_name if series.project is None else f"{series.project}, {series.host_name}"
+    return ChangeRow(
+        id=change.id,
+        number=number,
+        size=size_word(change),
+        interval=size_interval(change),
+        levels=levels_text(change),
+        status=VerdictWord(tone=_STATUS_TONES.get(status, "plain"), sign="", word=status),
+        because=known.because(change),
+        answer=known.answer(change),
+        title=series.title,
+        label=known.label(series),
+        where=where,
+        since=day(change.since),
+        commits=commit_range(change.last_good, change.first_bad),
+        subject=change.first_bad.commit.subject if change.first_bad.commit else "",
+        link=range_link(series, change.last_good, change.first_bad),
+        recovery=recovery_note((change,)),
+        command=between_command((series,), change.last_good, change.first_bad),
+        address=f"{root}{series_place(series)}",
+    )
+
+
+def recovery_note(found: Sequence[Change]) -> RecoveryNote | None:
+    """What took several changes back, where one step can have done it to all of them alike.
+
+    Args:
+        found: At least one, the largest first.
+    """
+    between = [one.back_between for one in found if one.back_between is not None]
+    first = found[0].step.recovery
+    if first is None or len(between) < len(found) or len({*map(_recovered, found)}) > 1:
+        return None
+    good = max((good for good, _ in between), key=lambda point: point.at)
+    bad = min((bad for _, bad in between), key=lambda point: point.at)
+    if good.at >= bad.at:
+        return None
+    series = found[0].series
+    return RecoveryNote(
+        says=f"{recovery_words(found[0])} {day(series.points.moments[first.at].at)}",
+        commits=commit_range(good, bad),
+        subject=bad.commit.subject if bad.commit else "",
+        link=range_link(series, good, bad),
+        left=left_words(found),
+    )
+
+
+def recovery_words(change: Change) -> str:
+    """How much of a change was taken back, and by how many steps: `partly undone`.
+
+    Args:
+        change: One that later steps took something back of.
+    """
+    how, steps, is_clear = _recovered(change)
+    several = f" in {steps} steps, the last" if steps > 1 else ""
+    return f"{'' if is_clear else 'perhaps '}{how}{several}"
+
+
+def left_words(found: Sequence[Change]) -> str:
+    """The level after the recoveries against that before the changes; empty where it is the same.
+
+    Args:
+        found: At least one; of all of them as much was taken back, as `recovery_words` has it.
+    """
+    how = _recovered(found[0])[0]
+    if how == _ALL:
+        return ""
+    since = sizes_word([_since(one) for one in found])
+    return f"{'still ' if how == _PART else ''}{since.word} than before it"
+
+
+def _recovered(change: Change) -> tuple[str, int, bool]:
+    """How much was taken back, in how many steps, and whether the last of them is clear."""
+    recovery = change.step.recovery
+    if recovery is None:
+        return "", 0, False
+    how = _PART
+    if recovery.whole:
+        beyond = abs(math.log(recovery.left)) >= math.log1p(change.series.margin)
+        how = _MORE if beyond else _ALL
+    return how, recovery.steps, change.back_is_clear
+
+
+def _since(change: Change) -> Change:
+    """A change as if it went from the level before it to that after its recovery."""
+    left = change.step.recovery.left if change.step.recovery else change.step.ratio
+    return replace(
+        change, step=replace(change.step, ratio=left, direction="up" if left > 1 else "down")
+    )
+
+
+def levels_text(change: Change) -> str:
+    """The level before a change and after it, in one unit."""
+    before, after = change.step.before, change.step.before * change.step.ratio
+    length, unit = display_unit(change.series, [before, after])
+    return f"{significant(before / length)} to {significant(after / length)} {unit}".strip()
+
+
+def commit_link(series: Series, point: HistoryPoint) -> str:
+    """Where the commit of a point can be seen; empty where that is not known."""
+    if series.commit_url is None or point.commit is None:
+        return ""
+    return f"{series.commit_url}{point.commit.sha}"
+
+
+def range_link(series: Series, last_good: HistoryPoint, first_bad: HistoryPoint) -> str:
+    """Where all commits after one point up to another can be seen, where the forge shows that.
+
+    GitHub, GitLab and Forgejo compare commits beside where they show one; else the last one's
+    place. Empty where none is known.
+    """
+    end, good, bad = commit_link(series, first_bad), last_good.commit, first_bad.commit
+    url = series.commit_url or ""
+    if good is None or bad is None or not url.endswith(_COMMIT):
+        return end
+    return f"{url.removesuffix(_COMMIT)}/compare/{good.sha}...{bad.sha}"
+
+
+def commit_range(last_good: HistoryPoint, first_bad: HistoryPoint) -> str:
+    """The commits that a change came in, as git takes a range; empty where they are not known.
+
+    >>> from support.build import a_point
+    >>> commit_range(a_point(day=1), a_point(day=17))
+    '0000000000..0000000000'
+    >>> commit_range(a_point(day=1, commit=None), a_point(day=2, commit=None))
+    ''
+    """
+    good, bad = last_good.commit, first_bad.commit
+    if bad is None:
+        return ""
+    if good is None:
+        return f"up to {bad.sha[:10]}"
+    return f"{good.sha[:10]}..{bad.sha[:10]}"
+
+
+# Whoever wants more of them wants the CSV.
+_MOST_LISTED = 20
+
+
+class ChangeGroup(Struct, frozen=True, kw_only=True):
+    """Changes of one scenario on one host, one way, that can have begun in one commit.
+
+    Attributes:
+        head: What all of them say: the range of commits is what all their ranges
+            share, the size is from the least to the largest, the command measures all.
+        cells: How many there are, in words; empty where it is one.
+        rows: Each of them, the largest first; `more` says how many there are beyond.
+        beside: (words, fragment) of the other benchmarks that changed with it; None: of none.
+    """
+
+    head: ChangeRow
+    cells: str
+    rows: tuple[ChangeRow, ...]
+    more: str = ""
+    beside: tuple[str, str] | None = None
+
+
+def grouped(found: Sequence[Change], known: ChangeHistory) -> tuple[tuple[Change, ...], ...]:
+    """Put together what can have begun in one commit.
+
+    Of changes of one scenario, host, direction and status those go together whose
+    ranges share a moment: the one that ends first decides, and takes all that
+    began before its end.
+
+    Args:
+        found: Changes; groups and their members keep this order.
+        known: What was decided of them.
+    """
+    alike: dict[tuple[object, ...], list[Change]] = {}
+    for change in found:
+        series = change.series
+        key = (
+            series.project, series.host, series.scenario, series.unit,
+            change.is_regression, change.step.status, known.status(change),
+            known.because(change), known.answer(change).partition(":")[0],
+        )  # fmt: skip
+        alike.setdefault(key, []).append(change)
+    order = {change.id: index for index, change in enumerate(found)}
+    groups = [
+        tuple(sorted(group, key=lambda one: order[one.id]))
+        for several in alike.values()
+        for group in overlapping(several)
+    ]
+    return tuple(sorted(groups, key=lambda group: order[group[0].id]))
+
+
+def overlapping(found: Sequence[Change]) -> list[list[Change]]:
+    """Put together those whose ranges share a moment, as `grouped` does."""
+    groups: list[list[Change]] = []
+    end = ""
+    for change in sorted(found, key=lambda one: (one.first_bad.at, one.last_good.at)):
+        if not groups or change.last_good.at >= end:
+            groups.append([])
+            end = change.first_bad.at
+        groups[-1].append(change)
+    return groups
+
+
+def change_group(found: Sequence[Change], known: ChangeHistory, *, root: str) -> ChangeGroup:
+    """One of the groups of `grouped` as a row.
+
+    Args:
+        found: Its changes, at least one.
+        known: What else is known.
+        root: Relative path from the page to the site's top.
+    """
+    largest_first = sorted(found, key=lambda one: (-abs(one.step.ratio - 1), one.id))
+    rows = tuple(change_row(change, known, root=root) for change in largest_first[:_MOST_LISTED])
+    if len(rows) == 1:
+        return ChangeGroup(head=rows[0], cells="", rows=rows)
+    good = max((one.last_good for one in found), key=_moment)
+    bad = min((one.first_bad for one in found), key=_moment)
+    head = replace(
+        rows[0],
+        size=sizes_word(largest_first),
+        interval="",
+        levels="",
+        commits=commit_range(good, bad),
+        subject=bad.commit.subject if bad.commit else "",
+        link=range_link(largest_first[0].series, good, bad),
+        recovery=recovery_note(largest_first),
+        command=between_command([one.series for one in largest_first], good, bad),
+    )
+    return ChangeGroup(
+        head=head,
+        cells=f"{len(found):,} cells",
+        rows=rows,
+        more=and_more(len(found) - len(rows)),
+    )
+
+
+def _moment(point: HistoryPoint) -> str:
+    return point.at
+
+
+# Whoever wants more of them wants the CSV.
+_MOST_EVENTS = 50
+_MOST_NAMED = 12
+
+
+class CommitEvent(Struct, frozen=True, kw_only=True):
+    """Several benchmarks that can have changed in one commit.
+
+    Attributes:
+        place: Its fragment, by the last commit of the range.
+        commits, subject, link: The range that all their ranges share, as in a `ChangeRow`.
+        since: The day of the first point that is surely after it.
+        where: The project, or the host of our own.
+        benchmarks: How many there are.
+        says: How many got worse, and better.
+        named: (title, address, sizes of its cells) of benchmarks, what got worse first, then by
+            size; `more` says how many there are beyond.
+        changes: The ids of the changes.
+    """
+
+    place: str
+    commits: str
+    subject: str
+    link: str
+    since: str
+    where: str
+    benchmarks: int
+    says: str
+    named: tuple[tuple[str, str, VerdictWord], ...]
+    more: str
+    changes: frozenset[str]
+
+
+def commit_events(known: ChangeHistory) -> tuple[CommitEvent, ...]:
+    """Each range of commits in which more than one benchmark changed clearly, the latest first.
+
+    Of an imported project all machines together, for its points are commits; of our own a host's.
+    """
+    told = [event for one in by_commits(known.changes) if (event := _event(one)) is not None]
+    latest = sorted(told, key=lambda one: one.since, reverse=True)[:_MOST_EVENTS]
+    # A commit may be measured night by night, on several hosts.
+    seen: Counter[str] = Counter()
+    events = []
+    for one in latest:
+        seen[one.place] += 1
+        times = seen[one.place]
+        events.append(one if times == 1 else replace(one, place=f"{one.place}-{times}"))
+    return tuple(events)
+
+
+def by_commits(found: Iterable[Change]) -> list[list[Change]]:
+    """Put together what can have changed in one commit, whichever way, as `commit_events` does."""
+    alike: dict[tuple[str | None, str], list[Change]] = {}
+    for change in found:
+        series = change.series
+        alike.setdefault(
+            (series.project, series.host if series.project is None else ""), []
+        ).append(change)
+    return [group for several in alike.values() for group in overlapping(several)]
+
+
+def _event(found: Sequence[Change]) -> CommitEvent | None:
+    good = max((one.last_good for one in found), key=_moment)
+    bad = min((one.first_bad for one in found), key=_moment)
+    by_benchmark: dict[tuple[bool, str, str], list[Change]] = {}
+    for change in found:
+        series = change.series
+        key = (not change.is_regression, series.scenario, series.unit)
+        by_benchmark.setdefault(key, []).append(change)
+    benchmarks = len({scenario for _, scenario, _ in by_benchmark})
+    if benchmarks < 2 or bad.commit is None:
+        return None
+    ordered = sorted(by_benchmark.items(), key=lambda item: (item[0][0], -_largest(item[1])))
+    worse = sum(not is_better for is_better, _, _ in by_benchmark)
+    parts = ((worse, "worse"), (len(by_benchmark) - worse, "better"))
+    return CommitEvent(
+        place=f"commit-{bad.commit.sha[:10]}",
+        commits=commit_range(good, bad),
+        subject=bad.commit.subject,
+        link=range_link(found[0].series, good, bad),
+        since=day(bad.at),
+        where=found[0].series.project or found[0].series.host_name,
+        benchmarks=benchmarks,
+        says=", ".join(f"{number} {way}" for number, way in parts if number),
+        named=tuple(_named(several) for _, several in ordered[:_MOST_NAMED]),
+        more=and_more(len(ordered) - _MOST_NAMED),
+        changes=frozenset(one.id for one in found),
+    )
+
+
+def _named(found: Sequence[Change]) -> tuple[str, str, VerdictWord]:
+    largest = max(found, key=_size)
+    return largest.series.title, series_place(largest.series), sizes_word(found)
+
+
+def _largest(found: Sequence[Change]) -> float:
+    return max(map(_size, found))
+
+
+def _size(change: Change) -> float:
+    return abs(change.step.ratio - 1)

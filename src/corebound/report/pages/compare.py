@@ -1,0 +1,303 @@
+"""The page that compares two runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from corebound.analysis.change_history import EMPTY, ChangeHistory
+from corebound.analysis.commands import CommandLine, again_command
+from corebound.analysis.comparison import (
+    CAVEAT,
+    ComparedCell,
+    RunComparison,
+    commit_words,
+    compared_words,
+    run_to_run_words,
+    unclear_words,
+)
+from corebound.analysis.noise_floor import floors
+from corebound.analysis.wording import (
+    NO_ESTIMATE,
+    NOT_COMPARED,
+    Label,
+    Text,
+    TextSpan,
+    ValueWithBounds,
+    VerdictWord,
+    compared_bounds,
+    count,
+    day,
+    full_name,
+    label,
+    mode_class,
+    rich,
+    speedup,
+    time_text,
+    to_decide,
+    verdict_word,
+    within,
+)
+from corebound.records.calibration import Calibration
+from corebound.records.run_record import Run
+from corebound.report.charts.axis import Axis
+from corebound.report.charts.interval import IntervalPlot
+from corebound.report.elements import Head, Hero, Tick
+from corebound.report.history.panel import HistoryPanel, history_panel
+from corebound.report.scenario.intervals import DECIDES, axis_over, ratio_plot, ratio_ticks
+from corebound.report.urls import comparison_data, comparison_file, run_file
+from corebound.stats.comparison import Comparison
+from corebound.stats.intervals import Interval
+from corebound.stats.launch_summary import CellSummary
+from corebound.units import time_unit
+
+# The cells that differ most; the others' histories are on their scenarios' pages.
+_MOST_HISTORIES = 6
+
+
+class CompareRow(Struct, frozen=True, kw_only=True):
+    """One cell in both runs; what `before` and `after` say of where they lie may be empty."""
+
+    title: str
+    address: str
+    label: Label
+    before: ValueWithBounds
+    after: ValueWithBounds
+    plot: IntervalPlot
+    speedup: str
+    interval: str
+    verdict: VerdictWord
+    needed: str
+    command: CommandLine | None
+
+
+class RatioTable(Struct, frozen=True, kw_only=True):
+    """Cells on one axis, which is None where none of them has a ratio."""
+
+    axis: Axis | None
+    ticks: tuple[Tick, ...]
+    rows: tuple[CompareRow, ...]
+
+
+class ComparePage(Struct, frozen=True, kw_only=True):
+    """Two runs: findings first, the rest folded.
+
+    Attributes:
+        address: Of the page, from the site's top.
+        what: What the two are: runs, or commits.
+        ratio: What the ratios are of, over their column.
+        runs: (what it is, name, address or empty) of both.
+        folded: How many the others are, by why they are no findings.
+        decides: What the numbers under undecided verdicts are; empty without any.
+        unlike, alone: Cells that are not compared, and why.
+        data: Address of all figures as CSV.
+    """
+
+    address: str
+    what: Literal["run", "commit"]
+    ratio: str
+    head: Head
+    hero: Hero
+    command: CommandLine
+    runs: tuple[tuple[str, str, str], ...]
+    findings: RatioTable
+    others: RatioTable
+    folded: str
+    decides: str
+    unlike: tuple[tuple[str, str], ...]
+    alone: tuple[tuple[str, str], ...]
+    data: str
+    histories: tuple[HistoryPanel, ...] = ()
+
+
+def compare_page(
+    found: RunComparison,
+    *,
+    now: str,
+    calibrations: Sequence[Calibration] = (),
+    known: ChangeHistory = EMPTY,
+) -> ComparePage:
+    """The page of one comparison; the noise floors of its scenarios stand beside the verdict.
+
+    Args:
+        found: The comparison.
+        now: ISO moment the page is made.
+        calibrations: Of any host and scenario.
+        known: The histories, in which both runs are marked.
+    """
+    noise = floors(calibrations, found.after, launches=found.launches)
+    findings = [one for one in found.cells if one.is_finding]
+    others = [one for one in found.cells if not one.is_finding]
+    unclear = _table(found, others)
+    title = f"{day(found.before.started_at)} against {day(found.after.started_at)}"
+    return ComparePage(
+        address=comparison_file(found.before, found.after),
+        what="run",
+        ratio="Speed-up",
+        head=Head(
+            title=f"Corebound: runs {found.before.id} and {found.after.id}",
+            description=f"Two runs on {found.after.host.name}, cell by cell.",
+            root="../",
+            here="Compare",
+            made=f"Page made {day(now)}.",
+        ),
+        hero=Hero(
+            title=f"Two runs on {found.after.host.name}",
+            question="",
+            context=title,
+            verdict=told([one.comparison for one in findings if one.comparison]),
+            support=rich(
+                f"{compared_words(found.cells, ('cell', 'cells'))}. {CAVEAT}",
+                f" {run_to_run_words(found)}",
+                *(f" {floor}" for floor in noise),
+            ),
+            flags=(),
+        ),
+        command=CommandLine(f"corebound compare {found.before.id} {found.after.id}"),
+        runs=(_run("Before", found.before), _run("After", found.after)),
+        findings=_table(found, findings),
+        others=unclear,
+        folded=unclear_words(others),
+        decides=DECIDES if any(row.needed for row in unclear.rows) else "",
+        unlike=found.unlike,
+        alone=found.alone,
+        data=f"../{comparison_data(found.before, found.after)}",
+        histories=_histories(found, findings, known),
+    )
+
+
+def _histories(
+    found: RunComparison, findings: Sequence[ComparedCell], known: ChangeHistory
+) -> tuple[HistoryPanel, ...]:
+    """The history of each cell that differs, both runs marked in it; the first few."""
+    host = found.after.host.id
+    series = {(one.scenario, one.cell): one for one in known.histories if one.host == host}
+    words = {found.before.id: "before", found.after.id: "after"}
+    panels = []
+    for cell in findings:
+        own = series.get((cell.cell.scenario, cell.cell.key))
+        marks = [(p.at, words[p.run]) for p in own.points.moments if p.run in words] if own else []
+        if own is None or len(marks) < len(words):
+            continue
+        title = f"{cell.title}: {full_name(cell.cell)}"
+        panels.append(history_panel((own,), known, title=title, root="../", compared=marks))
+    return tuple(panels[:_MOST_HISTORIES])
+
+
+def told(
+    findings: Sequence[Comparison],
+    *,
+    what: tuple[str, str] = ("cell", "cells"),
+    words: tuple[str, str] = ("slower", "faster"),
+) -> Text:
+    """The verdict of a comparison, of what differs clearly.
+
+    Args:
+        findings: Those that do.
+        what: What each of them is, one and several.
+        words: What those are of which the ratio is below 1, and the others.
+    """
+    slower = sum(one.verdict == "slower" for one in findings)
+    faster = len(findings) - slower
+    if not findings:
+        return rich(f"No {what[0]} clearly differs.")
+    parts: list[str | TextSpan] = []
+    if slower:
+        parts += [f"{count(slower, *what)} ", TextSpan(words[0], "bad")]
+    if faster:
+        parts += [", " if parts else "", f"{count(faster, *what)} ", TextSpan(words[1], "good")]
+    return rich(*parts, ".")
+
+
+def _table(found: RunComparison, cells: Sequence[ComparedCell]) -> RatioTable:
+    shown = [one.comparison for one in cells if one.comparison]
+    axis = axis_over(shown, margin=max(one.margin for one in cells)) if shown else None
+    return RatioTable(
+        axis=axis,
+        ticks=ratio_ticks(axis) if axis else (),
+        rows=tuple(_row(found, one) for one in cells),
+    )
+
+
+def _run(what: str, run: Run) -> tuple[str, str, str]:
+    commit = f", commit {commit_words(run.commit)}" if run.commit else ""
+    return what, f"{run.id}, {day(run.started_at)}{commit}", f"../{run_file(run)}"
+
+
+def _row(found: RunComparison, one: ComparedCell) -> CompareRow:
+    comparison = one.comparison
+    before, after = side_by_side(
+        _bounded(one.before),
+        _bounded(one.after),
+        unit=_shared_unit((one.before.interval, one.after.interval)),
+    )
+    verdict = verdict_word(comparison.verdict) if comparison else NOT_COMPARED
+    doubt = ""
+    if one.is_finding and found.code is not None:
+        verdict, doubt = replace(verdict, tone="plain"), f"{found.code}: host or noise"
+    if comparison and not one.clear and comparison.verdict in {"faster", "slower"}:
+        verdict = verdict_word("undecided")
+    return CompareRow(
+        title=one.title,
+        address=f"../scenario/{one.cell.scenario}.html",
+        label=label(one.cell),
+        before=before,
+        after=after,
+        plot=ratio_plot(comparison, mode=mode_class(one.cell.binding.mode), margin=one.margin),
+        speedup=speedup(comparison.speedup_ratio) if comparison else "–",
+        interval=compared_bounds(comparison),
+        verdict=verdict,
+        needed=doubt or (to_decide(comparison.launches_needed) if comparison else ""),
+        command=again_command(found.before, found.after, one.cell),
+    )
+
+
+def side_by_side(
+    before: ValueWithBounds, after: ValueWithBounds, *, unit: str
+) -> tuple[ValueWithBounds, ValueWithBounds]:
+    """Two figures whose intervals stand side by side: a unit that they share is written once.
+
+    Args:
+        before: The earlier one.
+        after: The later one.
+        unit: What all ends of both are in; empty where they share none.
+    """
+    if before.ends and after.ends:
+        before = replace(before, ends=before.ends.removesuffix(f" {unit}"))
+    return _unbroken(before), _unbroken(after)
+
+
+def _shared_unit(intervals: Sequence[Interval | None]) -> str:
+    """The unit that all their ends are written in; of one that is not known there is none."""
+    ends_ns = [end for one in intervals if one for end in (one.low, one.high)]
+    units = {time_unit(end)[1] if math.isfinite(end) else "" for end in ends_ns}
+    return units.pop() if len(units) == 1 else ""
+
+
+def _unbroken(figure: ValueWithBounds) -> ValueWithBounds:
+    """On one line: half an interval is read as another."""
+    if figure.ends == NO_ESTIMATE:
+        return figure
+    return replace(figure, ends=figure.ends.replace(" ", "\N{NO-BREAK SPACE}"))
+
+
+def _bounded(summary: CellSummary) -> ValueWithBounds:
+    interval = summary.interval
+    return ValueWithBounds(
+        value=time_text(summary.median_ns),
+        ends=within(interval.low, interval.high, time_text) if interval else "",
+    )
+
+
+def comparison_links(found: Iterable[RunComparison]) -> tuple[tuple[str, str], ...]:
+    """What to call each comparison, and its address."""
+    return tuple((_link_text(one), comparison_file(one.before, one.after)) for one in found)
+
+
+def _link_text(found: RunComparison) -> str:
+    moments = f"{day(found.before.started_at)} and {day(found.after.started_at)}"
+    return f"Compare: {found.after.host.name}, {moments}"

@@ -1,0 +1,109 @@
+"""The feed of changes, for who would rather be told: Atom (RFC 4287)."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from corebound import text
+from corebound.analysis.change_history import ChangeHistory
+from corebound.report.pages.changes import RecoveryNote, change_group, grouped
+from corebound.stats.history.regressions import Change
+
+_MOST_ENTRIES = 100
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+_NO_MOMENT = "1970-01-01T00:00:00Z"
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """Changes that one event can have made, as on the pages.
+
+    `id` stays, `updated` is when the first of them was surely seen.
+    """
+
+    id: str
+    title: str
+    updated: str
+    address: str
+    summary: str
+
+
+class Feed(Struct, frozen=True, kw_only=True):
+    """Those there is room for, the latest first."""
+
+    id: str
+    updated: str
+    entries: tuple[Entry, ...]
+
+
+def feed(known: ChangeHistory, *, now: str, records: str = "") -> Feed:
+    """The feed of all clear changes; without any it is empty and of now.
+
+    Where they do not fit, what got worse goes before what got better, then the latest.
+    `records` as in `CommandLine.at`.
+    """
+    entries = tuple(
+        _entry(group, known, records) for group in _shown(grouped(known.changes, known))
+    )
+    updated = max((entry.updated for entry in entries), default=rfc3339(now))
+    return Feed(id=_urn("changes"), updated=updated, entries=entries)
+
+
+def _shown(groups: Sequence[tuple[Change, ...]]) -> list[tuple[Change, ...]]:
+    """As many as there is room for, in their order."""
+    worse_first = sorted(range(len(groups)), key=lambda at: not groups[at][0].is_regression)
+    return [groups[at] for at in sorted(worse_first[:_MOST_ENTRIES])]
+
+
+def _entry(found: Sequence[Change], known: ChangeHistory, records: str) -> Entry:
+    group = change_group(found, known, root="")
+    row = group.head
+    setting = group.cells or f"{row.label.name} {row.label.more}".strip()
+    said = [f"{row.size.word} {row.interval}".strip(), f"on {row.where}", row.status.word]
+    if row.because:
+        said.append(f"because {row.because}")
+    if row.answer:
+        said.append(row.answer)
+    if row.commits:
+        said.append(f"commits {row.commits}")
+    if row.subject:
+        said.append(row.subject)
+    if row.recovery:
+        said.append(_recovered(row.recovery))
+    if row.command:
+        said.append(f"again: {row.command.at(records)}")
+    return Entry(
+        # Sizes vary from night to night, and with them which is the largest.
+        id=_urn(min(one.id for one in found)),
+        title=text.xml(f"{row.size.sign} {row.size.word}: {row.title}, {setting}"),
+        updated=rfc3339(min(one.first_bad.at for one in found)),
+        address=row.address,
+        summary=text.xml("; ".join(said)),
+    )
+
+
+def _recovered(note: RecoveryNote) -> str:
+    commits = f" in commits {note.commits}" if note.commits else ""
+    subject = f" ({note.subject})" if note.subject else ""
+    return f"{note.says}{commits}{subject}{f', {note.left}' if note.left else ''}"
+
+
+def rfc3339(moment: str) -> str:
+    """A moment as Atom wants it; what is none stands at the beginning of time.
+
+    >>> rfc3339("2026-03-14"), rfc3339("2026-03-14T02:00:00Z"), rfc3339("tonight")
+    ('2026-03-14T00:00:00Z', '2026-03-14T02:00:00Z', '1970-01-01T00:00:00Z')
+    """
+    if _DAY.fullmatch(moment):
+        return f"{moment}T00:00:00Z"
+    return moment if _MOMENT.fullmatch(moment) else _NO_MOMENT
+
+
+def _urn(name: str) -> str:
+    """An identifier that stays: a UUID of version 8 (RFC 9562), made of the name's hash."""
+    digest = hashlib.sha256(f"corebound {name}".encode()).hexdigest()
+    return f"urn:uuid:{digest[:8]}-{digest[8:12]}-8{digest[13:16]}-a{digest[17:20]}-{digest[20:32]}"

@@ -1,0 +1,250 @@
+"""The history of everything: changes to look at, then every series."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from corebound.analysis.change_history import ChangeHistory, has_grown
+from corebound.analysis.series_names import natural_place, parameters
+from corebound.analysis.too_short import too_short_words
+from corebound.analysis.wording import Text, TextSpan, and_more, count, day, rich, strong
+from corebound.records.history import Series
+from corebound.report.elements import Head, Hero
+from corebound.report.pages.benchmark_table import why_silent
+from corebound.report.pages.changes import (
+    ChangeGroup,
+    CommitEvent,
+    change_group,
+    commit_events,
+    grouped,
+)
+from corebound.report.pages.series_table import (
+    MOST_OPEN,
+    SeriesGroup,
+    ToldRow,
+    failing_rows,
+    gives,
+    series_groups,
+    told_row,
+)
+from corebound.report.urls import series_page
+from corebound.stats.history.regressions import Change
+
+# The list is folded; beyond so many it is no longer one that is read.
+_MOST_NAMED = 500
+# So many cells are named, where the benchmark has no page that does.
+_MOST_CELLS = 3
+
+
+class Nothing(Struct, frozen=True, kw_only=True):
+    """A scenario or benchmark without history.
+
+    Attributes:
+        title: What it is called.
+        cells: Which of its cells, and on which machines; perhaps empty.
+        address: Its page, where other cells of it have one; else empty.
+    """
+
+    title: str
+    cells: str
+    address: str
+
+
+class Without(Struct, frozen=True, kw_only=True):
+    """What has no history for one reason, and how many more there are."""
+
+    where: str
+    reason: str
+    named: tuple[Nothing, ...]
+    more: str
+
+
+def without(known: ChangeHistory) -> tuple[Without, ...]:
+    """The series that have no history to show, those of one reason together."""
+    found: dict[tuple[str, str], dict[str, list[Series]]] = {}
+    shown = {series_page(one) for one in known.histories}
+    for one in known.series:
+        if not has_grown(one):
+            reasons = found.setdefault((one.project or one.host_name, why_silent(one)), {})
+            reasons.setdefault(one.title, []).append(one)
+    return tuple(
+        Without(
+            where=where,
+            reason=reason,
+            named=tuple(
+                Nothing(
+                    title=title,
+                    cells=_cells(several),
+                    address=page if (page := series_page(several[0])) in shown else "",
+                )
+                for title, several in [*titles.items()][:_MOST_NAMED]
+            ),
+            more=and_more(len(titles) - _MOST_NAMED),
+        )
+        for (where, reason), titles in sorted(found.items())
+    )
+
+
+def _cells(series: Sequence[Series]) -> str:
+    """Which cells, and of another tool's on which machines; our own are on one host."""
+    cells = {one.cell for one in series}
+    # asv has an environment in every cell.
+    names = dict.fromkeys(parameters(one) for one in sorted(series, key=natural_place))
+    told = "; ".join(filter(None, names))
+    if len(names) > _MOST_CELLS or len(names) < len(cells):
+        told = count(len(cells), "cell")
+    hosts = sorted({one.host_name for one in series if one.project is not None})
+    machines = f"on {', '.join(hosts)}" if hosts else ""
+    return ", ".join(part for part in (told, machines) if part)
+
+
+# The largest are what there is time for; all are in the CSV.
+_MOST_GROUPS = 250
+_ORDER = {"open": 0, "accepted": 1, "fixed": 2, "recovered": 3, "kept": 4, "ended": 5}
+
+
+class HistoryPage(Struct, frozen=True, kw_only=True):
+    """history.html.
+
+    Attributes:
+        regressions, improvements, unclear: Changes, those together that one event can
+            have made; those beyond what a page holds are counted in `hidden`.
+        more: The regressions that come after so many.
+        failing: What gives no figure any more.
+        not_analysed: What no change is known of, for its analysis failed.
+        commits: What changed several benchmarks, the latest first.
+        comparisons: (text, address) of pages that compare two runs.
+        groups: Every series; `folded` where they are too many to be read.
+        without: Those that have too few figures for a chart.
+    """
+
+    head: Head
+    hero: Hero
+    regressions: tuple[ChangeGroup, ...]
+    more: tuple[ChangeGroup, ...]
+    improvements: tuple[ChangeGroup, ...]
+    unclear: tuple[ChangeGroup, ...]
+    failing: tuple[ToldRow, ...]
+    not_analysed: tuple[ToldRow, ...]
+    commits: tuple[CommitEvent, ...]
+    hidden: str
+    comparisons: tuple[tuple[str, str], ...]
+    groups: tuple[SeriesGroup, ...]
+    folded: bool
+    without: tuple[Without, ...]
+
+    @property
+    def lacks_commands(self) -> bool:
+        """Whether what was imported names no command for some of the series."""
+        return any(row.command is None for group in self.groups for row in group.rows)
+
+
+def triage_page(
+    known: ChangeHistory, *, now: str, comparisons: Sequence[tuple[str, str]] = ()
+) -> HistoryPage:
+    """The page of all changes and all series.
+
+    Args:
+        known: What is known over time.
+        now: ISO moment the page is made.
+        comparisons: (text, address) of pages that compare two runs.
+    """
+    found = known.changes
+    worse = sorted((one for one in found if one.is_regression), key=lambda one: _place(one, known))
+    better = sorted(
+        (one for one in found if not one.is_regression), key=lambda one: _place(one, known)
+    )
+    groups_of = [grouped(several, known) for several in (worse, better, known.unclear)]
+    hidden = sum(len(group) for several in groups_of for group in several[_MOST_GROUPS:])
+    events = commit_events(known)
+    regressions, improvements, unclear = (
+        tuple(
+            replace(change_group(one, known, root=""), beside=_beside(one[0], events))
+            for one in several[:_MOST_GROUPS]
+        )
+        for several in groups_of
+    )
+    groups = series_groups(known.histories, known)
+    return HistoryPage(
+        head=Head(
+            title="Corebound: history",
+            description="Every lasting change, and every series.",
+            root="",
+            here="History",
+            made=f"Page made {day(now)}.",
+        ),
+        hero=Hero(
+            title="History",
+            question="What changed, and when?",
+            context="",
+            verdict=_verdict(worse, known),
+            support=_support(known),
+            flags=(),
+        ),
+        regressions=regressions[:MOST_OPEN],
+        more=regressions[MOST_OPEN:],
+        improvements=improvements,
+        unclear=unclear,
+        failing=tuple(failing_rows(known.failing.values(), known)),
+        not_analysed=tuple(
+            told_row((one,), known, known.not_analysed[one.id])
+            for one in known.series
+            if one.id in known.not_analysed
+        ),
+        commits=events,
+        hidden=f"{count(hidden, 'smaller change')} more in the CSV." if hidden else "",
+        comparisons=tuple(comparisons),
+        groups=groups,
+        folded=sum(len(group.rows) for group in groups) > MOST_OPEN,
+        without=without(known),
+    )
+
+
+def _beside(change: Change, events: Sequence[CommitEvent]) -> tuple[str, str] | None:
+    """What else its commits did, in words, and where that stands."""
+    for event in events:
+        if change.id in event.changes:
+            return f"with {count(event.benchmarks - 1, 'other benchmark')}", event.place
+    return None
+
+
+def _place(change: Change, known: ChangeHistory) -> tuple[int, bool, float, str]:
+    """What is open first, of that what is new, then by size."""
+    status = _ORDER.get(known.status(change), len(_ORDER))
+    return status, change.step.status != "new", -abs(change.step.ratio - 1), change.id
+
+
+def _verdict(worse: Sequence[Change], known: ChangeHistory) -> Text:
+    unsettled = sum(known.status(one) == "open" for one in worse)
+    if not unsettled:
+        return rich("No regression is open.")
+    words = count(unsettled, "regression")
+    return rich(TextSpan(words, "bad"), f" {'is' if unsettled == 1 else 'are'} open.")
+
+
+def _support(known: ChangeHistory) -> Text:
+    points = sum(len(one.points.measured) for one in known.histories)
+    going = [one for one in known.histories if one.id not in known.ended]
+    return rich(
+        f"{count(len(known.changes), 'change')} in "
+        f"{count(len(known.histories), 'series', 'series')} of {count(points, 'point')}. "
+        "A change is named when several detectors agree and it stands as one of the whole suite; "
+        "of those, one in twenty may be false. ",
+        *_lost(len(known.failing)),
+        *not_analysed_words(len(known.not_analysed), "#not-analysed"),
+        too_short_words(sum(one.id in known.too_short for one in going), len(going)),
+    )
+
+
+def not_analysed_words(number: int, link: str) -> list[str | TextSpan]:
+    """That so many series could not be analysed, and where they are named; empty where none."""
+    said = f"{count(number, 'series', 'series')} could not be analysed"
+    return [strong(said, link), ". "] if number else []
+
+
+def _lost(failing: int) -> list[str | TextSpan]:
+    said = f"{count(failing, 'cell')} {gives(failing)} no figure"
+    return [strong(said, "#failing"), " any more. "] if failing else []

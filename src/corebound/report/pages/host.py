@@ -1,0 +1,192 @@
+"""A host's page: its topology, its noise, and what the doctor found over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from msgspec import Struct
+
+from corebound.analysis.commands import CALIBRATE, DOCTOR, TOPOLOGY, CommandLine, asked_command
+from corebound.analysis.comparison import commit_words
+from corebound.analysis.hosts import HostStudy
+from corebound.analysis.noise_floor import noise_words
+from corebound.analysis.records import Record
+from corebound.analysis.wording import Tone, check_sign, count, day, rich
+from corebound.machine.doctor.check import HostCheck, State
+from corebound.records.calibration import Calibration
+from corebound.records.run_record import Run
+from corebound.report.charts.topology import Box
+from corebound.report.elements import Head, Hero
+from corebound.report.scenario.cpu_affinity import boxes_of, node_rows
+from corebound.report.scenario.provenance import Fact, host_facts, topology_words
+from corebound.report.urls import host_data, host_file, run_file
+
+# What a column holds.
+_MOST_SIGNS = 20
+
+
+class CheckHistory(Struct, frozen=True, kw_only=True):
+    """A check over the runs: how it is now, since when, how often it warned.
+
+    Attributes:
+        course: (tone, signs) of the latest runs, the last at the right; those that follow
+            one another and came to the same are one.
+        why, mend: Of a warning; else empty.
+    """
+
+    check: str
+    tone: Tone
+    sign: str
+    state: str
+    value: str
+    since: str
+    warned: str
+    course: tuple[tuple[Tone, str], ...]
+    course_said: str
+    why: str
+    mend: str
+
+
+class HostPage(Struct, frozen=True, kw_only=True):
+    """A host.
+
+    Attributes:
+        address: Of the page, from the site's top.
+        boxes: The machine, to be drawn.
+        nodes: The same as a table: node, CPUs, memory, distances.
+        noise: What calibrations found; empty without any.
+        checks: What the doctor saw; empty where it never looked.
+        looked: How many runs it looked at, in words.
+        runs: (when, address, commit, kernel, what made it) of its runs, latest first.
+        data: Address of all this as JSON, from the page.
+        topology, doctor, calibrate: What shows the machine again, what looks at it again, and
+            what measures its noise.
+    """
+
+    address: str
+    head: Head
+    hero: Hero
+    facts: tuple[Fact, ...]
+    boxes: tuple[Box, ...]
+    nodes: tuple[tuple[str, str, str, str], ...]
+    noise: tuple[Fact, ...]
+    checks: tuple[CheckHistory, ...]
+    looked: str
+    runs: tuple[tuple[str, str, str, str, CommandLine], ...]
+    data: str
+    topology: CommandLine = TOPOLOGY
+    doctor: CommandLine = DOCTOR
+    calibrate: CommandLine = CALIBRATE
+
+
+def _noise(one: Calibration) -> Fact:
+    return Fact(
+        term=f"{one.scenario}, {one.profile or 'no profile'}",
+        value=noise_words(one, launches=max(each.launches for each in one.noise)),
+    )
+
+
+def host_page(study: HostStudy, *, now: str) -> HostPage:
+    """The page of a host.
+
+    Args:
+        study: What is known of it.
+        now: ISO moment the page is made.
+    """
+    runs = study.runs
+    latest = runs[-1]
+    host = latest.host
+    looked = [run for run in runs if run.preflight is not None]
+    return HostPage(
+        address=host_file(host.id),
+        head=Head(
+            title=f"Host {host.name}",
+            description=topology_words(host.topology),
+            root="../",
+            here=host.name,
+            made=f"As its latest run saw it, {day(latest.started_at)}; page made {day(now)}.",
+        ),
+        hero=Hero(
+            title="Host",
+            question="",
+            context=host.id,
+            verdict=rich(f"{host.name}: {host.cpu_model}"),
+            support=rich(f"{topology_words(host.topology)}. {count(len(runs), 'run')} recorded."),
+            flags=(),
+        ),
+        facts=host_facts(latest),
+        boxes=boxes_of(host.topology),
+        nodes=node_rows(host.topology),
+        noise=tuple(map(_noise, study.calibrations)),
+        checks=_checks(looked),
+        looked=f"each of {len(looked):,} runs" if len(looked) > 1 else "one run",
+        runs=tuple(
+            (
+                day(run.started_at),
+                f"../{run_file(run)}",
+                commit_words(run.commit) if run.commit else "–",
+                run.host.kernel,
+                asked_command(run),
+            )
+            for run in study.latest_runs
+        ),
+        data=f"../{host_data(host.id)}",
+    )
+
+
+def _checks(runs: Sequence[Run]) -> tuple[CheckHistory, ...]:
+    """What warns now first, then what once did; what never did comes last."""
+    seen: dict[str, list[tuple[Run, HostCheck]]] = {}
+    for run in runs:
+        for one in run.preflight or ():
+            seen.setdefault(one.check, []).append((run, one))
+    rows = [_check(check, looks) for check, looks in seen.items()]
+    order = {"warning": 0, "ok": 1, "unavailable": 2}
+    return tuple(
+        row
+        for _, row in sorted(rows, key=lambda pair: (order[pair[1].state], -pair[0], pair[1].check))
+    )
+
+
+def _check(check: str, looks: Sequence[tuple[Run, HostCheck]]) -> tuple[int, CheckHistory]:
+    since, latest = looks[-1]
+    for earlier, was in reversed(looks):
+        if was.state != latest.state:
+            break
+        since = earlier
+    warned = sum(was.state == "warning" for _, was in looks)
+    tone, sign = check_sign(latest.state)
+    warns = latest.state == "warning"
+    return warned, CheckHistory(
+        check=check,
+        tone=tone,
+        sign=sign,
+        state=latest.state,
+        value=latest.value,
+        since=since.started_at[:10],
+        warned=f"{warned} of {len(looks)}",
+        course=_course([was.state for _, was in looks[-_MOST_SIGNS:]]),
+        course_said=_course_said([was.state for _, was in looks[-_MOST_SIGNS:]]),
+        why=latest.why if warns else "",
+        mend=(latest.mend or "") if warns else "",
+    )
+
+
+def _course(states: Sequence[State]) -> tuple[tuple[Tone, str], ...]:
+    """Signs of the states, in stretches of one tone."""
+    return tuple(
+        (tone, sign * len(tuple(alike)))
+        for (tone, sign), alike in groupby(check_sign(state) for state in states)
+    )
+
+
+def _course_said(states: Sequence[State]) -> str:
+    """The same read out: `ok in 2, warning in 1`."""
+    return ", ".join(f"{state} in {len(tuple(alike))}" for state, alike in groupby(states))
+
+
+def host_links(records: Sequence[Record]) -> tuple[tuple[str, str], ...]:
+    """What to call each host's page, and its address."""
+    names = {run.host.id: run.host.name for run, _ in records}
+    return tuple((f"Host {name}", host_file(host)) for host, name in sorted(names.items()))

@@ -1,0 +1,412 @@
+"""The first page: what the latest runs found, scenario by scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from corebound.analysis.change_history import EMPTY, ChangeHistory, size_word
+from corebound.analysis.commands import FIRST, CommandLine, reproduce_command, row_command
+from corebound.analysis.launch_notes import statuses
+from corebound.analysis.noise_floor import calibration_for
+from corebound.analysis.records import Record
+from corebound.analysis.scenario_result import BaselineComparison, ScenarioResult
+from corebound.analysis.series_value import figures_span, latest_of
+from corebound.analysis.wording import (
+    NO_BASELINE,
+    NOT_MEASURED,
+    Flag,
+    Label,
+    Text,
+    TextSpan,
+    ValueWithBounds,
+    VerdictWord,
+    compared_bounds,
+    compared_with,
+    count,
+    day,
+    label,
+    rich,
+    speedup,
+    strong,
+    verdict_word,
+)
+from corebound.errors import Fault
+from corebound.records.calibration import Calibration
+from corebound.records.history import Series
+from corebound.report.charts.axis import Axis
+from corebound.report.charts.interval import IntervalPlot
+from corebound.report.elements import Head, Hero, Tick, damaged
+from corebound.report.pages.claims import judged
+from corebound.report.pages.series_table import SeriesGroup, last_change, no_change, series_groups
+from corebound.report.pages.whats_new import Night, night
+from corebound.report.scenario.intervals import axis_over, plot_of, ratio_ticks
+from corebound.report.scenario.verdict import budget_words, lost_words, uncommitted, verdict_of
+from corebound.report.urls import run_file
+from corebound.stats.multiplicity import suite_findings
+from corebound.units import percent
+
+
+class Past(Struct, frozen=True, kw_only=True):
+    """A scenario over time: a cell's figures for the spark, how it stands, what changed last.
+
+    Attributes:
+        mode: Class of the cell's colour.
+        figures: What the spark draws.
+        latest: The last of them, with its interval beneath.
+        span: From the least of them to the most.
+        runs: How many runs they are of, in words.
+        points: Address of the table of the points, from the site's top.
+        status: How it stands tonight.
+        change, since: What changed last, and when.
+        unchanged: What stands there where nothing did.
+    """
+
+    mode: str
+    figures: Sequence[float]
+    latest: ValueWithBounds
+    span: str
+    runs: str
+    points: str
+    status: VerdictWord
+    change: VerdictWord | None
+    unchanged: str
+    since: str
+
+
+def past_of(study: ScenarioResult, chosen: Sequence[str], known: ChangeHistory) -> Past | None:
+    """The history on this host of the first of these cells, or of whichever cell has one.
+
+    Args:
+        study: The scenario.
+        chosen: Keys of cells, that which is to be shown first.
+        known: The histories.
+    """
+    series = [
+        one
+        for one in known.grown(project=None, scenario=study.scenario.name)
+        if one.host == study.run.host.id
+    ]
+    if not series:
+        return None
+    by_cell = {one.cell: one for one in series}
+    shown = next((by_cell[key] for key in chosen if key in by_cell), series[0])
+    last = last_change(series, known)
+    return Past(
+        mode=known.label(shown).mode,
+        figures=shown.points.figures,
+        latest=latest_of(shown),
+        span=figures_span(shown),
+        runs=count(len(shown.points), "run"),
+        points=f"scenario/{study.scenario.name}.html#history",
+        status=_standing(study, series, known),
+        change=size_word(last) if last else None,
+        unchanged=no_change(series, known),
+        since=last.since[:10] if last else "",
+    )
+
+
+def _standing(study: ScenarioResult, series: Sequence[Series], known: ChangeHistory) -> VerdictWord:
+    """How a scenario stands tonight, in a word: the worst of what is new in it."""
+    news = [change for one in series for change in known.of(one) if known.is_news(change)]
+    if any(change.is_regression for change in news):
+        return VerdictWord(tone="bad", sign="▼", word="slower")
+    if any(launch.status not in {"ok", "skipped"} for launch in study.launches):
+        return VerdictWord(tone="warn", sign="!", word="launches lost")
+    if news:
+        return VerdictWord(tone="good", sign="▲", word="faster")
+    if any(one.id in known.not_analysed for one in series):
+        return VerdictWord(tone="warn", sign="!", word="not analysed")
+    short = all(one.id in known.too_short for one in series)
+    return VerdictWord(tone="plain", sign="", word="too short to tell" if short else "nothing new")
+
+
+# Of more benchmarks the page of the history has the list.
+_MOST = 50
+
+
+def benchmarks(known: ChangeHistory) -> tuple[SeriesGroup, ...]:
+    """The benchmarks of all projects; none where they are too many for a first page."""
+    imported = [one for one in known.histories if one.project is not None]
+    each = {(one.project, one.host, one.scenario) for one in imported}
+    return series_groups(imported, known) if len(each) <= _MOST else ()
+
+
+def projects(known: ChangeHistory) -> tuple[str, ...]:
+    """What was imported, in words, a project each."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for one in known.histories:
+        if one.project is not None:
+            found.setdefault(one.project, []).append((one.scenario, one.host))
+    return tuple(
+        f"{project}: {count(len({name for name, _ in all_}), 'benchmark')} on "
+        f"{count(len({host for _, host in all_}), 'machine')}"
+        for project, all_ in sorted(found.items())
+    )
+
+
+def overview_flags(studies: Sequence[ScenarioResult], faults: Sequence[Fault]) -> tuple[Flag, ...]:
+    """What there is to know before the figures of all scenarios are believed.
+
+    Args:
+        studies: One a scenario.
+        faults: What of the records could not be read.
+    """
+    raised = (
+        damaged(faults),
+        uncommitted(studies),
+        _ended_early(studies),
+        _claims(studies),
+        _lost(studies),
+    )
+    return tuple(flag for flag in raised if flag is not None)
+
+
+def _ended_early(studies: Sequence[ScenarioResult]) -> Flag | None:
+    cut = {study.run.id: study.undone for study in studies if study.undone is not None}
+    if not cut:
+        return None
+    short = sum(study.undone is not None for study in studies)
+    latest = max(studies, key=lambda study: (study.run.started_at, study.run.id)).run.id
+    # Only the latest run can go on.
+    more = "; corebound run --resume goes on with it" if {*cut} == {latest} else ""
+    return Flag.warning(
+        title=f"The run ended early{budget_words(*cut.values())}"
+        if len(cut) == 1
+        else f"{len(cut)} runs ended early",
+        detail=f"{short} of {count(len(studies), 'scenario')} cut short{more}",
+    )
+
+
+def _lost(studies: Sequence[ScenarioResult]) -> Flag | None:
+    said = lost_words(studies)
+    if not said:
+        return None
+    sound = sum(cell.summary.count("ok") for study in studies for cell in study.cells)
+    return Flag.warning(title=said, detail=f"beside {sound:,} that count")
+
+
+def _claims(studies: Sequence[ScenarioResult]) -> Flag | None:
+    """How many of the published claims that could be decided here hold here."""
+    found = [one.judgement for study in studies for one in judged(study)]
+    if not found:
+        return None
+    held, failed = found.count("reproduces"), found.count("does not")
+    tried = held + failed
+    left = len(found) - tried
+    return Flag(
+        tone="good" if held and not failed else "plain",
+        sign="✓" if held and not failed else "–",
+        title=f"Published claims that reproduce here: {held} of {tried}"
+        if tried
+        else "No published claim could be decided here",
+        detail=f"{left} undecided, or not for this host" if left else "of those decided",
+        link="claims.html",
+    )
+
+
+_TITLE = "Which cores, and how many threads?"
+_ALONE = VerdictWord(tone="plain", sign="", word="one setting")
+
+
+class OverviewRow(Struct, frozen=True, kw_only=True):
+    """A scenario's state, as its latest run left it."""
+
+    name: str
+    address: str
+    title: str
+    question: str
+    best: Label | None
+    against: str
+    plot: IntervalPlot | None
+    speedup: str
+    interval: str
+    verdict: VerdictWord
+    launches: str
+    others: str
+    host: str
+    when: str
+    run: str
+    command: CommandLine
+    past: Past | None
+
+
+class OverviewPage(Struct, frozen=True, kw_only=True):
+    """The site's first page; without rows it says what to run.
+
+    `night` is what is new, where there is a history; `pages` are (text, address) of those
+    that are about all scenarios, `projects` of histories that were imported. `imported` are
+    their benchmarks, if they are few enough to be read. `first` is what to run.
+    """
+
+    head: Head
+    hero: Hero
+    axis: Axis | None
+    ticks: tuple[Tick, ...]
+    night: Night | None
+    rows: tuple[OverviewRow, ...]
+    pages: tuple[tuple[str, str], ...]
+    projects: tuple[str, ...]
+    imported: tuple[SeriesGroup, ...]
+    first: tuple[CommandLine, ...] = FIRST
+
+
+def overview_page(
+    studies: Sequence[ScenarioResult],
+    *,
+    now: str,
+    pages: Sequence[tuple[str, str]] = (),
+    known: ChangeHistory = EMPTY,
+    records: Sequence[Record] = (),
+    calibrations: Sequence[Calibration] = (),
+    faults: Sequence[Fault] = (),
+) -> OverviewPage:
+    """The overview of all scenarios, by name; without any it says what to run.
+
+    Args:
+        studies: One a scenario.
+        now: ISO moment the page is made.
+        pages: (text, address) of pages that are about all scenarios.
+        known: What is known over time.
+        records: Every run with its launches, in any order.
+        calibrations: All there are.
+        faults: What of the records could not be read.
+    """
+    clear = _clear(studies)
+    noise = _noise(studies, calibrations)
+    margin = max((study.measure.margin for study in studies), default=0.02)
+    shown = [study.leader.comparison for study in studies if study.leader]
+    axis = axis_over(shown, margin=margin) if shown else None
+    tonight = night(known, records)
+    top = Hero(
+        title="Overview",
+        question=_TITLE if studies else "",
+        context="",
+        verdict=tonight.verdict if tonight else _verdict(studies, clear),
+        support=(*(tonight.support if tonight else _support(studies, clear)), *noise),
+        flags=overview_flags(studies, faults),
+    )
+    return OverviewPage(
+        head=Head(
+            title="Corebound: overview",
+            description=f"{count(len(studies), 'scenario')} measured with corebound.",
+            root="",
+            here="Scenarios",
+            above=(),
+            made=f"Page made {day(now)}.",
+        ),
+        hero=top,
+        axis=axis,
+        ticks=ratio_ticks(axis) if axis else (),
+        night=tonight,
+        rows=tuple(_row(study, known, clear) for study in studies),
+        pages=tuple(pages),
+        projects=projects(known),
+        imported=benchmarks(known),
+    )
+
+
+def _clear(studies: Sequence[ScenarioResult]) -> frozenset[str]:
+    """The ids of the cells that differ from their baseline also as some of all there are."""
+    cells = [cell for study in studies for cell in study.cells]
+    findings = suite_findings([cell.comparison for cell in cells])
+    return frozenset(cell.cell.id for cell, is_one in zip(cells, findings, strict=True) if is_one)
+
+
+def _winner(study: ScenarioResult, clear: frozenset[str]) -> BaselineComparison | None:
+    """The scenario's fastest setting, if it is a finding of the whole suite too."""
+    winner = study.winner
+    return winner if winner is not None and winner.cell.cell.id in clear else None
+
+
+def _noise(studies: Sequence[ScenarioResult], calibrations: Sequence[Calibration]) -> Text:
+    """How large the noise floors are, where scenarios were calibrated."""
+    found = [calibration_for(calibrations, study.run, study.source) for study in studies]
+    known = [max(one.noise, key=lambda each: each.launches) for one in found if one]
+    if not known:
+        return ()
+    low, high = (percent(end(one.floor_ratio for one in known)) for end in (min, max))
+    span = low if low == high else f"{low} to ±{high}"
+    return rich(f" Noise floor ±{span}, calibrated in {len(known)} of {len(studies)}.")
+
+
+def _verdict(studies: Sequence[ScenarioResult], clear: frozenset[str]) -> Text:
+    if not studies:
+        return rich("No records yet.")
+    faster = sum(_winner(study, clear) is not None for study in studies)
+    if len(studies) == 1:
+        return verdict_of(studies[0])[0]
+    compared = sum(bool(study.ranked) for study in studies)
+    if not compared:
+        return rich("Nothing could be compared yet.")
+    rest = len(studies) - compared
+    end = f"; {rest} could not be compared." if rest else "."
+    if not faster:
+        where = count(compared, "scenario")
+        return rich(f"No setting clearly beats its baseline in {where}{end}")
+    everywhere = faster == len(studies)
+    lead = f"In all {faster}" if everywhere else f"In {faster} of {len(studies)}"
+    return rich(
+        f"{lead} scenarios a setting is ", TextSpan("faster", "good"), f" than the baseline{end}"
+    )
+
+
+def _support(studies: Sequence[ScenarioResult], clear: frozenset[str]) -> Text:
+    if not studies:
+        return rich("Measure a scenario, then make the report again.")
+    counts: dict[str, int] = {}
+    for study in studies:
+        word = _state(study, clear).word
+        counts[word] = counts.get(word, 0) + 1
+    said = ", ".join(f"{number} {word}" for word, number in counts.items())
+    newest = max(studies, key=lambda study: study.run.started_at)
+    hosts = list(dict.fromkeys(study.run.host.name for study in studies))
+    where = hosts[0] if len(hosts) == 1 else count(len(hosts), "host")
+    when = f"On {where}, last measured {day(newest.run.started_at)}."
+    if len(studies) == 1:
+        return rich(f"One scenario. {when}")
+    return rich("By the fastest rival of each: ", strong(said), f". {when}")
+
+
+def _state(study: ScenarioResult, clear: frozenset[str]) -> VerdictWord:
+    """A scenario in a word: that of its fastest rival."""
+    if _winner(study, clear) is not None:
+        return verdict_word("faster")
+    if study.leader:
+        nearest = study.leader.comparison.verdict
+        # Faster by itself, but not clearly so among as many comparisons.
+        return verdict_word("undecided" if nearest == "faster" else nearest)
+    measured = [cell for cell in study.cells if cell.is_measured]
+    if any(cell.baseline is not None for cell in measured):
+        return NO_BASELINE
+    return _ALONE if measured else NOT_MEASURED
+
+
+def _row(study: ScenarioResult, known: ChangeHistory, clear: frozenset[str]) -> OverviewRow:
+    duel = study.leader
+    comparison = duel.comparison if duel else None
+    first, *rest = statuses(study.launches) or ("none",)
+    return OverviewRow(
+        name=study.scenario.name,
+        address=f"scenario/{study.scenario.name}.html",
+        title=study.scenario.title,
+        question=study.scenario.question,
+        best=label(duel.cell.cell) if duel else None,
+        against=compared_with(duel.cell.cell, duel.baseline.cell) if duel else "",
+        plot=plot_of(duel.cell, margin=study.measure.margin) if duel else None,
+        speedup=speedup(comparison.speedup_ratio) if comparison else "–",
+        interval=compared_bounds(comparison),
+        verdict=_state(study, clear),
+        launches=first,
+        others=", ".join(rest),
+        host=study.run.host.name,
+        when=day(study.run.started_at),
+        run=run_file(study.run),
+        command=row_command(study, duel.cell) if duel else reproduce_command(study, ()),
+        past=past_of(
+            study,
+            [one.cell.key for one in (duel.cell if duel else None, study.baseline) if one],
+            known,
+        ),
+    )

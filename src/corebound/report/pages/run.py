@@ -1,0 +1,249 @@
+"""A run's page: what was asked, on what, and what became of every launch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from corebound.analysis.commands import CommandLine, asked_command, launch_command, scenario_command
+from corebound.analysis.launch_notes import evidence_of, mend_of, reason_of, statuses
+from corebound.analysis.wording import (
+    Text,
+    TextSpan,
+    Tone,
+    check_sign,
+    count,
+    day,
+    full_name,
+    rich,
+    spent,
+    time_text,
+)
+from corebound.errors import Fault
+from corebound.machine.doctor.check import HostCheck
+from corebound.records.launch_record import Launch
+from corebound.records.run_record import Commit, Run
+from corebound.report.elements import Head, Hero, damaged
+from corebound.report.scenario.provenance import Fact, host_facts, lock_fact
+from corebound.report.scenario.tables import log_tail, status_tone
+from corebound.report.urls import host_file, raw_file, run_file
+
+
+class RunLaunch(Struct, frozen=True, kw_only=True):
+    """One launch, whatever became of it; `command` launches its cell again."""
+
+    id: str
+    scenario: str
+    cell: str
+    tone: Tone
+    status: str
+    started: str
+    whole: str
+    notes: tuple[str, ...]
+    log: str
+    command: CommandLine
+    is_lost: bool
+
+
+class CheckRow(Struct, frozen=True, kw_only=True):
+    """What the doctor saw when the run began."""
+
+    tone: Tone
+    sign: str
+    state: str
+    check: str
+    value: str
+    why: str
+    mend: str
+
+
+class RunPage(Struct, frozen=True, kw_only=True):
+    """A run.
+
+    Attributes:
+        address: Of the page, from the site's top.
+        host: Address of its host's page.
+        raw: Address of its records, or empty where they are not in the site.
+        command: What made it.
+        scenarios: (title, address, its launches in words, what measures it again) of each.
+        checks: None where the host was not looked at.
+        troubles: Launches that are neither ok nor skipped; `launches` are all, and `listed` is
+            how many of each sort.
+    """
+
+    address: str
+    head: Head
+    hero: Hero
+    host: str
+    raw: str
+    command: CommandLine
+    facts: tuple[Fact, ...]
+    scenarios: tuple[tuple[str, str, str, CommandLine], ...]
+    checks: tuple[CheckRow, ...] | None
+    troubles: tuple[RunLaunch, ...]
+    launches: tuple[RunLaunch, ...]
+    listed: str
+
+
+def run_page(
+    run: Run, launches: Sequence[Launch], *, raw: bool = True, faults: Sequence[Fault] = ()
+) -> RunPage:
+    """The page of one run.
+
+    Args:
+        run: The run.
+        launches: All its launches, in any order.
+        raw: Whether its records are in the site.
+        faults: What of them could not be read.
+    """
+    flag = damaged(faults)
+    ordered = sorted(launches, key=lambda one: (one.kind, one.block, one.position, one.id))
+    rows = tuple(_launch(run, one, launches) for one in ordered)
+    return RunPage(
+        address=run_file(run),
+        head=Head(
+            title=f"Run {run.id} on {run.host.name}",
+            description=f"What was run on {run.host.name} at {day(run.started_at)}.",
+            root="../",
+            here=f"Run {run.id}",
+            made=f"Measured with corebound {run.corebound}.",
+        ),
+        hero=Hero(
+            title=f"Run {run.id}",
+            question="",
+            context=f"on {run.host.name}, {day(run.started_at)}",
+            verdict=_verdict(launches),
+            support=rich(_support(run, launches)),
+            flags=() if flag is None else (flag,),
+        ),
+        host=f"../{host_file(run.host.id)}",
+        raw=f"../{raw_file(run)}" if raw else "",
+        command=asked_command(run),
+        facts=_facts(run),
+        scenarios=_scenarios(run, launches),
+        checks=None if run.preflight is None else tuple(_check(one) for one in run.preflight),
+        troubles=tuple(row for row in rows if row.is_lost),
+        launches=rows,
+        listed=_listed(launches),
+    )
+
+
+def _verdict(launches: Sequence[Launch]) -> Text:
+    made = _made(launches)
+    lost = [one for one in made if one.status != "ok"]
+    if not launches:
+        return rich("No launch was recorded.")
+    if not made:
+        return rich("No launch was made.")
+    if not lost:
+        return rich("Every launch ", TextSpan("counts", "good"), ".")
+    words = f"{len(lost)} of {count(len(made), 'launch', 'launches')}"
+    return rich(
+        words, " ", TextSpan("do not count" if len(lost) > 1 else "does not count", "bad"), "."
+    )
+
+
+def _made(launches: Sequence[Launch]) -> list[Launch]:
+    """Those that could count: not what was skipped, nor what profiles and has no figure."""
+    return [one for one in launches if one.kind == "measure" and one.status != "skipped"]
+
+
+def _listed(launches: Sequence[Launch]) -> str:
+    """How many records of launches there are, of each sort."""
+    skipped = sum(one.kind == "measure" and one.status == "skipped" for one in launches)
+    profiled = sum(one.kind == "profile" for one in launches)
+    said = [count(len(_made(launches)), "launch", "launches")]
+    if profiled:
+        said.append(f"{profiled:,} that profiled operators")
+    if skipped:
+        said.append(f"{skipped:,} skipped")
+    return ", ".join(said)
+
+
+def _support(run: Run, launches: Sequence[Launch]) -> str:
+    parts = ", ".join(statuses(launches)) or "no launch"
+    spent_ns = sum(one.duration_ns for one in _made(launches))
+    scenarios = count(len(run.scenarios), "scenario")
+    took = f" The launches took {spent(spent_ns)} together." if spent_ns else ""
+    return f"{scenarios}; {parts}.{took}"
+
+
+def _facts(run: Run) -> tuple[Fact, ...]:
+    facts = [
+        Fact(term="Run", value=run.id, code=True),
+        Fact(term="Started", value=day(run.started_at)),
+        Fact(term="Seed", value=str(run.seed)),
+        Fact(term="Profile", value=run.profile or "none"),
+        Fact(term="Corebound", value=run.corebound),
+    ]
+    if run.only:
+        facts.append(Fact(term="Only", value=" ".join(run.only), code=True))
+    if run.commit is not None:
+        facts += [
+            Fact(term="Commit", value=run.commit.sha, code=True),
+            *_changes(run.commit),
+            Fact(term="Subject", value=run.commit.subject),
+            Fact(term="Committed", value=day(run.commit.committed_at)),
+        ]
+    facts += host_facts(run)
+    facts += [lock_fact(lock) for lock in run.environments]
+    facts += [
+        Fact(term="Scenario", value=f"{source.path}, SHA-256 {source.sha256[:16]}", code=True)
+        for source in run.scenarios
+    ]
+    return tuple(facts)
+
+
+def _changes(commit: Commit) -> tuple[Fact, ...]:
+    """That more than the commit was measured."""
+    if not commit.dirty:
+        return ()
+    return (Fact(term="Uncommitted changes", value=commit.name, code=True),)
+
+
+def _scenarios(
+    run: Run, launches: Sequence[Launch]
+) -> tuple[tuple[str, str, str, CommandLine], ...]:
+    rows = []
+    cells_of = [one.cell for one in launches]
+    for source in run.scenarios:
+        name = str(source.document.get("name", ""))
+        said = ", ".join(statuses([one for one in launches if one.cell.scenario == name]))
+        title = str(source.document.get("title") or name)
+        cells = tuple({one.id: one for one in cells_of if one.scenario == name}.values())
+        command = scenario_command(run, source, cells)
+        rows.append((title, f"../scenario/{name}.html", said or "no launch", command))
+    return tuple(rows)
+
+
+def _check(one: HostCheck) -> CheckRow:
+    tone, sign = check_sign(one.state)
+    return CheckRow(
+        tone=tone,
+        sign=sign,
+        state=one.state,
+        check=one.check,
+        value=one.value,
+        why=one.why,
+        mend=one.mend or "",
+    )
+
+
+def _launch(run: Run, one: Launch, launches: Sequence[Launch]) -> RunLaunch:
+    notes = [reason_of(one), *evidence_of(one), mend_of(one, launches)]
+    if one.strays:
+        notes.append(f"outlived its worker and was ended: {', '.join(one.strays)}")
+    return RunLaunch(
+        id=one.id,
+        scenario=one.cell.scenario,
+        cell=full_name(one.cell),
+        tone=status_tone(one.status),
+        status=one.status if one.kind == "measure" else f"{one.status}, operators",
+        started=one.started_at[11:19],
+        whole=time_text(one.duration_ns) if one.status != "skipped" else "–",
+        notes=tuple(note for note in notes if note),
+        log=log_tail(one, even_ok=True),
+        command=launch_command(run, one),
+        is_lost=one.status not in {"ok", "skipped"},
+    )

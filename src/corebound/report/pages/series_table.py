@@ -1,0 +1,234 @@
+"""Series as rows: of every scenario or benchmark one, by host or machine."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
+
+from msgspec import Struct
+
+from corebound.analysis.change_history import ChangeHistory, size_word
+from corebound.analysis.commands import CommandLine, latest_command, series_command
+from corebound.analysis.last_measured import last_day, last_measured, last_moment
+from corebound.analysis.series_names import Natural, natural_place, own_axes
+from corebound.analysis.series_value import figures_span, interval_name, lack_of, latest_of
+from corebound.analysis.wording import Label, ValueWithBounds, VerdictWord, count
+from corebound.records.history import Series, kind_of
+from corebound.report.urls import series_place
+from corebound.stats.history.detection import RECENT_NIGHTS
+from corebound.stats.history.regressions import Change, Failing
+
+
+class ToldRow(Struct, frozen=True, kw_only=True):
+    """Cells of one scenario that one thing is to be said of.
+
+    `label` is of the first of so many `cells`, `says` of all; `command` measures them
+    again, and is None where none is known.
+    """
+
+    title: str
+    address: str
+    label: Label
+    cells: int
+    says: str
+    command: CommandLine | None
+
+
+def told_row(series: Sequence[Series], known: ChangeHistory, says: str) -> ToldRow:
+    """The line of these series, at least one, all of one scenario."""
+    first = series[0]
+    return ToldRow(
+        title=first.title,
+        address=series_place(first),
+        label=known.label(first),
+        cells=len(series),
+        says=says,
+        command=series_command(series),
+    )
+
+
+def failing_rows(found: Iterable[Failing], known: ChangeHistory) -> list[ToldRow]:
+    """Series that fail, those of one scenario, day and reason together; the latest first."""
+    groups: dict[tuple[str, ...], list[Series]] = {}
+    for one in sorted(found, key=lambda one: one.series.id):
+        series, reason = one.series, kind_of(one.since.missing or "")
+        key = (one.since.at[:10], series.project or "", series.host, series.scenario, reason)
+        groups.setdefault(key, []).append(series)
+    # Within a day by name, as people look for them.
+    latest_first = sorted(sorted(groups), key=itemgetter(0), reverse=True)
+    return [told_row(groups[key], known, _since(key[0], key[-1])) for key in latest_first]
+
+
+def _since(day: str, reason: str) -> str:
+    return f"since {day}: {reason}" if reason else f"since {day}"
+
+
+def is_recent(one: Failing) -> bool:
+    """Whether it is news, as a change of so many points ago would be."""
+    return one.points <= RECENT_NIGHTS
+
+
+def gives(number: int) -> str:
+    """The verb for so many that give no figure any more."""
+    return "gives" if number == 1 else "give"
+
+
+# More rows than this nobody reads from first to last: what is beyond is folded.
+MOST_OPEN = 50
+
+
+class SeriesRow(Struct, frozen=True, kw_only=True):
+    """The cells of one scenario on one host: that which changed last stands for all.
+
+    Attributes:
+        shown: Which of several cells that is; empty where there is no other.
+        figures: Its points, for the spark.
+        latest: Its last figure, with its interval; `cells` says how many there are.
+        span: From its least figure to its most; `points` says how many there are.
+        change: Its last change, or None; `since` is when.
+        unchanged: What stands there where there is none.
+        command: What measures it again; None where that is not known.
+        ended: When its last point is of, where others of its host have later ones; else empty.
+        lacking: Since when there has been no figure, where points came after the latest.
+    """
+
+    title: str
+    address: str
+    ended: str
+    cells: str
+    shown: str
+    mode: str
+    figures: Sequence[float]
+    latest: ValueWithBounds
+    lacking: str
+    span: str
+    points: str
+    change: VerdictWord | None
+    unchanged: str
+    since: str
+    command: CommandLine | None
+
+
+class SeriesGroup(Struct, frozen=True, kw_only=True):
+    """The scenarios of one host, or an imported project's on one machine; of many, a module's.
+
+    `says` is how many there are, and in how many of them something changed; `interval` what
+    stands in brackets.
+    """
+
+    title: str
+    says: str
+    interval: str
+    rows: tuple[SeriesRow, ...]
+
+
+def series_groups(series: Iterable[Series], known: ChangeHistory) -> tuple[SeriesGroup, ...]:
+    """Series by project and machine, or by host; of those with many benchmarks by module.
+
+    Args:
+        series: Those that there is something to look at of.
+        known: What changed in them.
+    """
+    groups: dict[tuple[str, str], dict[str, list[Series]]] = {}
+    for one in series:
+        key = (one.project or "", one.host)
+        groups.setdefault(key, {}).setdefault(one.scenario, []).append(one)
+    return tuple(
+        group
+        for (project, _), scenarios in sorted(
+            groups.items(), key=lambda item: (item[0][0], _is_over(item[1], known), item[0])
+        )
+        for group in _modules(project, scenarios, known)
+    )
+
+
+def _is_over(scenarios: Mapping[str, Sequence[Series]], known: ChangeHistory) -> bool:
+    """Whether all of a host's series have ended."""
+    return all(one.id in known.ended for several in scenarios.values() for one in several)
+
+
+def _modules(
+    project: str, scenarios: Mapping[str, Sequence[Series]], known: ChangeHistory
+) -> Iterator[SeriesGroup]:
+    """One group; of many scenarios one a module, which is what asv's names begin with."""
+    ordered = sorted(scenarios.items())
+    where = _group_title(project, ordered[0][1][0])
+    if _is_over(scenarios, known):
+        last = last_moment(one for _, several in ordered for one in several)
+        where = f"{where}, {last_day(last)}"
+    if len(ordered) <= MOST_OPEN:
+        yield _group(where, [several for _, several in ordered], known)
+        return
+    for module, members in itertools.groupby(ordered, key=lambda item: item[0].partition(".")[0]):
+        yield _group(f"{where}: {module}", [several for _, several in members], known)
+
+
+def _group(title: str, scenarios: Sequence[Sequence[Series]], known: ChangeHistory) -> SeriesGroup:
+    rows = tuple(_row(several, known) for several in scenarios)
+    changed = sum(row.change is not None for row in rows)
+    changes = f", {changed} changed" if changed else ""
+    return SeriesGroup(
+        title=title,
+        says=f"{len(rows)}{changes}",
+        interval=interval_name(one for several in scenarios for one in several),
+        rows=rows,
+    )
+
+
+def _group_title(project: str, series: Series) -> str:
+    return f"{project}, on {series.host_name}" if project else f"On {series.host_name}"
+
+
+def _row(series: Sequence[Series], known: ChangeHistory) -> SeriesRow:
+    last = last_change(series, known)
+    going = [one for one in series if one.id not in known.ended]
+    # What is retired stands for nothing that goes on, nor what has hardly begun for all.
+    chosen = last.series if last else min(going or series, key=_longest_first)
+    over = f", {len(series) - len(going):,} ended" if 0 < len(going) < len(series) else ""
+    figures = chosen.points.figures
+    return SeriesRow(
+        title=chosen.title,
+        address=series_place(chosen),
+        ended=last_measured(chosen.points.moments[-1]) if chosen.id in known.ended else "",
+        cells=f"{count(len(series), 'cell')}{over}",
+        shown=_apart(chosen, series, known),
+        mode=known.label(chosen).mode,
+        figures=figures,
+        latest=latest_of(chosen),
+        lacking=lack_of(chosen),
+        span=figures_span(chosen),
+        points=count(len(chosen.points.measured), "point"),
+        change=size_word(last) if last else None,
+        unchanged=no_change(series, known),
+        since=last.since[:10] if last else "",
+        command=latest_command(chosen),
+    )
+
+
+def _apart(chosen: Series, series: Sequence[Series], known: ChangeHistory) -> str:
+    """What tells a series from the others; empty where there are none."""
+    if len(series) == 1:
+        return ""
+    if chosen.project is None:
+        return known.label(chosen).whole
+    return own_axes(series)[series.index(chosen)]
+
+
+def _longest_first(series: Series) -> tuple[int, tuple[tuple[str, Natural], ...]]:
+    return -len(series.points), natural_place(series)
+
+
+def no_change(series: Iterable[Series], known: ChangeHistory) -> str:
+    """What stands where none of these series has a change: that none was seen, or could be."""
+    return "too short to tell" if all(one.id in known.too_short for one in series) else "none"
+
+
+def last_change(series: Iterable[Series], known: ChangeHistory) -> Change | None:
+    """The latest clear change in any of these series, of equals the largest."""
+    found = (change for one in series for change in known.of(one))
+    return max(
+        found,
+        key=lambda one: (one.since, abs(one.step.ratio - 1), one.id),
+        default=None,
+    )

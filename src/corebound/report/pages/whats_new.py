@@ -1,0 +1,315 @@
+"""What is new: what got slower, faster, could not be decided, or failed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from corebound.analysis.change_history import ChangeHistory, sizes_word
+from corebound.analysis.commands import CommandLine, cells_command
+from corebound.analysis.last_measured import last_measured, last_moment
+from corebound.analysis.records import Record, by_host
+from corebound.analysis.too_short import too_short_words
+from corebound.analysis.wording import (
+    Label,
+    Text,
+    TextSpan,
+    capital,
+    count,
+    day,
+    full_name,
+    label,
+    rich,
+    strong,
+)
+from corebound.records.history import Series
+from corebound.records.launch_record import Launch
+from corebound.records.run_record import Run
+from corebound.report.elements import turns
+from corebound.report.pages.changes import ChangeGroup, by_commits, change_group, grouped
+from corebound.report.pages.history import not_analysed_words
+from corebound.report.pages.series_table import ToldRow, failing_rows, gives, is_recent, told_row
+from corebound.report.urls import run_file
+from corebound.stats.history.regressions import Change
+
+
+class FailedRow(Struct, frozen=True, kw_only=True):
+    """Launches of the latest run that did not count, for one reason.
+
+    `label` is of the first of so many `cells` of one scenario; `command` launches them again.
+    `ids` are of these cells: one cell may have several reasons.
+    """
+
+    title: str
+    address: str
+    label: Label
+    cells: int
+    ids: frozenset[str]
+    status: str
+    reason: str
+    command: CommandLine | None
+
+
+def _is_good(launch: Launch) -> bool:
+    return launch.kind == "measure" and launch.status == "ok"
+
+
+def failed_rows(run: Run, launches: Sequence[Launch]) -> list[FailedRow]:
+    """One row a scenario, status and reason of the run.
+
+    A launch that was made again in its block, and counted then, is none of them.
+    """
+    repeated = {(one.cell.id, one.block) for one in launches if _is_good(one)}
+    titles = {
+        str(source.document.get("name")): str(source.document.get("title") or "")
+        for source in run.scenarios
+    }
+    alike: dict[tuple[str, str, str], list[Launch]] = {}
+    for launch in sorted(launches, key=lambda one: one.cell.id):
+        if (launch.cell.id, launch.block) in repeated:
+            continue
+        if launch.kind == "measure" and launch.status not in {"ok", "skipped"}:
+            reason = launch.reason or full_name(launch.cell)
+            alike.setdefault((launch.cell.scenario, launch.status, reason), []).append(launch)
+    return [
+        FailedRow(
+            title=titles.get(scenario) or scenario,
+            address=run_file(run),
+            label=label(own[0].cell),
+            cells=len(cells),
+            ids=frozenset(cell.id for cell in cells),
+            status=f"{len(own)} {status}",
+            reason=reason,
+            command=cells_command(run, cells),
+        )
+        for (scenario, status, reason), own in alike.items()
+        for cells in [tuple({one.cell.id: one.cell for one in own}.values())]
+    ]
+
+
+# A first page names so many of each; all are on the history's page.
+_MOST_ROWS = 20
+# Of those so many are for what got faster, where there is so much.
+_LEAST_BETTER = 5
+
+
+class Night(Struct, frozen=True, kw_only=True):
+    """What is new; the rows beyond what a first page holds are in `more`."""
+
+    verdict: Text
+    support: Text
+    changed: tuple[ChangeGroup, ...]
+    doubts: tuple[ToldRow, ...]
+    failing: tuple[ToldRow, ...]
+    failed: tuple[FailedRow, ...]
+    more: str
+
+
+def night(known: ChangeHistory, records: Sequence[Record]) -> Night | None:
+    """What the latest run of every host adds to its history; None without any history.
+
+    Args:
+        known: What is known over time.
+        records: Every run with its launches, in any order.
+    """
+    if not known.histories:
+        return None
+    news = known.news
+    worse = [one for one in news if one.is_regression]
+    better = [one for one in news if not one.is_regression]
+    doubts = _doubts(known)
+    latest = [own[-1] for own in by_host(records).values()]
+    going = [one for one in known.histories if one.id not in known.ended]
+    short = sum(one.id in known.too_short for one in going)
+    failed_of = {run.host.id: failed_rows(run, launches) for run, launches in latest}
+    failed = [row for rows in failed_of.values() for row in rows]
+    failed_cells = sum(len({id_ for row in rows for id_ in row.ids}) for rows in failed_of.values())
+    recent = [one for one in known.failing.values() if is_recent(one)]
+    failing = failing_rows(recent, known)
+    slower, faster = (grouped(_own_first(several), known) for several in (worse, better))
+    rows = _shown(slower, faster, known)
+    able = len(going) - short - sum(one.id in known.not_analysed for one in going)
+    nothing = _nothing(known, able=able, every=len(going))
+    return Night(
+        verdict=_verdict(worse, better, len(recent)) or rich(nothing),
+        support=_support(
+            latest,
+            going,
+            first="" if news or not recent else nothing,
+            failing=len(known.failing) - len(recent),
+            older=_still_open(known),
+            doubts=len({one.series.id for one in known.undecided}),
+            failed=failed_cells,
+            short=too_short_words(short, len(going)),
+            not_analysed=len(known.not_analysed),
+        ),
+        changed=tuple(change_group(one, known, root="") for one in rows),
+        doubts=tuple(doubts[:_MOST_ROWS]),
+        failing=tuple(failing[:_MOST_ROWS]),
+        failed=tuple(failed[:_MOST_ROWS]),
+        more=_more(
+            {
+                "that changed": len(slower) + len(faster) - len(rows),
+                "undecided": len(doubts) - _MOST_ROWS,
+                "without a figure": len(failing) - _MOST_ROWS,
+                "of failed launches": len(failed) - _MOST_ROWS,
+            }
+        ),
+    )
+
+
+def _more(hidden: Mapping[str, int]) -> str:
+    """How many rows of what stand elsewhere; empty where none do."""
+    parts = ", ".join(f"{number:,} {what}" for what, number in hidden.items() if number > 0)
+    return f"More rows, on the pages of the history and of the runs: {parts}." if parts else ""
+
+
+def _own_first(found: Sequence[Change]) -> list[Change]:
+    return sorted(found, key=lambda one: one.series.project is not None)
+
+
+def _shown(
+    worse: Sequence[tuple[Change, ...]], better: Sequence[tuple[Change, ...]], known: ChangeHistory
+) -> list[tuple[Change, ...]]:
+    """As many groups as there are rows, what got worse first; of what few leave, others have more.
+
+    Of one event that changed a hundred benchmarks no more are shown than of another that
+    changed two, as long as there are others.
+    """
+    events = {one.id: at for at, event in enumerate(by_commits(known.news)) for one in event}
+    for_better = min(len(better), max(_LEAST_BETTER, _MOST_ROWS - len(worse)))
+    return [
+        *_by_turns(worse, events, _MOST_ROWS - for_better),
+        *_by_turns(better, events, for_better),
+    ]
+
+
+def _by_turns(
+    groups: Sequence[tuple[Change, ...]], events: Mapping[str, int], most: int
+) -> list[tuple[Change, ...]]:
+    """So many of them, in their order: of each event one in turn, our own before any imported."""
+    turn = turns(events[group[0].id] for group in groups)
+    first = sorted(
+        range(len(groups)), key=lambda at: (groups[at][0].series.project is not None, turn[at], at)
+    )
+    return [groups[at] for at in sorted(first[:most])]
+
+
+def _verdict(worse: Sequence[Change], better: Sequence[Change], failing: int) -> Text:
+    """What changed, and how many cells give no figure any more; empty where all is as it was."""
+    parts: list[str | TextSpan] = []
+    if worse:
+        parts += [f"{_amount(worse)} got ", TextSpan(_way(worse, "slower", "worse"), "bad")]
+    if better:
+        got = f"{_amount(better)} got " if not worse else f"{_amount(better, noun='')} "
+        parts += [", " if parts else "", got, TextSpan(_way(better, "faster", "better"), "good")]
+    if failing:
+        who = f", {failing:,}" if parts else count(failing, "cell")
+        parts += [f"{who} {gives(failing)} ", TextSpan("no figure", "bad")]
+    return rich(*parts, ".") if parts else ()
+
+
+def _way(found: Sequence[Change], of_times: str, of_all: str) -> str:
+    """The word for how cells changed; what is neither a time nor a rate has no speed."""
+    speeds = (one.series.unit == "ns" or one.series.more_is_better for one in found)
+    return of_times if all(speeds) else of_all
+
+
+def _nothing(known: ChangeHistory, *, able: int, every: int) -> str:
+    """That nothing changed, where that could have been seen."""
+    if all(len(one.points) == 1 for one in known.histories):
+        return "Measured once so far."
+    if every and not able and not known.not_analysed:
+        return "Too early to tell what changed."
+    # Where most cannot tell, or one failed, the sentence is of those that can.
+    of = f" in {able:,} of {every:,} series" if 2 * able < every or known.not_analysed else ""
+    return f"Nothing got slower, nothing faster{of}."
+
+
+def _amount(found: Sequence[Change], noun: str = "cell") -> str:
+    number = len({one.series.id for one in found})
+    return count(number, noun).strip() if noun else f"{number:,}"
+
+
+def _still_open(known: ChangeHistory) -> int:
+    """Regressions that are no news any more, and that nobody has settled."""
+    news = {one.id for one in known.news}
+    return sum(
+        one.is_regression and known.status(one) == "open" and one.id not in news
+        for one in known.changes
+    )
+
+
+def _support(
+    latest: Sequence[Record],
+    going: Sequence[Series],
+    *,
+    first: str,
+    failing: int,
+    older: int,
+    doubts: int,
+    failed: int,
+    short: str,
+    not_analysed: int,
+) -> Text:
+    parts: list[str | TextSpan] = [f"{first} "] if first else []
+    if latest:
+        when = max(run.started_at for run, _ in latest)
+        where = latest[0][0].host.name if len(latest) == 1 else count(len(latest), "host")
+        parts.append(f"Latest run {day(when)} on {where}. ")
+    elif going:
+        # Only imported ones: how old they are nothing else on the page tells.
+        parts.append(f"{capital(last_measured(last_moment(going)))}. ")
+    if doubts:
+        parts += [strong(f"{count(doubts, 'cell')} could not be decided", "#undecided"), ". "]
+    if failed:
+        parts += [
+            strong(f"{count(failed, 'cell')} had launches that do not count", "#failed"),
+            ". ",
+        ]
+    if failing:
+        said = f"{count(failing, 'cell')} {'has' if failing == 1 else 'have'} given none for longer"
+        parts += [strong(said, "history.html#failing"), ". "]
+    parts += not_analysed_words(not_analysed, "history.html#not-analysed")
+    if older:
+        said = f"{count(older, 'older regression')} {'is' if older == 1 else 'are'} still open"
+        parts += [strong(said, "history.html#regressions"), ". "]
+    if short:
+        many, colon, why = short.partition(":")
+        parts += [strong(many), f"{colon}{why} "]
+    parts.append("New is what changed within the last 30 runs and nobody has accepted.")
+    return rich(*parts)
+
+
+def _doubts(known: ChangeHistory) -> list[ToldRow]:
+    """The steps that are not clear, and the suspicions; grouped."""
+    return [
+        told_row([one.series for one in group], known, f"{sizes_word(group).word}, {why}")
+        for why, several in _by_doubt(known).items()
+        for group in _by_scenario(several)
+    ]
+
+
+def _by_doubt(known: ChangeHistory) -> dict[str, list[Change]]:
+    """What is undecided, by why it is."""
+    found: dict[str, list[Change]] = {}
+    for one in known.undecided:
+        why = "clear in the history"
+        if not one.step.votes:
+            why = "in the last two runs, too few yet"
+        elif not one.clear:
+            why = "not clear among so many series"
+        answer = known.answer(one)
+        found.setdefault(f"{why}; {answer}" if answer else why, []).append(one)
+    return found
+
+
+def _by_scenario(found: Sequence[Change]) -> list[list[Change]]:
+    """Those of one scenario, host and direction together, in their order."""
+    groups: dict[tuple[object, ...], list[Change]] = {}
+    for one in found:
+        series = one.series
+        key = (series.project, series.host, series.scenario, series.unit, one.is_regression)
+        groups.setdefault(key, []).append(one)
+    return list(groups.values())

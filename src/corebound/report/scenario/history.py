@@ -1,0 +1,175 @@
+"""A scenario's history on its page: the baseline and the best cell, the others folded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from corebound.analysis.change_history import ChangeHistory, sizes_word, way_word
+from corebound.analysis.commands import CommandLine, series_command
+from corebound.analysis.scenario_result import ScenarioResult
+from corebound.analysis.series_value import figures_span, latest_of
+from corebound.analysis.wording import Label, ValueWithBounds, count, full_name
+from corebound.records.history import Series
+from corebound.report.history.panel import HistoryPanel, history_panel
+from corebound.stats.history.regressions import Change
+
+# All the points that the folded charts of a page draw together, and the least of one: a
+# page with a hundred cells and a thousand nights stays light.
+_FOLDED_POINTS = 4_000
+_LEAST_POINTS = 40
+
+
+class OtherRow(Struct, frozen=True, kw_only=True):
+    """A folded chart in figures; `command` measures its cell again, where that is known."""
+
+    label: Label
+    where: str
+    runs: str
+    span: str
+    latest: ValueWithBounds
+    command: CommandLine | None
+
+
+class ScenarioHistory(Struct, frozen=True, kw_only=True):
+    """The section: one chart first, then the rest.
+
+    Attributes:
+        title, lead: What there is to see.
+        panel: The chart of the baseline and the best cell.
+        folded: A chart for each other cell, and for other hosts; `others` is each in figures.
+        data: Address of all points as CSV; `zoom` as a script.
+    """
+
+    title: str
+    lead: str
+    panel: HistoryPanel
+    folded: tuple[HistoryPanel, ...]
+    others: tuple[OtherRow, ...]
+    data: str
+    zoom: str
+
+
+def scenario_history(study: ScenarioResult, known: ChangeHistory) -> ScenarioHistory | None:
+    """The history of a scenario's cells; None where none has two points."""
+    series = known.grown(project=None, scenario=study.scenario.name)
+    if not series:
+        return None
+    host = study.run.host.id
+    here = [one for one in series if one.host == host]
+    first = _chosen(study, here) or [series[0]]
+    shown = {one.id for one in first}
+    rest = [one for one in series if one.id not in shown]
+    rest.sort(key=lambda one: (one.host != host, one.host, -len(known.of(one)), one.id))
+    most = max(_FOLDED_POINTS // max(len(rest), 1), _LEAST_POINTS)
+    return ScenarioHistory(
+        title=_title(first, rest, known),
+        lead=_lead(first, known),
+        panel=history_panel(first, known, title=f"On {first[0].host_name}", root="../"),
+        folded=tuple(
+            history_panel(
+                (one,),
+                known,
+                title=_name(one, known, host),
+                root="../",
+                most_points=most,
+                most_nights=0,
+            )
+            for one in rest
+        ),
+        others=tuple(
+            OtherRow(
+                label=known.label(one),
+                where="" if one.host == host else f"on {one.host_name}",
+                runs=count(len(one.points), "run"),
+                span=figures_span(one),
+                latest=latest_of(one),
+                command=series_command((one,)),
+            )
+            for one in rest
+        ),
+        data=f"../data/{study.scenario.name}.history.csv",
+        zoom=f"../data/{study.scenario.name}.history.js",
+    )
+
+
+def _chosen(study: ScenarioResult, series: list[Series]) -> list[Series]:
+    """The best cell's series and the baseline's; else the first in the order of the file."""
+    by_cell = {one.cell: one for one in series}
+    best = study.leader
+    wanted = [best.cell.cell.key] if best else []
+    if study.baseline is not None:
+        wanted.append(study.baseline.cell.key)
+    found = [by_cell[key] for key in dict.fromkeys(wanted) if key in by_cell]
+    return found or series[:1]
+
+
+def _name(series: Series, known: ChangeHistory, host: str) -> str:
+    cell = known.cells.get((series.scenario, series.cell))
+    name = full_name(cell) if cell is not None else series.cell
+    return name if series.host == host else f"{name}, on {series.host_name}"
+
+
+def _title(shown: Sequence[Series], rest: Sequence[Series], known: ChangeHistory) -> str:
+    """What is new in the cells drawn, as their chart says it, and in how many others."""
+    news = [change for one in shown if (change := _news(one, known)) is not None]
+    others = [change for one in rest if (change := _news(one, known)) is not None]
+    if not news and not others:
+        every = (*shown, *rest)
+        nights = max(len(one.points) for one in every)
+        short = all(one.id in known.too_short for one in every)
+        said = "too short to tell" if short else "nothing new"
+        if any(one.id in known.not_analysed for one in every):
+            said = "could not be analysed"
+        return f"History: {said} in {count(nights, 'run')}"
+    said = (
+        " and ".join(map(_together, _by_direction(news).values()))
+        or "nothing new in the cells drawn"
+    )
+    if not others:
+        return f"History: {said}"
+    each = (
+        f"{len(group):,} {'is' if len(group) == 1 else 'are'} {way}"
+        for way, group in _by_direction(others).items()
+    )
+    return f"History: {said}; of the other cells {' and '.join(each)}"
+
+
+def _news(series: Series, known: ChangeHistory) -> Change | None:
+    """The latest change of a series that is news, as the overview has it; None where none is."""
+    found = [change for change in known.of(series) if known.is_news(change)]
+    return max(found, key=lambda change: change.first_bad.at, default=None)
+
+
+def _by_direction(found: Sequence[Change]) -> dict[str, list[Change]]:
+    """Changes by the word for the way they went, the worse ways first."""
+    ways: dict[str, list[Change]] = {}
+    for change in sorted(found, key=lambda one: not one.is_regression):
+        ways.setdefault(way_word(change), []).append(change)
+    return ways
+
+
+def _together(found: Sequence[Change]) -> str:
+    """Changes of one direction: `6.3 to 6.5 % slower since 4e1d9c7a0b`."""
+    first = min(found, key=lambda change: change.first_bad.at)
+    return f"{sizes_word(found).word} since {_since(first)}"
+
+
+def _since(change: Change) -> str:
+    commit = change.first_bad.commit
+    return commit.sha[:10] if commit else change.since[:10]
+
+
+def _lead(shown: list[Series], known: ChangeHistory) -> str:
+    parts = [
+        "Dots: one run each, with its 95 % interval.",
+        "Thick line: the level between changes.",
+    ]
+    if any(known.of(one) for one in shown):
+        parts.append("Numbered marks are the changes below; shaded, where each can have begun.")
+    parts.append("Letters mark another kernel, environment, CPUs or scenario: no commit's doing.")
+    if any(math.isnan(figure) for one in shown for figure in one.points.figures):
+        parts.append("A tick at the foot is a run without a figure.")
+    return " ".join(parts)

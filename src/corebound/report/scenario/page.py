@@ -1,0 +1,121 @@
+"""A scenario's page, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from corebound.analysis.change_history import EMPTY, ChangeHistory
+from corebound.analysis.noise_floor import calibration_for
+from corebound.analysis.scenario_result import ScenarioResult
+from corebound.analysis.wording import day, plain
+from corebound.diagnosis.evidence import Finding
+from corebound.records.calibration import Calibration
+from corebound.report.elements import Head, Hero
+from corebound.report.pages.claims import ClaimRow, claim_rows
+from corebound.report.scenario.cpu_affinity import Placed, placed
+from corebound.report.scenario.findings import FindingRow, finding_rows
+from corebound.report.scenario.history import ScenarioHistory, scenario_history
+from corebound.report.scenario.intervals import IntervalTable, interval_table
+from corebound.report.scenario.launches import LaunchDots, launch_dots
+from corebound.report.scenario.operators import Operators, operators
+from corebound.report.scenario.provenance import Provenance, provenance
+from corebound.report.scenario.scaling import Scaling, scaling
+from corebound.report.scenario.serving import Serving, serving
+from corebound.report.scenario.tables import (
+    CellTable,
+    LaunchRow,
+    cell_table,
+    launch_rows,
+    launches_summary,
+)
+from corebound.report.scenario.thread_activity import Why, why
+from corebound.report.scenario.verdict import hero
+from corebound.report.scenario.warmup import Warmup, warmup
+from corebound.report.urls import host_file, run_file
+
+
+class ScenarioPage(Struct, frozen=True, kw_only=True):
+    """Everything on a scenario's page; sections without evidence are None or empty."""
+
+    head: Head
+    name: str
+    run: str
+    host: str
+    hero: Hero
+    intervals: IntervalTable | None
+    findings: tuple[FindingRow, ...]
+    serving: Serving | None
+    why: Why | None
+    history: ScenarioHistory | None
+    operators: Operators | None
+    scaling: Scaling | None
+    placed: tuple[Placed, ...]
+    dots: LaunchDots | None
+    warmup: Warmup | None
+    cells: CellTable
+    claims: tuple[ClaimRow, ...]
+    launches: tuple[LaunchRow, ...]
+    launches_summary: str
+    provenance: Provenance
+
+
+def scenario_page(
+    study: ScenarioResult,
+    *,
+    found: Sequence[Finding],
+    now: str,
+    records_file: str,
+    traces: Mapping[str, str] | None = None,
+    known: ChangeHistory = EMPTY,
+    calibrations: Sequence[Calibration] = (),
+) -> ScenarioPage:
+    """Everything on a scenario's page.
+
+    Args:
+        study: The scenario in the run to show.
+        found: What stands out in it.
+        now: ISO moment the page is made.
+        records_file: Where the run is kept, as a path from the records' folder.
+        traces: For launches whose trace is in the site, its address from the page.
+        known: The histories.
+        calibrations: Of any host and scenario.
+    """
+    origin = provenance(study, records_file=records_file)
+    judged = [check for check in origin.checks if check.passed is not None]
+    noise = calibration_for(calibrations, study.run, study.source)
+    top = hero(study, sum(check.passed is True for check in judged), len(judged), noise)
+    return ScenarioPage(
+        head=Head(
+            title=f"{study.scenario.title}: {plain(top.verdict)}",
+            description=plain(top.support),
+            root="../",
+            here=study.scenario.title,
+            made=made(study.run.corebound, now),
+        ),
+        name=study.scenario.name,
+        run=run_file(study.run),
+        host=host_file(study.run.host.id),
+        hero=top,
+        intervals=interval_table(study),
+        findings=finding_rows(found),
+        serving=serving(study),
+        why=why(study),
+        history=scenario_history(study, known),
+        operators=operators(study, traces=traces or {}),
+        scaling=scaling(study),
+        placed=placed(study),
+        dots=launch_dots(study),
+        warmup=warmup(study),
+        cells=cell_table(study),
+        claims=claim_rows(study),
+        launches=launch_rows(study),
+        launches_summary=launches_summary(study),
+        provenance=origin,
+    )
+
+
+def made(version: str, now: str) -> str:
+    """The line at a page's foot."""
+    return f"Measured with corebound {version}; page made {day(now)}."

@@ -1,0 +1,215 @@
+"""How to get a result again, and what it was got on."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from msgspec import Struct
+
+from corebound.analysis.commands import CommandLine, reproduce_command
+from corebound.analysis.fairness import Check, checks
+from corebound.analysis.scenario_result import ScenarioResult
+from corebound.analysis.throughput import factors
+from corebound.analysis.wording import count, day, spent
+from corebound.machine.identity import Host
+from corebound.machine.peak_flops import Peak
+from corebound.machine.topology import Topology, cpu_list
+from corebound.records.run_record import EnvironmentLock, Run
+from corebound.units import significant, size
+
+
+class Fact(Struct, frozen=True, kw_only=True):
+    """A line of the environment; `more` is folded away."""
+
+    term: str
+    value: str
+    code: bool = False
+    more: tuple[str, ...] = ()
+
+
+class Provenance(Struct, frozen=True, kw_only=True):
+    """How to get this result again, and what it was got on."""
+
+    command: CommandLine
+    comment: str
+    facts: tuple[Fact, ...]
+    checks: tuple[Check, ...]
+
+
+def provenance(study: ScenarioResult, *, records_file: str) -> Provenance:
+    """The foot of a scenario's page.
+
+    Args:
+        study: The scenario.
+        records_file: Where the run is kept, as a path from the records' folder.
+    """
+    return Provenance(
+        command=reproduce_command(study, ()),
+        comment=_comment(study),
+        facts=(
+            *_run_facts(study, records_file),
+            *host_facts(study.run),
+            *_preflight_facts(study.run),
+            *_environment_facts(study),
+        ),
+        checks=checks(study),
+    )
+
+
+def _comment(study: ScenarioResult) -> str:
+    """What the command does, and how long that took here as far as it was done."""
+    spent_ns = sum(launch.duration_ns for launch in study.launches)
+    if not spent_ns:
+        return "measures every cell"
+    if study.undone is None:
+        return f"measures every cell again; its launches took {spent(spent_ns)} here"
+    return f"measures every cell; the launches until the run ended took {spent(spent_ns)} here"
+
+
+def _run_facts(study: ScenarioResult, records_file: str) -> tuple[Fact, ...]:
+    run = study.run
+    facts = [Fact(term="Run", value=f"{run.id}, started {day(run.started_at)}")]
+    if run.commit is not None:
+        facts.append(Fact(term="Commit", value=run.commit.name, code=True))
+        facts.append(Fact(term="Subject", value=run.commit.subject))
+    launches = study.measure.launches
+    each = "launches of each cell"
+    if study.undone is not None:
+        each += " asked for, the run ended early"
+    settings = [
+        count(study.measure.iterations, "iteration"),
+        f"{launches.min} {each}"
+        if launches.min == launches.max
+        else f"{launches.min} to {launches.max} {each}",
+        f"deadline {study.measure.timeout_s:g} s",
+    ]
+    if run.profile is not None:
+        settings.insert(0, f"profile {run.profile}")
+    facts += [
+        Fact(term="Measured", value=", ".join(settings)),
+        Fact(term="Corebound", value=f"{run.corebound}, seed {run.seed}"),
+        Fact(term="Scenario", value=study.source.path, code=True),
+        Fact(term="Its SHA-256", value=study.source.sha256[:16], code=True),
+        Fact(term="Records", value=records_file, code=True),
+    ]
+    return tuple(facts)
+
+
+def host_facts(run: Run) -> tuple[Fact, ...]:
+    """The machine that a run was on."""
+    host = run.host
+    memory = "unavailable" if host.memory_bytes is None else size(host.memory_bytes)
+    return (
+        Fact(term="Host", value=host.name),
+        Fact(term="CPU", value=host.cpu_model),
+        Fact(term="Topology", value=topology_words(host.topology)),
+        Fact(term="Memory", value=memory),
+        Fact(term="GPUs", value=_gpus(host)),
+        Fact(term="Computed peak", value=_peak(host)),
+        Fact(term="Kernel", value=f"{host.kernel}, {host.os}"),
+    )
+
+
+def _preflight_facts(run: Run) -> tuple[Fact, ...]:
+    """What stood out on the host when the run began, and what it did not show."""
+    if run.preflight is None:
+        return (Fact(term="Host's state", value="unavailable: not looked at"),)
+    stood = [f"{one.check} {one.value}" for one in run.preflight if one.state == "warning"]
+    hidden = [one.check for one in run.preflight if one.state == "unavailable"]
+    facts = [Fact(term="Host's state", value="; ".join(stood) or "nothing stood out")]
+    if hidden:
+        facts.append(Fact(term="Not shown by the host", value=", ".join(hidden)))
+    return tuple(facts)
+
+
+def _gpus(host: Host) -> str:
+    """The GPUs, each model once with its number."""
+    if host.gpus is None:
+        return "unavailable: not looked for"
+    if not host.gpus:
+        return "none that CUDA could use"
+    found = Counter(gpu.name for gpu in host.gpus)
+    return ", ".join(f"{number} × {name}" for name, number in found.items())
+
+
+def _peak(host: Host) -> str:
+    """What all cores could compute at most, of which factors, and what that takes to hold."""
+    peak = host.peak
+    if peak is None:
+        return "unavailable: not looked for"
+    cores = len({cpu.core for cpu in host.topology.cpus})
+    single = peak.flop_per_s(cores=cores, bits=32)
+    double = peak.flop_per_s(cores=cores, bits=64)
+    if single is None or double is None:
+        return f"unavailable: {_unknown_factor(peak)}"
+    assumed = f"; it assumes that {', that '.join(peak.assumptions)}" if peak.assumptions else ""
+    return (
+        f"float32 {significant(single / 1e9)} GFLOP/s, float64 {significant(double / 1e9)} GFLOP/s:"
+        f" {factors(peak, cores=cores, bits=32)}, for {peak.simd} on {peak.core}{assumed}"
+    )
+
+
+def _unknown_factor(peak: Peak) -> str:
+    if peak.simd_bits is None:
+        return "no instruction that multiplies and adds vectors is shown, or not its width"
+    if peak.fma_units is None:
+        named = f"{peak.core} with {peak.simd}" if peak.core else "this design of core"
+        return f"how many FMA units {named} has is in no table"
+    return "the clock of the cores is not shown"
+
+
+def topology_words(topology: Topology) -> str:
+    """A machine in a sentence: `2 cores, 4 CPUs (2 a core), 1 node, 32 MiB L3`."""
+    cpus = topology.cpus
+    cores = len({cpu.core for cpu in cpus})
+    packages = len({cpu.core.package for cpu in cpus})
+    parts = [count(packages, "socket"), count(cores, "core"), count(len(cpus), "CPU")]
+    nodes = sum(1 for node in topology.nodes if node.cpus)
+    if nodes:
+        parts.append(count(nodes, "node"))
+    for level in sorted({cache.level for cache in topology.caches}):
+        found = [cache for cache in topology.caches if cache.level == level]
+        sizes = {cache.size_bytes for cache in found}
+        of = next(iter(sizes)) if len(sizes) == 1 else None
+        each = f"{len(found)} × {size(of)}" if of is not None else count(len(found), "cache")
+        parts.append(f"L{level} {each}")
+    text = ", ".join(parts)
+    text += "; SMT on" if topology.has_smt else "; no SMT seen"
+    allowed = topology.allowed
+    if len(allowed) < len(cpus):
+        text += f"; allowed CPUs {cpu_list(cpu.id for cpu in allowed)}"
+    if topology.offline:
+        text += f"; offline CPUs {cpu_list(topology.offline)}"
+    return text
+
+
+def _environment_facts(study: ScenarioResult) -> tuple[Fact, ...]:
+    used = {cell.cell.environment for cell in study.cells}
+    facts = [lock_fact(lock) for lock in study.run.environments if lock.name in used]
+    workers = [
+        # Beside another environment, each says whose versions they are.
+        (f"{launch.cell.environment}: " if len(used) > 1 else "", worker)
+        for launch in study.launches
+        if launch.status == "ok"
+        for worker in launch.workers
+    ]
+    versions = {
+        whose + ", ".join(f"{name} {version}" for name, version in sorted(worker.versions.items()))
+        for whose, worker in workers
+        if worker.versions
+    }
+    blas = {whose + worker.blas for whose, worker in workers if worker.blas}
+    facts += [Fact(term="Libraries", value=said) for said in sorted(versions)]
+    facts += [Fact(term="BLAS", value=said) for said in sorted(blas)]
+    return tuple(facts)
+
+
+def lock_fact(lock: EnvironmentLock) -> Fact:
+    """What an environment held."""
+    built = f", commit {lock.commit.name}" if lock.commit is not None else ""
+    locked = f", requirements SHA-256 {lock.sha256[:16]}" if lock.sha256 else ""
+    return Fact(
+        term="Environment",
+        value=f"{lock.name}{built}, Python {lock.python}{locked}",
+        more=lock.packages,
+    )

@@ -1,0 +1,162 @@
+"""How a scenario's settings scale with threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from corebound.analysis.commands import CommandLine, reproduce_command
+from corebound.analysis.scenario_result import CellStudy, ScenarioResult
+from corebound.analysis.wording import Label, axis_value, binding_name, bounds, mode_class, speedup
+from corebound.report.charts.axis import Axis, linear_axis, log_axis, ratio_tick
+from corebound.report.charts.scaling import Gain, GainCurve
+from corebound.report.elements import Tick, along, levels_of
+from corebound.units import percent
+
+# Fewer points are a comparison, which the interval table shows.
+_LEAST_POINTS = 3
+_AXIS = "threads"
+# From this many times as many threads on, a linear axis presses the few together.
+_LINEAR_SPAN = 8
+
+
+class ScalingRow(Struct, frozen=True, kw_only=True):
+    """One point in words: the setting, its threads, its gain, and that as a share of the ideal.
+
+    `interval` and `share_interval` are of the two; `command` measures it again beside the
+    fewest threads.
+    """
+
+    label: Label
+    threads: str
+    gain: str
+    interval: str
+    efficiency: str
+    share_interval: str
+    command: CommandLine
+
+
+class Scaling(Struct, frozen=True, kw_only=True):
+    """The section: a chart and the table behind it."""
+
+    curves: tuple[GainCurve, ...]
+    key: tuple[tuple[Label, int], ...]
+    across: Axis
+    up: Axis
+    levels: tuple[Tick, ...]
+    along: tuple[Tick, ...]
+    says: str
+    rows: tuple[ScalingRow, ...]
+
+
+def scaling(study: ScenarioResult) -> Scaling | None:
+    """How much faster each setting gets with threads; None without three numbers of them.
+
+    Settings that differ in nothing but the number of threads are one curve. Its
+    gains are of the figure with the fewest threads; their intervals are those
+    of the figures, for that one taken as it is.
+    """
+    groups: dict[tuple[tuple[str, str], ...], list[tuple[int, CellStudy]]] = {}
+    for cell in study.cells:
+        threads = dict(cell.cell.axes).get(_AXIS, "")
+        if cell.is_measured and threads.isdigit() and int(threads) > 0:
+            rest = tuple(pair for pair in cell.cell.axes if pair[0] != _AXIS)
+            groups.setdefault(rest, []).append((int(threads), cell))
+    several = [
+        sorted(group, key=lambda pair: pair[0])
+        for group in groups.values()
+        if len(group) >= _LEAST_POINTS
+    ]
+    fewest = {group[0][0] for group in several}
+    if not several or len(fewest) > 1:
+        return None
+    curves = tuple(_curve(group, dash) for dash, group in enumerate(several))
+    labels = tuple(_label(group[0][1]) for group in several)
+    across, up = _axes(curves)
+    rows = tuple(
+        ScalingRow(
+            label=label,
+            threads=f"{point.threads:g}",
+            gain=speedup(point.speed),
+            interval=""
+            if point.low is None or point.high is None
+            else bounds(point.low, point.high),
+            efficiency=percent(point.speed / _ideal(point, curve), 0),
+            share_interval=""
+            if point.low is None or point.high is None
+            else f"[{percent(point.low / _ideal(point, curve), 0)},"
+            f" {percent(point.high / _ideal(point, curve), 0)}]",
+            command=reproduce_command(study, tuple(dict.fromkeys((group[0][1].cell, cell.cell)))),
+        )
+        for label, curve, group in zip(labels, curves, several, strict=True)
+        for point, (_, cell) in zip(curve.points, group, strict=True)
+    )
+    return Scaling(
+        curves=curves,
+        key=tuple((label, dash) for dash, label in enumerate(labels)),
+        across=across,
+        up=up,
+        levels=levels_of(up, ratio_tick),
+        along=along(across),
+        says="Speed against threads, beside the ideal. " + "; ".join(_end_of(rows)) + ".",
+        rows=rows,
+    )
+
+
+def _end_of(rows: Sequence[ScalingRow]) -> Iterator[str]:
+    """Where each setting's curve ends, in words."""
+    for row in {row.label: row for row in rows}.values():
+        reached = f"{row.gain} with {row.threads} threads, {row.efficiency} of the ideal"
+        yield f"{row.label.whole}: {reached}"
+
+
+def _ideal(point: Gain, curve: GainCurve) -> float:
+    return point.threads / curve.points[0].threads
+
+
+def _label(cell: CellStudy) -> Label:
+    others = [axis for axis, _ in cell.cell.said if axis not in {"binding", _AXIS}]
+    return Label(
+        mode=mode_class(cell.cell.binding.mode),
+        name=binding_name(cell.cell),
+        more=", ".join(axis_value(cell.cell, axis) for axis in others),
+    )
+
+
+def _curve(group: list[tuple[int, CellStudy]], dash: int) -> GainCurve:
+    first_ns = group[0][1].summary.median_ns or 1.0
+    points = []
+    for threads, cell in group:
+        interval = cell.summary.interval
+        median_ns = cell.summary.median_ns or first_ns
+        points.append(
+            Gain(
+                threads=threads,
+                speed=first_ns / median_ns,
+                low=first_ns / interval.high if interval else None,
+                high=first_ns / interval.low if interval and interval.low > 0 else None,
+            )
+        )
+    return GainCurve(
+        mode=mode_class(group[0][1].cell.binding.mode), dash=dash % 4, points=tuple(points)
+    )
+
+
+def _axes(curves: tuple[GainCurve, ...]) -> tuple[Axis, Axis]:
+    threads = sorted({point.threads for curve in curves for point in curve.points})
+    ends = [
+        end
+        for curve in curves
+        for point in curve.points
+        for end in (point.speed, point.low, point.high)
+        if end is not None
+    ]
+    span = threads[-1] / threads[0]
+    low, high = min([*ends, 1.0]), min(max([*ends, 1.0]) * 1.1, max(span, 1.1) * 2)
+    if span > _LINEAR_SPAN:
+        return (
+            log_axis(threads[0], threads[-1]),
+            log_axis(max(low, high / 1e6) * 0.9, high, most_ticks=5),
+        )
+    return linear_axis(threads[0], threads[-1]), linear_axis(0.0, high, most_ticks=5)

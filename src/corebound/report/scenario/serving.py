@@ -1,0 +1,368 @@
+"""How servers did under load: throughput and tail of each configuration, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from corebound.analysis.commands import CommandLine, row_command
+from corebound.analysis.launch_metrics import span_of
+from corebound.analysis.scenario_result import CellStudy, ScenarioResult
+from corebound.analysis.selection import Group, by_baseline
+from corebound.analysis.wording import (
+    Label,
+    ValueWithBounds,
+    count,
+    ends,
+    full_name,
+    label,
+    mode_class,
+    time_text,
+    within,
+)
+from corebound.records.launch_record import Launch, Served
+from corebound.report.charts.axis import Axis, linear_axis, log_axis
+from corebound.report.charts.percentiles import FIRST, Curve, across
+from corebound.report.charts.tradeoff import Spot, TradeCurve
+from corebound.report.elements import Tick, along, levels_of
+from corebound.report.scenario.serving_workers import WorkersSeen, reasons, share, workers_seen
+from corebound.scenario.traffic import MlPerf
+from corebound.stats.latency import percentiles
+from corebound.stats.server_summary import Estimate, ServedCell, p99_9_ns, summarise_served
+from corebound.units import counted, duration, percent, significant, time_unit
+
+# How hard a server is driven, as against how it is set up.
+_LOADS = frozenset({"parameters.rate", "parameters.concurrency"})
+_FEWEST = 2
+# Throughputs this far apart are told apart on a logarithmic axis only.
+_LINEAR_SPAN = 12.0
+# Line styles that can be told apart without colour.
+_DASHES = 4
+
+
+class Trade(Struct, frozen=True, kw_only=True):
+    """The drawing; the table of the section says the same.
+
+    Attributes:
+        marks: (per cent from the left, per cent from the top, number) of each setting's
+            last spot; the number is that of `key`.
+        key: (number, colour, name) of each setting.
+    """
+
+    caption: str
+    curves: tuple[TradeCurve, ...]
+    across: Axis
+    up: Axis
+    says: str
+    levels: tuple[Tick, ...]
+    along: tuple[Tick, ...]
+    marks: tuple[tuple[float, float, int], ...]
+    key: tuple[tuple[int, str, str], ...]
+
+
+def trade(known: Sequence[tuple[CellStudy, ServedCell]]) -> Trade | None:
+    """Good answers a second against the 99th percentile; None for a single spot.
+
+    Settings that differ only in how hard they are driven are one line.
+    """
+    if len(known) < _FEWEST:
+        return None
+    length_ns, unit = time_unit(min(served.p99_ns.value for _, served in known))
+    settings = _settings(known)
+    curves = tuple(
+        TradeCurve(
+            mode=mode_class(own[0][0].cell.binding.mode),
+            dash=place % _DASHES,
+            spots=tuple(
+                _spot(served, length_ns)
+                for _, served in sorted(own, key=lambda pair: pair[1].per_s.value)
+            ),
+        )
+        for place, own in enumerate(settings.values())
+    )
+    across, up = _axes(curves)
+    names = list(settings)
+    said = "; ".join(
+        f"{full_name(cell.cell)}: {significant(served.per_s.value)} requests/s at a p99 of"
+        f" {duration(served.p99_ns.value)}"
+        for cell, served in known
+    )
+    return Trade(
+        caption=f"p99, {unit}, against good answers a second; lower and further right is better",
+        curves=curves,
+        across=across,
+        up=up,
+        says=f"Latency against throughput of {count(len(curves), 'setting')}. {said}.",
+        levels=levels_of(up),
+        along=along(across),
+        marks=tuple(_mark(curve, across, up, number) for number, curve in enumerate(curves, 1)),
+        key=tuple(
+            (number, curve.mode, name)
+            for number, (name, curve) in enumerate(zip(names, curves, strict=True), 1)
+        ),
+    )
+
+
+def _settings(
+    known: Sequence[tuple[CellStudy, ServedCell]],
+) -> Mapping[str, list[tuple[CellStudy, ServedCell]]]:
+    """Cells by what they are called when their load goes without saying, in their order."""
+    found: dict[str, list[tuple[CellStudy, ServedCell]]] = {}
+    for cell, served in known:
+        axes = tuple(pair for pair in cell.cell.axes if pair[0] not in _LOADS)
+        found.setdefault(full_name(replace(cell.cell, axes=axes)), []).append((cell, served))
+    return found
+
+
+def _spot(served: ServedCell, length_ns: float) -> Spot:
+    return Spot(
+        per_s=served.per_s.value,
+        latency=served.p99_ns.value / length_ns,
+        per_s_ends=_ends(served.per_s, 1.0),
+        latency_ends=_ends(served.p99_ns, length_ns),
+    )
+
+
+def _ends(estimate: Estimate, unit: float) -> tuple[float, float] | None:
+    interval = estimate.interval
+    return None if interval is None else (interval.low / unit, interval.high / unit)
+
+
+def _axes(curves: Sequence[TradeCurve]) -> tuple[Axis, Axis]:
+    """Over the estimates, with some room; intervals that reach further end at the edge."""
+    rates = [spot.per_s for curve in curves for spot in curve.spots]
+    tails = [spot.latency for curve in curves for spot in curve.spots]
+    if max(rates) / min(rates) > _LINEAR_SPAN:
+        across = log_axis(min(rates) / 1.3, max(rates) * 1.3, most_ticks=6)
+    else:
+        across = linear_axis(0.0, max(rates) * 1.12, most_ticks=6)
+    return across, log_axis(min(tails) / 1.4, max(tails) * 1.4, most_ticks=5)
+
+
+def _mark(curve: TradeCurve, across: Axis, up: Axis, number: int) -> tuple[float, float, int]:
+    last = curve.spots[-1]
+    left, top = across.clipped(last.per_s), 1 - up.clipped(last.latency)
+    return round(left * 100, 2), round(top * 100, 2), number
+
+
+SHARES = ((0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9"), (0.9999, "p99.99"))
+# Line styles that can be told apart without colour.
+
+
+class ServingRow(Struct, frozen=True, kw_only=True):
+    """One setting's figures, each with what bounds it beneath."""
+
+    label: Label
+    per_s: ValueWithBounds
+    p50: ValueWithBounds
+    p90: ValueWithBounds
+    p99: ValueWithBounds
+    p99_9: ValueWithBounds
+    cpu: ValueWithBounds
+    errors: str
+    migrations: ValueWithBounds
+    overlap: ValueWithBounds
+    core_bound: ValueWithBounds
+    remote: ValueWithBounds
+    command: CommandLine
+    launches: str
+
+
+class CurvePanel(Struct, frozen=True, kw_only=True):
+    """Latency by percentile of settings that are compared with one another.
+
+    `key` has each setting's name, colour and line style.
+    """
+
+    title: str
+    caption: str
+    curves: tuple[Curve, ...]
+    axis: Axis
+    shares: tuple[float, ...]
+    says: str
+    levels: tuple[Tick, ...]
+    along: tuple[Tick, ...]
+    key: tuple[tuple[str, str, int], ...]
+
+
+class Serving(Struct, frozen=True, kw_only=True):
+    """The section; `bound` and `remote`: whether any setting has that figure."""
+
+    title: str
+    lead: str
+    notes: tuple[str, ...]
+    rows: tuple[ServingRow, ...]
+    panels: tuple[CurvePanel, ...]
+    trade: Trade | None
+    bound: bool
+    remote: bool
+
+
+def serving(study: ScenarioResult) -> Serving | None:
+    """How each setting of a server did; None where none was measured."""
+    known = [
+        (cell, served)
+        for cell in study.cells
+        if (served := summarise_served(cell.launches)) is not None
+    ]
+    if not known:
+        return None
+    seen = {cell.cell.key: workers_seen(cell, study.run.host) for cell, _ in known}
+    missing = reasons(seen.values())
+    return Serving(
+        title="Throughput and tail latency",
+        lead=(
+            "Good answers a second, and what requests took: geometric means over launches with"
+            " their 95 % interval; the 99.9th percentile is of all requests of all launches,"
+            " from 1,000 on."
+            " Errors are counted, and enter no latency. Cores shared: of the time that a core had a"
+            " worker, the share that it had two or more. Core bound: of the slots of its pipeline."
+            " These and migrations are medians over launches. Beneath these and p99.9 stand the"
+            " least and the most of any launch, unless all have the same."
+        ),
+        notes=(*_notes(known), *((missing,) if missing else ())),
+        rows=tuple(_row(study, cell, served, seen[cell.cell.key]) for cell, served in known),
+        panels=_panels(known),
+        trade=trade(known),
+        bound=any(one.core_bound is not None for one in seen.values()),
+        remote=any(one.remote_memory is not None for one in seen.values()),
+    )
+
+
+def _row(
+    study: ScenarioResult, cell: CellStudy, served: ServedCell, seen: WorkersSeen
+) -> ServingRow:
+    return ServingRow(
+        label=label(cell.cell),
+        per_s=_estimate(served.per_s, significant),
+        p50=_estimate(served.p50_ns, duration),
+        p90=_estimate(served.p90_ns, duration),
+        p99=_estimate(served.p99_ns, duration),
+        p99_9=_within(time_text(served.p99_9_ns), span_of(cell, _p99_9_ns), duration),
+        cpu=_estimate(served.cpu_ns, duration),
+        errors=f"{served.errors:,} of {served.requests:,}" if served.errors else "none",
+        migrations=_within(
+            "–" if seen.migrations is None else counted(seen.migrations),
+            seen.spans.get("migrations"),
+            counted,
+        ),
+        overlap=_within(share(seen.overlap), seen.spans.get("overlap"), share),
+        core_bound=_within(share(seen.core_bound), seen.spans.get("core bound"), share),
+        remote=_within(share(seen.remote_memory), seen.spans.get("remote memory"), share),
+        launches=str(served.launches),
+        command=row_command(study, cell),
+    )
+
+
+def _estimate(estimate: Estimate, write: Callable[[float], str]) -> ValueWithBounds:
+    interval = estimate.interval
+    said = "" if interval is None else within(interval.low, interval.high, write)
+    return ValueWithBounds(value=write(estimate.value), ends=said)
+
+
+def _within(
+    value: str, known: tuple[float, float] | None, write: Callable[[float], str]
+) -> ValueWithBounds:
+    return ValueWithBounds(value=value, ends="" if known is None else ends(*known, write))
+
+
+def _p99_9_ns(launch: Launch) -> int | None:
+    """Of one launch; None below 1,000 requests."""
+    found = percentiles(launch.served.answered.latencies) if launch.served else None
+    return None if found is None else p99_9_ns(found)
+
+
+def _notes(known: Sequence[tuple[CellStudy, ServedCell]]) -> tuple[str, ...]:
+    """What of the load generator, and of the rules it follows, a reader has to know."""
+    found = [
+        (cell, one.served)
+        for cell, _ in known
+        for one in cell.launches
+        if one.status == "ok" and one.served is not None
+    ]
+    notes = [_of_generator([served for _, served in found])]
+    if restarted := sum(served.restarts > 0 for _, served in found):
+        notes.append(f"In {count(restarted, 'launch', 'launches')} a worker was started anew.")
+    judged: dict[str, list[MlPerf]] = {}
+    for cell, served in found:
+        if served.answered.mlperf is not None:
+            judged.setdefault(full_name(cell.cell), []).append(served.answered.mlperf)
+    notes += [f"{name}: {_by_mlperf(runs)}" for name, runs in judged.items()]
+    return tuple(notes)
+
+
+def _of_generator(served: Sequence[Served]) -> str:
+    shares = [one.answered.cpu_ns / one.answered.wall_ns for one in served]
+    used = f"used at most {percent(max(shares), 1)} of a CPU"
+    late = [
+        tail.p99_ns
+        for one in served
+        if one.answered.lateness and (tail := percentiles(one.answered.lateness)) is not None
+    ]
+    if late:
+        used += f" and was at most {duration(max(late))} late in 99 of 100 requests"
+    together = sum(not one.apart for one in served)
+    if not together:
+        return f"The load generator ran apart from the server, {used}."
+    where = "every launch" if together == len(served) else f"{together} of {len(served)} launches"
+    return f"In {where} the load generator had to share CPUs with the server; it {used}."
+
+
+def _by_mlperf(runs: Sequence[MlPerf]) -> str:
+    """What MLPerf's early stopping says of the launches of one cell."""
+    valid = sum(one.satisfied for one in runs)
+    said = f"by MLPerf's early stopping, {valid} of {count(len(runs), 'launch', 'launches')} valid"
+    estimates = [one.latency_ns for one in runs if one.latency_ns is not None]
+    if estimates and runs[0].percentile is not None:
+        worst = duration(max(estimates))
+        said += f"; {percent(runs[0].percentile, 0)} of queries within {worst}, at the worst"
+    return f"{said}."
+
+
+def _panels(known: Sequence[tuple[CellStudy, ServedCell]]) -> tuple[CurvePanel, ...]:
+    served_of = {cell.cell.key: served for cell, served in known}
+    return tuple(_panel(group, served_of) for group in by_baseline([cell for cell, _ in known]))
+
+
+def _panel(grouped: Group, served_of: Mapping[str, ServedCell]) -> CurvePanel:
+    group = [(cell, served_of[studied.cell.key]) for cell, studied in grouped.cells]
+    length_ns, unit = time_unit(min(served.p50_ns.value for _, served in group))
+    curves = tuple(
+        Curve(
+            mode=mode_class(cell.binding.mode),
+            dash=place % _DASHES,
+            points=tuple(
+                (point.share, point.latency_ns / length_ns)
+                for point in served.curve
+                # Beyond its one worst request a curve has nothing to show.
+                if FIRST <= point.share <= 1 - 1 / (served.requests - served.errors)
+            ),
+        )
+        for place, (cell, served) in enumerate(group)
+    )
+    least_ns = min(served.p50_ns.value for _, served in group)
+    # A curve with too few requests to be drawn leaves room for what its row shows.
+    drawn = (latency for curve in curves for _, latency in curve.points)
+    most = max(*drawn, 0.0, *(served.p99_ns.value / length_ns for _, served in group))
+    axis = log_axis(least_ns / length_ns / 1.3, most * 1.15, most_ticks=6)
+    says = "; ".join(
+        f"{full_name(cell)}: p50 {duration(served.p50_ns.value)}, p99"
+        f" {duration(served.p99_ns.value)}"
+        for cell, served in group
+    )
+    return CurvePanel(
+        title=grouped.title,
+        caption=f"Latency by percentile, {unit}, log scales",
+        curves=curves,
+        axis=axis,
+        shares=tuple(share for share, _ in SHARES),
+        says=f"Latency by percentile. {says}.",
+        levels=levels_of(axis),
+        along=tuple(Tick(at=round(across(share) * 100, 2), text=text) for share, text in SHARES),
+        key=tuple(
+            (full_name(cell), curve.mode, curve.dash)
+            for (cell, _), curve in zip(group, curves, strict=True)
+        ),
+    )

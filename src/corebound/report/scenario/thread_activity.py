@@ -1,0 +1,370 @@
+"""Where a configuration's threads ran, and what they waited for."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from corebound.analysis.commands import CommandLine, reproduce_command
+from corebound.analysis.launch_metrics import (
+    counted,
+    cpu_of,
+    host_seen,
+    median_of,
+    migrations,
+    moved,
+)
+from corebound.analysis.scenario_result import CellStudy, ScenarioResult, typical_launch
+from corebound.analysis.wording import Figure, Label, binding_name, count, full_name, label
+from corebound.diagnosis.evidence import remote_share, spin_share, total, wait_share
+from corebound.machine.topology import Cpu, CpuId, NodeId
+from corebound.records.launch_record import Launch, Stay, ThreadEvidence
+from corebound.report.charts.axis import linear_axis, plain_tick
+from corebound.report.charts.strip import Stretch, Strip, ThreadTrack
+from corebound.report.elements import Tick, along
+from corebound.report.scenario.serving_workers import figures as serving_figures
+from corebound.report.scenario.serving_workers import worker_stays, workers_seen
+from corebound.units import percent
+
+# Rows below this height cannot carry a label each.
+_MOST_LABELS = 16
+
+
+def row_labels(cpus: Sequence[Cpu]) -> tuple[Tick, ...]:
+    """A label for each row, or for every so manieth."""
+    step = -(-len(cpus) // _MOST_LABELS)
+    return tuple(
+        Tick(at=round((row + 0.5) / len(cpus) * 100, 2), text=f"CPU {cpu.id}")
+        for row, cpu in enumerate(cpus)
+        if row % step == 0
+    )
+
+
+def node_labels(cpus: Sequence[Cpu]) -> tuple[Tick, ...]:
+    """A label in the middle of each node, where there is more than one."""
+    nodes = {cpu.node for cpu in cpus}
+    if len(nodes) < 2:
+        return ()
+    rows = {node: [row for row, cpu in enumerate(cpus) if cpu.node == node] for node in nodes}
+    return tuple(
+        Tick(at=round((statistics.fmean(at) + 0.5) / len(cpus) * 100, 2), text=f"node {node}")
+        for node, at in sorted(rows.items(), key=lambda pair: pair[1])
+    )
+
+
+def time_labels(end_ms: int) -> tuple[Tick, ...]:
+    """Times from the start of the measurement."""
+    axis = linear_axis(0.0, end_ms / 1000, most_ticks=4)
+    return along(axis, lambda tick: f"{plain_tick(tick)} s")
+
+
+def spent(
+    tracks: Sequence[tuple[str, Sequence[Stay]]],
+) -> tuple[tuple[str, str], ...]:
+    """The strip as a table: for each thread the CPUs it was seen on, the most time first.
+
+    Args:
+        tracks: (name, where it was when) of each.
+
+    Returns:
+        (name, CPUs with their share of the time that it was seen at all) of each.
+    """
+    rows = []
+    for name, stays in tracks:
+        on_ms: dict[int, int] = {}
+        for stay in stays:
+            if stay.to_ms > max(stay.from_ms, 0):
+                on_ms[stay.cpu] = on_ms.get(stay.cpu, 0) + stay.to_ms - max(stay.from_ms, 0)
+        whole_ms = sum(on_ms.values())
+        ranked = sorted(on_ms.items(), key=lambda pair: (-pair[1], pair[0]))
+        rows.append(
+            (name, ", ".join(f"CPU {cpu} {percent(ms / whole_ms, 0)}" for cpu, ms in ranked))
+        )
+    return tuple(rows)
+
+
+def stayed(rows: Sequence[tuple[str, str]], noun: str) -> str:
+    """What a strip shows, in a sentence: `3 of 4 threads stayed on one CPU`.
+
+    Args:
+        rows: What was `spent` in it.
+        noun: What one of them is.
+    """
+    seen = [where for _, where in rows if where]
+    still = sum("," not in where for where in seen)
+    return f"{still} of {count(len(seen), noun)} stayed on one CPU"
+
+
+# More colours than this cannot be told apart; the busiest threads get them.
+_COLOURS = 8
+# A setting this slow is worth a strip of its own beside the fastest.
+_TRAP_RATIO = 0.5
+# With fewer looks a stripe is what was seen at some moments, not where a thread was.
+_LEAST_LOOKS = 5
+# So many set-ups of a server get a strip.
+_MOST_SETUPS = 6
+
+
+class StripPanel(Struct, frozen=True, kw_only=True):
+    """CPU × time of one launch, with its figures; `spent` says the same as a table.
+
+    `command` launches its cell again.
+    """
+
+    label: Label
+    caption: str
+    strip: Strip
+    rows: tuple[Tick, ...]
+    nodes: tuple[Tick, ...]
+    times: tuple[Tick, ...]
+    height_px: int
+    figures: tuple[Figure, ...]
+    spent: tuple[tuple[str, str], ...]
+    command: CommandLine
+
+
+class PanelValue(Struct, frozen=True, kw_only=True):
+    """One figure of every panel, in their order; a dash where a launch has none."""
+
+    says: str
+    values: tuple[str, ...]
+
+
+class Why(Struct, frozen=True, kw_only=True):
+    """Where the threads ran; `key` pairs a colour's number with its thread.
+
+    `meanwhile` holds what the host and its counters told of the same launches, which
+    `command` launches again.
+    """
+
+    title: str
+    lead: str
+    key: tuple[tuple[int, str], ...]
+    panels: tuple[StripPanel, ...]
+    meanwhile: tuple[PanelValue, ...]
+    command: CommandLine
+
+
+def why(study: ScenarioResult) -> Why | None:
+    """CPU × time of the baseline, the fastest and, where it is a trap, the slowest cell."""
+    shown = [
+        (cell, found[0])
+        for cell in shown_cells(study)
+        if (found := typical_launch(cell)) and _tracks(found[0])
+    ]
+    if not shown:
+        return None
+    rows = _rows(study, [launch for _, launch in shown])
+    if not rows:
+        return None
+    tracks = max(len(_tracks(launch)) for _, launch in shown)
+    who = "thread" if shown[0][1].served is None else "worker"
+    key = [(index, f"{who} {index}") for index in range(min(tracks, _COLOURS))]
+    if tracks > _COLOURS:
+        key.append((_COLOURS, f"{tracks - _COLOURS} more {who}s"))
+    nodes = {cpu.id: cpu.node for cpu in study.run.host.topology.cpus}
+    return Why(
+        title=_title([cell for cell, _ in shown], study, f"{who}s"),
+        lead=_lead(who),
+        key=tuple(key),
+        panels=tuple(_panel(study, cell, launch, rows, nodes) for cell, launch in shown),
+        meanwhile=_beside([_meanwhile(launch) for _, launch in shown]),
+        command=reproduce_command(study, [cell.cell for cell, _ in shown]),
+    )
+
+
+def shown_cells(study: ScenarioResult) -> tuple[CellStudy, ...]:
+    """The cells a reader wants to look into: baseline, fastest, and a much slower one.
+
+    Of a server all set-ups that are compared with the same one, as far as there is room.
+    """
+    if study.baseline is not None and any(one.served for one in study.baseline.launches):
+        base = study.baseline.cell.key
+        group = [
+            one
+            for one in study.cells
+            if one.is_measured and base == (one.baseline.key if one.baseline else one.cell.key)
+        ]
+        return tuple(group[:_MOST_SETUPS])
+    chosen = [study.baseline] if study.baseline and study.baseline.is_measured else []
+    if study.leader:
+        chosen.append(study.leader.cell)
+        last = study.ranked[-1]
+        if last.comparison.verdict == "slower" and last.comparison.speedup_ratio <= _TRAP_RATIO:
+            chosen.append(last.cell)
+    unique = {cell.cell.key: cell for cell in chosen}
+    return tuple(unique.values())
+
+
+def _seen_threads(launch: Launch) -> tuple[ThreadEvidence, ...]:
+    """Threads that ran once the workers were told to go, busiest first."""
+    threads = [
+        thread
+        for worker in launch.workers
+        for thread in worker.threads
+        if any(stay.to_ms > 0 for stay in thread.stays)
+    ]
+    return tuple(sorted(threads, key=lambda one: (-_busy_ms(one), one.tid)))
+
+
+def _tracks(launch: Launch) -> tuple[tuple[str, tuple[Stay, ...]], ...]:
+    """Who was seen where, by name: the threads of a launch, of a server its workers."""
+    if launch.served is None:
+        threads = enumerate(_seen_threads(launch))
+        return tuple((f"thread {index}: {one.name}", one.stays) for index, one in threads)
+    stays = [(worker.slot, worker_stays(worker)) for worker in launch.workers]
+    return tuple((f"worker {slot}", seen) for slot, seen in stays if seen)
+
+
+def _busy_ms(thread: ThreadEvidence) -> int:
+    return sum(stay.to_ms - max(stay.from_ms, 0) for stay in thread.stays if stay.to_ms > 0)
+
+
+def _title(cells: Sequence[CellStudy], study: ScenarioResult, who: str) -> str:
+    """Names a cause only where the records show it and a setting is clearly faster."""
+    winner = study.winner
+    if winner is None or len(cells) < 2:
+        return f"Where the {who} ran"
+    slow, fast = winner.baseline, winner.cell
+    name = binding_name(slow.cell)
+    moving, staying = median_of(slow, migrations), median_of(fast, migrations)
+    if moving is not None and staying is not None and moving >= 10 and moving >= 3 * staying:
+        return f"Why: {name} threads keep moving"
+    waits = [wait_share(found[0]) if (found := typical_launch(c)) else None for c in (slow, fast)]
+    if waits[0] is not None and waits[1] is not None and waits[0] - waits[1] >= 0.1:
+        return f"Why: {name} threads wait for a CPU"
+    return f"Where the {who} ran"
+
+
+def _lead(who: str) -> str:
+    return (
+        f"Which CPU each {who} was seen on while it used CPU time, in the launch nearest to the"
+        f" cell's median. A steady stripe is a {who} that stayed put; {who}s that share a CPU"
+        " share its row. Counts and shares are of that one launch, and so have no interval."
+        " CPU time and spinning are of all launches."
+    )
+
+
+def _looked(looks: int) -> str:
+    """How often somebody looked: who is seen once or twice is not seen to move or to stay."""
+    said = count(looks, "look")
+    return said if looks >= _LEAST_LOOKS else f"{said}: too short to see a move"
+
+
+def _rows(study: ScenarioResult, launches: Sequence[Launch]) -> tuple[Cpu, ...]:
+    """The CPUs any shown launch was given or seen on, cores and nodes together."""
+    numbers = {
+        stay.cpu
+        for launch in launches
+        for worker in launch.workers
+        for thread in worker.threads
+        for stay in thread.stays
+    }
+    for launch in launches:
+        if launch.placement is not None:
+            numbers.update(cpu for slot in launch.placement.slots for cpu in slot.cpus)
+    cpus = [cpu for cpu in study.run.host.topology.cpus if cpu.id in numbers]
+    return tuple(
+        sorted(cpus, key=lambda cpu: (-1 if cpu.node is None else cpu.node, cpu.core, cpu.id))
+    )
+
+
+def _panel(
+    study: ScenarioResult,
+    cell: CellStudy,
+    launch: Launch,
+    cpus: Sequence[Cpu],
+    nodes: Mapping[CpuId, NodeId | None],
+) -> StripPanel:
+    shown = _tracks(launch)
+    end_ms = max(stay.to_ms for _, stays in shown for stay in stays)
+    row_of = {cpu.id: row for row, cpu in enumerate(cpus)}
+    tracks = tuple(
+        ThreadTrack(
+            colour=min(index, _COLOURS),
+            name=name,
+            stretches=tuple(
+                Stretch(
+                    row=row_of[stay.cpu],
+                    begin=max(stay.from_ms, 0) / end_ms,
+                    end=stay.to_ms / end_ms,
+                )
+                for stay in stays
+                if stay.to_ms > 0 and stay.cpu in row_of
+            ),
+        )
+        for index, (name, stays) in enumerate(shown)
+    )
+    where = spent(shown)
+    breaks = range(1, len(cpus))
+    spin = spin_share(cell.summary, [other.summary for other in study.cells])
+    seen = moved(launch, study.run.host.topology)
+    remote = remote_share(launch, nodes) if launch.served is None else None
+    figures = _figures(cell, launch, seen, remote, spin)
+    if launch.served is not None:
+        figures = (*serving_figures(workers_seen(cell, study.run.host)), *figures)
+    return StripPanel(
+        label=label(cell.cell),
+        caption=f"launch {launch.id}, {_looked(launch.looks)}",
+        strip=Strip(
+            rows=len(cpus),
+            tracks=tracks,
+            cores=tuple(row for row in breaks if cpus[row].core != cpus[row - 1].core),
+            nodes=tuple(row for row in breaks if cpus[row].node != cpus[row - 1].node),
+            says=f"CPU by time, {full_name(cell.cell)}: "
+            + stayed(where, "thread" if launch.served is None else "worker"),
+        ),
+        rows=row_labels(cpus),
+        nodes=node_labels(cpus),
+        times=time_labels(end_ms),
+        height_px=max(72, min(len(cpus) * 24, 320)),
+        figures=figures,
+        spent=where,
+        command=reproduce_command(study, (cell.cell,)),
+    )
+
+
+def _figures(
+    cell: CellStudy,
+    launch: Launch,
+    seen: Sequence[Figure],
+    remote: float | None,
+    spin: float | None,
+) -> tuple[Figure, ...]:
+    figures: list[Figure] = []
+    moves, pushed, waited = migrations(launch), total(launch, "involuntary"), wait_share(launch)
+    if moves is not None:
+        figures.append(Figure(value=f"{moves:,}", says="migrations in this launch"))
+    figures.extend(seen)
+    if pushed is not None:
+        figures.append(Figure(value=f"{pushed:,}", says="involuntary switches in this launch"))
+    if waited is not None:
+        figures.append(Figure(value=percent(waited, 0), says="of ready time spent waiting"))
+    if remote is not None:
+        figures.append(Figure(value=percent(remote, 0), says="of memory on another node"))
+    worker = launch.workers[0]
+    if worker.threads_used is not None:
+        asked = "default" if worker.threads_asked is None else f"{worker.threads_asked} asked"
+        said = "thread used" if worker.threads_used == 1 else "threads used"
+        figures.append(Figure(value=f"{worker.threads_used}", says=f"{said} ({asked})"))
+    figures.extend(cpu_of(cell))
+    if spin is not None:
+        figures.append(Figure(value=percent(spin, 0), says="of it spinning, at most"))
+    return tuple(figures)
+
+
+def _meanwhile(launch: Launch) -> tuple[Figure, ...]:
+    """What the host did and its counters counted; a server's are counted by worker."""
+    return (*host_seen(launch), *(counted(launch) if launch.served is None else ()))
+
+
+def _beside(launches: Sequence[Sequence[Figure]]) -> tuple[PanelValue, ...]:
+    """The same figures of several launches in a row each, as the first that has one orders them."""
+    known = [{figure.says: figure.value for figure in figures} for figures in launches]
+    says = dict.fromkeys(figure.says for figures in launches for figure in figures)
+    return tuple(
+        PanelValue(says=each, values=tuple(values.get(each, "–") for values in known))
+        for each in says
+    )

@@ -1,0 +1,88 @@
+"""Where each page of the site is, as a path from its top."""
+
+from __future__ import annotations
+
+import hashlib
+
+from corebound.records.history import Series
+from corebound.records.run_record import Run
+from corebound.text import path_component
+
+_LONGEST_READABLE = 60
+
+
+def trace_file(launch: str) -> str:
+    """The trace of a launch, by its id, to download."""
+    return f"traces/{path_component(launch)}.json.gz"
+
+
+def run_file(run: Run) -> str:
+    """A run's page."""
+    return f"run/{path_component(run.id)}.html"
+
+
+def raw_file(run: Run) -> str:
+    """A run's records, to download."""
+    return f"data/run/{path_component(run.id)}.jsonl.gz"
+
+
+def host_file(host: str) -> str:
+    """A host's page, by its id."""
+    return f"host/{path_component(host)}.html"
+
+
+def comparison_file(run: Run, other: Run) -> str:
+    """The page that compares two runs, the earlier one first."""
+    return f"compare/{path_component(run.id)}-{path_component(other.id)}.html"
+
+
+def comparison_data(run: Run, other: Run) -> str:
+    """Every figure of that page, to download."""
+    return f"data/{comparison_file(run, other).removesuffix('.html')}.csv"
+
+
+def host_data(host: str) -> str:
+    """All that a host's page shows, to download."""
+    return f"data/{host_file(host).removesuffix('.html')}.json"
+
+
+def commits_file(project: str, before: str, after: str) -> str:
+    """The page that compares two commits of an imported project, by their hashes."""
+    shas = (path_component(sha[:12]) for sha in (before, after))
+    return f"compare/{'-'.join((path_component(project), *shas))}.html"
+
+
+def commits_data(project: str, before: str, after: str) -> str:
+    """Every figure of that page, to download."""
+    return f"data/{commits_file(project, before, after).removesuffix('.html')}.csv"
+
+
+def series_place(series: Series) -> str:
+    """Where a series is shown, with the place on the page."""
+    place = "history" if series.project is None else anchor_of(series)
+    return f"{series_page(series)}#{place}"
+
+
+def series_page(series: Series) -> str:
+    """The page that a series is shown on."""
+    if series.project is None:
+        return f"scenario/{series.scenario}.html"
+    return benchmark_file(series.project, series.scenario)
+
+
+def benchmark_file(project: str, benchmark: str) -> str:
+    """The page of an imported benchmark: readable, and unlike that of any other."""
+    return f"history/{benchmark_slug(project, benchmark)}.html"
+
+
+def benchmark_slug(project: str, benchmark: str) -> str:
+    """The same without folder and ending."""
+    digest = hashlib.sha256(f"{project}\0{benchmark}".encode()).hexdigest()[:8]
+    # The digest is of the project too, so that of the component is not needed.
+    readable, _, _ = path_component(benchmark).partition("~")
+    return f"{readable[:_LONGEST_READABLE]}-{digest}"
+
+
+def anchor_of(series: Series) -> str:
+    """The place of a series on its page."""
+    return f"s-{hashlib.sha256(series.id.encode()).hexdigest()[:10]}"

@@ -1,1 +1,0 @@
-"""Records and statistics in, page models out: every figure chosen, every word written."""

@@ -1,0 +1,235 @@
+"""The built-in workloads, as both sides see them: the check before, the worker after.
+
+Standard library only. A test holds every entry against the function it names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct, field
+
+from corebound.scenario.cell import Framework
+from corebound.scenario.traffic import OPEN, Shape
+
+# What each framework offers to place its own processes; it is given the words
+# of the worker, the interpreter included.
+LAUNCHERS: dict[str, tuple[str, ...]] = {
+    "pytorch": ("-m", "torch.backends.xeon.run_cpu", "--ninstances", "1", "--no-python"),
+}
+
+
+# The frameworks that are servers; each takes any number of workers.
+SERVERS: frozenset[Framework] = frozenset({"torchserve", "litserve"})
+
+
+# Which of them places its workers itself under `binding: launcher`.
+PINNING: frozenset[Framework] = frozenset({"torchserve"})
+
+
+# What each kind of traffic has to be told, by the parameter that tells it.
+TAKES: Mapping[str, frozenset[Shape]] = {
+    "concurrency": frozenset({"closed"}),
+    "rate": frozenset(OPEN),
+    "query": frozenset({"multi-stream"}),
+    "bound_ms": frozenset({"server"}),
+}
+
+
+Kind = type[bool] | type[int] | type[float] | type[str]
+
+
+class BuiltIn(Struct, frozen=True, kw_only=True):
+    """A workload that comes with corebound.
+
+    Attributes:
+        targets: For each framework, the `module:function` that sets it up.
+        parameters: The names the function takes, each with its type.
+        choices: For some parameters, all the values they may have.
+        least: For some, the smallest value that means anything.
+        above_zero: Those that have to be above 0, and may be fractions.
+        required: Those that have no default.
+        gpus: For each framework in which the function also takes `gpus`, and then computes
+            on GPUs, how many at most.
+        serves: Whether it is a server, to which requests are sent; each target then
+            names what answers them.
+    """
+
+    targets: dict[str, str]
+    parameters: dict[str, Kind]
+    choices: dict[str, tuple[str, ...]]
+    least: dict[str, int] = field(default_factory=dict)
+    above_zero: frozenset[str] = frozenset()
+    required: tuple[str, ...] = ()
+    gpus: dict[str, int] = field(default_factory=dict)
+    serves: bool = False
+
+
+BUILT_IN: dict[str, BuiltIn] = {
+    "resnet50-inference": BuiltIn(
+        targets={"pytorch": "corebound.worker.workloads.resnet50_pytorch:inference"},
+        parameters={"batch": int, "image": int, "dtype": str},
+        choices={"dtype": ("float32", "bfloat16")},
+        least={"batch": 1, "image": 1},
+    ),
+    "image-serving": BuiltIn(
+        targets={
+            "torchserve": "corebound.worker.workloads.served_classifier_torchserve:Handler",
+            "litserve": "corebound.worker.workloads.served_classifier_litserve:Classifier",
+        },
+        parameters={
+            "model": str,
+            "image": int,
+            "traffic": str,
+            "concurrency": int,
+            "rate": float,
+            "query": int,
+            "bound_ms": float,
+            "client": str,
+        },
+        choices={
+            "model": ("resnet18", "resnet50"),
+            "traffic": (
+                "closed",
+                "constant",
+                "poisson",
+                "single-stream",
+                "multi-stream",
+                "server",
+                "offline",
+            ),
+            "client": ("corebound", "ab"),
+        },
+        least={"image": 32, "concurrency": 1, "query": 1},
+        above_zero=frozenset({"rate", "bound_ms"}),
+        required=("model", "image"),
+        serves=True,
+    ),
+    "gemm": BuiltIn(
+        targets={
+            "numpy": "corebound.worker.workloads.gemm_numpy:product",
+            "pytorch": "corebound.worker.workloads.gemm_pytorch:product",
+        },
+        parameters={"size": int, "dtype": str},
+        choices={"dtype": ("float32", "float64")},
+        least={"size": 1},
+        gpus={"pytorch": 1},
+    ),
+    "gemm-blas": BuiltIn(
+        targets={"numpy": "corebound.worker.workloads.gemm_blas_numpy:product"},
+        parameters={"size": int, "dtype": str, "blas": str},
+        choices={"dtype": ("float32", "float64"), "blas": ("openblas", "mkl")},
+        least={"size": 1},
+    ),
+    "image-training": BuiltIn(
+        targets={"pytorch": "corebound.worker.workloads.image_training_pytorch:step"},
+        parameters={"model": str, "batch": int, "image": int},
+        choices={"model": ("small", "large")},
+        least={"batch": 2, "image": 64},
+    ),
+    "image-pipeline": BuiltIn(
+        targets={"pytorch": "corebound.worker.workloads.image_pipeline_pytorch:step"},
+        parameters={
+            "model": str,
+            "preprocessing": str,
+            "loaders": int,
+            "batch": int,
+            "image": int,
+        },
+        choices={"model": ("small", "large"), "preprocessing": ("light", "heavy")},
+        least={"loaders": 0, "batch": 2, "image": 64},
+    ),
+    "checkpoint-training": BuiltIn(
+        targets={"pytorch": "corebound.worker.workloads.checkpoint_pytorch:epoch"},
+        parameters={"model": str, "steps": int, "every": int, "batch": int},
+        choices={"model": ("small", "large")},
+        least={"steps": 1, "every": 0, "batch": 2},
+    ),
+    "distributed-training": BuiltIn(
+        targets={"pytorch": "corebound.worker.workloads.distributed_pytorch:step"},
+        parameters={"method": str, "processes": int, "model": str, "batch": int},
+        choices={"method": ("ddp", "dp"), "model": ("small", "large")},
+        least={"processes": 1, "batch": 2},
+        gpus={"pytorch": 64},
+    ),
+    "hourglass-training": BuiltIn(
+        targets={
+            "pytorch": "corebound.worker.workloads.hourglass_pytorch:step",
+            "tensorflow": "corebound.worker.workloads.hourglass_tensorflow:step",
+        },
+        parameters={"stacks": int, "channels": int, "image": int, "batch": int, "dropout": str},
+        choices={"dropout": ("plain", "cheap", "none")},
+        least={"stacks": 1, "channels": 16, "image": 128, "batch": 2},
+    ),
+    "mobilenet-inference": BuiltIn(
+        targets={"pytorch": "corebound.worker.workloads.mobilenet_pytorch:inference"},
+        parameters={"batch": int, "image": int, "dtype": str},
+        choices={"dtype": ("float32", "bfloat16")},
+        least={"batch": 1, "image": 1},
+    ),
+    "encoder-inference": BuiltIn(
+        targets={"pytorch": "corebound.worker.workloads.encoder_pytorch:inference"},
+        parameters={"batch": int, "sequence": int, "layers": int, "dtype": str},
+        choices={"dtype": ("float32", "bfloat16")},
+        least={"batch": 1, "sequence": 1, "layers": 1},
+    ),
+    "lstm-inference": BuiltIn(
+        targets={"pytorch": "corebound.worker.workloads.lstm_pytorch:inference"},
+        parameters={"batch": int, "sequence": int, "dtype": str},
+        choices={"dtype": ("float32", "bfloat16")},
+        least={"batch": 1, "sequence": 1},
+    ),
+    "recommender-inference": BuiltIn(
+        targets={"pytorch": "corebound.worker.workloads.recommender_pytorch:inference"},
+        parameters={"batch": int, "dtype": str},
+        choices={"dtype": ("float32", "bfloat16")},
+        least={"batch": 1},
+    ),
+    "decoder-inference": BuiltIn(
+        targets={"pytorch": "corebound.worker.workloads.decoder_pytorch:inference"},
+        parameters={"batch": int, "context": int, "dtype": str},
+        choices={"dtype": ("float32", "bfloat16")},
+        least={"batch": 1, "context": 1},
+    ),
+    "small-network-training": BuiltIn(
+        targets={
+            "mindspore": "corebound.worker.workloads.small_network_mindspore:training",
+            "tensorflow": "corebound.worker.workloads.small_network_tensorflow:training",
+            "pytorch": "corebound.worker.workloads.small_network_pytorch:training",
+        },
+        parameters={
+            "batch": int,
+            "width": int,
+            "layers": int,
+            "mode": str,
+            "dispatch_threads": int,
+            "blocking": bool,
+        },
+        choices={"mode": ("usual", "graph", "eager")},
+        least={"batch": 1, "width": 1, "layers": 1, "dispatch_threads": 0},
+    ),
+    "checkpoint-saving": BuiltIn(
+        targets={"mindspore": "corebound.worker.workloads.checkpoint_mindspore:checkpointing"},
+        parameters={"width": int, "layers": int, "steps": int, "asynchronous": bool},
+        choices={},
+        least={"width": 1, "layers": 1, "steps": 0},
+    ),
+    "rectangular-gemm": BuiltIn(
+        targets={"mindspore": "corebound.worker.workloads.rectangular_gemm_mindspore:product"},
+        parameters={"rows": int, "inner": int, "columns": int, "dtype": str},
+        choices={"dtype": ("float32", "float16")},
+        least={"rows": 1, "inner": 1, "columns": 1},
+    ),
+    "classifier-training": BuiltIn(
+        targets={"mindspore": "corebound.worker.workloads.classifier_mindspore:training"},
+        parameters={"batch": int, "features": int, "classes": int},
+        choices={},
+        least={"batch": 1, "features": 1, "classes": 2},
+    ),
+    "dataset-pipeline": BuiltIn(
+        targets={"mindspore": "corebound.worker.workloads.dataset_mindspore:pipeline"},
+        parameters={"batch": int, "image": int, "batches": int, "loaders": int, "autotune": bool},
+        choices={},
+        least={"batch": 1, "image": 1, "batches": 1, "loaders": 1},
+    ),
+}

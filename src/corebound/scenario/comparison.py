@@ -1,0 +1,139 @@
+"""A scenario with the two sides of a comparison as an axis: commits, or settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from corebound.errors import Fault, ScenarioFaults
+from corebound.scenario.cell import Scalar
+from corebound.scenario.loader import load_document
+from corebound.scenario.matrix import Key, expand, is_project
+from corebound.scenario.models import Scenario
+
+_LONGEST_NAME = 80
+
+
+def by_side(
+    scenario: Scenario,
+    axis: Key,
+    values: Sequence[Scalar],
+    path: str,
+    *,
+    suffix: str,
+    launches: tuple[int, int] | None = None,
+    margin: float | None = None,
+) -> Scenario:
+    """Give a scenario a last axis; each cell is compared with itself at the first value.
+
+    Args:
+        scenario: A sound one. An axis of its own of that name gives way.
+        axis: `("threads",)`, or `("parameters", "size")`.
+        values: Of that axis; the first is the baseline.
+        path: Where the scenario was read from, for faults.
+        suffix: Added to its name, so that a comparison never stands in for the nightly page.
+        launches: The fewest and the most of each cell, instead of the scenario's.
+        margin: Instead of the scenario's.
+
+    Raises:
+        ScenarioFaults: an `include` or `exclude` names that axis, or a value is none of it.
+    """
+    document = scenario.document()
+    matrix = document.get("matrix", {})
+    entries = (*matrix.get("include", ()), *matrix.get("exclude", ()))
+    if any(_names(one, axis) for one in entries):
+        what = f"an `include` or `exclude` names `{axis[-1]}`, which is to be compared."
+        mend = "Compare another setting, or measure this one with `corebound run`."
+        raise ScenarioFaults((Fault(file=path, line=None, what=what, mend=mend),))
+    document["name"] = document["name"][: _LONGEST_NAME - len(suffix)] + suffix
+    document["title"] = f"{document['title']}: by {axis[-1]}"
+    document["matrix"] = _matrix(matrix, axis, values)
+    document["baseline"] = _with({}, axis, values[0])
+    # They were published of one state of things, and are judged where that is measured.
+    document.pop("claims", None)
+    if margin is not None:
+        document["measure"] = {**document.get("measure", {}), "margin": margin}
+        # What was said on the command line, no profile changes.
+        for profile in document.get("profiles", {}).values():
+            profile.pop("margin", None)
+    if launches is not None:
+        own = document.get("measure", {}).get("launches", {})
+        wanted = {**own, "min": launches[0], "max": launches[1]}
+        document["measure"] = {**document.get("measure", {}), "launches": wanted}
+    return load_document(document, path)
+
+
+def _names(written: dict[str, Any], axis: Key) -> bool:
+    if len(axis) == 1:
+        return axis[0] in written
+    return axis[1] in (written.get(axis[0]) or {})
+
+
+def _with(written: dict[str, Any], axis: Key, value: object) -> dict[str, Any]:
+    """An entry, or the axes, with one more."""
+    if len(axis) == 1:
+        return {**written, axis[0]: value}
+    return {**written, axis[0]: {**(written.get(axis[0]) or {}), axis[1]: value}}
+
+
+def _without(written: dict[str, Any], axis: Key) -> dict[str, Any]:
+    if len(axis) == 1:
+        return {key: value for key, value in written.items() if key != axis[0]}
+    inner = {key: value for key, value in (written.get(axis[0]) or {}).items() if key != axis[1]}
+    return {**{key: value for key, value in written.items() if key != axis[0]}, axis[0]: inner}
+
+
+def _matrix(matrix: dict[str, Any], axis: Key, values: Sequence[Scalar]) -> dict[str, Any]:
+    """The matrix times the values.
+
+    What `include` adds is added once for each: without one it would make cells of no side.
+    """
+    include = [_with(one, axis, value) for value in values for one in matrix.get("include", ())]
+    axes = {key: value for key, value in matrix.items() if key not in {"include", "exclude"}}
+    parts = {"exclude": matrix["exclude"]} if matrix.get("exclude") else {}
+    if include:
+        parts["include"] = include
+    own = _without(axes, axis)
+    varied = {key: value for key, value in own.items() if value not in (None, {})}
+    # Where includes alone make the cells, an axis would make others beside them.
+    if include and not varied:
+        return parts
+    return {**_with(varied, axis, list(values)), **parts}
+
+
+# Under a name of its own, so that a comparison never stands in for the nightly page.
+SUFFIX = ".commits"
+
+
+def is_comparable(scenario: Scenario) -> bool:
+    """Whether each of its cells runs in the environment of the project under test."""
+    cells = expand(scenario, "")
+    return all(is_project(cell.environment) for cell in cells)
+
+
+def by_commit(
+    scenario: Scenario,
+    commits: Sequence[str],
+    path: str,
+    *,
+    launches: tuple[int, int] | None = None,
+    margin: float | None = None,
+) -> Scenario:
+    """Give a scenario a last axis `commit`; each cell is compared with itself at the first.
+
+    Args:
+        scenario: One that `is_comparable`.
+        commits: Hashes; the first is the baseline.
+        path: Where it was read from, for faults.
+        launches: The fewest and the most of each cell, instead of the scenario's.
+        margin: Instead of the scenario's.
+
+    Raises:
+        ScenarioFaults: it names commits of its own.
+    """
+    if "commit" in scenario.document() or any(cell.commit for cell in expand(scenario, "")):
+        what, mend = "the scenario has commits of its own.", "Measure it with `corebound run`."
+        raise ScenarioFaults((Fault(file=path, line=None, what=what, mend=mend),))
+    return by_side(
+        scenario, ("commit",), commits, path, suffix=SUFFIX, launches=launches, margin=margin
+    )

@@ -1,0 +1,332 @@
+"""Whether a workload's function is there and takes what it is given, by its module's source."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Generator, Iterator, Mapping
+from typing import Literal
+
+from msgspec import Struct
+
+from corebound.scenario.builtin_workloads import BUILT_IN
+from corebound.scenario.matrix import HOST, Setting, given, is_project, setting, under
+from corebound.scenario.models import ProfileName, Scenario
+from corebound.scenario.module_source import Finder, Module
+from corebound.scenario.validation import close_to, listed
+from corebound.scenario.yaml_reader import Flaw, Path, printable
+
+Kind = Literal["function", "coroutine", "generator"]
+
+
+class Function(Struct, frozen=True, kw_only=True):
+    """What a function takes by name, and what kind it is.
+
+    Attributes:
+        kind: `coroutine` for `async def`; `generator` where it has a `yield`, async or not.
+        takes: Its parameters; without those that can only be given by position.
+        needs: Those of them without a default.
+        by_position: Parameters without a default that can only be given by position.
+        takes_any: Whether it has `**parameters`.
+    """
+
+    kind: Kind
+    takes: tuple[str, ...]
+    needs: tuple[str, ...]
+    by_position: tuple[str, ...]
+    takes_any: bool
+
+
+class Absent(Struct, frozen=True, kw_only=True):
+    """A module without a function of that name, and the names that it has."""
+
+    has: tuple[str, ...]
+
+
+class Broken(Struct, frozen=True, kw_only=True):
+    """A module that is not Python: the line, and what its parser says."""
+
+    line: int | None
+    what: str
+
+
+def read(source: bytes, name: str) -> Function | Absent | Broken | None:
+    """What a module's source says of a function of it, without running any of it.
+
+    Args:
+        source: The module's text.
+        name: The function's name in the module.
+
+    Returns:
+        None where the source alone cannot tell: names made at run time, star imports,
+        re-exports, decorators, classes with bases, several definitions.
+    """
+    tree = _parsed(source)
+    if not isinstance(tree, ast.Module):
+        return tree
+    return None if _is_dynamic(tree) or name.startswith("__") else _defined(tree, name)
+
+
+def _parsed(source: bytes) -> ast.Module | Broken | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(source)
+    except SyntaxError as error:
+        return Broken(line=error.lineno, what=str(error.msg))
+    except (ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _defined(tree: ast.Module, name: str) -> Function | Absent | None:
+    bound = _bound(tree)
+    if name not in bound:
+        return Absent(has=tuple(one for one in bound if not one.startswith("_")))
+    (node, *others) = bound[name]
+    # Defined under a condition, more than once, or changed afterwards: anything may hold.
+    if others or node not in tree.body or _is_changed(tree, name):
+        return None
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return None if node.decorator_list else _function(node, skipped=0)
+    return _class(node) if isinstance(node, ast.ClassDef) else None
+
+
+# What makes or replaces names of a module while it runs.
+_MAKERS = frozenset({"globals", "locals", "vars", "exec", "eval", "setattr", "delattr"})
+_HIDDEN = frozenset({"globals", "__dict__", "__setattr__", "__path__", "meta_path"})
+
+
+def _is_dynamic(tree: ast.Module) -> bool:
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    return any(_makes_names(node, called) for node in ast.walk(tree))
+
+
+def _makes_names(node: ast.AST, called: set[int]) -> bool:
+    if isinstance(node, ast.Name):
+        return node.id in _MAKERS | {"__path__"}
+    if isinstance(node, ast.Attribute):
+        # `sys.modules`, but not the method `modules()` that networks have.
+        is_modules = node.attr == "modules" and id(node) not in called
+        return is_modules or node.attr in _HIDDEN
+    if isinstance(node, ast.ImportFrom):
+        names = {alias.name for alias in node.names}
+        return "*" in names or (node.module == "sys" and "modules" in names)
+    return isinstance(node, ast.FunctionDef) and node.name == "__getattr__"
+
+
+_Scope = (
+    ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
+    | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+)  # fmt: skip
+
+
+def _bound(tree: ast.Module | ast.ClassDef) -> dict[str, list[ast.AST]]:
+    """What binds each name of a scope, in the order of the file."""
+    found: dict[str, list[ast.AST]] = {}
+    left: list[ast.AST] = list(reversed(tree.body))
+    while left:
+        node = left.pop()
+        for name in _names(node):
+            found.setdefault(name, []).append(node)
+        if not isinstance(node, _Scope):
+            left += reversed(list(ast.iter_child_nodes(node)))
+    for node in ast.walk(tree):
+        # Both bind names of the module from within other scopes.
+        if isinstance(node, ast.Global):
+            for name in node.names:
+                found.setdefault(name, []).append(node)
+        elif isinstance(node, ast.NamedExpr):
+            found.setdefault(node.target.id, []).append(node)
+    return found
+
+
+def _names(node: ast.AST) -> Iterator[str]:
+    """The names that a statement or an expression binds by itself."""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        for alias in node.names:
+            yield alias.asname or alias.name.partition(".")[0]
+    elif isinstance(node, ast.Name):
+        if not isinstance(node.ctx, ast.Load):
+            yield node.id
+    elif isinstance(node, ast.MatchMapping):
+        if node.rest:
+            yield node.rest
+    elif not isinstance(node, ast.alias) and isinstance(name := getattr(node, "name", None), str):
+        yield name  # a definition, `except … as name`, a pattern
+
+
+def _is_changed(tree: ast.Module, name: str) -> bool:
+    """Whether an attribute of what has that name is set, such as `setup.__init__ = …`."""
+    return any(
+        isinstance(node, ast.Attribute)
+        and not isinstance(node.ctx, ast.Load)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == name
+        for node in ast.walk(tree)
+    )
+
+
+def _function(node: ast.FunctionDef | ast.AsyncFunctionDef, *, skipped: int) -> Function:
+    """A function without its first parameters, which are bound already."""
+    given = node.args
+    ordered = [*given.posonlyargs, *given.args][skipped:]
+    optional = len(given.defaults)
+    required = {one.arg for one in (ordered[:-optional] if optional else ordered)}
+    required |= {
+        one.arg
+        for one, default in zip(given.kwonlyargs, given.kw_defaults, strict=True)
+        if default is None
+    }
+    positional = [one.arg for one in given.posonlyargs[skipped:]]
+    named = [one.arg for one in (*ordered, *given.kwonlyargs) if one.arg not in positional]
+    return Function(
+        kind=_kind(node),
+        takes=tuple(named),
+        needs=tuple(name for name in named if name in required),
+        by_position=tuple(name for name in positional if name in required),
+        takes_any=given.kwarg is not None,
+    )
+
+
+def _kind(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Kind:
+    left: list[ast.AST] = list(node.body)
+    while left:
+        inner = left.pop()
+        if isinstance(inner, ast.Yield | ast.YieldFrom):
+            return "generator"
+        if not isinstance(inner, _Scope):
+            left += ast.iter_child_nodes(inner)
+    return "coroutine" if isinstance(node, ast.AsyncFunctionDef) else "function"
+
+
+def _class(node: ast.ClassDef) -> Function | None:
+    """What it takes to make one of a class; None where a base or a decorator may say."""
+    bases = [base.id if isinstance(base, ast.Name) else None for base in node.bases]
+    if node.decorator_list or node.keywords or bases not in ([], ["object"]):
+        return None
+    bound = _bound(node)
+    makers = [*bound.get("__init__", ()), *bound.get("__new__", ())]
+    if not makers:
+        return Function(kind="function", takes=(), needs=(), by_position=(), takes_any=False)
+    (made, *others) = makers
+    if others or made not in node.body or "__new__" in bound:
+        return None
+    if not isinstance(made, ast.FunctionDef) or made.decorator_list:
+        return None
+    return _function(made, skipped=1)
+
+
+def function(scenario: Scenario, find: Finder, doubtful: frozenset[str]) -> Iterator[Flaw]:
+    """What is wrong with a function that the scenario names, in each cell's environment.
+
+    Args:
+        scenario: The scenario; nothing is said of a command or a built-in workload.
+        find: Finds modules.
+        doubtful: Keys that other faults leave unknown; nothing is judged by them.
+    """
+    target = scenario.workload
+    if not isinstance(target, str) or target in BUILT_IN or ":" not in target:
+        return
+    if doubtful & {"workload", "environment", "parameters", "commit", "env", "async"}:
+        return
+    if any(name.startswith("PYTHON") for name in scenario.env):
+        return  # they change where modules are found
+    module, _, name = target.partition(":")
+    profiles: tuple[ProfileName | None, ...] = (None, "quick", "nightly")
+    known: dict[str, Function | None] = {}
+    for profile in profiles:
+        changed, points = under(scenario, profile)
+        for point in points:
+            environment = setting(point, ("environment",), scenario).value or HOST
+            if environment not in known:
+                known[environment] = None
+                found = find(module, environment)
+                if found is not None:
+                    known[environment] = yield from _found(found, target, environment)
+            if (one := known[environment]) is None:
+                continue
+            yield from _kind_flaws(one, target, is_async=scenario.is_async)
+            parameters = given(point, changed, scenario, profile)
+            gpus = setting(point, ("gpus",), scenario)
+            yield from _parameters(one, name, parameters, gpus, _section(scenario))
+
+
+def _section(scenario: Scenario) -> Path:
+    """Where parameters are written, or would be."""
+    if scenario.parameters:
+        return ("parameters",)
+    return ("matrix", "parameters") if scenario.matrix.parameters else ("workload",)
+
+
+def _found(module: Module, target: str, environment: str) -> Generator[Flaw, None, Function | None]:
+    """Say what is wrong with a module; give the function, where the source tells."""
+    path: Path = ("workload",)
+    name, _, wanted = target.partition(":")
+    if module.missing is not None:
+        yield from _missing(module, module.missing, environment)
+        return None
+    read_as = None if module.source is None else read(module.source, wanted)
+    if isinstance(read_as, Broken):
+        # asv may build the project under test for another version of Python.
+        if not is_project(environment):
+            line = "" if read_as.line is None else f" in line {read_as.line}"
+            what = f"`{printable(name)}` has a syntax error{line}: {printable(read_as.what)}."
+            yield path, what, "Correct that module."
+        return None
+    if isinstance(read_as, Absent):
+        close = close_to(wanted, read_as.has)
+        what = f"`{printable(name)}` has no function `{printable(wanted)}`."
+        mend = "Name a function of that module that returns the step."
+        yield path, what, f"Did you mean `{close}`?" if close else mend
+        return None
+    return read_as
+
+
+def _missing(module: Module, missing: str, environment: str) -> Iterator[Flaw]:
+    close = close_to(missing, module.beside)
+    package, _, part = missing.rpartition(".")
+    if package:
+        tree = _parsed(module.source or b"")
+        # A package may make its parts as it is imported.
+        if not isinstance(tree, ast.Module) or _is_dynamic(tree):
+            return
+        what = f"`{printable(package)}` has no module `{printable(part)}`."
+    elif module.is_certain:
+        what = f"no module `{missing}` is beside this file or in environment `{environment}`."
+    elif close and not is_project(environment):
+        what = f"no module `{missing}` is beside this file."
+    else:
+        return
+    mend = "Put it beside this file, or add its package to the environment."
+    yield ("workload",), what, f"Did you mean `{close}`?" if close else mend
+
+
+def _kind_flaws(one: Function, target: str, *, is_async: bool) -> Iterator[Flaw]:
+    if one.kind == "generator":
+        what = f"`{target}` has a `yield`, so calling it runs nothing of it."
+        yield ("workload",), what, "Return the step instead."
+    elif one.kind == "coroutine" and not is_async:
+        what = f"`{target}` is `async def`, so calling it runs nothing of it."
+        yield ("workload",), what, "Write `async: true` below `workload`, or make it a plain `def`."
+
+
+def _parameters(
+    one: Function, name: str, found: Mapping[str, Setting], gpus: Setting, section: Path
+) -> Iterator[Flaw]:
+    """Parameters that the function does not take, and those that it is not given."""
+    if one.by_position:
+        what = f"`{name}` takes `{one.by_position[0]}` by position only."
+        yield ("workload",), what, "Remove the `/` from its definition."
+    told = [*found, "gpus"] if gpus.value else [*found]
+    strange = [parameter for parameter in told if parameter not in one.takes]
+    for parameter in () if one.takes_any else strange:
+        place = gpus.path if parameter == "gpus" else found[parameter].path
+        close = close_to(parameter, [known for known in one.takes if known not in told])
+        known = f"It takes {listed(one.takes, 'and')}." if one.takes else "It takes none."
+        what = f"`{name}` has no parameter `{printable(parameter)}`."
+        yield place, what, f"Did you mean `{close}`?" if close else known
+    for parameter in one.needs:
+        # One that is misspelt has been named.
+        if parameter not in told and close_to(parameter, strange) is None:
+            what = f"`{name}` needs `{parameter}`, which has no default."
+            yield section, what, f"Write `{parameter}:` among the parameters."

@@ -1,0 +1,65 @@
+"""The JSON Schema of scenario files, for editors: made from the models, never by hand."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from corebound.scenario.models import Scenario, Settings
+from corebound.scenario.validation import NULLABLE
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def schema() -> dict[str, Any]:
+    """The schema of a scenario file.
+
+    It knows keys, types and words. What they mean together is `load`'s to judge:
+    whatever the schema refuses, `load` refuses too.
+    """
+    made = Scenario.model_json_schema(by_alias=True)
+    parts: dict[str, Any] = made["$defs"]
+    parts["Matrix"]["properties"] = _axes(parts["Matrix"]["properties"])
+    for part in (made, *parts.values()):
+        is_matrix = part is parts["Matrix"]
+        part["properties"] = {
+            name: _slim(key, may_be_null=name in NULLABLE and not is_matrix)
+            for name, key in part["properties"].items()
+        }
+        del part["title"]
+    description = made.pop("description")
+    return {
+        "$schema": DIALECT,
+        "title": "A corebound scenario",
+        "description": description,
+        **made,
+    }
+
+
+def _axes(properties: dict[str, Any]) -> dict[str, Any]:
+    """An axis says what the setting of its name says, so that editors show it there too."""
+    return {
+        name: {**key, "description": f"values of: {Settings.model_fields[name].description}"}
+        if name in Settings.model_fields
+        else key
+        for name, key in properties.items()
+    }
+
+
+def _slim(key: dict[str, Any], *, may_be_null: bool) -> dict[str, Any]:
+    """Without titles, which repeat the name, and without null where it says nothing."""
+    kept = {word: value for word, value in key.items() if word != "title"}
+    if may_be_null:
+        return kept
+    if kept.get("default", "") is None:
+        del kept["default"]
+    branches = [branch for branch in kept.get("anyOf", ()) if branch != {"type": "null"}]
+    if len(branches) == 1:
+        del kept["anyOf"]
+        return {**branches[0], **kept}
+    return {**kept, "anyOf": branches} if branches else kept
+
+
+def schema_text() -> str:
+    """The schema as the file docs/scenario.schema.json holds it."""
+    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"

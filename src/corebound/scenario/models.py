@@ -1,0 +1,420 @@
+"""A scenario as written: what the YAML may say, and nothing about any host."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Protocol, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    SerializerFunctionWrapHandler,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    Tag,
+    ValidationInfo,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
+
+from corebound.machine.topology import parse_cpu_list
+from corebound.scenario.cell import (
+    Backend,
+    BindMoment,
+    CoreKindWanted,
+    Framework,
+    MemoryPolicy,
+    NamedMode,
+)
+
+
+class StrictModel(BaseModel):
+    """A part of a scenario: frozen, and a fault where a key is not known."""
+
+    # Many commands read no scenario: what checks one is built when the first is read.
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
+
+
+class OrderedModel(StrictModel):
+    """A part whose keys keep the order of the file: it names and orders the cells."""
+
+    _written: tuple[str, ...] = PrivateAttr(())
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The keys that were written, in the order of the file."""
+        return self._written
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _remember(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        made: Self = handler(data)
+        # What is made has its fields in the order of the class: only `data` has the file's.
+        if isinstance(data, Mapping):
+            made._written = tuple(data)
+        return made
+
+    @model_serializer(mode="wrap")
+    def _in_order(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        plain: dict[str, Any] = handler(self)
+        return {key: plain[key] for key in (*self._written, *plain) if key in plain}
+
+
+def has_keys(value: Any) -> str:
+    """Which branch a value is of: an empty mapping is of none, and is said to be no such value."""
+    return (
+        "keys"
+        if isinstance(value, StrictModel) or (isinstance(value, Mapping) and value)
+        else "plain"
+    )
+
+
+ProfileName = Literal["quick", "nightly"]
+Iterations = Annotated[StrictInt, Field(ge=1, le=10_000_000)]
+Profiled = Annotated[StrictInt, Field(ge=1, le=1000)]
+LaunchCount = Annotated[StrictInt, Field(ge=2, le=1000)]
+Seconds = Annotated[float, Field(strict=True, gt=0, le=7 * 24 * 3600)]
+Share = Annotated[float, Field(strict=True, gt=0, lt=1)]
+Alternating = Literal["auto", "always", "never"]
+Relaunches = Annotated[StrictInt, Field(ge=0, le=100)]
+
+
+def _warmup_form(value: Any) -> str:
+    if isinstance(value, WarmupSeconds) or (
+        isinstance(value, Mapping) and "seconds" in value and "iterations" not in value
+    ):
+        return "seconds"
+    return "iterations" if has_keys(value) == "keys" else "plain"
+
+
+class WarmupIterations(StrictModel):
+    """Drop this many iterations of every launch."""
+
+    iterations: Annotated[StrictInt, Field(ge=0, le=10_000_000)]
+
+
+class WarmupSeconds(StrictModel):
+    """Drop the iterations that start in the first seconds of every launch."""
+
+    seconds: Annotated[float, Field(strict=True, ge=0, le=24 * 3600)]
+
+
+Warmup = Annotated[
+    Annotated[Literal["auto"], Tag("plain")]
+    | Annotated[WarmupIterations, Tag("iterations")]
+    | Annotated[WarmupSeconds, Tag("seconds")],
+    Discriminator(_warmup_form),
+]
+
+
+class Launches(StrictModel):
+    """How often each cell is launched: the launch is the unit of replication."""
+
+    min: LaunchCount = 6
+    max: LaunchCount = 30
+    until_relative_ci: Share = Field(
+        0.02, description="stop when the ratio's interval is this narrow, each way"
+    )
+
+    @property
+    def follow_spread(self) -> bool:
+        """Whether there are as many as it takes to make the interval narrow.
+
+        Narrow intervals are then too frequent, which `stats.comparison` answers for.
+        """
+        return self.max > self.min
+
+
+class Measure(StrictModel):
+    """How a cell is measured."""
+
+    warmup: Warmup = Field("auto", description="auto: found afterwards, launch by launch")
+    iterations: Iterations = Field(100, description="timed in every launch, warm-up included")
+    launches: Launches = Launches()
+    timeout_s: Seconds = Field(600.0, description="deadline of one launch, set-up included")
+    margin: Share = Field(
+        0.02, description="a change within this share either way counts as equivalent"
+    )
+    operators: Profiled | None = Field(
+        None, description="iterations of a launch of its own under the framework's profiler"
+    )
+    # A host that disturbs three launches in a row will disturb the next one too: its figures
+    # are then kept, and marked, for a page without figures would tell less, and paired
+    # launches share much of what disturbs them.
+    relaunch_disturbed: Relaunches = Field(
+        2,
+        description="launches of a cell that are refused and made again if something outside"
+        " disturbed them; 0 keeps every one, marked",
+    )
+    alternate: Alternating = Field(
+        "auto",
+        description="whether the launches of a block iterate by turns; auto: those of one"
+        " worker with one thread, of NumPy or no framework, placed as its baseline is",
+    )
+
+
+class Change(StrictModel):
+    """What a profile changes in `measure`; absent keys stay as they are."""
+
+    warmup: Warmup | None = None
+    iterations: Iterations | None = None
+    launches: Launches | None = None
+    timeout_s: Seconds | None = None
+    margin: Share | None = None
+    operators: Profiled | None = None
+    relaunch_disturbed: Relaunches | None = None
+    alternate: Alternating | None = None
+
+
+# What `--profile quick` means where a scenario does not say: enough launches for
+# an interval, few enough to wait for.
+QUICK_ITERATIONS = 20
+QUICK_LAUNCHES = 4
+
+
+class Measured(Protocol):
+    """Whatever says how it is measured, and what profiles change in that: a scenario."""
+
+    @property
+    def measure(self) -> Measure:
+        """How, without a profile."""
+        ...
+
+    @property
+    def profiles(self) -> Mapping[ProfileName, Any]:
+        """What each profile changes."""
+        ...
+
+
+def measured(scenario: Measured, profile: ProfileName | None) -> Measure:
+    """The scenario's `measure`, as the profile changes it; `quick` never asks for more."""
+    measure = scenario.measure
+    if profile is None:
+        return measure
+    change = scenario.profiles.get(profile)
+    if change is None:
+        return _quick(measure) if profile == "quick" else measure
+    written = change.model_fields_set & Measure.model_fields.keys()
+    update = {name: getattr(change, name) for name in written}
+    if change.launches is not None:
+        launches = {
+            name: getattr(change.launches, name) for name in change.launches.model_fields_set
+        }
+        update["launches"] = measure.launches.model_copy(update=launches)
+    return measure.model_copy(update=update)
+
+
+def _quick(measure: Measure) -> Measure:
+    dropped = measure.warmup.iterations if isinstance(measure.warmup, WarmupIterations) else 0
+    launches = {
+        "min": min(measure.launches.min, QUICK_LAUNCHES),
+        "max": min(measure.launches.max, QUICK_LAUNCHES),
+    }
+    return measure.model_copy(
+        update={
+            "iterations": min(measure.iterations, dropped + QUICK_ITERATIONS),
+            "launches": measure.launches.model_copy(update=launches),
+        }
+    )
+
+
+Value = StrictBool | StrictInt | StrictFloat | StrictStr
+Count = Annotated[StrictInt, Field(ge=1, le=65_536)]
+# The largest machines of one node have 16; more is a slip.
+GpuCount = Annotated[StrictInt, Field(ge=0, le=64)]
+Text = Annotated[StrictStr, Field(min_length=1, pattern=r"\S")]
+EnvironmentName = Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,79}$")]
+# What git takes for a revision, but for what begins like an option.
+Revision = Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./@{}~^+-]{0,79}$")]
+ThreadsWanted = Literal["default", "per-core", "per-cpu", "host-cores", "cores-per-worker"] | Count
+OmpWanted = Literal["host-cores"] | Count
+WaitPolicy = Literal["active", "passive"]
+Allocator = Literal["tcmalloc", "jemalloc"]
+
+
+class ExplicitCpus(StrictModel):
+    """Exactly these CPUs, in the kernel's list format."""
+
+    cpus: StrictStr | Annotated[StrictInt, Field(ge=0)] = Field(
+        description="CPU numbers and ranges, such as 0-3,8"
+    )
+
+    @field_validator("cpus")
+    @classmethod
+    def _is_a_list(cls, cpus: str | int) -> str | int:
+        if not parse_cpu_list(str(cpus)):
+            raise ValueError("it names no CPU")
+        return cpus
+
+
+BindingWanted = Annotated[
+    Annotated[NamedMode, Tag("plain")] | Annotated[ExplicitCpus, Tag("keys")],
+    Discriminator(has_keys),
+]
+
+
+class CommandWorkload(StrictModel):
+    """A command timed whole, from start to exit; never a shell string."""
+
+    command: tuple[StrictStr, ...] = Field(min_length=1, description="the words of the command")
+
+
+class Settings(StrictModel):
+    """Everything a cell can be told; each may also be an axis of the matrix."""
+
+    binding: BindingWanted = Field("none", description="which CPUs a worker is bound to")
+    smt: StrictBool | None = Field(
+        None, description="false: one CPU of each core; true: all of them"
+    )
+    avoid_cpu0: StrictBool = Field(
+        False, description="leave core 0, which serves most interrupts, alone"
+    )
+    core_kind: CoreKindWanted = Field(None, description="on hybrid processors")
+    memory: MemoryPolicy = Field("default", description="where memory may be taken")
+    backend: Backend = Field("auto", description="what does the binding")
+    bind: BindMoment = Field("before-start", description="bind before or after pools are sized")
+    threads: ThreadsWanted = Field("default", description="threads for each worker")
+    omp: OmpWanted | None = Field(None, description="OMP_NUM_THREADS alone")
+    mkl: Count | None = Field(None, description="MKL_NUM_THREADS alone")
+    intra_op: Count | None = Field(None, description="the framework's intra-op threads alone")
+    inter_op: Count | None = Field(None, description="the framework's inter-op threads alone")
+    wait_policy: WaitPolicy | None = Field(
+        None, description="OMP_WAIT_POLICY: whether idle threads spin"
+    )
+    allocator: Allocator | None = Field(None, description="a memory allocator to preload")
+    workers: Count = Field(1, description="worker processes that run at the same time")
+    gpus: GpuCount = Field(0, description="GPUs that a cell computes on; 0: on the CPU")
+    framework: Framework | None = Field(None, description="read off the environment if absent")
+    environment: EnvironmentName | None = Field(
+        None,
+        description="environments/NAME.txt, host: corebound's own Python,"
+        " or project: the project under test",
+    )
+    commit: Revision | None = Field(
+        None, description="of the project under test; the working tree where absent"
+    )
+
+
+class MatrixEntry(Settings, OrderedModel):
+    """A point, or part of one, of the matrix: what include and exclude match."""
+
+    parameters: Mapping[str, Value] = Field({}, description="the workload's parameters, by name")
+
+
+class Matrix(OrderedModel):
+    """Axes, multiplied out; include and exclude work as in GitHub Actions."""
+
+    binding: tuple[BindingWanted, ...] | None = Field(None, min_length=1)
+    smt: tuple[StrictBool | None, ...] | None = Field(None, min_length=1)
+    avoid_cpu0: tuple[StrictBool, ...] | None = Field(None, min_length=1)
+    core_kind: tuple[CoreKindWanted, ...] | None = Field(None, min_length=1)
+    memory: tuple[MemoryPolicy, ...] | None = Field(None, min_length=1)
+    backend: tuple[Backend, ...] | None = Field(None, min_length=1)
+    bind: tuple[BindMoment, ...] | None = Field(None, min_length=1)
+    threads: tuple[ThreadsWanted, ...] | None = Field(None, min_length=1)
+    omp: tuple[OmpWanted | None, ...] | None = Field(None, min_length=1)
+    mkl: tuple[Count | None, ...] | None = Field(None, min_length=1)
+    intra_op: tuple[Count | None, ...] | None = Field(None, min_length=1)
+    inter_op: tuple[Count | None, ...] | None = Field(None, min_length=1)
+    wait_policy: tuple[WaitPolicy | None, ...] | None = Field(None, min_length=1)
+    allocator: tuple[Allocator | None, ...] | None = Field(None, min_length=1)
+    workers: tuple[Count, ...] | None = Field(None, min_length=1)
+    gpus: tuple[GpuCount, ...] | None = Field(None, min_length=1)
+    framework: tuple[Framework, ...] | None = Field(None, min_length=1)
+    environment: tuple[EnvironmentName, ...] | None = Field(None, min_length=1)
+    commit: tuple[Revision, ...] | None = Field(None, min_length=1)
+    parameters: Mapping[str, Annotated[tuple[Value, ...], Field(min_length=1)]] = Field(
+        {}, description="axes over the workload's parameters"
+    )
+    include: tuple[MatrixEntry, ...] = Field(
+        (), max_length=256, description="cells added, or widened"
+    )
+    exclude: tuple[MatrixEntry, ...] = Field((), max_length=256, description="cells taken out")
+
+
+class Needs(StrictModel):
+    """What a claim needs of the host before it can be judged."""
+
+    smt: StrictBool | None = Field(None, description="cores with more than one CPU, or without")
+    nodes: Count | None = Field(None, description="at least so many nodes with CPUs")
+    cores: Count | None = Field(None, description="at least so many physical cores")
+    gpu: StrictBool | None = Field(None, description="at least one GPU, or none")
+    npu: StrictBool | None = None
+
+
+class Claim(StrictModel):
+    """What the source published; the report says if it reproduces here."""
+
+    says: Text
+    faster: MatrixEntry
+    than: MatrixEntry
+    published_ratio: Annotated[float, Field(strict=True, gt=0)] | None = Field(
+        None, description="how many times as fast `faster` was"
+    )
+    needs: Needs = Needs()
+
+
+class Profile(Change):
+    """What a profile changes; what it does not name stays as it is."""
+
+    parameters: Mapping[str, Value] = Field(
+        {}, description="parameters of the workload that no axis varies, by name"
+    )
+    only: tuple[MatrixEntry, ...] = Field(
+        (), max_length=256, description="measure the cells that one of these fits, no others"
+    )
+
+
+class Scenario(Settings):
+    """One YAML file: one question, a workload, a matrix, how it is measured."""
+
+    schema_version: Annotated[StrictInt, Field(ge=1, le=1)] = Field(
+        alias="schema", description="the version of this format: 1"
+    )
+    name: Annotated[StrictStr, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,79}$")] = Field(
+        description="unique in a suite; records are kept under it"
+    )
+    title: Text = Field(description="the heading of its page")
+    question: Text = Field(description="what it is to answer, as one question")
+    source: Text | None = Field(None, description="the study that it repeats")
+    workload: Annotated[
+        Annotated[Text, Tag("plain")] | Annotated[CommandWorkload, Tag("keys")],
+        Discriminator(has_keys),
+    ] = Field(description="a built-in, module:function beside this file, or {command: [...]}")
+    is_async: StrictBool = Field(
+        False, alias="async", description="await what each step of the function returns"
+    )
+    parameters: Mapping[str, Value] = Field({}, description="given to the workload, by name")
+    env: Mapping[str, StrictStr] = Field({}, description="environment variables to add")
+    matrix: Matrix = Matrix()
+    measure: Measure = Measure()
+    profiles: Mapping[ProfileName, Profile] = Field({}, description="what `--profile` changes")
+    baseline: MatrixEntry | None = Field(
+        None, description="the cell others are compared with; the first where absent"
+    )
+    claims: tuple[Claim, ...] = Field(
+        (), max_length=64, description="what the source published, to be judged here"
+    )
+    _line: int | None = PrivateAttr(None)
+
+    @property
+    def line(self) -> int | None:
+        """The line its matrix begins on; None where it came from no file."""
+        return self._line
+
+    @model_validator(mode="after")
+    def _locate(self, info: ValidationInfo) -> Self:
+        if isinstance(info.context, Mapping):
+            self._line = info.context.get("line")
+        return self
+
+    def document(self) -> dict[str, Any]:
+        """This scenario as plain JSON data: only what was written, so its hash is stable."""
+        return self.model_dump(mode="json", by_alias=True, exclude_unset=True)

@@ -1,0 +1,513 @@
+"""A tree of values against the scenario's model: unknown keys, wrong types, in words."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
+from typing import Any, get_args
+
+from msgspec import Struct
+from msgspec.structs import replace
+from pydantic import BaseModel, ValidationError
+
+from corebound.scenario.builtin_workloads import BUILT_IN
+from corebound.scenario.cell import Backend, BindMoment, Framework, MemoryPolicy, NamedMode
+from corebound.scenario.models import (
+    Allocator,
+    Claim,
+    CommandWorkload,
+    ExplicitCpus,
+    Launches,
+    Matrix,
+    MatrixEntry,
+    Measure,
+    Needs,
+    Profile,
+    Scenario,
+    WaitPolicy,
+)
+from corebound.scenario.yaml_reader import MOST_DEPTH, Node, Path, plain, printable
+
+
+class Words(Struct, frozen=True, kw_only=True):
+    """`noun` completes "is not …"; `choices` are all the words it may be, if few."""
+
+    noun: str
+    mend: str
+    choices: tuple[str, ...] = ()
+
+
+def listed(words: Sequence[str], last: str = "or") -> str:
+    """Words as a sentence lists them.
+
+    >>> listed(["a", "b", "c"])
+    'a, b or c'
+    """
+    return f" {last} ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def _one_of(noun: str, choices: tuple[str, ...], more: str = "") -> Words:
+    return Words(
+        noun=noun, mend=f"Write {listed((*choices, *filter(None, [more])))}.", choices=choices
+    )
+
+
+def _whole(noun: str, low: int, high: int) -> Words:
+    return Words(noun=noun, mend=f"Write a whole number from {low:,} to {high:,}.")
+
+
+_TRUTH = Words(noun="true or false", mend="Write true or false.")
+_COUNT = _whole("a count", 1, 65_536)
+_LAUNCHES = _whole("a number of launches", 2, 1000)
+_SHARE = Words(noun="a share", mend="Write a number between 0 and 1, such as 0.02 for 2 %.")
+_ENTRY = Words(noun="a mapping of settings", mend="Write it as in `{binding: none, threads: 2}`.")
+_ENTRIES = Words(
+    noun="a list of at most 256 matrix entries",
+    mend="Write each as `- {binding: none, threads: 2}`.",
+)
+_PROFILE = Words(noun="a profile", mend="Write keys of `measure`, `parameters` or `only` under it.")
+
+WORDS: dict[str, Words] = {
+    "schema": Words(noun="a version of this format", mend="Write `schema: 1`."),
+    "name": Words(
+        noun="a name",
+        mend="Write up to 80 lower-case letters, digits, `.`, `_` or `-`, a letter or digit first.",
+    ),
+    "title": Words(noun="a title", mend="Write the heading of its page, as text."),
+    "question": Words(noun="a question", mend="Write what it is to answer, as one question."),
+    "source": Words(noun="a source", mend="Write the title of the study it repeats."),
+    "workload": Words(
+        noun="a workload",
+        mend="Write a built-in's name, module:function or {command: [program, word, …]}.",
+    ),
+    "async": _TRUTH,
+    "command": Words(
+        noun="a list of words", mend="Write the program and each word by itself: [sort, -r, file]."
+    ),
+    "parameters": Words(
+        noun="a mapping of parameters", mend="Write them as `name: value`, one on each line."
+    ),
+    "env": Words(noun="a mapping of environment variables", mend='Write them as `NAME: "value"`.'),
+    "matrix": Words(
+        noun="a mapping of axes", mend="Write axes as `threads: [1, 2]`, one on each line."
+    ),
+    "include": _ENTRIES,
+    "exclude": _ENTRIES,
+    "only": _ENTRIES,
+    "measure": Words(
+        noun="a mapping of how to measure", mend="Write keys such as `iterations: 100` under it."
+    ),
+    "profiles": Words(noun="a mapping of profiles", mend="Write quick: {…} or nightly: {…}."),
+    "quick": _PROFILE,
+    "nightly": _PROFILE,
+    "baseline": _ENTRY,
+    "claims": Words(
+        noun="a list of at most 64 claims",
+        mend="Write each with `says`, `faster` and `than`, after a `-`.",
+    ),
+    "says": Words(noun="a sentence", mend="Write what the source says, as text."),
+    "faster": _ENTRY,
+    "than": _ENTRY,
+    "published_ratio": Words(
+        noun="a ratio", mend="Write how many times as fast it was: 1.39 for 23 s against 32 s."
+    ),
+    "needs": Words(
+        noun="a mapping of needs", mend="Write what the host must have, as in {smt: true}."
+    ),
+    "nodes": _COUNT,
+    "cores": _COUNT,
+    "gpu": _TRUTH,
+    "npu": _TRUTH,
+    "binding": _one_of("a binding", get_args(NamedMode), "{cpus: 0-3}"),
+    "cpus": Words(noun="a CPU list", mend="Write numbers and ranges in one text: 0-3,8."),
+    "smt": _TRUTH,
+    "avoid_cpu0": _TRUTH,
+    "core_kind": _one_of("a kind of core", ("performance", "efficiency")),
+    "memory": _one_of("a memory policy", get_args(MemoryPolicy)),
+    "backend": _one_of("a backend", get_args(Backend)),
+    "bind": _one_of("a moment to bind", get_args(BindMoment)),
+    "threads": _one_of(
+        "a thread count",
+        ("default", "per-core", "per-cpu", "host-cores", "cores-per-worker"),
+        "a whole number from 1",
+    ),
+    "omp": Words(
+        noun="a thread count", mend="Write host-cores or a whole number from 1 to 65,536."
+    ),
+    "mkl": _COUNT,
+    "intra_op": _COUNT,
+    "inter_op": _COUNT,
+    "workers": _COUNT,
+    "gpus": _whole("a number of GPUs", 0, 64),
+    "wait_policy": _one_of("a wait policy", get_args(WaitPolicy)),
+    "allocator": _one_of("an allocator", get_args(Allocator)),
+    "framework": _one_of("a framework", get_args(Framework)),
+    "environment": Words(
+        noun="an environment", mend="Write the name of a file in environments/, without .txt."
+    ),
+    "commit": Words(
+        noun="a commit",
+        mend='Write a branch, a tag or a hash of the project under test, in quotes: "1a2b3c4d".',
+    ),
+    "warmup": Words(
+        noun="a warm-up",
+        mend="Write auto, {iterations: 10} or {seconds: 5}.",
+        choices=("auto",),
+    ),
+    "iterations": _whole("a number of iterations", 1, 10_000_000),
+    "seconds": Words(noun="a number of seconds", mend="Write a number from 0 to 86,400."),
+    "launches": Words(noun="a mapping of launches", mend="Write it as in `{min: 6, max: 30}`."),
+    "min": _LAUNCHES,
+    "max": _LAUNCHES,
+    "until_relative_ci": _SHARE,
+    "margin": _SHARE,
+    "operators": _whole("a number of iterations", 1, 1000),
+    "relaunch_disturbed": _whole("a number of launches", 0, 100),
+    "alternate": Words(
+        noun="whether launches alternate",
+        mend="Write auto, always or never.",
+        choices=("auto", "always", "never"),
+    ),
+    "timeout_s": Words(
+        noun="a number of seconds", mend="Write a number above 0, at most 604,800 (a week)."
+    ),
+}
+
+# Where the place of a key, not its name alone, says what it holds.
+_BY_PARENT: dict[tuple[str, str], Words] = {
+    ("warmup", "iterations"): _whole("a number of iterations", 0, 10_000_000),
+}
+
+_ITEMS: dict[str, Words] = {
+    "include": _ENTRY,
+    "exclude": _ENTRY,
+    "only": _ENTRY,
+    "claims": Words(noun="a claim", mend="Write `says`, `faster` and `than` under the `-`."),
+}
+
+# What may be null, which says "not set" where an axis or an entry has to say it.
+NULLABLE = frozenset(
+    {"smt", "core_kind", "omp", "mkl", "intra_op", "inter_op", "wait_policy", "allocator"}
+)
+
+
+def words_for(path: Path, node: Node) -> Words:
+    """What should stand at `path`, where `node` stands and is wrong."""
+    names = [part for part in path if isinstance(part, str)]
+    key, parent = names[-1], names[-2] if len(names) > 1 else ""
+    is_item = isinstance(path[-1], int)
+    if parent == "env" or (is_item and key == "command"):
+        quoted = f'"{printable(node.text)}"'
+        return Words(
+            noun="text", mend=f"Put it in quotes: {quoted if is_item else f'{key}: {quoted}'}."
+        )
+    if not is_item and ((parent == "matrix" and key not in _NO_AXES) or names[:-1] == _AXES_BELOW):
+        return _axis(key, node)
+    if parent == "parameters":
+        return _VALUE
+    if is_item and key in _ITEMS:
+        return _ITEMS[key]
+    return _BY_PARENT.get((parent, key)) or WORDS[key]
+
+
+_VALUE = Words(noun="a value of a parameter", mend="Write true, false, a number or text.")
+_NO_AXES = frozenset({"parameters", "include", "exclude"})
+_AXES_BELOW = ["matrix", "parameters"]
+
+
+def _axis(name: str, node: Node) -> Words:
+    if node.value == []:
+        return Words(noun="an axis", mend="Write at least one value, or leave the axis out.")
+    example = printable(node.text) or "…"
+    return Words(noun="a list of values", mend=f"Write `{name}: [{example}]`.")
+
+
+def shown(node: Node) -> str:
+    """A value for a message, as it was written or in short."""
+    if isinstance(node.value, dict):
+        return "{…}" if node.value else "{}"
+    if isinstance(node.value, list):
+        inside = ", ".join(shown(child) for child in node.value)
+        return f"[{inside}]" if len(inside) <= 40 else "[…]"
+    return f'"{printable(node.text)}"' if node.quoted else printable(node.text)
+
+
+def close_to(written: str, known: Sequence[str]) -> str | None:
+    """The known word that `written` was probably meant to be."""
+    return next(iter(get_close_matches(written, known, n=1)), None)
+
+
+def label(path: Path) -> str:
+    """The key that a value stands under, also for an item of its list."""
+    return next((part for part in reversed(path) if isinstance(part, str)), "")
+
+
+class Problem(Struct, frozen=True, kw_only=True):
+    """One thing wrong at a place, on a line unless it came from no file.
+
+    `is_unknown` where it is a key that means nothing there; `meant` is then the
+    key that it seems to be misspelt from.
+    """
+
+    path: Path
+    line: int | None
+    what: str
+    mend: str
+    meant: str | None = None
+    is_unknown: bool = False
+
+
+class ValidatedTree(Struct, frozen=True, kw_only=True):
+    """What validation made of a tree.
+
+    Attributes:
+        scenario: The scenario without what is wrong with it; None if too
+            little is left.
+        root: The tree that the scenario was made of.
+        problems: What is wrong with its shape.
+        lost: The paths of everything that the scenario lacks because it was
+            wrong, and of keys that a misspelling stood for.
+    """
+
+    scenario: Scenario | None
+    root: Node
+    problems: tuple[Problem, ...]
+    lost: tuple[Path, ...]
+
+
+# What stands in for a required key at the top that is wrong or missing, so that
+# the rest can be checked.
+_STAND_INS: dict[str, Any] = {
+    "schema": 1, "name": "x", "title": "x", "question": "x", "workload": "x:x",
+}  # fmt: skip
+
+# Nobody reads more; a file made to have a million is refused as quickly.
+MOST_PROBLEMS = 200
+
+_MODELS: dict[str, type[BaseModel]] = {
+    "": Scenario,
+    "matrix": Matrix,
+    "include": MatrixEntry,
+    "exclude": MatrixEntry,
+    "only": MatrixEntry,
+    "baseline": MatrixEntry,
+    "faster": MatrixEntry,
+    "than": MatrixEntry,
+    "measure": Measure,
+    "quick": Profile,
+    "nightly": Profile,
+    "launches": Launches,
+    "claims": Claim,
+    "needs": Needs,
+    "binding": ExplicitCpus,
+    "workload": CommandWorkload,
+}
+# Where else an unknown key may have been meant to stand.
+_HOMES = ("", "measure", "launches", "matrix", "needs")
+
+
+def shape(root: Node) -> ValidatedTree:
+    """Validate a tree, and what is left of it once its faults are taken out."""
+    if not isinstance(root.value, dict):
+        problem = Problem(
+            path=(),
+            line=root.line,
+            what="this is not a scenario, which is a mapping of keys to values.",
+            mend="Write keys such as `name: gemm` at the margin.",
+        )
+        return ValidatedTree(scenario=None, root=root, problems=(problem,), lost=((),))
+    nulls = tuple(_nulls(root, ()))
+    lost = [*_flawed(root, ()), *(null.path for null in nulls)]
+    root = _without(root, frozenset(lost))
+    scenario, found = _validate(root)
+    problems = (*nulls, *(one for one in found if not _follows(one.path, lost, root)))
+    # Taking a value out may leave its surroundings unfit in turn. That is no fault
+    # of the file, so nothing is said of it; each round goes a level up at least.
+    for _ in range(MOST_DEPTH):
+        lost += [path for one in found if (path := _loss(one)) is not None]
+        if scenario is not None or len(found) == MOST_PROBLEMS:
+            break
+        root = _completed(_without(root, frozenset(_culprit(one.path, root) for one in found)))
+        scenario, found = _validate(root)
+    return ValidatedTree(
+        scenario=scenario, root=root, problems=problems, lost=tuple(dict.fromkeys(lost))
+    )
+
+
+def _follows(path: Path, lost: Iterable[Path], root: Node) -> bool:
+    """Whether a problem is only that something lost is missing, or that nothing else was there."""
+    emptied = root.nearest(path).value in ({}, [])
+    return any(gone == path or (emptied and gone[: len(path)] == path) for gone in lost)
+
+
+def _loss(problem: Problem) -> Path | None:
+    """What the scenario lacks by a problem: nothing, where a key meant nothing."""
+    if not problem.is_unknown:
+        return problem.path
+    return (*problem.path[:-1], problem.meant) if problem.meant else None
+
+
+def _culprit(path: Path, root: Node) -> Path:
+    """What to take out: the thing itself, or what it is missing from."""
+    return path if root.at(path) is not None else path[:-1]
+
+
+def _validate(root: Node) -> tuple[Scenario | None, tuple[Problem, ...]]:
+    line = root.nearest(("matrix",)).line
+    try:
+        return Scenario.model_validate(plain(root), context={"line": line}), ()
+    except ValidationError as error:
+        return None, tuple(_problems(error, root))
+
+
+def _flawed(node: Node, path: Path) -> Iterator[Path]:
+    if node.flawed:
+        yield path
+    for part, child in node.children():
+        yield from _flawed(child, (*path, part))
+
+
+def _nulls(node: Node, path: Path) -> Iterator[Problem]:
+    """Keys without a value, wherever that does not mean "not set"."""
+    is_axis = len(path) == 2 and path[0] == "matrix"
+    if node.value is None and not node.flawed and path and (is_axis or label(path) not in NULLABLE):
+        item = "an item of " if isinstance(path[-1], int) else ""
+        yield Problem(
+            path=path,
+            line=node.line,
+            what=f"{item}`{printable(label(path))}` has no value.",
+            mend="Write one, or leave the key out.",
+        )
+    for part, child in node.children():
+        yield from _nulls(child, (*path, part))
+
+
+def _without(node: Node, gone: frozenset[Path], path: Path = ()) -> Node:
+    kept = [
+        (part, _without(child, gone, (*path, part)))
+        for part, child in node.children()
+        if (*path, part) not in gone
+    ]
+    if isinstance(node.value, dict):
+        return replace(node, value={str(part): child for part, child in kept})
+    if isinstance(node.value, list):
+        return replace(node, value=[child for _, child in kept])
+    return node
+
+
+def _completed(root: Node) -> Node:
+    children = {str(part): child for part, child in root.children()}
+    for key, value in _STAND_INS.items():
+        children.setdefault(key, Node(value=value, line=root.line))
+    return replace(root, value=children)
+
+
+def _problems(error: ValidationError, root: Node) -> Iterator[Problem]:
+    """Each error once, at the place in the file that it is about."""
+    found: dict[Path, str] = {}
+    for one in error.errors(include_url=False, include_context=False, include_input=False):
+        path, kind = _real(one["loc"], root), one["type"]
+        if kind in {"missing", "extra_forbidden"}:
+            path = (*path, str(one["loc"][-1])) if kind == "missing" else path
+        elif one["loc"][-1] == "[key]":
+            kind = "extra_forbidden"
+        else:
+            kind = "wrong"
+        found.setdefault(path, kind)
+    found = dict(itertools.islice(found.items(), MOST_PROBLEMS))
+    strange = {path for path, kind in found.items() if kind == "extra_forbidden"}
+    # Under a key that means nothing, nothing means anything.
+    found = {path: kind for path, kind in found.items() if strange.isdisjoint(_above(path))}
+    unknown = {path: _unknown(path, root) for path in found if path in strange}
+    meant = {(*path[:-1], problem.meant) for path, problem in unknown.items()}
+    # A branch of a union that was wrong altogether says less than what is wrong within.
+    outer = {above for path in found for above in _above(path)}
+    for path, kind in found.items():
+        if kind == "extra_forbidden":
+            yield unknown[path]
+        elif kind == "missing" and path not in meant:
+            yield _missing(path, root)
+        elif kind == "wrong" and path not in outer:
+            yield _wrong(path, root)
+
+
+def _above(path: Path) -> Iterator[Path]:
+    return (path[:length] for length in range(len(path)))
+
+
+def _real(loc: tuple[int | str, ...], root: Node) -> Path:
+    """The place in the file: pydantic's, without the branches of unions that it tried."""
+    path: Path = ()
+    node = root
+    for part in loc:
+        if (child := node.child(part)) is not None:
+            path, node = (*path, part), child
+    return path
+
+
+def _missing(path: Path, root: Node) -> Problem:
+    key = str(path[-1])
+    inside = f" in `{label(path[:-1])}`" if len(path) > 1 else ""
+    return Problem(
+        path=path,
+        line=root.nearest(path).line,
+        what=f"`{key}` is missing{inside}.",
+        mend=WORDS[key].mend,
+    )
+
+
+def _wrong(path: Path, root: Node) -> Problem:
+    node = root.nearest(path)
+    words = words_for(path, node)
+    close = close_to(node.text, words.choices) if isinstance(node.value, str) else None
+    mend = f"Did you mean `{close}`?" if close else words.mend
+    if (
+        node.value
+        and isinstance(node.value, list)
+        and len(path) == 1
+        and path[0] in _keys("matrix")
+    ):
+        mend = f"Write one value here, or list several under `matrix`: `{path[0]}: {shown(node)}`."
+    return Problem(
+        path=path,
+        line=node.line,
+        what=f"`{label(path)}: {shown(node)}` is not {words.noun}.",
+        mend=mend,
+    )
+
+
+def _keys(section: str) -> tuple[str, ...]:
+    if section == "profiles":
+        return ("quick", "nightly")
+    if section == "warmup":
+        return ("iterations", "seconds")
+    fields = _MODELS[section].model_fields
+    return tuple(field.alias or name for name, field in fields.items())
+
+
+def _unknown(path: Path, root: Node) -> Problem:
+    key, section = str(path[-1]), label(path[:-1])
+    known, line = _keys(section), root.nearest(path).line
+    what = f"`{printable(key)}` is not a known key{f' of `{section}`' if section else ''}."
+    mend, meant = "Remove it.", None
+    if section == "warmup" and key in known:
+        what, mend = "`iterations` and `seconds` exclude each other.", "Keep one of them."
+    elif home := _home(key, section, root):
+        mend = f"Write it {home}."
+    elif meant := close_to(key, known):
+        mend = f"Did you mean `{meant}`?"
+    elif len(known) <= 8:
+        mend = f"Remove it; known here: {listed([f'`{name}`' for name in known], 'and')}."
+    return Problem(path=path, line=line, what=what, mend=mend, meant=meant, is_unknown=True)
+
+
+def _home(key: str, section: str, root: Node) -> str | None:
+    """Where a key belongs that is known, but not here."""
+    built_in = BUILT_IN.get(root.nearest(("workload",)).text)
+    if built_in is not None and key in built_in.parameters:
+        return "under `matrix.parameters`" if section == "matrix" else "under `parameters`"
+    for home in _HOMES:
+        if home != section and key in _keys(home):
+            return f"under `{home}`" if home else "at the top level"
+    return None

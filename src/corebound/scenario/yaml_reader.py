@@ -1,0 +1,471 @@
+"""YAML text to a tree of values that know their lines; every syntax error is named."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+import yaml
+from msgspec import Struct
+from msgspec.structs import replace
+
+from corebound.errors import Fault
+from corebound.text import one_line
+
+Scalar = str | int | float | bool | None
+Path = tuple[str | int, ...]
+
+# A place in a scenario, what is wrong there, how to mend it.
+Flaw = tuple[Path, str, str]
+
+# Far deeper than any scenario goes; it bounds every walk.
+MOST_DEPTH = 16
+
+
+class Node(Struct, frozen=True, kw_only=True):
+    """A value with its line, which is its key's where it has one; None for no file.
+
+    `text` is a scalar as it was written, without its quotes. A `flawed` value has
+    been named as a fault already and stands for nothing.
+    """
+
+    value: Scalar | dict[str, Node] | list[Node]
+    line: int | None
+    text: str = ""
+    quoted: bool = False
+    flawed: bool = False
+
+    def child(self, part: str | int) -> Node | None:
+        """What stands under a key or an index, if anything does."""
+        if isinstance(self.value, dict) and isinstance(part, str):
+            return self.value.get(part)
+        if isinstance(self.value, list) and isinstance(part, int) and part < len(self.value):
+            return self.value[part]
+        return None
+
+    def at(self, path: Path) -> Node | None:
+        """The node at `path`, if there is one."""
+        node: Node | None = self
+        for part in path:
+            node = node and node.child(part)
+        return node
+
+    def nearest(self, path: Path) -> Node:
+        """The node at `path`, or the deepest one on the way to it."""
+        node = self
+        for part in path:
+            if (child := node.child(part)) is None:
+                break
+            node = child
+        return node
+
+    def children(self) -> tuple[tuple[str | int, Node], ...]:
+        """What stands directly in a mapping or a list, with its key or index."""
+        if isinstance(self.value, dict):
+            return tuple(self.value.items())
+        return tuple(enumerate(self.value)) if isinstance(self.value, list) else ()
+
+
+def plain(node: Node) -> object:
+    """The tree as dictionaries, lists and scalars."""
+    if isinstance(node.value, dict):
+        return {key: plain(child) for key, child in node.value.items()}
+    if isinstance(node.value, list):
+        return [plain(child) for child in node.value]
+    return node.value
+
+
+def tree(data: object) -> Node:
+    """JSON data as a tree without lines."""
+    if isinstance(data, Mapping):
+        return Node(value={str(key): tree(value) for key, value in data.items()}, line=None)
+    if isinstance(data, Sequence) and not isinstance(data, str | bytes):
+        return Node(value=[tree(value) for value in data], line=None)
+    if data is None or isinstance(data, bool):
+        return Node(value=data, line=None, text={None: "", True: "true"}.get(data, "false"))
+    scalar = data if isinstance(data, int | float) else str(data)
+    return Node(value=scalar, line=None, text=str(data))
+
+
+def printable(text: str, most: int = 40) -> str:
+    """Text for a message: on one line, nothing invisible, not long."""
+    shown = one_line(text)
+    return shown if len(shown) <= most else f"{shown[: most - 1]}…"
+
+
+# What JSON readers and the records' integers hold.
+INTEGERS = range(-(2**63), 2**63)
+
+
+class FlawError(Exception):
+    """A scalar cannot be taken."""
+
+    def __init__(self, what: str, mend: str) -> None:
+        super().__init__(what)
+        self.what = what
+        self.mend = mend
+
+
+def check_characters(text: str) -> None:
+    """Refuse what no terminal, file or environment variable should be given.
+
+    Raises:
+        FlawError: `text` holds a control character or half a surrogate pair.
+    """
+    for character in text:
+        if (character < " " and character not in "\n\t") or "\x7f" <= character < "\xa0":
+            raise FlawError(
+                f"this text holds the control character U+{ord(character):04X}.", "Remove it."
+            )
+        if "\ud800" <= character <= "\udfff":
+            raise FlawError(
+                f"`\\u{ord(character):04X}` is half a character.", "Write the character itself."
+            )
+
+
+# Source: YAML 1.2.2, section 10.3.2, the core schema.
+_NULL = frozenset({"", "~", "null", "Null", "NULL"})
+_BOOL = {
+    "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
+}  # fmt: skip
+_INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_BASES = {"0o": 8, "0x": 16}
+
+
+def resolve(text: str) -> Scalar:
+    """A plain scalar's value by YAML 1.2's core schema.
+
+    Raises:
+        FlawError: it is a number that is not finite or too large to keep.
+    """
+    if text in _NULL:
+        return None
+    if text in _BOOL:
+        return _BOOL[text]
+    too_large = FlawError(
+        f"`{printable(text)}` is too large a number.", "Write a smaller one, or text in quotes."
+    )
+    if _INTEGER.fullmatch(text):
+        if len(text) > 64:
+            raise too_large
+        integer = int(text[2:], _BASES[text[:2]]) if text[:2] in _BASES else int(text)
+        if integer not in INTEGERS:
+            raise too_large
+        return integer
+    if _NOT_FINITE.fullmatch(text):
+        raise FlawError(f"`{text}` is not a finite number.", "Write a number.")
+    if _FLOAT.fullmatch(text):
+        number = float(text)
+        if not math.isfinite(number):
+            raise too_large
+        return number
+    return text
+
+
+# A piece of PyYAML's own words, then ours; and whether the place to show is
+# where the construct began (its context) or where the parser gave up.
+_WORDS = (
+    (
+        "found character '\\t' that cannot start any token",
+        "a tab stands where YAML allows only spaces.",
+        "Indent with spaces.",
+        False,
+    ),
+    (
+        "while parsing a flow sequence",
+        "a `[` that opens here is not closed properly.",
+        "Close it with `]`, and put commas between the values.",
+        True,
+    ),
+    (
+        "while parsing a flow mapping",
+        "a `{` that opens here is not closed properly.",
+        "Close it with `}`, and put commas between the entries.",
+        True,
+    ),
+    (
+        "expected alphabetic or numeric character",
+        "a `*` or `&` here begins the name of no anchor.",
+        "Put the value in quotes.",
+        False,
+    ),
+    (
+        "but found ']'",
+        "a `]` closes nothing here.",
+        "Remove it, or open a list with `[`.",
+        False,
+    ),
+    (
+        "but found '}'",
+        "a `}` closes nothing here.",
+        "Remove it, or open a mapping with `{`.",
+        False,
+    ),
+    (
+        "found character",
+        "a value here begins with a character that YAML keeps for itself.",
+        "Put the value in quotes.",
+        False,
+    ),
+    (
+        "mapping values are not allowed here",
+        "a `:` stands where no key can be.",
+        "Check the indentation, and put text that holds `: ` in quotes.",
+        False,
+    ),
+    (
+        "could not find expected ':'",
+        "this line has no `:` after its key.",
+        "Write `key: value`.",
+        True,
+    ),
+    (
+        "while scanning a quoted scalar",
+        "a quote that opens here is not closed properly.",
+        "Close it, and double a backslash that is meant literally.",
+        True,
+    ),
+    (
+        "while scanning a double-quoted scalar",
+        "a backslash in double quotes begins no escape here.",
+        "Double it, or use single quotes.",
+        False,
+    ),
+    (
+        "expected <block end>",
+        "this line does not fit the indentation above it.",
+        "Indent all keys of one mapping, and all items of one list, alike.",
+        False,
+    ),
+    (
+        "expected '<document start>'",
+        "this line goes on after the document has ended.",
+        "Indent all keys alike, and keep one mapping in the file.",
+        False,
+    ),
+)
+
+
+def syntax_words(error: yaml.MarkedYAMLError) -> tuple[int, str, str]:
+    """The line of a syntax error, what it is and how to mend it."""
+    theirs = f"{error.context or ''} {error.problem or ''}"
+    for piece, what, mend, at_context in _WORDS:
+        if piece in theirs:
+            mark = (error.context_mark if at_context else None) or error.problem_mark
+            return _line_of_mark(mark), what, mend
+    words = printable(error.problem or "its syntax is broken", 120)
+    return _line_of_mark(error.problem_mark), f"this is not YAML: {words}.", "Mend the syntax here."
+
+
+def _line_of_mark(mark: yaml.Mark | None) -> int:
+    return 1 if mark is None else int(mark.line) + 1
+
+
+# Limits far above any scenario written by hand, so that a file made to exhaust
+# memory or patience is refused early. PyYAML scans some 0.1 MB a second.
+MOST_BYTES = 256 * 1024
+MOST_NODES = 50_000
+
+
+def read(data: bytes, file: str) -> tuple[Node | None, tuple[Fault, ...]]:
+    """Read one YAML document.
+
+    Args:
+        data: The file's bytes.
+        file: Its name, for the faults.
+
+    Returns:
+        The tree, or None where the syntax gives none; and every flaw.
+    """
+    reader = _Reader(file)
+    node = None
+    try:
+        node = reader.document(data)
+    except _UnreadableError as error:
+        reader.say(error.line, error.what, error.mend)
+    return node, tuple(reader.faults)
+
+
+class _UnreadableError(Exception):
+    """Nothing after this can be read."""
+
+    def __init__(self, line: int, what: str, mend: str) -> None:
+        super().__init__(what)
+        self.line = line
+        self.what = what
+        self.mend = mend
+
+
+class _Reader:
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._events: Iterator[yaml.Event] = iter(())
+        # Each anchor's value and how many nodes it holds; None while it is being read.
+        self._anchors: dict[str, tuple[Node, int] | None] = {}
+        self._nodes = 0
+        self._line = 1
+        self.faults: list[Fault] = []
+
+    def say(self, line: int, what: str, mend: str) -> None:
+        self.faults.append(Fault(file=self._file, line=line, what=what, mend=mend))
+
+    def document(self, data: bytes) -> Node:
+        self._events = yaml.parse(_decoded(data), Loader=yaml.SafeLoader)
+        self._next()  # the stream's start
+        if isinstance(self._next(), yaml.StreamEndEvent):
+            raise _UnreadableError(1, "the file is empty.", "Begin it with `schema: 1`.")
+        node = self._node(self._next(), 1)
+        self._next()  # the document's end
+        if not isinstance(event := self._next(), yaml.StreamEndEvent):
+            line = _line(event)
+            self.say(line, "a second document begins here.", "Keep one scenario in each file.")
+        return node
+
+    def _next(self) -> yaml.Event:
+        try:
+            event = next(self._events)
+        except yaml.MarkedYAMLError as error:
+            raise _UnreadableError(*syntax_words(error)) from None
+        except (ValueError, OverflowError):
+            # PyYAML trusts that `\U` and `%YAML` are followed by sane numbers.
+            raise _UnreadableError(
+                self._line,
+                "a number in an escape or a directive from here on is too large.",
+                "Write the character itself.",
+            ) from None
+        self._line = _line(event)
+        return event
+
+    def _node(self, event: yaml.Event, depth: int) -> Node:
+        """The node that begins with `event`; flawed where that has been said."""
+        self._count(1, event, depth)
+        if isinstance(event, yaml.AliasEvent):
+            return self._alias(event)
+        counted = self._nodes
+        anchor: str | None = getattr(event, "anchor", None)
+        if anchor is not None:
+            self._anchors[anchor] = None
+        if isinstance(event, yaml.MappingStartEvent):
+            node = self._mapping(event, depth)
+        elif isinstance(event, yaml.SequenceStartEvent):
+            node = self._sequence(event, depth)
+        elif isinstance(event, yaml.ScalarEvent):
+            node = self._scalar(event)
+        else:
+            raise TypeError(f"the parser gave {event!r} where a node begins")
+        if (tag := getattr(event, "tag", None)) is not None:
+            node = self._flaw(event, f"`{_tag(tag)}` is a tag.", "Write the plain value.")
+        if anchor is not None:
+            self._anchors[anchor] = (node, self._nodes - counted + 1)
+        return node
+
+    def _flaw(self, event: yaml.Event, what: str, mend: str) -> Node:
+        self.say(_line(event), what, mend)
+        return Node(value=None, line=_line(event), flawed=True)
+
+    def _count(self, more: int, event: yaml.Event, depth: int) -> None:
+        self._nodes += more
+        if depth > MOST_DEPTH:
+            raise _UnreadableError(
+                _line(event), f"this is nested more than {MOST_DEPTH} deep.", "Write it flatter."
+            )
+        if self._nodes > MOST_NODES:
+            raise _UnreadableError(
+                _line(event),
+                f"the file holds more than {MOST_NODES:,} values, aliases written out.",
+                "Split it, or use fewer aliases.",
+            )
+
+    def _alias(self, event: yaml.AliasEvent) -> Node:
+        anchor = event.anchor or ""
+        name = printable(anchor)
+        if anchor not in self._anchors:
+            return self._flaw(
+                event, f"`*{name}` refers to no anchor above.", f"Mark a value with `&{name}`."
+            )
+        known = self._anchors[anchor]
+        if known is None:
+            return self._flaw(event, f"`*{name}` stands within `&{name}`.", "Write the value out.")
+        node, size = known
+        self._count(size, event, 1)
+        return replace(node, line=_line(event))
+
+    def _sequence(self, event: yaml.SequenceStartEvent, depth: int) -> Node:
+        children = []
+        while not isinstance(item := self._next(), yaml.SequenceEndEvent):
+            children.append(self._node(item, depth + 1))
+        return Node(value=children, line=_line(event))
+
+    def _mapping(self, event: yaml.MappingStartEvent, depth: int) -> Node:
+        children: dict[str, Node] = {}
+        while not isinstance(item := self._next(), yaml.MappingEndEvent):
+            key, line = self._key(item, depth), _line(item)
+            child = replace(self._node(self._next(), depth + 1), line=line)
+            if key is None:
+                continue
+            if key in children:
+                first = children[key].line
+                what = f"`{printable(key)}` stands here and on line {first}."
+                self.say(line, what, "Keep one of them.")
+            else:
+                children[key] = child
+        return Node(value=children, line=_line(event))
+
+    def _key(self, event: yaml.Event, depth: int) -> str | None:
+        if isinstance(event, yaml.ScalarEvent) and event.value == "<<" and event.implicit[0]:
+            self.say(_line(event), "`<<` does not merge here.", "Write the keys out.")
+            return None
+        node = self._node(event, depth + 1)
+        if isinstance(node.value, str):
+            return node.value
+        if not node.flawed:
+            shown = f"the key `{printable(node.text)}`" if node.text else "a key here"
+            self.say(_line(event), f"{shown} is not text.", "Write keys as plain words.")
+        return None
+
+    def _scalar(self, event: yaml.ScalarEvent) -> Node:
+        text = event.value
+        try:
+            check_characters(text)
+            value = resolve(text) if event.implicit[0] else text
+        except FlawError as flaw:
+            return self._flaw(event, flaw.what, flaw.mend)
+        quoted = event.style in {"'", '"'}
+        return Node(value=value, line=_line(event), text=text, quoted=quoted)
+
+
+# What YAML refuses, and what breaks lines for PyYAML but for no editor, so that
+# every line below would be misnamed.
+_REFUSED = re.compile(f"{yaml.reader.Reader.NON_PRINTABLE.pattern}|[\x85\u2028\u2029]")
+
+
+def _decoded(data: bytes) -> str:
+    if len(data) > MOST_BYTES:
+        raise _UnreadableError(
+            1,
+            f"the file has {len(data):,} bytes, more than a scenario may have.",
+            f"Keep it under {MOST_BYTES:,}.",
+        )
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise _UnreadableError(line, "this is not UTF-8 text.", "Save it as UTF-8.") from None
+    if found := _REFUSED.search(text):
+        raise _UnreadableError(
+            text[: found.start()].count("\n") + 1,
+            f"the character U+{ord(found.group()):04X} may not stand in a scenario.",
+            "Remove it; an editor may not show it.",
+        )
+    return text
+
+
+def _line(event: yaml.Event) -> int:
+    return 1 if event.start_mark is None else int(event.start_mark.line) + 1
+
+
+def _tag(tag: str) -> str:
+    return printable(tag.replace("tag:yaml.org,2002:", "!!"))

@@ -1,0 +1,303 @@
+"""The shapes of traffic: when each request goes, over which connection."""
+
+from __future__ import annotations
+
+import asyncio
+import select
+import selectors
+import time
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from corebound.scenario.traffic import OPEN, GeneratorOrder, Traffic
+from corebound.serving.generator.http import Answer, Clock
+
+
+def intended_ns(traffic: Traffic) -> NDArray[np.int64]:
+    """The intended send times of an open shape, from the start of measuring.
+
+    `constant` sends the first at once and the rest evenly; `poisson` and `server` draw the
+    gaps from an exponential distribution, so that how many fall into a second is
+    Poisson's (MLPerf's Server scenario is that too).
+
+    Returns:
+        One time for each request, in nanoseconds, never falling.
+
+    Raises:
+        ValueError: The shape is not an open one.
+    """
+    rate_per_s = traffic.rate_per_s
+    if rate_per_s is None:
+        raise ValueError("a closed loop has no schedule")
+    if traffic.shape == "constant":
+        times_s = np.arange(traffic.requests) / rate_per_s
+    else:
+        gaps = np.random.default_rng(traffic.seed).exponential(size=traffic.requests)
+        times_s = np.cumsum(gaps) / rate_per_s
+    return np.rint(times_s * 1e9).astype(np.int64)
+
+
+# asyncio's loop goes by the same clock, so times may be compared.
+clock_ns = time.monotonic_ns
+
+
+class MicrosecondSelector(selectors.EpollSelector):
+    """Waits as long as it is told to.
+
+    epoll_wait(2) counts milliseconds and Python rounds up, so that each request of a
+    schedule would go half a millisecond late. select(2) counts microseconds; it waits
+    here for the one descriptor that stands for all of them.
+    """
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """Like `EpollSelector.select`."""
+        if timeout is not None and timeout > 0:
+            select.select([self.fileno()], [], [], timeout)
+            timeout = 0
+        return super().select(timeout)
+
+
+def new_loop() -> asyncio.AbstractEventLoop:
+    """A loop over such a selector."""
+    return asyncio.SelectorEventLoop(MicrosecondSelector())
+
+
+# In place of a kind of error, for the requests that had none.
+OK = 0
+
+
+class Moments(Struct, frozen=True, kw_only=True):
+    """When a request could have gone, from when it counts, and when it went."""
+
+    due_ns: int
+    from_ns: int
+    sent_ns: int
+
+
+class Samples:
+    """Room for every request of a launch, made before the first is sent."""
+
+    def __init__(self, requests: int) -> None:
+        """Make room; times are those of the generator's clock."""
+        room = bytes(8 * requests)
+        self.latency_ns = array("q", room)
+        self.lateness_ns = array("q", room)
+        self.ended_ns = array("q", room)
+        self.error = array("H", bytes(2 * requests))
+        self.kinds: list[str] = ["ok"]
+        self.noted = 0
+        self.waited = 0
+
+    def note(self, index: int, moments: Moments, answer: Answer) -> None:
+        """Write down how one request went."""
+        self.latency_ns[index] = answer.ended_ns - moments.from_ns
+        self.lateness_ns[index] = max(0, moments.sent_ns - moments.due_ns)
+        self.ended_ns[index] = answer.ended_ns
+        self.noted += 1
+        if answer.error is not None:
+            if answer.error not in self.kinds:
+                self.kinds.append(answer.error)
+            self.error[index] = self.kinds.index(answer.error)
+
+    @property
+    def ok(self) -> int:
+        """How many were answered well."""
+        return self.noted - sum(self.errors.values())
+
+    @property
+    def errors(self) -> dict[str, int]:
+        """The others by kind, the most frequent first."""
+        counts = {
+            kind: self.error.count(code) for code, kind in enumerate(self.kinds) if code != OK
+        }
+        return dict(sorted(counts.items(), key=lambda item: -item[1]))
+
+
+# Connections that an open loop has before its first request. Over loopback one more
+# costs a fraction of a millisecond, once; a server may dislike hundreds that idle.
+FIRST_CONNECTIONS = 16
+
+
+class Connection(Protocol):
+    """What the shapes need of a connection; `free_ns` is theirs to keep."""
+
+    free_ns: int
+
+    @property
+    def opened(self) -> int: ...
+
+    async def connect(self, deadline_ns: int) -> str | None: ...
+
+    async def ask(self, deadline_ns: int) -> Answer: ...
+
+    def close(self) -> None: ...
+
+
+class LoadDriver:
+    """Sends one order's requests. Every request is written down once, whatever befalls it."""
+
+    def __init__(
+        self, order: GeneratorOrder, new_line: Callable[[], Connection], clock_ns: Clock
+    ) -> None:
+        """Make the connections' places; nothing is opened yet."""
+        self._traffic = order.traffic
+        self._new_line = new_line
+        self._clock_ns = clock_ns
+        self._timeout_ns = round(order.traffic.timeout_s * 1e9)
+        self._most = _connections(order)
+        first = min(self._most, FIRST_CONNECTIONS) if self._traffic.shape in OPEN else self._most
+        self.lines = [new_line() for _ in range(first)]
+
+    async def connect(self) -> None:
+        """Open what is not open; a failure shows when the line is next asked."""
+        deadline_ns = self._clock_ns() + self._timeout_ns
+        await asyncio.gather(*(line.connect(deadline_ns) for line in self.lines))
+
+    def close(self) -> None:
+        """Close every connection."""
+        for line in self.lines:
+            line.close()
+
+    async def warm_up(self) -> Samples:
+        """Send the warm-up requests over all connections there are."""
+        samples = Samples(self._traffic.warmup_requests)
+        await self._closed(self.lines, samples, self._traffic.warmup_requests)
+        return samples
+
+    async def measure(self) -> tuple[Samples, int]:
+        """Send what is measured.
+
+        Returns:
+            What came of each request, in the order of sending, and the first's intended time.
+        """
+        requests = self._traffic.requests
+        samples = Samples(requests)
+        began_ns = self._clock_ns()
+        match self._traffic.shape:
+            case "closed" | "single-stream":
+                await self._closed(self.lines, samples, requests)
+            case "offline":
+                await self._closed(self.lines, samples, requests, from_ns=began_ns)
+            case "multi-stream":
+                await self._queries(samples)
+            case _:
+                offsets_ns = intended_ns(self._traffic).tolist()
+                start_ns = self._clock_ns()
+                began_ns = start_ns + offsets_ns[0]
+                await self._open(samples, [start_ns + at_ns for at_ns in offsets_ns])
+        return samples, began_ns
+
+    async def _closed(
+        self,
+        lines: Sequence[Connection],
+        samples: Samples,
+        requests: int,
+        *,
+        from_ns: int | None = None,
+    ) -> None:
+        """Each line sends its next request when its last has ended."""
+        indexes = iter(range(requests))
+        began_ns = self._clock_ns()
+        for line in lines:
+            line.free_ns = began_ns
+        await asyncio.gather(*(self._one_by_one(line, samples, indexes, from_ns) for line in lines))
+
+    async def _one_by_one(
+        self, line: Connection, samples: Samples, indexes: Iterator[int], from_ns: int | None
+    ) -> None:
+        for index in indexes:
+            sent_ns = self._clock_ns()
+            moments = Moments(
+                due_ns=line.free_ns,
+                from_ns=sent_ns if from_ns is None else from_ns,
+                sent_ns=sent_ns,
+            )
+            await self._ask(line, index, moments, samples, sent_ns + self._timeout_ns)
+
+    async def _queries(self, samples: Samples) -> None:
+        """All of a query's requests at once, and the next query when all are back."""
+        due_ns = self._clock_ns()
+        for first in range(0, self._traffic.requests, len(self.lines)):
+            from_ns = self._clock_ns()
+            await asyncio.gather(
+                *(
+                    self._one_of_query(line, samples, index, due_ns, from_ns)
+                    for index, line in enumerate(self.lines, start=first)
+                )
+            )
+            due_ns = max(line.free_ns for line in self.lines)
+
+    async def _one_of_query(
+        self, line: Connection, samples: Samples, index: int, due_ns: int, from_ns: int
+    ) -> None:
+        sent_ns = self._clock_ns()
+        moments = Moments(due_ns=due_ns, from_ns=from_ns, sent_ns=sent_ns)
+        await self._ask(line, index, moments, samples, sent_ns + self._timeout_ns)
+
+    async def _open(self, samples: Samples, schedule: Sequence[int]) -> None:
+        """Each request goes at its time, or as soon after as there is a connection."""
+        due: deque[int] = deque()
+        idle = list(self.lines)
+
+        async def work(line: Connection) -> None:
+            while due:
+                index = due.popleft()
+                await self._scheduled(line, index, schedule[index], samples)
+            idle.append(line)
+
+        async with asyncio.TaskGroup() as at_work:
+            for index, at_ns in enumerate(schedule):
+                left_ns = at_ns - self._clock_ns()
+                if left_ns > 0:
+                    await asyncio.sleep(left_ns / 1e9)
+                due.append(index)
+                line = idle.pop() if idle else self._one_more()
+                if line is None:
+                    samples.waited += 1
+                else:
+                    at_work.create_task(work(line))
+
+    async def _scheduled(self, line: Connection, index: int, at_ns: int, samples: Samples) -> None:
+        sent_ns = self._clock_ns()
+        moments = Moments(due_ns=max(at_ns, line.free_ns), from_ns=at_ns, sent_ns=sent_ns)
+        deadline_ns = at_ns + self._timeout_ns
+        if sent_ns >= deadline_ns:
+            # It was given up before its turn came: nothing is sent, nothing is lost.
+            samples.note(index, moments, Answer(error="timeout", ended_ns=sent_ns))
+            return
+        await self._ask(line, index, moments, samples, deadline_ns)
+
+    async def _ask(
+        self, line: Connection, index: int, moments: Moments, samples: Samples, deadline_ns: int
+    ) -> None:
+        answer = await line.ask(deadline_ns)
+        line.free_ns = answer.ended_ns
+        samples.note(index, moments, answer)
+
+    def _one_more(self) -> Connection | None:
+        if len(self.lines) >= self._most:
+            return None
+        self.lines.append(self._new_line())
+        return self.lines[-1]
+
+
+def _connections(order: GeneratorOrder) -> int:
+    """The most connections that a shape may have open."""
+    traffic = order.traffic
+    match traffic.shape:
+        case "closed":
+            return min(traffic.concurrency or 1, traffic.requests)
+        case "single-stream":
+            return 1
+        case "multi-stream":
+            return traffic.samples_a_query or 1
+        case "offline":
+            return min(order.connections, traffic.requests)
+        case _:
+            return order.connections

@@ -1,0 +1,205 @@
+"""TorchServe and LitServe: their configuration, what their interfaces say, their end."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+
+from corebound.machine.java import java
+from corebound.machine.topology import CpuId
+from corebound.planning.commands import CONFIGURATION, MODEL, PORT_FILE, STORE
+from corebound.serving.server import LOOPBACK, ServedModel, ServerError, ServerWorker, free_ports
+
+MODEL_NAME = "classifier"
+ARCHIVE = f"{MODEL_NAME}.mar"
+
+# A request waits here for a worker; a shorter queue would answer a burst with 503.
+QUEUE = 10_000
+# Longer than any launch: it is the runner's deadline that counts.
+RESPONSE_S = 3600
+ASK_S = 2.0
+
+
+class TorchServe:
+    """One TorchServe, with a port for each of its doors and folders of its own."""
+
+    distribution = "torchserve"
+    path = f"/predictions/{MODEL_NAME}"
+
+    content_type = "image/jpeg"
+
+    def __init__(
+        self,
+        model: ServedModel,
+        *,
+        workers: int,
+        pinned: Sequence[Sequence[CpuId]] | None,
+        python: Path,
+    ) -> None:
+        """Choose its ports.
+
+        Args:
+            model: What it serves.
+            workers: How many processes answer.
+            pinned: The CPUs that its CPU launcher is to bind each worker to, all
+                of one number; None: without the launcher.
+            python: The interpreter of its environment.
+        """
+        self._model = model
+        self.body = model.jpeg
+        self._workers = workers
+        self.pinned = pinned
+        self._bin = python.parent
+        self.port, self._management, self._metrics, *self._grpc = free_ports(5)
+
+    def write(self, folder: Path) -> dict[str, str]:
+        """Write the configuration and link the archive.
+
+        Raises:
+            ServerError: there is no Java.
+        """
+        if java() is None:
+            raise ServerError(
+                what="TorchServe needs Java, and there is none on this host.",
+                where="torchserve",
+                mend="Install it: `apt-get install default-jre-headless`.",
+            )
+        (folder / STORE).mkdir()
+        (folder / STORE / ARCHIVE).symlink_to(self._model.archive)
+        for name in ("logs", "temporary"):
+            (folder / name).mkdir()
+        settings = self._settings(folder / STORE)
+        lines = (f"{name}={value}\n" for name, value in settings.items())
+        (folder / CONFIGURATION).write_text("".join(lines), encoding="utf-8")
+        # Its launcher is looked for with the `python` of PATH (pytorch/serve#3049).
+        path = os.pathsep.join((str(self._bin), os.environ.get("PATH", os.defpath)))
+        home = os.environ.get("JAVA_HOME")
+        inherited = {"JAVA_HOME": home} if home else {}
+        return inherited | {
+            "PATH": path,
+            "VIRTUAL_ENV": str(self._bin.parent),
+            "TEMP": str(folder / "temporary"),
+            "TMPDIR": str(folder / "temporary"),
+            "LOG_LOCATION": str(folder / "logs"),
+            "METRICS_LOCATION": str(folder / "logs"),
+        }
+
+    def _settings(self, store: Path) -> dict[str, str]:
+        settings = {
+            "inference_address": f"http://{LOOPBACK}:{self.port}",
+            "management_address": f"http://{LOOPBACK}:{self._management}",
+            "metrics_address": f"http://{LOOPBACK}:{self._metrics}",
+            "grpc_inference_port": str(self._grpc[0]),
+            "grpc_management_port": str(self._grpc[1]),
+            # No one but this host reaches the loopback interface.
+            "disable_token_authorization": "true",
+            "disable_system_metrics": "true",
+            "default_workers_per_model": str(self._workers),
+            "default_response_timeout": str(RESPONSE_S),
+            "job_queue_size": str(QUEUE),
+            "load_models": ARCHIVE,
+            "model_store": str(store),
+        }
+        if self.pinned is not None:
+            # Without a list it takes numbers of cores for numbers of CPUs, which are
+            # others wherever siblings are neighbours, and gives up where there are
+            # more workers than cores.
+            cpus = ",".join(str(cpu) for slot in self.pinned for cpu in slot)
+            each = len(self.pinned[0])
+            settings["cpu_launcher_enable"] = "true"
+            settings["cpu_launcher_args"] = f"--core-list {cpus} --ncores-per-instance {each}"
+        return settings
+
+    def workers(self) -> tuple[ServerWorker, ...]:
+        """What the management API says; its ping is healthy long before all workers are."""
+        try:
+            document = _asked(self._management, f"/models/{MODEL_NAME}")
+        except (OSError, http.client.HTTPException, ValueError):
+            return ()
+        if not isinstance(document, list) or not document:
+            return ()
+        return tuple(
+            ServerWorker(
+                id=str(one["id"]),
+                # -1 and 0 stand for none.
+                pid=one["pid"] if one.get("pid", 0) > 0 else None,
+                ready=one.get("status") == "READY",
+            )
+            for one in sorted(document[0].get("workers", []), key=lambda one: str(one["id"]))
+        )
+
+    def stop(self, pids: tuple[int, ...]) -> None:
+        """Tell Java: it ends its workers; its wrapper, told instead, would leave all behind."""
+        for pid in pids:
+            if _is_java(pid):
+                os.kill(pid, signal.SIGTERM)
+
+
+def _asked(port: int, path: str) -> object:
+    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=ASK_S)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return json.loads(answer.read()) if answer.status == http.client.OK else None
+    finally:
+        connection.close()
+
+
+def _is_java(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip() == "java"
+    except OSError:
+        return False
+
+
+class LitServe:
+    """One LitServe; its workers are known by what they report as they are ready."""
+
+    distribution = "litserve"
+    path = "/predict"
+    content_type = "application/json"
+
+    def __init__(self, model: ServedModel, *, workers: int, reports: Path) -> None:
+        """Choose its port.
+
+        Args:
+            model: What it serves.
+            workers: How many processes answer.
+            reports: Where each worker leaves a file named by its process.
+        """
+        self._model = model
+        self.body = model.json
+        self._workers = workers
+        self._reports = reports
+        (self.port,) = free_ports(1)
+
+    def write(self, folder: Path) -> dict[str, str]:
+        """Link the model and write down the port."""
+        (folder / MODEL).symlink_to(self._model.file)
+        (folder / PORT_FILE).write_text(str(self.port), encoding="ascii")
+        return {}
+
+    def workers(self) -> tuple[ServerWorker, ...]:
+        """Those that have reported and live; ready once the server says that all are."""
+        pids = sorted(int(file.stem) for file in self._reports.glob("[0-9]*.json"))
+        alive = [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+        ready = bool(alive) and self._is_healthy()
+        return tuple(ServerWorker(id=str(pid), pid=pid, ready=ready) for pid in alive)
+
+    def stop(self, pids: tuple[int, ...]) -> None:
+        """Interrupt the first process, which ends the others; told to terminate, it would not."""
+        os.kill(pids[0], signal.SIGINT)
+
+    def _is_healthy(self) -> bool:
+        connection = http.client.HTTPConnection(LOOPBACK, self.port, timeout=ASK_S)
+        try:
+            connection.request("GET", "/health")
+            return connection.getresponse().status == http.client.OK
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()

@@ -1,0 +1,431 @@
+"""Is a cell faster than its baseline, and how sure is that?"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from corebound.stats import special
+from corebound.stats.between_runs import BetweenRuns
+from corebound.stats.intervals import CONFIDENCE, Array, Interval, log_interval, middles
+from corebound.stats.launch_summary import CellSummary
+
+# With fewer stints of both, the launches' own medians tell as much.
+_LEAST_STINTS = 5
+
+
+def log_ratios(cell: CellSummary, baseline: CellSummary) -> dict[int, float]:
+    """For each block with an `ok` launch of both, the logarithm of baseline time over cell time.
+
+    Of launches that alternated it is the median over their stints, each with the other's
+    next to it; else it is the launches' medians. Empty where a median is 0.
+    """
+    logs, baseline_logs = logs_by_block(cell), logs_by_block(baseline)
+    if logs is None or baseline_logs is None:
+        return {}
+    by_stints = _by_stints(cell, baseline)
+    return {
+        block: by_stints[block]
+        if block in by_stints
+        else statistics.fmean(baseline_logs[block]) - statistics.fmean(logs[block])
+        for block in sorted(logs.keys() & baseline_logs.keys())
+    }
+
+
+def logs_by_block(summary: CellSummary) -> dict[int, list[float]] | None:
+    """The logarithms of the launches' medians; None without any, or where one is 0."""
+    logs = defaultdict(list)
+    for launch in summary.launches:
+        if launch.median_ns <= 0:
+            return None
+        logs[launch.block].append(math.log(launch.median_ns))
+    return logs or None
+
+
+def _by_stints(cell: CellSummary, baseline: CellSummary) -> dict[int, float]:
+    """For each block in which the two alternated, the logarithm of their ratio."""
+    bases = {launch.launch: launch for launch in baseline.launches}
+    found = {}
+    for launch in cell.launches:
+        for other in launch.alternated:
+            base_ns = dict(bases[other].stints_ns) if other in bases else {}
+            pairs = [(base_ns[at], own) for at, own in launch.stints_ns if at in base_ns]
+            if len(pairs) >= _LEAST_STINTS:
+                found[launch.block] = statistics.median(math.log(a / b) for a, b in pairs)
+    return found
+
+
+# How likely so many launches are to decide. Half would disappoint every other time.
+_LIKELY = 0.8
+# Beyond what anyone would wait for, a forecast from the spread of a few launches is idle.
+_MOST_LAUNCHES = 100_000
+# In the middles of so many equally likely parts each of what is not known is looked at.
+_PARTS = (np.arange(25) + 0.5) / 25
+
+FloatArray = NDArray[np.float64]
+
+
+class ObservedEffect(Struct, frozen=True, kw_only=True):
+    """What the launches say so far: a log ratio, the error of it, and how sure that is.
+
+    `error` is the standard error of `middle`, above 0; `freedom` its degrees of freedom;
+    `launches` how many there were of each. `fixed` is half the width of the interval that would
+    be left with endless launches, 0 within one run.
+    """
+
+    middle: float
+    error: float
+    freedom: float
+    launches: int
+    fixed: float = 0.0
+
+
+def launches_needed(seen: ObservedEffect, *, room: float) -> int | None:
+    """The least number of launches that decides with a probability of four fifths.
+
+    Decided is a comparison whose interval excludes 1 or fits the margin. How likely it is
+    to be after n launches follows from the true ratio and the true spread; neither is known,
+    so it is averaged over what both may be after the launches seen, which stay in the mean.
+
+    Args:
+        seen: What they say so far.
+        room: The logarithm of the margin's end, above 0.
+
+    Returns:
+        The number of each in all, more than so far; None where even very many would not.
+
+    Source: the predictive distribution of a normal sample, Gelman et al., "Bayesian Data
+    Analysis" (2013), section 3.2; deciding by it whether to go on, Spiegelhalter, Freedman
+    & Blackburn, "Monitoring clinical trials: conditional or predictive power?" (1986).
+    """
+    root = math.sqrt(seen.launches)
+    sigmas = seen.error * root * np.sqrt(seen.freedom / special.chdtri(seen.freedom, _PARTS))
+    # Each spread with each place of the truth that it allows.
+    truths = seen.middle + np.outer(sigmas / root, special.ndtri(_PARTS))
+
+    def decides(n: int) -> bool:
+        return _decided(n, seen, truths, sigmas[:, None], room) >= _LIKELY
+
+    low, high = seen.launches, _MOST_LAUNCHES
+    if not decides(high):
+        return None
+    while high - low > 1:
+        between = (low + high) // 2
+        low, high = (low, between) if decides(between) else (between, high)
+    return high
+
+
+def _decided(
+    n: int, seen: ObservedEffect, truths: FloatArray, sigmas: FloatArray, room: float
+) -> float:
+    """How likely a comparison of n launches is to be decided, over all truths."""
+    # What the later launches add to the mean of those seen.
+    later = n - seen.launches
+    centre = (seen.launches * seen.middle + later * truths) / n
+    wander = sigmas * math.sqrt(later) / n
+    by_launches = float(special.stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * sigmas / math.sqrt(n)
+    reach = np.hypot(by_launches, seen.fixed)
+
+    def below(limit: FloatArray) -> FloatArray:
+        chance: FloatArray = special.ndtr((limit - centre) / wander)
+        return chance
+
+    differs = 1 - (below(reach) - below(-reach))
+    fits = np.where(reach < room, below(room - reach) - below(reach - room), 0.0)
+    return float(np.mean(np.minimum(differs + fits, 1.0)))
+
+
+Verdict = Literal["faster", "slower", "equivalent", "undecided"]
+
+# Stopping as soon as the interval is narrow favours samples whose spread is small by
+# chance: up to 8 % of A/A pairs alarmed without this factor, at most 5 % with it.
+# Found by simulation; docs/statistics.md has the figures.
+PRICE_OF_STOPPING = 1.1
+# Beside the time that others keep a program waiting, one that shares its core, cache or memory
+# with it may halve its speed.
+_SHARED_CORE = math.log(2)
+
+
+class Comparison(Struct, frozen=True, kw_only=True):
+    """A cell's speed as a multiple of its baseline's.
+
+    Attributes:
+        speedup_ratio: Baseline time over cell time; above 1 the cell is faster.
+        interval: Where that ratio lies, 95 %; None where the launches cannot
+            tell, as with one of each.
+        verdict: What the interval says; `undecided` without one.
+        pairs: How many blocks had an `ok` launch of both and were paired; 0
+            where the launches were compared unpaired, as asked or because fewer
+            than two blocks had.
+        per_block: Each paired block and the ratio within it.
+        p_value: How likely launches of two equal cells are to differ so much; None
+            without an interval. For `multiplicity.holm`, where cells are many.
+        launches_needed: Where undecided, how many launches of each would decide
+            it four times in five, by the ratio and the spread seen and how sure
+            of these one can be; None where decided or where the data cannot tell.
+    """
+
+    speedup_ratio: float
+    interval: Interval | None
+    verdict: Verdict
+    pairs: int
+    per_block: tuple[tuple[int, float], ...]
+    p_value: float | None
+    launches_needed: int | None
+
+
+class Estimate(Struct, frozen=True, kw_only=True):
+    """The logarithm of a ratio.
+
+    `blocks` are the logarithms it is the mean of, empty where unpaired;
+    `error` is its standard error and `freedom` that error's degrees of
+    freedom, or both None; `launches` is how many of each side it took.
+    Of `error`, `by_launches` is the part, with its own degrees of freedom, that more
+    launches would lower; None where that is all of it.
+    """
+
+    blocks: tuple[tuple[int, float], ...]
+    middle: float
+    error: float | None
+    freedom: float | None
+    launches: int
+    by_launches: tuple[float, float] | None = None
+
+
+def compare(
+    cell: CellSummary,
+    baseline: CellSummary,
+    *,
+    margin: float,
+    adaptive: bool = False,
+    between: BetweenRuns | None = None,
+) -> Comparison | None:
+    """Compare a cell with its baseline, paired by block.
+
+    The launches of one block ran close in time, so what the host did to all of
+    them cancels in the ratio. Of two that alternated it is the median over their
+    stints, each with the other's next to it, so that what lasts a few milliseconds
+    cancels too. With fewer than two shared blocks, the launches
+    are compared unpaired (Welch), which takes unequal numbers of them as they are.
+    Either way on logarithms, so that swapping the two gives exactly the reciprocal.
+
+    Args:
+        cell: The cell.
+        baseline: What it is compared with; of the same run, unless `between` is given.
+        margin: How far either way still counts as equal, above 0; a ratio of
+            1 / (1 + margin) to 1 + margin.
+        adaptive: Whether the number of launches followed from their spread, as
+            `stopping.unfinished` has it where `Launches.max` exceeds `min`.
+            The interval is then a tenth wider, for stopping when it happens to
+            be narrow costs that much.
+        between: How much the cell's level varies from run to run, where the two are of
+            different runs: blocks of equal number then share nothing. The interval is
+            widened by it, and by how unequally other programs delayed the two.
+
+    Where only the slower side's value rests on disturbed launches the verdict is `undecided`.
+
+    Returns:
+        The comparison, or None where one of the two has no `ok` launch, or a
+        launch's median is 0 and so no ratio exists.
+
+    Raises:
+        ValueError: `margin` is not above 0.
+
+    Source: pairing, Kalibera & Jones, "Rigorous benchmarking in reasonable time"
+    (2013); blocks that are far out, `middle.middle`; equivalence by inclusion of the
+    interval, Schuirmann (1987), here at the stricter 95 %; Welch, Biometrika 34 (1947);
+    degrees of freedom of a sum of variances, Satterthwaite, Biometrics Bulletin 2 (1946).
+    """
+    if margin <= 0:
+        raise ValueError("a margin is above 0")
+    estimate = _estimate(cell, baseline, adaptive=adaptive, between=between)
+    if estimate is None:
+        return None
+    interval = interval_of(estimate)
+    verdict = verdict_of(interval, margin)
+    slower = {"slower": cell, "faster": baseline}.get(verdict)
+    quicker = baseline if slower is cell else cell
+    if slower is not None and not quicker.disturbed and _may_be_disturbance(slower, interval):
+        # What disturbed it is reason enough to be slower, and more launches do not tell.
+        verdict, estimate = "undecided", replace(estimate, error=None)
+    return Comparison(
+        speedup_ratio=math.exp(estimate.middle),
+        interval=interval,
+        verdict=verdict,
+        pairs=len(estimate.blocks),
+        per_block=tuple((block, math.exp(log)) for block, log in estimate.blocks),
+        p_value=_p_value(estimate),
+        launches_needed=_launches_needed(estimate, margin) if verdict == "undecided" else None,
+    )
+
+
+def _may_be_disturbance(slower: CellSummary, interval: Interval | None) -> bool:
+    """Whether what disturbed a cell's launches can have made it as much slower as it is."""
+    if not slower.disturbed:
+        return False
+    if interval is None:
+        return True
+    nearest = interval.high if interval.high < 1 else interval.low
+    return abs(math.log(nearest)) <= _SHARED_CORE + max(launch.delay for launch in slower.launches)
+
+
+def speedup_interval(
+    cell: CellSummary, baseline: CellSummary, *, adaptive: bool = False
+) -> Interval | None:
+    """The interval of `compare`, for who need not judge; None where that has none."""
+    estimate = _estimate(cell, baseline, adaptive=adaptive, between=None)
+    return interval_of(estimate) if estimate else None
+
+
+def _estimate(
+    cell: CellSummary, baseline: CellSummary, *, adaptive: bool, between: BetweenRuns | None
+) -> Estimate | None:
+    """Pair by block where two blocks can be and may; None where there is no ratio."""
+    logs, baseline_logs = logs_by_block(cell), logs_by_block(baseline)
+    if logs is None or baseline_logs is None:
+        return None
+    blocks = () if between else tuple(log_ratios(cell, baseline).items())
+    if len(blocks) < 2:
+        apart = _priced(_unpaired(_flat(logs), _flat(baseline_logs)), adaptive=adaptive)
+        return apart if between is None else _widened(apart, between, shift(cell, baseline))
+    (paired,) = paired_estimates(np.array([[log for _, log in blocks]]), adaptive=adaptive)
+    return replace(paired, blocks=blocks)
+
+
+def paired_estimates(rows: Array, *, adaptive: bool) -> list[Estimate]:
+    """What `compare` makes of each of k comparisons of n pairs, without their blocks.
+
+    Args:
+        rows: (k, n) log ratios of pairs of launches, n at least two.
+        adaptive: As `compare` takes it.
+    """
+    return [
+        _priced(
+            Estimate(
+                blocks=(),
+                middle=one.mean,
+                error=one.error,
+                freedom=one.freedom,
+                launches=rows.shape[1],
+            ),
+            adaptive=adaptive,
+        )
+        for one in middles(rows)
+    ]
+
+
+def _priced(estimate: Estimate, *, adaptive: bool) -> Estimate:
+    """With the error that stopping by the spread leaves."""
+    if adaptive and estimate.error is not None:
+        return replace(estimate, error=estimate.error * PRICE_OF_STOPPING)
+    return estimate
+
+
+def _flat(logs: dict[int, list[float]]) -> list[float]:
+    return [log for block in sorted(logs) for log in logs[block]]
+
+
+def _unpaired(logs: Sequence[float], baseline_logs: Sequence[float]) -> Estimate:
+    """Welch's t: each side with a spread of its own, and with all its launches.
+
+    Leaving far ones out of one side and not of the other would move the ratio: where
+    launches are of two kinds such intervals held the truth in 83 of 100 trials.
+    """
+    middle = statistics.fmean(baseline_logs) - statistics.fmean(logs)
+    sides = (logs, baseline_logs)
+    fewest = min(map(len, sides))
+    if fewest < 2:
+        return Estimate(blocks=(), middle=middle, error=None, freedom=None, launches=fewest)
+    shares = [statistics.variance(side) / len(side) for side in sides]
+    error = math.sqrt(sum(shares))
+    freedom = (
+        sum(shares) ** 2
+        / sum(share**2 / (len(side) - 1) for share, side in zip(shares, sides, strict=True))
+        if error > 0
+        else fewest - 1
+    )
+    return Estimate(blocks=(), middle=middle, error=error, freedom=freedom, launches=fewest)
+
+
+def shift(cell: CellSummary, baseline: CellSummary) -> float:
+    """How much more other programs can have delayed one run than the other, as a logarithm."""
+    one, other = (
+        statistics.fmean([launch.delay for launch in side.launches]) for side in (cell, baseline)
+    )
+    return abs(one - other)
+
+
+def _widened(estimate: Estimate, between: BetweenRuns, delayed: float) -> Estimate:
+    """With what two runs differ by, that no number of launches tells."""
+    if estimate.error is None or estimate.freedom is None:
+        return estimate
+    # The levels of two runs differ by twice the variance of one.
+    own, runs = estimate.error**2, 2 * between.variance
+    variance = own + runs + delayed**2
+    # A delay is a bound on what the host did, not an estimate: it adds no doubt about the error.
+    doubt = own**2 / estimate.freedom + (2 * between.whole) ** 2 / between.freedom
+    return replace(
+        estimate,
+        error=math.sqrt(variance),
+        freedom=variance**2 / doubt if doubt > 0 else estimate.freedom,
+        by_launches=(estimate.error, estimate.freedom),
+    )
+
+
+def interval_of(estimate: Estimate) -> Interval | None:
+    """Where the ratio lies, by Student's t; None without an error."""
+    if estimate.error is None or estimate.freedom is None:
+        return None
+    return log_interval(
+        estimate.middle,
+        standard_error=estimate.error,
+        freedom=estimate.freedom,
+        confidence=CONFIDENCE,
+    )
+
+
+def _p_value(estimate: Estimate) -> float | None:
+    """Two-sided, of the hypothesis that the ratio is 1."""
+    if estimate.error is None or estimate.freedom is None:
+        return None
+    if estimate.error == 0:
+        return 1.0 if estimate.middle == 0 else 0.0
+    return 2 * float(special.stdtr(estimate.freedom, -abs(estimate.middle) / estimate.error))
+
+
+def verdict_of(interval: Interval | None, margin: float) -> Verdict:
+    """What the interval of a ratio of speeds says; too small a difference is none."""
+    if interval is None:
+        return "undecided"
+    if 1 / (1 + margin) <= interval.low and interval.high <= 1 + margin:
+        return "equivalent"
+    if interval.low > 1:
+        return "faster"
+    return "slower" if interval.high < 1 else "undecided"
+
+
+def _launches_needed(estimate: Estimate, margin: float) -> int | None:
+    """How many launches of each decide four times in five, by what these tell so far."""
+    if estimate.error is None or estimate.freedom is None:
+        return None
+    error, freedom = estimate.by_launches or (estimate.error, estimate.freedom)
+    if error == 0:
+        return None
+    factor = float(special.stdtrit(estimate.freedom, (1 + CONFIDENCE) / 2))
+    seen = ObservedEffect(
+        # The side does not matter; so both sides round alike.
+        middle=abs(estimate.middle),
+        error=error,
+        freedom=freedom,
+        launches=estimate.launches,
+        fixed=factor * math.sqrt(max(0.0, estimate.error**2 - error**2)),
+    )
+    return launches_needed(seen, room=math.log1p(margin))

@@ -1,0 +1,296 @@
+"""What disturbed a launch from outside, iteration by iteration."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import TypeVar
+
+from corebound.records.launch_record import Kind, Launch, TimeSlice, Worker
+from corebound.records.telemetry import (
+    Cause,
+    Disturbance,
+    HostOverTime,
+    HostWindow,
+    Marked,
+    known_sum,
+)
+from corebound.units import duration, percent
+
+# A tenth of a CPU: what `corebound doctor` takes for a busy host, and a loss that makes a
+# thread on that CPU a ninth slower, several times what a comparison's margin allows.
+LEAST_LOST_CPUS = 0.1
+
+# Idle time and steal are told in ticks of 10 ms, so the difference of two looks is off by
+# up to one, with a standard deviation of 10/√6 = 4.1 ms a CPU and column (there are two
+# that move). Three of these: 3 × 4.1 × √2 = 17 ms for a CPU, and √n times that for n.
+_BLUR_NS = 17_000_000
+
+# Foreign load counts where the launch's threads waited: on CPUs that they left idle it
+# takes nothing from them. Half of it is enough, for two that compete take turns, and a wait may
+# fall into the next window; and so is a wait that would count by itself, for one thread on two
+# busy CPUs waits for less than half of what both do.
+_LEAST_WAITED = 0.5
+
+# A launch's figure is its median: with more than half of the iterations disturbed it is
+# one of those.
+MOST_DISTURBED = 0.5
+# Which iterations were disturbed is known to a window, which is half a second or more. In a
+# launch shorter than two of these a tenth of a CPU may be a burst within a few iterations. One
+# program that competes takes half of a CPU, so beyond a quarter of one most of the time was hit.
+LEAST_SEEN_MS = 1_000
+LEAST_LOST_OF_SHORT = 0.25
+
+# An operator's time is a sum over the whole profile, not a median: a tenth of it disturbed by
+# as little as counts makes a sum a hundredth too large, and by a busy neighbour a tenth.
+MOST_OF_PROFILE = 0.1
+
+# Two looks apart at the least, and more than a scheduler keeps anything from running.
+_LEAST_SUSPENDED_NS = 50_000_000
+
+# An interval needs two launches: with so many undisturbed ones a cell needs no others.
+_LEAST_UNDISTURBED = 2
+
+T = TypeVar("T")
+
+_NAMES: dict[Cause, str] = {
+    "steal": "the hypervisor gave {} of a CPU to others (steal)",
+    "throttling": "a cgroup's quota stopped threads for {} of the time (throttling)",
+    "foreign load": "other programs took {} of a CPU on its CPUs (foreign load)",
+}
+
+
+def causes(window: HostWindow, cpus: int) -> dict[Cause, float]:
+    """What took CPU time from a launch in this window, each in CPUs; empty if nothing did.
+
+    Suspension takes all of them: it is the share of the time.
+
+    Args:
+        window: A stretch of the launch.
+        cpus: How many CPUs the launch was given.
+    """
+    elapsed_ns = (window.to_ms - window.from_ms) * 1_000_000
+    if elapsed_ns <= 0:
+        return {}
+    least_ns = LEAST_LOST_CPUS * elapsed_ns
+    blurred_ns = max(least_ns, _BLUR_NS * math.sqrt(cpus))
+    foreign_ns = _competing_ns(window, least_waited_ns=blurred_ns)
+    lost: dict[Cause, float] = {}
+    if foreign_ns >= blurred_ns:
+        lost["foreign load"] = foreign_ns / elapsed_ns
+    if (window.steal_ns or 0) >= blurred_ns:
+        lost["steal"] = (window.steal_ns or 0) / elapsed_ns
+    if (window.throttled_ns or 0) >= least_ns:
+        lost["throttling"] = (window.throttled_ns or 0) / elapsed_ns
+    if (window.suspended_ns or 0) >= _LEAST_SUSPENDED_NS:
+        lost["suspension"] = (window.suspended_ns or 0) / elapsed_ns
+    return lost
+
+
+def _competing_ns(window: HostWindow, *, least_waited_ns: float) -> int:
+    """Foreign load that the launch had to make room for; 0 where it need not have.
+
+    Where the kernel does not tell what threads waited, what the CPUs rested is taken off:
+    foreign load might have run there as well.
+    """
+    foreign_ns, waited_ns = window.foreign_ns or 0, window.waited_ns
+    if waited_ns is None:
+        return max(0, foreign_ns - (window.rested_ns or 0))
+    return foreign_ns if waited_ns >= min(_LEAST_WAITED * foreign_ns, least_waited_ns) else 0
+
+
+def marked(worker: Worker, host: HostOverTime) -> tuple[Marked, ...]:
+    """The iterations of one worker that overlapped a disturbed window, as ranges.
+
+    When an iteration began is not recorded: within a stint, or from the moment the workers
+    are told to go, they follow one another with well under a microsecond between them. The
+    first ran before.
+
+    Args:
+        worker: With every iteration.
+        host: What was seen of the host.
+    """
+    bad = [(window, lost) for window in host.windows if (lost := causes(window, len(host.cpus)))]
+    if not bad:
+        return ()
+    found: list[Marked] = []
+    place = 0
+    for index, (begin_ms, end_ms) in enumerate(_spans_ms(worker), start=1):
+        while place < len(bad) and bad[place][0].to_ms <= begin_ms:
+            place += 1
+        by = _overlapping(bad[place:], end_ms)
+        if not by:
+            continue
+        if found and found[-1].last == index - 1 and found[-1].by == by:
+            found[-1] = Marked(first=found[-1].first, last=index, by=by)
+        else:
+            found.append(Marked(first=index, last=index, by=by))
+    return tuple(found)
+
+
+def _spans_ms(worker: Worker) -> Iterator[tuple[float, float]]:
+    """When each iteration but the first began and ended, in ms since workers were told to go."""
+    walls_ns = iter(worker.wall_ns[1:])
+    stints = worker.stints or (TimeSlice(iterations=len(worker.wall_ns), began_us=0),)
+    for stint in stints:
+        at_ms = stint.began_us / 1e3
+        for wall_ns in islice(walls_ns, stint.iterations):
+            yield at_ms, at_ms + wall_ns / 1e6
+            at_ms += wall_ns / 1e6
+
+
+def _overlapping(
+    bad: Sequence[tuple[HostWindow, dict[Cause, float]]], end_ms: float
+) -> tuple[Cause, ...]:
+    """What disturbs an iteration up to `end_ms`, given the windows that end after it began."""
+    by: set[Cause] = set()
+    for window, lost in bad:
+        if window.from_ms >= end_ms:
+            break
+        by.update(lost)
+    return tuple(sorted(by))
+
+
+def disturbance(
+    workers: Sequence[Worker], host: HostOverTime | None, *, warm: Sequence[int] = ()
+) -> Disturbance | None:
+    """What disturbed a launch, `refused` left open; None where nothing was seen to.
+
+    Args:
+        workers: Its workers, with the iterations that `marked` found. Without any
+            iteration, as of a server, the share is of time.
+        host: What was seen of the host.
+        warm: Of each worker, how many iterations at its beginning enter no value; without,
+            only the first does not.
+    """
+    if host is None:
+        return None
+    lost = lost_cpus(host)
+    if not lost:
+        return None
+    by = sorted(lost, key=lambda cause: -lost[cause])
+    share = _share(workers, host, warm or [0] * len(workers))
+    what = (
+        "its iterations after the warm-up"
+        if any(worker.wall_ns for worker in workers)
+        else "its time"
+    )
+    return Disturbance(
+        share=share,
+        by=tuple(by),
+        evidence=(
+            f"{percent(share, 0)} of {what} overlapped a disturbance",
+            *(_said(cause, lost[cause], host) for cause in by),
+        ),
+    )
+
+
+def _said(cause: Cause, lost: float, host: HostOverTime) -> str:
+    if cause == "suspension":
+        suspended_ns = known_sum(window.suspended_ns for window in host.windows) or 0
+        return f"its processes were suspended for {duration(suspended_ns)}"
+    return _NAMES[cause].format(percent(lost, 0))
+
+
+def lost_cpus(host: HostOverTime) -> dict[Cause, float]:
+    """What disturbed windows took from a launch, in CPUs over its whole time, by cause."""
+    lost: dict[Cause, float] = {}
+    for window in host.windows:
+        part = (window.to_ms - window.from_ms) / host.duration_ms if host.duration_ms else 0.0
+        for cause, cpus in causes(window, len(host.cpus)).items():
+            lost[cause] = lost.get(cause, 0.0) + cpus * part
+    return lost
+
+
+def delay(host: HostOverTime | None) -> float:
+    """How much longer than its own CPU time others can have made a launch take, as a logarithm.
+
+    That is the time for which its threads waited for a CPU while other programs used it, and
+    for which a hypervisor or a quota stopped them. 0 where nothing is known.
+    """
+    ran_ns = host.total("ran_ns") if host else None
+    if host is None or not ran_ns or ran_ns < 0:
+        return 0.0
+    lost_ns = sum(
+        max(0, taken)
+        for window in host.windows
+        for taken in (_delayed_ns(window), window.steal_ns or 0, window.throttled_ns or 0)
+    )
+    return math.log1p(lost_ns / ran_ns)
+
+
+def _delayed_ns(window: HostWindow) -> int:
+    if window.waited_ns is None:
+        return _competing_ns(window, least_waited_ns=0.0)
+    return min(window.waited_ns, window.foreign_ns or 0)
+
+
+def _share(workers: Sequence[Worker], host: HostOverTime, warm: Sequence[int]) -> float:
+    # The first iteration ran before there was anything to see.
+    counted = [
+        range(max(1, begin), len(worker.wall_ns))
+        for worker, begin in zip(workers, warm, strict=True)
+    ]
+    if iterations := sum(map(len, counted)):
+        hit = sum(
+            at in own for worker, own in zip(workers, counted, strict=True) for at in _each(worker)
+        )
+        return hit / iterations
+    bad = (window for window in host.windows if causes(window, len(host.cpus)))
+    return sum(window.to_ms - window.from_ms for window in bad) / host.duration_ms
+
+
+def _each(worker: Worker) -> Iterator[int]:
+    for one in worker.disturbed:
+        yield from range(one.first, one.last + 1)
+
+
+def is_too_much(
+    found: Disturbance | None, host: HostOverTime | None, kind: Kind = "measure"
+) -> bool:
+    """Whether a launch was disturbed so that its value is the disturbance's.
+
+    Decided by what was seen of the host alone, never by how long iterations took: launches
+    that are left out for their own values would flatter what is left.
+
+    Args:
+        found: What disturbed it.
+        host: What was seen of the host; None where the record does not have it.
+        kind: What the launch is for.
+    """
+    if found is None:
+        return False
+    if "suspension" in found.by:
+        return True
+    if kind == "profile":
+        return found.share > MOST_OF_PROFILE
+    if found.share <= MOST_DISTURBED:
+        return False
+    if host is None:
+        return True
+    lost = sum(lost_cpus(host).values())
+    return host.duration_ms >= LEAST_SEEN_MS or lost >= LEAST_LOST_OF_SHORT
+
+
+def is_spoilt(launch: Launch) -> bool:
+    """Whether a launch's value, or its profile, is mostly what disturbed it, refused or kept."""
+    return is_too_much(launch.disturbance, launch.host, launch.kind)
+
+
+def counting(launches: Sequence[T], is_disturbed: Callable[[T], bool]) -> list[T]:
+    """Of a cell's `ok` launches those that enter its values.
+
+    All that were not disturbed if these are enough, else all.
+
+    Args:
+        launches: Its `ok` launches, as records or reduced.
+        is_disturbed: Whether one is, as `is_spoilt` says.
+    """
+    undisturbed = [one for one in launches if not is_disturbed(one)]
+    return undisturbed if len(undisturbed) >= _LEAST_UNDISTURBED else list(launches)
+
+
+def is_refused(launch: Launch) -> bool:
+    """Whether a launch was refused for what disturbed it, and is to be made again."""
+    return launch.disturbance is not None and launch.disturbance.refused

@@ -1,0 +1,138 @@
+"""From launches of a server to what its cell comes to: throughput, tail, cost of a request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from msgspec import Struct
+
+from corebound.records.launch_record import Launch, Served
+from corebound.scenario.traffic import OPEN, Shape
+from corebound.stats.interference import counting, is_spoilt
+from corebound.stats.intervals import Interval, geometric_mean, geometric_mean_interval
+from corebound.stats.latency import (
+    PercentilePoint,
+    Percentiles,
+    curve,
+    merge,
+    percentiles,
+    throughput_per_s,
+)
+
+# Whose figure is a latency; the others are judged by how much they get done.
+BY_TAIL: tuple[Shape, ...] = (*OPEN, "multi-stream")
+BY_P90: tuple[Shape, ...] = ("single-stream",)
+
+# One request in a thousand takes longer than p99.9: with fewer, none may.
+LEAST_FOR_P99_9 = 1_000
+
+
+class Estimate(Struct, frozen=True, kw_only=True):
+    """A figure of a cell: geometric mean over its launches, and where it lies at 95 %.
+
+    `interval` is None with fewer than two launches.
+    """
+
+    value: float
+    interval: Interval | None
+
+
+class ServedCell(Struct, frozen=True, kw_only=True):
+    """What the `ok` launches of one cell came to.
+
+    Attributes:
+        launches: How many they are.
+        per_s: Requests answered a second.
+        p50_ns, p90_ns, p99_ns: Latencies.
+        p99_9_ns: That of all requests of all launches together; None below 1,000 of them.
+        cpu_ns: The server's CPU time for each request.
+        errors: Requests without a good answer, of all launches.
+        requests: Requests sent, of all launches.
+        curve: Latency by percentile, of all launches together.
+    """
+
+    launches: int
+    per_s: Estimate
+    p50_ns: Estimate
+    p90_ns: Estimate
+    p99_ns: Estimate
+    p99_9_ns: int | None
+    cpu_ns: Estimate
+    errors: int
+    requests: int
+    curve: tuple[PercentilePoint, ...]
+
+
+def figure_ns(served: Served) -> float:
+    """The figure that a launch is judged by, which is better the less it is.
+
+    Time for each good answer where the traffic is as much as the server can take
+    (`closed`, `offline`): the inverse of throughput. Elsewhere a latency: the 99th
+    percentile, the 90th for `single-stream`, as MLPerf's rules have it.
+
+    Raises:
+        ValueError: no request had a good answer.
+    """
+    answered = served.answered
+    found = percentiles(answered.latencies)
+    if not answered.ok or found is None:
+        raise ValueError("a launch without a good answer has no figure")
+    if served.traffic.shape in BY_TAIL:
+        return float(found.p99_ns)
+    if served.traffic.shape in BY_P90:
+        return float(found.p90_ns)
+    return answered.duration_ns / answered.ok
+
+
+def answered_per_s(launches: Iterable[Launch]) -> Estimate | None:
+    """Requests answered a second, as `ServedCell` has them; None where no launch is `ok`."""
+    good = _good(launches)
+    return _estimate(good, _per_s) if good else None
+
+
+def summarise_served(launches: Iterable[Launch]) -> ServedCell | None:
+    """Take the launches of one cell together; None where none is `ok`."""
+    good = _good(launches)
+    if not good:
+        return None
+    tails = [percentiles(one.answered.latencies) for one in good]
+    merged = merge([one.answered.latencies for one in good])
+    whole = percentiles(merged)
+    if whole is None:
+        return None
+    errors = sum(sum(one.answered.errors.values()) for one in good)
+    return ServedCell(
+        launches=len(good),
+        per_s=_estimate(good, _per_s),
+        p50_ns=_of([float(tail.p50_ns) for tail in tails if tail]),
+        p90_ns=_of([float(tail.p90_ns) for tail in tails if tail]),
+        p99_ns=_of([float(tail.p99_ns) for tail in tails if tail]),
+        p99_9_ns=p99_9_ns(whole),
+        cpu_ns=_estimate(good, lambda one: max(one.cpu_ns, 1) / one.answered.ok),
+        errors=errors,
+        requests=errors + sum(one.answered.ok for one in good),
+        curve=curve(merged),
+    )
+
+
+def p99_9_ns(found: Percentiles) -> int | None:
+    """What 999 of 1,000 requests took at most; None where they are fewer."""
+    return found.p99_9_ns if found.count >= LEAST_FOR_P99_9 else None
+
+
+def _good(launches: Iterable[Launch]) -> list[Served]:
+    found = [one for one in launches if one.status == "ok" and one.served is not None]
+    counted = (one.served for one in counting(found, is_spoilt))
+    return [one for one in counted if one is not None and one.answered.ok]
+
+
+def _per_s(served: Served) -> float:
+    return throughput_per_s(served.answered.ok, served.answered.duration_ns) or 0.0
+
+
+def _estimate(launches: Sequence[Served], of: Callable[[Served], float]) -> Estimate:
+    return _of([of(one) for one in launches])
+
+
+def _of(values: Sequence[float]) -> Estimate:
+    return Estimate(value=geometric_mean(values), interval=geometric_mean_interval(values))

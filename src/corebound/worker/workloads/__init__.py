@@ -1,0 +1,1 @@
+"""The workloads that come with corebound."""

@@ -1,0 +1,264 @@
+"""Data-parallel training in PyTorch: processes or threads share a batch and add up their gradients.
+
+`ddp` is DistributedDataParallel. The worker is rank 0. It starts the others itself, as
+this module's command, and tells each by one byte on its standard input what to do next;
+they end when it closes. Gradients meet through gloo, or through NCCL where each process has
+a GPU, on the loopback interface; the processes find one another through a file in the
+launch's folder.
+
+`dp` is DataParallel, which that replaces: one process, a thread for each GPU. Without GPUs it
+does nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from torch import distributed
+from torch.nn.parallel import DataParallel, DistributedDataParallel
+
+from corebound.worker.workload import WorkloadError
+from corebound.worker.workloads import cpu_time, cuda_pytorch, image_training_pytorch
+from corebound.worker.workloads.cuda_pytorch import Synchronised
+from corebound.worker.workloads.training_pytorch import Training, training
+
+# What rank 0 tells the others.
+STEP = b"s"
+COMPARE = b"c"
+
+LEAVE_S = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """What all processes of a step have to agree on.
+
+    Attributes:
+        processes: How many there are.
+        meeting: A file that is not there yet, through which they find one another.
+        model, batch: What is trained, and images a step over all processes.
+        seed: For the same weights and the same batch in each.
+        gpus: As many as there are processes, or 0.
+    """
+
+    processes: int
+    meeting: str
+    model: str
+    batch: int
+    seed: int
+    gpus: int
+
+
+class Rank:
+    """One process's part: its share of the batch, and the model that all have."""
+
+    def __init__(self, rank: int, group: Group) -> None:
+        """Join the others, and draw the same weights and batch as they do."""
+        os.environ["GLOO_SOCKET_IFNAME"] = os.environ["NCCL_SOCKET_IFNAME"] = "lo"
+        store = distributed.FileStore(group.meeting, group.processes)
+        if group.gpus:
+            torch.cuda.set_device(rank)
+        distributed.init_process_group(
+            "nccl" if group.gpus else "gloo", store=store, rank=rank, world_size=group.processes
+        )
+        torch.manual_seed(group.seed)
+        whole = image_training_pytorch.step(model=group.model, batch=group.batch)
+        share = slice(
+            rank * group.batch // group.processes, (rank + 1) * group.batch // group.processes
+        )
+        device = f"cuda:{rank}" if group.gpus else "cpu"
+        self.training: Training = training(
+            DistributedDataParallel(
+                whole.model.to(device), device_ids=[rank] if group.gpus else None
+            ),
+            loss=whole.loss,
+            inputs=whole.inputs[share].to(device),
+            targets=whole.targets[share].to(device),
+        )
+
+    def alike(self) -> bool:
+        """Whether all have the same weights: each takes part in telling."""
+        parts = [one.detach().flatten() for one in self.training.model.parameters()]
+        own = torch.cat(parts)
+        others = [torch.empty_like(own) for _ in range(distributed.get_world_size())]
+        distributed.all_gather(others, own)
+        return all(torch.equal(own, other) for other in others)
+
+
+class Distributed:
+    """A training step of several processes, timed in the first of them."""
+
+    def __init__(self, rank: Rank, others: list[subprocess.Popen[bytes]], group: Group) -> None:
+        self._rank = rank
+        self._others = others
+        self._group = group
+
+    def step(self) -> torch.Tensor:
+        """All train once on their shares; returns the loss of rank 0's."""
+        self._tell(STEP)
+        loss = self._rank.training.step()
+        if self._group.gpus:
+            # Its update needs the gradients of all, so the others have trained, too.
+            torch.cuda.synchronize()
+        return loss
+
+    def work(self) -> dict[str, float]:
+        """What a step does: one batch of images, over all processes."""
+        return {"images": float(self._group.batch)}
+
+    def cpu_ns(self) -> int:
+        """CPU time of all processes."""
+        return cpu_time.with_children_ns(other.pid for other in self._others)
+
+    def check(self, result: torch.Tensor) -> None:
+        """The loss falls, and after the update all processes have the same weights.
+
+        Raises:
+            WorkloadError: it is not so.
+        """
+        # Without the wrapper: in training mode its forward pass would wait for the others.
+        found = self._rank.training
+        module = found.model.module
+        Training(
+            model=module,
+            loss=found.loss,
+            optimizer=found.optimizer,
+            inputs=found.inputs,
+            targets=found.targets,
+            random_state=found.random_state,
+        ).check(result)
+        self._tell(COMPARE)
+        if not self._rank.alike():
+            raise WorkloadError(
+                what="after a step the processes have different weights.",
+                mend="Timings of a wrong result mean nothing: check the build of torch.",
+            )
+
+    def teardown(self) -> None:
+        """Send the others away, and wait until they have gone."""
+        for other in self._others:
+            if other.stdin is not None:
+                other.stdin.close()
+        for other in self._others:
+            other.wait(LEAVE_S)
+        distributed.destroy_process_group()
+
+    def _tell(self, what: bytes) -> None:
+        for other in self._others:
+            if other.stdin is not None:
+                other.stdin.write(what)
+
+
+def step(
+    *, method: str = "ddp", processes: int = 2, model: str = "large", batch: int = 16, gpus: int = 0
+) -> Distributed | Synchronised | Training:
+    """Set up a step on one batch of batch×3×64×64 random pixels.
+
+    Args:
+        method: `ddp`, or `dp`: one process that has two GPUs or more.
+        processes: Among which the batch is shared; 1: plain training, or `dp`.
+        model: `small` or `large`, as `image_training_pytorch.classifier` has them.
+        batch: Images a step, over all processes or GPUs; a multiple of their number,
+            and two for each at least, for batches are normalised.
+        gpus: 0: on the CPU. Otherwise each process of `ddp` has one.
+
+    Raises:
+        WorkloadError: the batch cannot be shared evenly, or the GPUs do not suit the method.
+    """
+    _require_suited(method, processes=processes, gpus=gpus)
+    _require_even(batch, among=gpus if method == "dp" else processes)
+    if gpus:
+        cuda_pytorch.require(gpus)
+    if processes > 1:
+        return _started(
+            Group(
+                processes=processes,
+                meeting=str(Path(tempfile.mkdtemp(prefix="meeting-")) / "file"),
+                model=model,
+                batch=batch,
+                seed=torch.initial_seed(),
+                gpus=gpus,
+            )
+        )
+    whole = image_training_pytorch.step(model=model, batch=batch)
+    if not gpus:
+        return whole
+    module = whole.model.to("cuda:0")
+    made = training(
+        DataParallel(module, device_ids=list(range(gpus))) if method == "dp" else module,
+        loss=whole.loss,
+        inputs=whole.inputs.to("cuda:0"),
+        targets=whole.targets.to("cuda:0"),
+    )
+    return Synchronised(made, gpus)
+
+
+def _require_suited(method: str, *, processes: int, gpus: int) -> None:
+    if method == "dp" and gpus < 2:
+        raise WorkloadError(
+            what=f"DataParallel does nothing with fewer than two GPUs, and the cell has {gpus}.",
+            mend="Write `gpus: 2` or more for `method: dp`.",
+        )
+    if method == "dp" and processes != 1:
+        raise WorkloadError(
+            what=f"DataParallel runs in one process, and the cell asks for {processes}.",
+            mend="Write `processes: 1` for `method: dp`.",
+        )
+    if method == "ddp" and gpus not in {0, processes}:
+        raise WorkloadError(
+            what=f"{processes} processes cannot share {gpus} GPUs: each has to have one.",
+            mend="Write as many `processes` as `gpus` for `method: ddp`.",
+        )
+
+
+def _require_even(batch: int, *, among: int) -> None:
+    if among > 1 and (batch % among or batch < 2 * among):
+        raise WorkloadError(
+            what=f"a batch of {batch} cannot be shared evenly by {among}.",
+            mend="Make `batch` a multiple of `processes` (of `gpus`), two for each at least.",
+        )
+
+
+def _started(group: Group) -> Distributed:
+    """Start the other processes, and join them as rank 0."""
+    arguments = [str(each) for each in asdict(group).values()]
+    others = [
+        subprocess.Popen(
+            (sys.executable, "-m", __name__, str(rank), str(torch.get_num_threads()), *arguments),
+            stdin=subprocess.PIPE,
+            bufsize=0,
+        )
+        for rank in range(1, group.processes)
+    ]
+    return Distributed(Rank(0, group), others, group)
+
+
+def follow(arguments: list[str]) -> None:
+    """Do what rank 0 says, until it says no more."""
+    rank, threads, processes, meeting, model, batch, seed, gpus = arguments
+    torch.set_num_threads(int(threads))
+    group = Group(
+        processes=int(processes),
+        meeting=meeting,
+        model=model,
+        batch=int(batch),
+        seed=int(seed),
+        gpus=int(gpus),
+    )
+    one = Rank(int(rank), group)
+    while told := os.read(0, 1):
+        if told == STEP:
+            one.training.step()
+        else:
+            one.alike()
+    distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    follow(sys.argv[1:])

@@ -1,0 +1,56 @@
+"""A Transformer encoder of BERT's size in PyTorch, random weights.
+
+Width 768, 12 heads, 3072 within; at 12 layers 109 million parameters and, for a
+sequence of 128, 22 GFLOP.
+
+Source: Devlin et al., BERT (2018), the base model without its pooler.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from corebound.worker.workloads.inference_pytorch import Inference
+
+WORDS = 30_522
+POSITIONS = 512
+WIDTH = 768
+HEADS = 12
+WITHIN = 3_072
+
+
+class Encoder(nn.Module):
+    """Words and their positions, embedded, then layers of attention."""
+
+    def __init__(self, layers: int) -> None:
+        super().__init__()
+        self._words = nn.Embedding(WORDS, WIDTH)
+        self._positions = nn.Embedding(POSITIONS, WIDTH)
+        self._norm = nn.LayerNorm(WIDTH)
+        layer = nn.TransformerEncoderLayer(
+            WIDTH, HEADS, dim_feedforward=WITHIN, activation="gelu", batch_first=True
+        )
+        self._layers = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
+
+    def forward(self, words: torch.Tensor) -> torch.Tensor:
+        """Of words batch×sequence make numbers batch×sequence×768."""
+        places = torch.arange(words.shape[1])
+        result: torch.Tensor = self._layers(
+            self._norm(self._words(words) + self._positions(places))
+        )
+        return result
+
+
+def inference(
+    *, batch: int = 1, sequence: int = 128, layers: int = 12, dtype: str = "float32"
+) -> Inference:
+    """Set up the forward pass of batch×sequence random words; a sequence of at most 512."""
+    return Inference(
+        name="the encoder",
+        model=Encoder(layers).eval().to(getattr(torch, dtype)),
+        inputs=(torch.randint(WORDS, (batch, sequence)),),
+        shape=(batch, sequence, WIDTH),
+        unit="sequences",
+        count=batch,
+    )

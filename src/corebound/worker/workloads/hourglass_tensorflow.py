@@ -1,0 +1,292 @@
+"""The stacked hourglass in TensorFlow, traced into a graph, with the dropout one chooses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from corebound.worker.adapters.tensorflow import tf
+from corebound.worker.workloads.hourglass import (
+    DEPTH,
+    DROPPED_BYTES,
+    EPSILON,
+    JOINTS,
+    LEARNING_RATE,
+    MOMENTUM,
+    RATE,
+    RUNNING_SHARE,
+    Shape,
+    require_finite,
+    require_heats,
+)
+from corebound.worker.workloads.learning import require_learning
+
+Layer = Callable[[tf.Tensor], tf.Tensor]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """Layers as functions, and the variables that they were made with.
+
+    Attributes:
+        parameters: What is trained, in the order of PyTorch's; a convolution's
+            weights lie as side×side×before×after.
+        generator: What the cheap dropout draws from.
+    """
+
+    parameters: list[tf.Variable] = field(default_factory=list)
+    generator: tf.random.Generator = field(
+        # Seeded from what the launch seeded; the algorithm is the only one there is on CPUs.
+        default_factory=lambda: tf.random.Generator.from_seed(
+            tf.random.uniform((), maxval=2**31 - 1, dtype=tf.int32), alg="philox"
+        )
+    )
+
+    def stack(self, stacks: int, channels: int, dropout: str) -> Layer:
+        """Make the whole network: images batch×side×side×3 in, one set of heat maps a stack out.
+
+        They are batch×stacks×side/4×side/4×joints, the channels last as TensorFlow has them.
+        """
+        stem = self._chain(
+            self._normed(3, channels // 2, 7, stride=2),
+            self._residual(channels // 2, channels),
+            _halve,
+        )
+        hourglasses = [
+            self._chain(
+                self._hourglass(channels, DEPTH),
+                self._dropout(dropout, seed=place + 1),
+                self._normed(channels, channels),
+            )
+            for place in range(stacks)
+        ]
+        heads = [self._convolution(channels, JOINTS) for _ in range(stacks)]
+        back = [self._convolution(JOINTS, channels) for _ in range(stacks - 1)]
+
+        def forward(images: tf.Tensor) -> tf.Tensor:
+            maps = stem(images)
+            heats = []
+            for place, (hourglass, head) in enumerate(zip(hourglasses, heads, strict=True)):
+                found = hourglass(maps)
+                heats.append(head(found))
+                if place < len(back):
+                    maps = maps + found + back[place](heats[-1])
+            return tf.stack(heats, axis=1)
+
+        return forward
+
+    def _hourglass(self, channels: int, depth: int) -> Layer:
+        beside = self._residual(channels, channels)
+        down = self._residual(channels, channels)
+        within = (
+            self._hourglass(channels, depth - 1)
+            if depth > 1
+            else self._residual(channels, channels)
+        )
+        up = self._residual(channels, channels)
+        return lambda maps: beside(maps) + _double(up(within(down(_halve(maps)))))
+
+    def _residual(self, before: int, after: int) -> Layer:
+        half = after // 2
+        path = self._chain(
+            self._normed(before, half), self._normed(half, half, 3), self._normed(half, after)
+        )
+        skip = tf.identity if before == after else self._convolution(before, after)
+        return lambda maps: path(maps) + skip(maps)
+
+    def _normed(self, before: int, after: int, side: int = 1, stride: int = 1) -> Layer:
+        convolution = self._convolution(before, after, side, stride)
+        scale, shift = self._trained(tf.ones(after)), self._trained(tf.zeros(after))
+        mean, variance = (tf.Variable(tf.fill([after], one), trainable=False) for one in (0.0, 1.0))
+
+        def layer(maps: tf.Tensor) -> tf.Tensor:
+            normed, *running = tf.raw_ops.FusedBatchNormV3(
+                x=convolution(maps),
+                scale=scale,
+                offset=shift,
+                mean=mean,
+                variance=variance,
+                epsilon=EPSILON,
+                exponential_avg_factor=RUNNING_SHARE,
+            )[:3]
+            mean.assign(running[0])
+            variance.assign(running[1])
+            return tf.nn.relu(normed)
+
+        return layer
+
+    def _convolution(self, before: int, after: int, side: int = 1, stride: int = 1) -> Layer:
+        # What PyTorch draws them from.
+        limit = 1 / math.sqrt(before * side**2)
+        weight, bias = (
+            self._trained(tf.random.uniform(shape, -limit, limit))
+            for shape in ((side, side, before, after), (after,))
+        )
+        # `SAME` would put less before the maps than behind them where the stride is two.
+        around = [side // 2] * 2
+        padding = "SAME" if stride == 1 else [[0, 0], around, around, [0, 0]]
+        return lambda maps: tf.nn.bias_add(tf.nn.conv2d(maps, weight, stride, padding), bias)
+
+    def _dropout(self, kind: str, seed: int) -> Layer:
+        if kind == "plain":
+            return lambda maps: tf.nn.dropout(maps, RATE, seed=seed)
+        return self.drop_cheaply if kind == "cheap" else tf.identity
+
+    def drop_cheaply(self, maps: tf.Tensor) -> tf.Tensor:
+        """Dropout from one random byte for each number, eight bytes a draw.
+
+        tf.nn.dropout draws a random float for each. Of what else TensorFlow offers
+        on CPUs, tried for the CPU time it takes: stateless Philox and a
+        tf.random.Generator's floats cost the same as tf.nn.dropout; float16 more; ThreeFry
+        is not there without XLA. 32-bit or 64-bit words, signed or not, from a generator or
+        stateless, cut into bytes, all cost about the same, less than half.
+        """
+        count = tf.size(maps)
+        words = self.generator.uniform_full_int([(count + 7) // 8], tf.uint64)
+        bytes_ = tf.reshape(tf.bitcast(words, tf.uint8), [-1])[:count]
+        kept = tf.cast(tf.reshape(bytes_, tf.shape(maps)) >= DROPPED_BYTES, maps.dtype)
+        return maps * kept * (256 / (256 - DROPPED_BYTES))
+
+    def _trained(self, start: tf.Tensor) -> tf.Variable:
+        self.parameters.append(tf.Variable(start))
+        return self.parameters[-1]
+
+    @staticmethod
+    def _chain(*layers: Layer) -> Layer:
+        def chained(maps: tf.Tensor) -> tf.Tensor:
+            for layer in layers:
+                maps = layer(maps)
+            return maps
+
+        return chained
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Training:
+    """The network, and all that one step needs.
+
+    Attributes:
+        network: What is trained.
+        shape: How large it is.
+        forward: Of images make heat maps, dropout included.
+        inputs, targets: The batch: batch×image×image×3, and as `forward` gives it.
+        advance: Takes one step; returns loss before it, and heat maps.
+        random_state: Of the generator as the first step finds it.
+    """
+
+    network: Network
+    shape: Shape
+    forward: Layer
+    inputs: tf.Variable
+    targets: tf.Variable
+    advance: Callable[[], tuple[tf.Tensor, tf.Tensor]]
+    random_state: tf.Tensor
+
+    def step(self) -> tuple[float, tf.Tensor]:
+        """Forward, backward and update once; returns the loss before the update, and heat maps."""
+        loss, heats = self.advance()
+        return float(loss.numpy()), heats
+
+    def work(self) -> dict[str, float]:
+        """What a step does: one batch of images."""
+        return {"images": float(self.shape.batch)}
+
+    def check(self, result: tuple[float, tf.Tensor]) -> None:
+        """Heat maps of the right shape, all finite; the update lowered the loss of its batch.
+
+        Raises:
+            WorkloadError: they are not, or it did not.
+        """
+        loss, heats = result
+        require_heats(self.shape, tuple(heats.shape), channels_last=True)
+        # The loss alone does not tell: a ReLU that is fused with its norm makes NaN zero.
+        require_finite(
+            bool(tf.reduce_all(tf.math.is_finite(one))) for one in (heats, *self.network.parameters)
+        )
+        require_learning(loss, self.loss_again())
+
+    def loss_again(self) -> float:
+        """The loss now, with the dropout masks of the first step."""
+        before = tf.identity(self.network.generator.state)
+        self.network.generator.state.assign(self.random_state)
+        # Traced anew, so that random operators begin anew from the seeds that they were given.
+        loss = tf.function(lambda: _mean_square(self.forward(self.inputs), self.targets))()
+        self.network.generator.state.assign(before)
+        return float(loss.numpy())
+
+
+def _halve(maps: tf.Tensor) -> tf.Tensor:
+    return tf.nn.max_pool2d(maps, 2, 2, "VALID")
+
+
+def _double(maps: tf.Tensor) -> tf.Tensor:
+    return tf.raw_ops.ResizeNearestNeighbor(images=maps, size=2 * tf.shape(maps)[1:3])
+
+
+def _mean_square(heats: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
+    return tf.reduce_mean(tf.square(heats - targets))
+
+
+def step(
+    *,
+    stacks: int = 2,
+    channels: int = 128,
+    image: int = 128,
+    batch: int = 2,
+    dropout: str = "plain",
+) -> Training:
+    """Set up a step on one batch of batch×image×image×3 random pixels.
+
+    Args:
+        stacks: Hourglasses one after another.
+        channels: Feature maps of each; even, 16 or more.
+        image: Side of an image, a multiple of 64 from 128: it is halved six times, and the
+            norm of innermost maps of one number each would make the loss jump about.
+        batch: Images a step, at least two.
+        dropout: `plain` is tf.nn.dropout, `cheap` draws an eighth as often, `none` leaves it out.
+    """
+    shape = Shape(stacks=stacks, channels=channels, image=image, batch=batch)
+    network = Network()
+    forward = network.stack(stacks, channels, dropout)
+    # Variables, for a constant is copied into the graph.
+    inputs = tf.Variable(tf.random.uniform((batch, image, image, 3)), trainable=False)
+    targets = tf.Variable(
+        tf.random.uniform((batch, stacks, shape.side, shape.side, JOINTS)), trainable=False
+    )
+    return Training(
+        network=network,
+        shape=shape,
+        forward=forward,
+        inputs=inputs,
+        targets=targets,
+        advance=tf.function(_advance(forward, inputs, targets, network.parameters)),
+        random_state=tf.identity(network.generator.state),
+    )
+
+
+def _advance(
+    forward: Layer, inputs: tf.Variable, targets: tf.Variable, parameters: Sequence[tf.Variable]
+) -> Callable[[], tuple[tf.Tensor, tf.Tensor]]:
+    """Make what is traced as a step; the names of its scopes tell a profile what is for what."""
+    moving = [tf.Variable(tf.zeros_like(one), trainable=False) for one in parameters]
+
+    def once() -> tuple[tf.Tensor, tf.Tensor]:
+        with tf.GradientTape() as tape, tf.name_scope("forward"):
+            heats = forward(inputs)
+            loss = _mean_square(heats, targets)
+        with tf.name_scope("backward"):
+            gradients = tape.gradient(loss, parameters)
+        with tf.name_scope("update"):
+            for parameter, moved, gradient in zip(parameters, moving, gradients, strict=True):
+                # As PyTorch's: moved = momentum·moved + gradient; parameter -= rate·moved.
+                tf.raw_ops.ResourceApplyMomentum(
+                    var=parameter.handle,
+                    accum=moved.handle,
+                    lr=LEARNING_RATE,
+                    grad=gradient,
+                    momentum=MOMENTUM,
+                )
+        return loss, heats
+
+    return once

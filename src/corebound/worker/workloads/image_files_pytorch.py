@@ -1,0 +1,104 @@
+"""Seeded JPEG images, and what is done to each before a network sees it."""
+
+from __future__ import annotations
+
+import importlib
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from PIL import Image
+
+from corebound.worker.adapters import pytorch
+from corebound.worker.workloads.image_training_pytorch import CLASSES
+
+# Width and height of what is decoded: a thumbnail, and a photograph of 0.8 megapixels.
+LIGHT = (96, 72)
+HEAVY = (1024, 768)
+# Means and deviations of ImageNet's channels, which most training scripts normalise by.
+MEANS = (0.485, 0.456, 0.406)
+DEVIATIONS = (0.229, 0.224, 0.225)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Photographs:
+    """Encoded images; each is decoded and prepared anew whenever it is asked for."""
+
+    files: tuple[bytes, ...]
+    labels: tuple[int, ...]
+    prepare: Callable[[Image.Image], torch.Tensor]
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __getitem__(self, place: int) -> tuple[torch.Tensor, int]:
+        with Image.open(io.BytesIO(self.files[place])) as image:
+            return self.prepare(image.convert("RGB")), self.labels[place]
+
+
+def photographs(*, count: int, preprocessing: str, side: int) -> Photographs:
+    """Make `count` JPEGs in memory, and say how they become 3×side×side numbers.
+
+    Args:
+        count: How many.
+        preprocessing: `light` decodes 96×72 pixels, resizes and normalises;
+            `heavy` decodes 1024×768, crops and flips at random, changes colours
+            and blurs as contrastive training does.
+        side: Of the result, in pixels.
+
+    Source: Chen et al., A simple framework for contrastive learning (2020),
+    appendix A, for the heavy one.
+    """
+    numbers = np.random.default_rng(torch.initial_seed() % 2**63)
+    size = LIGHT if preprocessing == "light" else HEAVY
+    return Photographs(
+        files=tuple(_jpeg(numbers, size) for _ in range(count)),
+        labels=tuple(int(label) for label in numbers.integers(CLASSES, size=count)),
+        prepare=_light(side) if preprocessing == "light" else _heavy(side),
+    )
+
+
+def _jpeg(numbers: np.random.Generator, size: tuple[int, int]) -> bytes:
+    """Coarse random colours, made smooth: noise in each pixel compresses like no photograph."""
+    width, height = size
+    coarse = numbers.integers(256, size=(height // 8, width // 8, 3), dtype=np.uint8)
+    image = Image.fromarray(coarse).resize(size, Image.Resampling.BICUBIC)
+    stream = io.BytesIO()
+    image.save(stream, "JPEG", quality=90)
+    return stream.getvalue()
+
+
+def _light(side: int) -> Callable[[Image.Image], torch.Tensor]:
+    pytorch.torchvision()
+    v2 = importlib.import_module("torchvision.transforms.v2")
+    steps = (v2.Resize((side, side)), *_numbers())
+    made: Callable[[Image.Image], torch.Tensor] = v2.Compose(steps)
+    return made
+
+
+def _heavy(side: int) -> Callable[[Image.Image], torch.Tensor]:
+    pytorch.torchvision()
+    v2 = importlib.import_module("torchvision.transforms.v2")
+    colours = v2.ColorJitter(brightness=0.8, contrast=0.8, saturation=0.8, hue=0.2)
+    steps = (
+        v2.RandomResizedCrop(side),
+        v2.RandomHorizontalFlip(),
+        v2.RandomApply([colours], p=0.8),
+        v2.RandomGrayscale(p=0.2),
+        # A kernel of a tenth of the side, as there; it has to be odd.
+        v2.GaussianBlur(side // 20 * 2 + 1, sigma=(0.1, 2.0)),
+        *_numbers(),
+    )
+    made: Callable[[Image.Image], torch.Tensor] = v2.Compose(steps)
+    return made
+
+
+def _numbers() -> tuple[Callable[..., object], ...]:
+    v2 = importlib.import_module("torchvision.transforms.v2")
+    return (
+        v2.ToImage(),
+        v2.ToDtype(torch.float32, scale=True),
+        v2.Normalize(mean=MEANS, std=DEVIATIONS),
+    )

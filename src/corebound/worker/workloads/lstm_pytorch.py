@@ -1,0 +1,40 @@
+"""An LSTM in PyTorch, random weights: small products, one after another in time.
+
+Two layers of 512, 4.2 million parameters; 8.4 MFLOP a batch element and point in time.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from corebound.worker.workloads.inference_pytorch import Inference
+
+WIDTH = 512
+LAYERS = 2
+
+
+class Lstm(nn.Module):
+    """The whole sequence of outputs, without the final states."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._layers = nn.LSTM(WIDTH, WIDTH, LAYERS, batch_first=True)
+
+    def forward(self, numbers: torch.Tensor) -> torch.Tensor:
+        """Numbers batch×sequence×512 keep their shape."""
+        result: torch.Tensor = self._layers(numbers)[0]
+        return result
+
+
+def inference(*, batch: int = 1, sequence: int = 64, dtype: str = "float32") -> Inference:
+    """Set up the forward pass of batch×sequence×512 random numbers."""
+    kind = getattr(torch, dtype)
+    return Inference(
+        name="the LSTM",
+        model=Lstm().eval().to(kind),
+        inputs=(torch.randn(batch, sequence, WIDTH).to(kind),),
+        shape=(batch, sequence, WIDTH),
+        unit="sequences",
+        count=batch,
+    )

@@ -1,0 +1,29 @@
+"""MobileNetV3-Large in PyTorch, random weights: the network of phones and small servers.
+
+5.5 million parameters, 0.43 GFLOP for one image of 3×224×224.
+
+Source: Howard et al., Searching for MobileNetV3 (2019); torchvision's definition.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from corebound.worker.adapters import pytorch
+from corebound.worker.workloads.inference_pytorch import Inference
+
+CLASSES = 1000
+
+
+def inference(*, batch: int = 1, image: int = 224, dtype: str = "float32") -> Inference:
+    """Set up the forward pass of batch×3×image×image random pixels to batch×1000 logits."""
+    kind = getattr(torch, dtype)
+    model = pytorch.torchvision().models.mobilenet_v3_large(weights=None)
+    return Inference(
+        name="MobileNetV3",
+        model=model.eval().to(kind),
+        inputs=(torch.rand(batch, 3, image, image).to(kind),),
+        shape=(batch, CLASSES),
+        unit="images",
+        count=batch,
+    )

@@ -1,0 +1,175 @@
+"""A small network that trains alike in every framework: its shape, numbers and promises.
+
+Standard library only, so that every environment starts from equal weights. Each
+layer is Dense, ReLU, Mul and AddN, and the whole ends in MatMul and Abs:
+
+    h[0] = inputs
+    h[i + 1] = relu(h[i] @ weight[i] + bias[i]) * scale[i] + h[i]
+    outputs = abs(h[layers] @ head);  loss = mean((outputs - targets)²)
+
+Source of the operators: the study of CPU training in MindSpore and in TensorFlow.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+import struct
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from corebound.worker.workload import WorkloadError
+from corebound.worker.workloads.learning import setback
+
+# At this rate the loss of every shape that was tried (widths 16 to 512, 1 to 12
+# layers) falls in each of the first hundred steps.
+LEARNING_RATE = 0.05
+SEED = 20_220_117
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """How large: inputs of batch×width, so many layers of width×width."""
+
+    batch: int
+    width: int
+    layers: int
+
+    @property
+    def parameter_count(self) -> int:
+        """Trainable numbers: weight, bias and scale of each layer, then the head."""
+        return self.layers * (self.width**2 + 2 * self.width) + self.width**2
+
+    @property
+    def matmul_flops(self) -> int:
+        """Floating-point operations of one step's matrix products.
+
+        Each layer has three, and so has the head: forward, and the gradients of
+        its weight and of its input, which the first layer does not need.
+        """
+        products = 3 * (self.layers + 1) - 1
+        return products * 2 * self.batch * self.width**2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbers:
+    """What a training starts from: float32, row by row.
+
+    Attributes:
+        inputs, targets: batch×width.
+        weights: width×width, one for each layer.
+        biases, scales: width, one for each layer.
+        head: width×width.
+    """
+
+    inputs: array[float]
+    targets: array[float]
+    weights: tuple[array[float], ...]
+    biases: tuple[array[float], ...]
+    scales: tuple[array[float], ...]
+    head: array[float]
+
+
+def numbers(shape: Shape) -> Numbers:
+    """Make the numbers; the same for one shape in every framework and launch."""
+    drawn = itertools.count()
+
+    def uniform(count: int, low: float, high: float) -> array[float]:
+        told = f"{SEED} {next(drawn)}".encode()
+        words = struct.unpack(f"<{count}I", hashlib.shake_256(told).digest(4 * count))
+        span = (high - low) / 2**32
+        return array("f", [low + span * word for word in words])
+
+    width, square = shape.width, shape.width**2
+    # Variance 1/width keeps the size of what flows through a product (LeCun).
+    limit = math.sqrt(3 / width)
+    layers = range(shape.layers)
+    return Numbers(
+        inputs=uniform(shape.batch * width, -1.0, 1.0),
+        targets=uniform(shape.batch * width, 0.0, 1.0),
+        weights=tuple(uniform(square, -limit, limit) for _ in layers),
+        biases=tuple(uniform(width, -0.1, 0.1) for _ in layers),
+        scales=tuple(uniform(width, 0.4, 0.6) for _ in layers),
+        head=uniform(square, -limit, limit),
+    )
+
+
+class Shaped(Protocol):
+    """A framework's tensor, as far as it is looked at here."""
+
+    @property
+    def shape(self) -> Sequence[int]:
+        """Its dimensions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Training:
+    """The training of one framework, and what it must keep to.
+
+    Attributes:
+        shape: The network's.
+        advance: Takes one step and waits for it; returns loss and outputs.
+        parameters: The framework's own, current values.
+        losses: The loss before each step so far.
+    """
+
+    shape: Shape
+    advance: Callable[[], tuple[float, Shaped]]
+    parameters: Sequence[Shaped]
+    losses: list[float] = field(default_factory=list)
+
+    def step(self) -> Shaped:
+        """Train on the batch once: forward, backward, update; returns the outputs."""
+        loss, outputs = self.advance()
+        self.losses.append(loss)
+        return outputs
+
+    def work(self) -> dict[str, float]:
+        """What a step does in its matrix products, forward and backward."""
+        return {"flop": float(self.shape.matmul_flops)}
+
+    def check(self, outputs: Shaped) -> None:
+        """Outputs of batch×width, all parameters there, a finite loss.
+
+        Raises:
+            WorkloadError: they are not.
+        """
+        count = sum(math.prod(parameter.shape) for parameter in self.parameters)
+        expected = (self.shape.batch, self.shape.width)
+        if tuple(outputs.shape) != expected or count != self.shape.parameter_count:
+            raise _wrong(f"it gave {tuple(outputs.shape)} outputs with {count} parameters")
+        if not math.isfinite(self.losses[-1]):
+            raise _wrong(f"its loss is {self.losses[-1]}")
+
+    def teardown(self) -> None:
+        """Judge the first steps, now that none is timed any more.
+
+        Raises:
+            WorkloadError: they did not lower the loss.
+        """
+        if (wrong := setback(self.losses)) is not None:
+            raise _wrong(wrong)
+
+
+def _wrong(what: str) -> WorkloadError:
+    return WorkloadError(
+        what=f"the small network does not train as it should: {what}.",
+        mend="Timings of a wrong result mean nothing: check the framework's build.",
+    )
+
+
+def refuse(*, framework: str, **given: object) -> None:
+    """Stop at parameters that this framework has nothing for.
+
+    Raises:
+        WorkloadError: one of `given` is set to anything.
+    """
+    for name, value in given.items():
+        if value:
+            raise WorkloadError(
+                what=f"{framework} has no `{name}`, which is {value} here.",
+                mend=f"Leave `{name}` out, or exclude {framework} from those cells.",
+            )

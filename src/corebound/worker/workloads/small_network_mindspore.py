@@ -1,0 +1,113 @@
+"""The small network in MindSpore, compiled into one graph or operator by operator."""
+
+from __future__ import annotations
+
+from array import array
+from typing import Any
+
+import mindspore as ms
+import numpy as np
+from mindspore import nn, ops
+
+from corebound.worker.adapters import mindspore
+from corebound.worker.workloads.small_network import (
+    LEARNING_RATE,
+    Numbers,
+    Shape,
+    Training,
+    numbers,
+)
+
+
+class Network(nn.Cell):
+    """Inputs and targets to loss and outputs."""
+
+    def __init__(self, shape: Shape, made: Numbers) -> None:
+        super().__init__()
+        width = shape.width
+        self.weights = _tuple("weight", made.weights, width, width)
+        self.biases = _tuple("bias", made.biases, width)
+        self.scales = _tuple("scale", made.scales, width)
+        self.head = ms.Parameter(_tensor(made.head, width, width), name="head")
+        self.layers = shape.layers
+
+    def construct(self, inputs: Any, targets: Any) -> Any:
+        """Do the forward pass; MindSpore compiles the source of this."""
+        hidden = inputs
+        for layer in range(self.layers):
+            dense = ops.matmul(hidden, self.weights[layer]) + self.biases[layer]
+            hidden = ops.addn([ops.mul(ops.relu(dense), self.scales[layer]), hidden])
+        outputs = ops.abs(ops.matmul(hidden, self.head))
+        return ops.mean(ops.square(outputs - targets)), outputs
+
+
+class Step(nn.Cell):
+    """One step of training: forward, backward, update."""
+
+    def __init__(self, network: Network) -> None:
+        super().__init__(auto_prefix=False)
+        self.network = network
+        parameters = network.trainable_params()
+        self.optimizer = nn.SGD(parameters, learning_rate=LEARNING_RATE)
+        self.differentiate = ms.value_and_grad(network, None, parameters, has_aux=True)
+
+    def construct(self, inputs: Any, targets: Any) -> Any:
+        """Take the step; the loss is there only once the update is."""
+        (loss, outputs), gradients = self.differentiate(inputs, targets)
+        return ops.depend(loss, self.optimizer(gradients)), outputs
+
+
+def training(
+    *,
+    batch: int = 64,
+    width: int = 256,
+    layers: int = 6,
+    mode: str = "usual",
+    dispatch_threads: int = 0,
+    blocking: bool = False,
+) -> Training:
+    """Set the training up; MindSpore usually trains in its graph mode.
+
+    Args:
+        batch: Rows of the inputs.
+        width: Columns of everything.
+        layers: How many before the head.
+        mode: `graph`, which is the usual, or `eager`, which it calls PyNative.
+        dispatch_threads: How many threads hand operators out; 0: its own choice.
+        blocking: Wait for each operator before the next is handed out.
+    """
+    ms.set_context(mode=ms.PYNATIVE_MODE if mode == "eager" else ms.GRAPH_MODE)
+    if dispatch_threads:
+        mindspore.set_dispatch_threads(dispatch_threads)
+    if blocking:
+        ms.runtime.launch_blocking()
+    return set_up(Shape(batch=batch, width=width, layers=layers))[0]
+
+
+def set_up(shape: Shape) -> tuple[Training, Network]:
+    """Set up the training of that shape, and show the network that it trains."""
+    made = numbers(shape)
+    network = Network(shape, made)
+    step = Step(network).set_train()
+    inputs, targets = (
+        _tensor(one, shape.batch, shape.width) for one in (made.inputs, made.targets)
+    )
+
+    def advance() -> tuple[float, ms.Tensor]:
+        loss, outputs = step(inputs, targets)
+        # The loss waits for the update: nothing is left to do once it is here.
+        return float(loss.asnumpy()), outputs
+
+    parameters = network.trainable_params()
+    return Training(shape=shape, advance=advance, parameters=parameters), network
+
+
+def _tensor(values: array[float], *shape: int) -> ms.Tensor:
+    return ms.Tensor(np.frombuffer(values, dtype=np.float32).reshape(shape).copy())
+
+
+def _tuple(name: str, values: tuple[array[float], ...], *shape: int) -> ms.ParameterTuple:
+    return ms.ParameterTuple(
+        ms.Parameter(_tensor(one, *shape), name=f"{name}{layer}")
+        for layer, one in enumerate(values)
+    )

@@ -1,0 +1,58 @@
+"""The small network in PyTorch, operator by operator."""
+
+from __future__ import annotations
+
+from array import array
+
+import torch
+
+from corebound.worker.workloads.small_network import LEARNING_RATE, Shape, Training, numbers, refuse
+
+
+def training(
+    *,
+    batch: int = 64,
+    width: int = 256,
+    layers: int = 6,
+    mode: str = "usual",
+    dispatch_threads: int = 0,
+    blocking: bool = False,
+) -> Training:
+    """Set the training up; PyTorch usually runs operators one by one, as `eager` says.
+
+    Raises:
+        WorkloadError: the mode is `graph`, or a parameter of MindSpore's is set.
+    """
+    refuse(
+        framework="PyTorch",
+        mode="" if mode in {"usual", "eager"} else mode,
+        dispatch_threads=dispatch_threads,
+        blocking=blocking,
+    )
+    shape = Shape(batch=batch, width=width, layers=layers)
+    made = numbers(shape)
+    weights = [_tensor(one, width, width).requires_grad_() for one in made.weights]
+    biases = [_tensor(one, width).requires_grad_() for one in made.biases]
+    scales = [_tensor(one, width).requires_grad_() for one in made.scales]
+    head = _tensor(made.head, width, width).requires_grad_()
+    inputs, targets = _tensor(made.inputs, batch, width), _tensor(made.targets, batch, width)
+    parameters = [*weights, *biases, *scales, head]
+    optimizer = torch.optim.SGD(parameters, lr=LEARNING_RATE)
+
+    def advance() -> tuple[float, torch.Tensor]:
+        hidden = inputs
+        for weight, bias, scale in zip(weights, biases, scales, strict=True):
+            dense = torch.addmm(bias, hidden, weight)
+            hidden = torch.add(torch.mul(torch.relu(dense), scale), hidden)
+        outputs = torch.abs(torch.mm(hidden, head))
+        loss = torch.mean(torch.square(outputs - targets))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss.item(), outputs.detach()
+
+    return Training(shape=shape, advance=advance, parameters=parameters)
+
+
+def _tensor(values: array[float], *shape: int) -> torch.Tensor:
+    return torch.frombuffer(values, dtype=torch.float32).reshape(shape).clone()

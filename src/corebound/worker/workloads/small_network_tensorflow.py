@@ -1,0 +1,68 @@
+"""The small network in TensorFlow, traced into one graph or operator by operator."""
+
+from __future__ import annotations
+
+import contextlib
+from array import array
+
+import numpy as np
+
+from corebound.worker.adapters.tensorflow import tf
+from corebound.worker.workloads.small_network import LEARNING_RATE, Shape, Training, numbers, refuse
+
+
+def training(
+    *,
+    batch: int = 64,
+    width: int = 256,
+    layers: int = 6,
+    mode: str = "usual",
+    dispatch_threads: int = 0,
+    blocking: bool = False,
+) -> Training:
+    """Set the training up; TensorFlow usually traces a step into a graph.
+
+    Raises:
+        WorkloadError: a parameter of MindSpore's is set.
+    """
+    refuse(framework="TensorFlow", dispatch_threads=dispatch_threads, blocking=blocking)
+    shape = Shape(batch=batch, width=width, layers=layers)
+    made = numbers(shape)
+    weights = [tf.Variable(_values(one, width, width)) for one in made.weights]
+    biases = [tf.Variable(_values(one, width)) for one in made.biases]
+    scales = [tf.Variable(_values(one, width)) for one in made.scales]
+    head = tf.Variable(_values(made.head, width, width))
+    inputs = tf.constant(_values(made.inputs, batch, width))
+    targets = tf.constant(_values(made.targets, batch, width))
+    parameters = [*weights, *biases, *scales, head]
+
+    # Where operators run one by one, nothing shows a scope, and entering it takes time.
+    scope = contextlib.nullcontext if mode == "eager" else tf.name_scope
+
+    def once() -> tuple[tf.Tensor, tf.Tensor]:
+        with tf.GradientTape() as tape, scope("forward"):
+            hidden = inputs
+            for weight, bias, scale in zip(weights, biases, scales, strict=True):
+                dense = tf.nn.bias_add(tf.matmul(hidden, weight), bias)
+                hidden = tf.add_n([tf.multiply(tf.nn.relu(dense), scale), hidden])
+            outputs = tf.abs(tf.matmul(hidden, head))
+            loss = tf.reduce_mean(tf.square(outputs - targets))
+        with scope("backward"):
+            gradients = tape.gradient(loss, parameters)
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            tf.raw_ops.ResourceApplyGradientDescent(
+                var=parameter.handle, alpha=LEARNING_RATE, delta=gradient
+            )
+        return loss, outputs
+
+    call = once if mode == "eager" else tf.function(once)
+
+    def advance() -> tuple[float, tf.Tensor]:
+        loss, outputs = call()
+        return float(loss.numpy()), outputs
+
+    return Training(shape=shape, advance=advance, parameters=parameters)
+
+
+def _values(values: array[float], *shape: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+    return np.frombuffer(values, dtype=np.float32).reshape(shape)

@@ -1,0 +1,84 @@
+"""One training step in PyTorch: forward, backward, update, on a batch that stays the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from corebound.worker.workloads.learning import require_learning
+
+Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Training:
+    """A model in training mode, and all that one step needs.
+
+    Attributes:
+        model, loss, optimizer: What is trained, towards what, and how.
+        inputs, targets: The batch; what `loss` compares the model's output with.
+        random_state: Of torch's generator as the first step finds it, so that
+            the check can draw the same dropout masks again.
+    """
+
+    model: torch.nn.Module
+    loss: Loss
+    optimizer: torch.optim.Optimizer
+    inputs: torch.Tensor
+    targets: torch.Tensor
+    random_state: torch.Tensor
+
+    def step(self) -> torch.Tensor:
+        """Forward, backward and update once; returns the loss before the update."""
+        return train(self.model, self.loss, self.optimizer, self.inputs, self.targets)
+
+    def work(self) -> dict[str, float]:
+        """What a step does: one batch of images."""
+        return {"images": float(len(self.inputs))}
+
+    def check(self, result: torch.Tensor) -> None:
+        """The first update lowered the loss of its own batch.
+
+        Raises:
+            WorkloadError: it did not.
+        """
+        with torch.random.fork_rng(devices=[]), torch.no_grad():
+            torch.set_rng_state(self.random_state)
+            after = self.loss(self.model(self.inputs), self.targets)
+        require_learning(float(result), float(after))
+
+
+def training(
+    model: torch.nn.Module,
+    *,
+    loss: Loss,
+    inputs: torch.Tensor,
+    targets: torch.Tensor,
+    rate: float = 0.01,
+) -> Training:
+    """Make a step of stochastic gradient descent with momentum 0.9."""
+    return Training(
+        model=model.train(),
+        loss=loss,
+        optimizer=torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9),
+        inputs=inputs,
+        targets=targets,
+        random_state=torch.get_rng_state(),
+    )
+
+
+def train(
+    model: torch.nn.Module,
+    loss: Loss,
+    optimizer: torch.optim.Optimizer,
+    inputs: torch.Tensor,
+    targets: torch.Tensor,
+) -> torch.Tensor:
+    """Take one step; the loss before the update, a scalar without gradient."""
+    optimizer.zero_grad(set_to_none=True)
+    found = loss(model(inputs), targets)
+    found.backward()
+    optimizer.step()
+    return found.detach()

@@ -1,0 +1,174 @@
+"""What is measured of several commits side by side: scenarios by commit, and runs of them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from corebound.errors import InputError
+from corebound.planning.slots import CannotRun
+from corebound.records import jsonl
+from corebound.records.run_record import Commit
+from corebound.runner import Task
+from corebound.scenario.cell import Cell
+from corebound.scenario.comparison import by_commit, is_comparable
+from corebound.scenario.matrix import Key, expand
+from corebound.scenario.models import ProfileName, Scenario
+from corebound.workflow import prepare, scenarios
+from corebound.workflow.prepare import PreparedRun, RunRequest
+from corebound.workflow.projects import Say
+from corebound.workflow.scenarios import Loaded
+
+# As git abbreviates, with room for large repositories.
+SHORT = 10
+
+
+def short(commit: Commit) -> str:
+    """A commit, or the working tree, as cells name it."""
+    return commit.sha[:SHORT] if commit.tree is None else commit.name
+
+
+def plain_key(cell: Cell, axis: Key) -> str:
+    """A cell's key without the axis of the sides."""
+    axes = tuple(pair for pair in cell.axes if pair[0] != axis[-1])
+    return replace(cell, axes=axes).key
+
+
+def comparable(wanted: RunRequest, say: Say) -> tuple[Loaded, ...]:
+    """The scenarios that run in the project's environment; others are told of and left out.
+
+    Raises:
+        InputError: none does.
+        ScenarioFaults: what is wrong with the files.
+    """
+    return of_project(
+        scenarios.load_all(wanted.files, wanted.only, wanted.profile), wanted.files, say
+    )
+
+
+def of_project(loaded: Sequence[Loaded], files: Sequence[Path], say: Say) -> tuple[Loaded, ...]:
+    """Those of scenarios that run in the project's environment; others are told of.
+
+    Raises:
+        InputError: none does.
+    """
+    found = tuple(one for one in loaded if is_comparable(one.scenario))
+    if not found:
+        raise InputError(
+            what="no scenario runs in the environment of the project under test.",
+            where=", ".join(map(str, files)),
+            mend="Write `environment: project` in those that are to compare its commits.",
+        )
+    if left := len(loaded) - len(found):
+        say(f"{left} of {len(loaded)} scenarios do not run in `environment: project`: left out.")
+    return found
+
+
+def over(
+    loaded: Sequence[Loaded],
+    commits: Sequence[Commit],
+    wanted: RunRequest,
+    *,
+    launches: tuple[int, int] | None = None,
+    margin: float | None = None,
+) -> tuple[Loaded, ...]:
+    """The same scenarios and cells, once for each commit; the first one is the baseline.
+
+    Raises:
+        ScenarioFaults: a scenario has commits of its own.
+    """
+    names = [short(commit) for commit in commits]
+    made = partial(by_commit, commits=names, launches=launches, margin=margin)
+    return by_axis(loaded, ("commit",), wanted.profile, made)
+
+
+def by_axis(
+    loaded: Sequence[Loaded],
+    axis: Key,
+    profile: ProfileName | None,
+    made: Callable[..., Scenario],
+) -> tuple[Loaded, ...]:
+    """The same scenarios and cells, once for each side.
+
+    Args:
+        loaded: The scenarios, and the cells of them that are wanted.
+        axis: On which the sides differ.
+        profile: As `expand` has it.
+        made: Gives a scenario its sides, called with it and `path`.
+    """
+    found = []
+    for one in loaded:
+        chosen = {plain_key(cell, axis) for cell in one.cells}
+        path = scenarios.shown(one.path)
+        scenario = made(one.scenario, path=path)
+        cells = expand(scenario, path, profile)
+        kept = tuple(cell for cell in cells if plain_key(cell, axis) in chosen)
+        found.append(Loaded(path=one.path, scenario=scenario, cells=kept))
+    return tuple(found)
+
+
+def opened(
+    loaded: tuple[Loaded, ...],
+    wanted: RunRequest,
+    records: Path,
+    say: Say,
+    *,
+    go_on: bool,
+    unmade: Mapping[str, CannotRun] | None = None,
+) -> PreparedRun:
+    """A run of scenarios by side.
+
+    Args:
+        loaded: The scenarios, by side.
+        wanted: What the user asked for.
+        records: The folder of records.
+        say: Told what takes time.
+        go_on: Continue a run of the very same, rather one that was interrupted; else a new one.
+        unmade: Why an environment is not there, where that is known already.
+
+    Raises:
+        CoreboundError: environments or the host do not allow it.
+    """
+    run, tasks = prepare.planned(loaded, wanted, say, seed=_seed(loaded), unmade=unmade)
+    if any(cell.commit for one in loaded for cell in one.cells):
+        # The commits stand in its environments; none of them is the one that is checked out.
+        run = replace(run, commit=None)
+    if go_on:
+        known = prepare.written(records / run.host.id, say)
+        found = prepare.interrupted(known, lambda _before: (run, tasks), operators=False)
+        if found is not None:
+            return found
+    return PreparedRun(run=run, file=jsonl.file_of(run, records), tasks=tasks, done=(), note=None)
+
+
+def _seed(loaded: Sequence[Loaded]) -> int:
+    """The same whenever the same is asked, so that a run that was killed can be told."""
+    what = "".join(one.source.sha256 for one in loaded)
+    return int(hashlib.sha256(what.encode()).hexdigest()[:7], 16)
+
+
+def with_launches(tasks: Sequence[Task], launches: int) -> tuple[Task, ...]:
+    """The same tasks, with exactly so many launches of every cell."""
+    return tuple(
+        replace(
+            task,
+            planned=tuple(
+                replace(
+                    one,
+                    measure=one.measure.model_copy(
+                        update={
+                            "launches": one.measure.launches.model_copy(
+                                update={"min": launches, "max": launches}
+                            )
+                        }
+                    ),
+                )
+                for one in task.planned
+            ),
+        )
+        for task in tasks
+    )

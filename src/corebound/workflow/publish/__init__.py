@@ -1,0 +1,1 @@
+"""A finished site, put where readers see it."""

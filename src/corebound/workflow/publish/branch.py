@@ -1,0 +1,195 @@
+"""A site as one commit of a branch, such as gh-pages, made without touching a checkout.
+
+Blobs, tree and commit are written first, which nobody sees; then one reference moves from the
+commit it was known at. Killed at any moment, the branch is what it was, or the new commit.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from msgspec import Struct
+
+from corebound.errors import InputError, LaunchError, git_needed
+from corebound.launch import scratch
+from corebound.workflow.publish.site import MARKER, Site
+
+# What hosts of pages read and no site of ours has: kept from the commit before.
+KEPT = ("CNAME",)
+# Without it, GitHub leaves out what begins with an underscore.
+PLAIN = ".nojekyll"
+# git's own name of a reference that is not there.
+_NONE = "0" * 40
+
+
+class Branch(Struct, frozen=True, kw_only=True):
+    """Where a site goes.
+
+    Attributes:
+        repository: A folder of the repository.
+        name: The branch's.
+        remote: Pushed to, and asked for the branch's last commit; None: neither.
+        squash: Whether the branch is this one commit alone, without those before.
+    """
+
+    repository: Path
+    name: str
+    remote: str | None
+    squash: bool
+
+
+class Published(Struct, frozen=True, kw_only=True):
+    """The commit that the branch is at; `new` is False where the site was there already."""
+
+    sha: str
+    new: bool
+
+
+def publish(site: Site, branch: Branch) -> Published:
+    """Commit a site to a branch, and push it where that is asked.
+
+    Raises:
+        InputError: no repository, no such remote, or the branch is checked out.
+        HostError: git is not installed.
+        LaunchError: git refuses, such as a push to a branch that has moved meanwhile.
+    """
+    git = _Git(folder=branch.repository)
+    with git_needed(branch.repository):
+        _check(git, branch)
+    own = git.maybe("rev-parse", "--verify", "--quiet", f"refs/heads/{branch.name}")
+    last = _last_of_remote(git, branch.name, branch.remote) if branch.remote else own
+    with scratch.made() as folder:
+        tree = _tree(git, site, last, folder)
+    is_there = last is not None and _same(git, last, tree)
+    parents = () if branch.squash or last is None else ("-p", last)
+    if last is not None and is_there and not (branch.squash and _has_parent(git, last)):
+        sha = last
+    else:
+        sha = git.said("commit-tree", tree, *parents, "-m", f"Site of {site.at}")
+    if branch.remote and sha != last:
+        # Only from the commit that this one follows: what others pushed meanwhile is not lost.
+        lease = f"--force-with-lease=refs/heads/{branch.name}:{last or ''}"
+        git.said("push", "--quiet", lease, branch.remote, f"{sha}:refs/heads/{branch.name}")
+    if sha != own:
+        git.said("update-ref", f"refs/heads/{branch.name}", sha, own or _NONE)
+    return Published(sha=sha, new=sha != last)
+
+
+class _Git(Struct, frozen=True, kw_only=True):
+    """git in one folder; `environment` is added to ours."""
+
+    folder: Path
+
+    def said(self, *words: str, given: str = "", **environment: str) -> str:
+        done = self.run(*words, given=given, **environment)
+        if done.returncode != 0:
+            raise LaunchError(
+                what=f"git {words[0]} failed: {done.stderr.strip() or done.returncode}",
+                where=str(self.folder),
+                mend="The branch is as it was. Mend what git says, and publish again.",
+            )
+        return done.stdout.strip()
+
+    def maybe(self, *words: str) -> str | None:
+        done = self.run(*words)
+        return done.stdout.strip() if done.returncode == 0 else None
+
+    def run(
+        self, *words: str, given: str = "", **environment: str
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ("git", "-C", str(self.folder), *words),
+            env={**os.environ, "GIT_TERMINAL_PROMPT": "0", **self._person(), **environment},
+            input=given,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            check=False,
+        )
+
+    def _person(self) -> dict[str, str]:
+        """Who commits where git does not know, as on a machine of continuous integration."""
+        known = subprocess.run(
+            ("git", "-C", str(self.folder), "config", "user.email"),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+        )
+        if known.returncode == 0 or "GIT_COMMITTER_EMAIL" in os.environ:
+            return {}
+        return {
+            f"GIT_{role}_{what}": value
+            for role in ("AUTHOR", "COMMITTER")
+            for what, value in (("NAME", "corebound"), ("EMAIL", "corebound@localhost"))
+        }
+
+
+def _check(git: _Git, branch: Branch) -> None:
+    if git.maybe("rev-parse", "--git-dir") is None:
+        raise InputError(
+            what="this is no git repository.",
+            where=str(branch.repository),
+            mend="Name one with --repo, or publish to a folder with --to.",
+        )
+    if git.maybe("check-ref-format", "--branch", branch.name) is None:
+        raise InputError(
+            what=f"`{branch.name}` is no name of a branch.",
+            where="--branch",
+            mend="Write one like gh-pages.",
+        )
+    if branch.remote and git.maybe("remote", "get-url", branch.remote) is None:
+        raise InputError(
+            what=f"there is no remote `{branch.remote}`.",
+            where=str(branch.repository),
+            mend="Name one that `git remote` shows.",
+        )
+    shown = git.said("worktree", "list", "--porcelain").splitlines()
+    if f"branch refs/heads/{branch.name}" in shown:
+        raise InputError(
+            what=f"the branch {branch.name} is checked out, and its files would seem changed.",
+            where=str(branch.repository),
+            mend="Publish to another branch, or check out another one there.",
+        )
+
+
+def _last_of_remote(git: _Git, name: str, remote: str) -> str | None:
+    """The branch's last commit at the remote, fetched; None where it has no such branch."""
+    found = git.said("ls-remote", remote, f"refs/heads/{name}").split()
+    if not found:
+        return None
+    git.said("fetch", "--quiet", "--no-tags", remote, f"refs/heads/{name}")
+    return found[0]
+
+
+def _tree(git: _Git, site: Site, last: str | None, folder: Path) -> str:
+    """Write the site's files, and those kept, as a tree; by an index of its own."""
+    index = {"GIT_INDEX_FILE": str(folder / "index")}
+    empty = folder / "empty"
+    empty.touch()
+    files = {name: file.resolve() for name, file in site.files() if name != MARKER}
+    files[PLAIN] = empty
+    # As they are: neither line ends nor filters of this user may change what is published.
+    blobs = git.said(
+        "hash-object", "-w", "--no-filters", "--stdin-paths",
+        given="".join(f"{file}\n" for file in files.values()),
+    ).split()  # fmt: skip
+    lines = [f"100644 {blob}\t{name}" for name, blob in zip(files, blobs, strict=True)]
+    if last is not None:
+        kept = git.said("ls-tree", last, "--", *KEPT).splitlines()
+        # Its lines name the type as well, which an index does not.
+        lines += [
+            line.replace(" blob ", " ", 1) for line in kept if line.partition("\t")[2] not in files
+        ]
+    given = "".join(f"{line}\0" for line in lines)
+    git.said("update-index", "-z", "--index-info", given=given, **index)
+    return git.said("write-tree", **index)
+
+
+def _same(git: _Git, commit: str, tree: str) -> bool:
+    return git.said("rev-parse", f"{commit}^{{tree}}") == tree
+
+
+def _has_parent(git: _Git, commit: str) -> bool:
+    return git.maybe("rev-parse", "--verify", "--quiet", f"{commit}^") is not None

@@ -1,0 +1,161 @@
+"""A site put into a folder that a web server shows: all of it, or none.
+
+The new site is written beside the folder, waited for until the disk has it, and put in
+the folder's place by one system call. Killed at any moment, the old site stands, or the new.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from corebound.errors import HostError, InputError, refusals_told
+from corebound.workflow.publish.site import MARKER, Site
+
+# <linux/fs.h>, <fcntl.h>
+_RENAME_EXCHANGE = 2
+_AT_FDCWD = -100
+# What a file system says that cannot exchange two folders.
+_CANNOT = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EXDEV}
+
+
+def publish(site: Site, to: Path) -> None:
+    """Put a site in place of a folder, or of what a symbolic link points to.
+
+    A link is turned to a new folder beside it, which works on file systems that cannot
+    exchange two folders.
+
+    Args:
+        site: A whole one.
+        to: A folder that holds a published site, an empty one, none so far, or a link.
+
+    Raises:
+        InputError: it holds something else, or cannot be written.
+        HostError: its file system cannot exchange two folders.
+    """
+    to = to.absolute()  # not resolved: a link is to be turned, not followed
+    if to.exists() and to.samefile(site.folder):
+        raise InputError(
+            what="this is the site itself.", where=str(to), mend="Name another folder with --to."
+        )
+    if not _is_ours(to):
+        raise InputError(
+            what="this folder holds something that is no published site.",
+            where=str(to),
+            mend="Name an empty folder, or one that does not exist yet.",
+        )
+    with refusals_told(
+        "the site cannot be published",
+        where=to,
+        mend="Make room or make that folder writable; what was there is as it was.",
+    ):
+        to.parent.mkdir(parents=True, exist_ok=True)
+        with _alone(to):
+            _clear(to)
+            try:
+                _put(site, to)
+            finally:
+                _clear(to)
+
+
+def _put(site: Site, to: Path) -> None:
+    fresh = to.with_name(f".{to.name}.new-{os.getpid()}")
+    _copy(site, fresh)
+    if to.is_symlink():
+        _turn(to, fresh)
+    else:
+        _exchange(to, fresh)
+    _sync(to.parent)
+
+
+def _is_ours(to: Path) -> bool:
+    if not to.exists():
+        return True
+    return to.is_dir() and ((to / MARKER).is_file() or not any(to.iterdir()))
+
+
+@contextmanager
+def _alone(to: Path) -> Iterator[None]:
+    """One at a time; the kernel lets go however this ends."""
+    with to.with_name(f".{to.name}.lock").open("w") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+
+
+def _clear(to: Path) -> None:
+    """Remove what one that was killed left, and what has been replaced."""
+    shown = to.resolve() if to.is_symlink() else None
+    for left in to.parent.glob(f".{to.name}.new-*"):
+        if left == shown:
+            continue
+        if left.is_symlink():
+            left.unlink()
+        else:
+            shutil.rmtree(left)
+
+
+def _copy(site: Site, fresh: Path) -> None:
+    """Write the site and wait until the disk has it."""
+    fresh.mkdir()
+    folders = {fresh}
+    for name, file in site.files():
+        target = fresh / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        folders |= {parent for parent in target.parents if parent.is_relative_to(fresh)}
+        shutil.copyfile(file, target)
+        _sync(target)
+    (fresh / MARKER).write_text(site.note(), encoding="utf-8")
+    _sync(fresh / MARKER)
+    for folder in folders:
+        _sync(folder)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _turn(to: Path, fresh: Path) -> None:
+    """Let a link point to the new folder."""
+    # Under a name that tells it from what `_clear` removes once the link points there.
+    turned = to.with_name(f".{to.name}.new-link-{os.getpid()}")
+    kept = to.with_name(f".{to.name}.new-{_stamp(fresh)}")
+    fresh.rename(kept)
+    turned.symlink_to(kept.name)
+    turned.replace(to)
+
+
+def _stamp(fresh: Path) -> str:
+    found = fresh.stat()
+    return f"{found.st_mtime_ns:x}-{found.st_ino:x}"
+
+
+def _exchange(to: Path, fresh: Path) -> None:
+    """Let two folders change places; where there is none so far, the new one takes it."""
+    if not to.exists():
+        fresh.rename(to)
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    done = libc.renameat2(
+        _AT_FDCWD, os.fsencode(fresh), _AT_FDCWD, os.fsencode(to), _RENAME_EXCHANGE
+    )
+    if done == 0:
+        return
+    code = ctypes.get_errno()
+    if code not in _CANNOT:
+        raise OSError(code, os.strerror(code), str(to))
+    raise HostError(
+        what="this file system cannot exchange two folders in one step.",
+        where=str(to),
+        mend=f"Let the server show a symbolic link instead, which is turned in one step:"
+        f" mv {to} {to}.first && ln -s {to.name}.first {to}",
+    )

@@ -1,0 +1,249 @@
+"""What most commands start from: scenario files, their cells, and the host to run on."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from corebound import units
+from corebound.errors import CoreboundError, Fault, InputError, ScenarioFaults, encodable
+from corebound.launch import environments, find_module
+from corebound.launch.environments import Environment
+from corebound.machine import discovery
+from corebound.machine.gpus import gpus
+from corebound.machine.java import java
+from corebound.planning.placement import TOOLS
+from corebound.planning.plan import HostCapabilities, assemble
+from corebound.planning.slots import CannotRun
+from corebound.records.codec import canonical
+from corebound.records.run_record import Run, ScenarioSource
+from corebound.runner import Task
+from corebound.scenario.cell import Cell
+from corebound.scenario.loader import load, load_document
+from corebound.scenario.matrix import expand, is_project, select, shorten_labels
+from corebound.scenario.models import ProfileName, Scenario
+from corebound.scenario.module_source import Finder, Module
+from corebound.workflow import projects
+from corebound.workflow.projects import Built
+
+# A scenario is a page or two; whatever is larger is another file named by mistake.
+MOST_BYTES = 1 << 20
+
+# What some servers are written in.
+JAVA = "java"
+
+
+class Loaded(Struct, frozen=True, kw_only=True):
+    """A scenario, where it was read from, and those of its cells that are wanted."""
+
+    path: Path
+    scenario: Scenario
+    cells: tuple[Cell, ...]
+
+    @property
+    def source(self) -> ScenarioSource:
+        """The scenario as a record keeps it."""
+        document = self.scenario.document()
+        sha256 = hashlib.sha256(canonical(document)).hexdigest()
+        return ScenarioSource(path=shown(self.path), sha256=sha256, document=document)
+
+
+def shown(path: Path) -> str:
+    """A path as the user would write it here."""
+    relative = os.path.relpath(path)
+    return encodable(str(path) if relative.startswith("..") else relative)
+
+
+def files_of(paths: Iterable[Path]) -> tuple[Path, ...]:
+    """Scenario files: those named, and every *.yaml of the folders named, each once.
+
+    Raises:
+        InputError: a folder holds none.
+    """
+    found: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            found.append(path)
+            continue
+        found_here = (*path.glob("*.yaml"), *path.glob("*.yml"))
+        # Nobody may ever write to a pipe.
+        inside = sorted(file for file in found_here if not file.is_fifo())
+        if not inside:
+            raise InputError(
+                what="this folder holds no scenario.",
+                where=str(path),
+                mend="Name a folder with *.yaml files, or a file.",
+            )
+        found += inside
+    return tuple({path.resolve(): path for path in found}.values())
+
+
+def load_all(
+    paths: Sequence[Path], only: Sequence[str], profile: ProfileName | None = None
+) -> tuple[Loaded, ...]:
+    """Load scenarios and choose their cells, those that a profile leaves.
+
+    Raises:
+        ScenarioFaults: everything that is wrong with any of the files.
+        InputError: a file cannot be read, or `only` matches nothing.
+    """
+    faults: list[Fault] = []
+    loaded: list[tuple[Path, Scenario]] = []
+    for path in files_of(paths):
+        try:
+            loaded.append(
+                (path, load(_bytes_of(path), shown(path), _finder(path.resolve().parent)))
+            )
+        except ScenarioFaults as error:
+            faults += error.faults
+    faults += _same_names(loaded)
+    if faults:
+        raise ScenarioFaults(tuple(faults))
+    return _chosen(loaded, only, profile)
+
+
+def recorded(run: Run) -> tuple[Loaded, ...]:
+    """The scenarios and cells of a run as its record holds them.
+
+    Raises:
+        ScenarioFaults: this version cannot read them.
+        InputError: what was asked for matches none of their cells any more.
+    """
+    loaded = [(Path(one.path), load_document(one.document, one.path)) for one in run.scenarios]
+    return _chosen(loaded, run.only, run.profile)
+
+
+def _chosen(
+    loaded: Sequence[tuple[Path, Scenario]], only: Sequence[str], profile: ProfileName | None
+) -> tuple[Loaded, ...]:
+    every = [(path, scenario, expand(scenario, shown(path), profile)) for path, scenario in loaded]
+    chosen = set(select(tuple(cell for _, _, cells in every for cell in cells), only))
+    return tuple(
+        Loaded(path=path, scenario=scenario, cells=shorten_labels(wanted))
+        for path, scenario, cells in every
+        if (wanted := tuple(cell for cell in cells if cell in chosen))
+    )
+
+
+def _finder(folder: Path) -> Finder:
+    """Finds modules as the workers of the scenarios in a folder will."""
+
+    def find(module: str, name: str) -> Module | None:
+        if is_project(name):
+            # Its commits have not been built, or have other modules each.
+            return find_module.find(module, folder=folder, python=None, is_project=True)
+        try:
+            made = environments.find(name, Path.cwd())
+        except CoreboundError:
+            return None  # `environments_of` says that there is no such environment
+        return find_module.find(module, folder=folder, python=made.python if made else None)
+
+    return find
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(MOST_BYTES + 1)
+        if len(data) <= MOST_BYTES:
+            return data
+        what = f"it is larger than {units.size(MOST_BYTES)}."
+    except OSError as error:
+        what = f"it cannot be read: {error.strerror}."
+    mend = "Name a scenario file, or a folder of them."
+    raise ScenarioFaults((Fault(file=str(path), line=None, what=what, mend=mend),))
+
+
+def _same_names(loaded: Iterable[tuple[Path, Scenario]]) -> Iterable[Fault]:
+    first: dict[str, Path] = {}
+    for path, scenario in loaded:
+        if (other := first.setdefault(scenario.name, path)) != path:
+            yield Fault(
+                file=shown(path),
+                line=None,
+                what=f"`{shown(other)}` is named `{scenario.name}` too.",
+                mend="Give every scenario of a suite a name of its own.",
+            )
+
+
+def environments_of(
+    loaded: Sequence[Loaded], suite: Path, project: Built | None = None
+) -> dict[str, Environment | None]:
+    """Every environment that is needed: None where it has not been made.
+
+    Args:
+        loaded: Scenarios.
+        suite: Whose own environments come before corebound's.
+        project: Environments of the project under test; absent, they are looked for.
+
+    Raises:
+        InputError: a scenario names one that does not exist.
+    """
+    known = project or projects.found(cells_of(loaded), suite / projects.CONFIG)
+    found: dict[str, Environment | None] = dict(known.made)
+    for cell in cells_of(loaded):
+        if cell.environment in found:
+            continue
+        try:
+            made = found[cell.environment] = environments.find(cell.environment, suite)
+            if made is not None:
+                environments.hold(made.python)
+        except CoreboundError as error:
+            raise InputError(what=error.what, where=cell.where, mend=error.mend) from error
+    return found
+
+
+def python_of(name: str, made: Environment | None) -> Path:
+    """The interpreter of an environment: where it is, or will be once it is made."""
+    if made is not None:
+        return made.python
+    # Where asv puts it is known once it is there.
+    if is_project(name):
+        return Path(name) / "bin/python"
+    return environments.python_of(name, Path.cwd())
+
+
+def cells_of(loaded: Iterable[Loaded]) -> tuple[Cell, ...]:
+    """The cells of all scenarios."""
+    return tuple(cell for one in loaded for cell in one.cells)
+
+
+def live_means(
+    made: Mapping[str, Environment | None], unmade: Mapping[str, CannotRun] | None = None
+) -> HostCapabilities:
+    """What this host offers now; `unmade` says why an environment is not there."""
+    tools = frozenset(tool for tool in TOOLS if shutil.which(tool))
+    why = {
+        name: environments.why_unmade(name, Path.cwd())
+        for name, one in made.items()
+        if one is None and not is_project(name)
+    }
+    return HostCapabilities(
+        topology=discovery.live(),
+        tools=tools | {JAVA} if java() else tools,
+        pythons={name: str(one.python) if one else None for name, one in made.items()},
+        gpus=tuple(gpu.id for gpu in gpus(Path("/"), os.environ.get("CUDA_VISIBLE_DEVICES"))),
+        unmade={**why, **(unmade or {})},
+    )
+
+
+def task_of(
+    one: Loaded, means: HostCapabilities, *, profile: ProfileName | None, seed: int
+) -> Task:
+    """Plan a scenario's cells."""
+    return Task(
+        scenario=one.scenario,
+        planned=assemble(
+            one.scenario,
+            one.cells,
+            means,
+            folder=str(one.path.resolve().parent),
+            profile=profile,
+            seed=seed,
+        ),
+    )

@@ -1,0 +1,1 @@
+"""What tests share: builders, one `corebound()` helper, sample sites and histories."""

@@ -1,0 +1,87 @@
+"""Result trees of asv for tests: files, folders of them, and what became of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner, Result
+
+from corebound.cli.app import app
+from corebound.exchange.asv import project
+from corebound.exchange.asv.environments import Across
+from corebound.records.history import HistoryPoints, Series
+
+SHA = "a" * 40
+TIME = {"time_it": {"unit": "seconds", "param_names": []}}
+# 2021-11-19T22:48:15Z by `date -u -d @1637362095`.
+DATE_MS = 1_637_362_095_000
+COLUMNS = [
+    "result", "params", "version", "started_at", "duration", "stats_ci_99_a", "stats_ci_99_b",
+    "stats_q_25", "stats_q_75", "stats_number", "stats_repeat", "samples", "profile",
+]  # fmt: skip
+
+
+def a_file(results: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """A result file of version 2."""
+    told = {
+        "commit_hash": SHA,
+        "env_name": "virtualenv-py3.11",
+        "date": DATE_MS,
+        "params": {"machine": "box", "cpu": "a CPU", "os": "Linux", "python": "3.11"},
+        "python": "3.11",
+        "requirements": {},
+        "env_vars": {},
+        "result_columns": COLUMNS,
+        "results": results,
+        "durations": {},
+        "version": 2,
+    }
+    return told | changes
+
+
+def a_tree(folder: Path, *files: dict[str, Any], benchmarks: dict[str, Any] | None = None) -> Path:
+    """A project's folder whose results are these files."""
+    machine = folder / "results" / "box"
+    machine.mkdir(parents=True)
+    (folder / "asv.conf.json").write_text(
+        '{\n  // a comment, as asv allows\n  "version": 1, "project": "trees",\n}'
+    )
+    for number, told in enumerate(files):
+        (machine / f"{number:08}-env.json").write_text(json.dumps(told))
+    if benchmarks is not None:
+        (folder / "results" / "benchmarks.json").write_text(json.dumps(benchmarks))
+    return folder
+
+
+def only_points(found: project.Read) -> HistoryPoints:
+    """Those of the one series there is."""
+    (series,) = found.series
+    return series.points
+
+
+def by_cell(found: project.Read) -> dict[str, Series]:
+    """Series by their parameters."""
+    return {one.cell.removesuffix(",environment=virtualenv-py3.11"): one for one in found.series}
+
+
+def read(
+    folder: Path,
+    repo: Path | None = None,
+    machine: str | None = None,
+    under_test: tuple[str, ...] = (),
+) -> project.Read:
+    """All that is measured there."""
+    across = Across(machine=machine, under_test=under_test)
+    return project.read(
+        folder, name=None, repo=repo, progress=lambda _done, _of: None, across=across
+    )
+
+
+def imported(folder: Path, *options: str) -> Result:
+    """What the command says of an import; its records are kept in the folder, or by an option."""
+    records = str(folder / "records")
+    result = CliRunner().invoke(app, ["import", "asv", str(folder), "--records", records, *options])
+    assert result.exit_code == 0, result.output
+    return result

@@ -1,0 +1,48 @@
+"""Histories night by night, as the specifications of steps tell them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from corebound.records.history import HistoryPoints
+from corebound.stats.history.arrays import HistoryArrays
+from corebound.stats.history.change_point import ChangePoint
+from corebound.stats.history.detection import THRESHOLD, change_points_of
+from corebound.stats.history.regressions import course_of
+from corebound.stats.intervals import Interval
+from support.build import a_point, a_series
+
+
+class Night(Struct, frozen=True, kw_only=True):
+    """One point of a history.
+
+    Attributes:
+        figure: A time above 0; None or NaN where the night has none.
+        key: Host, kernel and environment in one.
+        interval: Where the figure truly lies with 95 %, by the night's own launches.
+    """
+
+    figure: float | None
+    key: str = ""
+    interval: Interval | None = None
+
+
+def course(nights: Sequence[Night]) -> HistoryArrays:
+    """The nights as a series' points are looked at."""
+    points = HistoryPoints.of(
+        a_point(
+            night.figure,
+            day=day,
+            bounds=night.interval and (night.interval.low, night.interval.high),
+            circumstances=(("key", night.key),),
+        )
+        for day, night in enumerate(nights)
+    )
+    return course_of(a_series([], points=points))
+
+
+def find_steps(nights: Sequence[Night], *, threshold: float = THRESHOLD) -> tuple[ChangePoint, ...]:
+    """The steps of these nights."""
+    return change_points_of(course(nights), threshold=threshold)

@@ -1,0 +1,151 @@
+"""What `corebound doctor` prints, and what a run keeps of it and its page shows."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from msgspec.structs import replace
+
+from corebound.analysis import scenario_result as studies
+from corebound.cli.output.doctor import brief, describe, outcomes
+from corebound.machine.doctor.check import HostCheck
+from corebound.machine.doctor.tuning import SettingResult
+from corebound.records import codec
+from corebound.records.run_record import Run
+from corebound.report.scenario.provenance import provenance
+from corebound.scenario.matrix import expand
+from support import paths
+from support.build import a_host, a_host_check, a_launch, a_run, a_scenario
+from support.checkup_machine import CPU, THP, examined, process, stat
+
+GOLDEN = paths.GOLDEN / "doctor.txt"
+
+
+def checks_of_a_busy_laptop() -> tuple[HostCheck, ...]:
+    found = examined(
+        {
+            "proc/200/stat": process("browser", 100),
+            "proc/loadavg": "2.31 1.10 0.90 3/900 4000\n",
+            "proc/pressure/cpu": None,
+            "proc/sys/vm/swappiness": "60\n",
+            f"{CPU}/cpufreq/boost": "1\n",
+            f"{CPU}/cpufreq/policy0/scaling_governor": "schedutil\n",
+            f"{CPU}/cpufreq/policy1/scaling_governor": "schedutil\n",
+            f"{CPU}/smt/active": "1\n",
+            f"{CPU}/smt/control": "on\n",
+            f"{THP}/enabled": "[always] madvise never\n",
+        },
+        later={"proc/stat": stat(user=45, idle=10_055), "proc/200/stat": process("browser", 140)},
+        host=a_host(nodes=2, cpus_per_core=2),
+        tools=frozenset({"taskset", "hwloc-calc"}),
+        environments={"numpy": True, "pytorch": False},
+    )
+    return tuple(one.host_check for one in found.values())
+
+
+def test_checks_are_printed_as_they_were_reviewed() -> None:
+    shown = describe(checks_of_a_busy_laptop()) + "\n"
+
+    if os.environ.get("COREBOUND_GOLDEN") == "write":
+        GOLDEN.write_text(shown, "utf-8")
+    assert shown == GOLDEN.read_text("utf-8")
+
+
+def test_nothing_is_wider_than_a_terminal_but_a_command() -> None:
+    for line in describe(checks_of_a_busy_laptop()).splitlines():
+        assert len(line) <= 80 or line.startswith(("    mend: ", "    undo: ")), line
+
+
+def test_before_a_run_only_warnings_are_said_a_line_each() -> None:
+    lines = brief(checks_of_a_busy_laptop())
+
+    assert lines[:2] == ("warning: governor: schedutil", "warning: turbo: on")
+    assert all(line.startswith("warning: ") and len(line) <= 80 for line in lines)
+
+
+def test_a_setting_that_did_not_take_says_so() -> None:
+    lines = tuple(
+        outcomes(
+            (
+                SettingResult(path="proc/a", before="1", after="0"),
+                SettingResult(path="proc/b", before="1", after="1"),
+                SettingResult(
+                    path="proc/c", before="1", after="1", fault="it cannot be set to 0: no"
+                ),
+                SettingResult(path="proc/d", before="9", after="1", meanwhile="9"),
+            )
+        )
+    )
+
+    assert lines == (
+        "  /proc/a: 1 → 0",
+        "  /proc/b: was 1 already",
+        "  /proc/c: not as wanted",
+        "    it cannot be set to 0: no",
+        "  /proc/d: 9 → 1",
+        "    somebody had set it to 9 since it was tuned",
+    )
+
+
+def test_a_run_keeps_what_was_checked() -> None:
+    run = replace(a_run(), preflight=checks_of_a_busy_laptop())
+
+    assert codec.decode_run(codec.encode(run)) == run
+
+
+def test_a_record_from_before_there_was_a_doctor_still_reads() -> None:
+    document = json.loads(codec.encode(a_run()))
+    del document["record"]["preflight"]
+
+    assert codec.decode_run(json.dumps(document).encode()).preflight is None
+
+
+@pytest.mark.parametrize(
+    ("preflight", "passed", "evidence", "facts"),
+    [
+        (None, None, "not looked at", {"Host's state": "unavailable: not looked at"}),
+        (
+            (
+                a_host_check(check="load", state="ok", value="0.1"),
+                a_host_check(check="steal", state="ok", value="0 %"),
+            ),
+            True,
+            "2 checks",
+            {"Host's state": "nothing stood out"},
+        ),
+        (
+            (
+                a_host_check(check="load", state="warning", value="2.3 over the last minute"),
+                a_host_check(check="turbo", state="unavailable", value="no switch of turbo here"),
+                a_host_check(check="governor", state="unavailable", value="no cpufreq here"),
+                a_host_check(check="THP", state="warning", value="always"),
+            ),
+            False,
+            "load, THP; 2 others unavailable",
+            {
+                "Host's state": "load 2.3 over the last minute; THP always",
+                "Not shown by the host": "turbo, governor",
+            },
+        ),
+    ],
+)
+def test_a_page_shows_what_stood_out_on_the_host_when_the_run_began(
+    preflight: tuple[HostCheck, ...] | None,
+    passed: bool | None,
+    evidence: str,
+    facts: dict[str, str],
+) -> None:
+    page = provenance(_study(replace(a_run(), preflight=preflight)), records_file="a.jsonl")
+
+    check = next(check for check in page.checks if check.says.endswith("when the run began"))
+    assert (check.passed, check.evidence) == (passed, evidence)
+    shown = {fact.term: fact.value for fact in page.facts}
+    assert {term: shown.get(term) for term in facts} == facts
+    assert ("Not shown by the host" in shown) == ("Not shown by the host" in facts)
+
+
+def _study(run: Run) -> studies.ScenarioResult:
+    cell = expand(a_scenario(), "a-scenario.yaml")[0]
+    return studies.study(run, run.scenarios[0], [a_launch(cell=cell)])

@@ -1,0 +1,40 @@
+"""What an import says it has read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from corebound.cli.commands.import_history import Count, tell
+from corebound.exchange.history_import import ImportSummary
+
+COUNTS = (
+    Count(12, "result files", "result file"),
+    Count(0, "commits the repository does not have", "commit the repository does not have"),
+    Count(1, "benchmarks that exist no longer", "benchmark that exists no longer"),
+)
+HISTORY = ImportSummary(
+    file=Path("records/history/p.jsonl"),
+    series=1,
+    points=12,
+    figures=12,
+    added=12,
+    empty=0,
+    single=0,
+    reasons=(),
+)
+
+
+def test_people_are_not_told_what_there_is_none_of(capsys: pytest.CaptureFixture[str]) -> None:
+    tell("p", COUNTS, HISTORY, (), as_json=False)
+
+    first, *_ = capsys.readouterr().out.splitlines()
+    assert first == "p: 12 result files, 1 benchmark that exists no longer"
+
+
+def test_a_script_is_told_all(capsys: pytest.CaptureFixture[str]) -> None:
+    tell("p", COUNTS, HISTORY, (), as_json=True)
+
+    assert json.loads(capsys.readouterr().out)["commits_the_repository_does_not_have"] == 0

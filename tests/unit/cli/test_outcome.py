@@ -1,0 +1,160 @@
+"""What `run` says at its end: a row is a finding as one of the whole run's, not by itself."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from corebound.cli.output import run
+from corebound.cli.output.run import RunResult
+from corebound.cli.output.terminal import Console
+from corebound.records import documents
+from corebound.records.launch_record import Launch
+from corebound.records.telemetry import Disturbance
+from corebound.scenario.matrix import expand
+from corebound.stats.noise_floor import lock_digest
+from support.build import a_calibration, a_launch, a_placement, a_run, a_scenario, a_worker
+
+# Six pairs: Student's t(5) of 3 is p = 0.03, of 12 is p = 0.00007.
+PAIRS = 6
+
+
+def told(shifts: dict[str, float]) -> RunResult:
+    """A scenario each, of a baseline and a cell that takes so many standard errors less time."""
+    scenarios = tuple(a_scenario(name=name) for name in shifts)
+    launches: list[Launch] = []
+    for scenario in scenarios:
+        # Differences within pairs of mean 0 and standard deviation 1 %.
+        wobble = [0.01 * z / 0.8944 for z in (-1.0, 1.0, -1.0, 1.0, 0.0, 0.0)]
+        for block in range(PAIRS):
+            for position, cell in enumerate(expand(scenario, "s.yaml")):
+                factor = 1.0
+                if position:
+                    factor = 1 - shifts[scenario.name] * 0.01 / PAIRS**0.5 + wobble[block]
+                wall_ns = (round(1e8 * factor),) * 30
+                launches.append(
+                    a_launch(
+                        cell=cell,
+                        block=block,
+                        position=position,
+                        placement=a_placement(cpus=(position,)),
+                        workers=(a_worker(wall_ns=wall_ns),),
+                    )
+                )
+    random.Random(1).shuffle(launches)
+    run = a_run(scenarios=scenarios)
+    return RunResult(run=run, file=Path("f.jsonl"), launches=tuple(launches), ending="complete")
+
+
+def shown(one: RunResult) -> str:
+    stream = io.StringIO()
+    run.show(one, Console(file=stream, width=160))
+    return stream.getvalue()
+
+
+def test_a_cell_that_is_faster_by_itself_is_a_finding_where_it_is_the_only_one() -> None:
+    one = told({"alone": 5.0})
+
+    assert "▲ faster" in shown(one)
+    assert "(▲ faster)" not in shown(one)
+    assert [cell["finding"] for cell in json.loads(run.as_json(one))["cells"]] == [False, True]
+
+
+def test_among_many_it_stands_in_brackets_and_says_why() -> None:
+    one = told({"perhaps": 5.0, **{f"equal-{n}": 0.0 for n in range(19)}})
+
+    said = shown(one)
+
+    assert said.count("(▲ faster)") == 1
+    assert "One row in brackets: so by itself; of 20 comparisons some are by chance." in said
+    verdicts = [
+        (cell["verdict"], cell["finding"]) for cell in json.loads(run.as_json(one))["cells"]
+    ]
+    assert verdicts.count(("faster", False)) == 1
+    assert all(not finding for _, finding in verdicts)
+
+
+def test_what_is_plain_stays_a_finding_among_many() -> None:
+    one = told({"plain": 20.0, **{f"equal-{n}": 0.0 for n in range(19)}})
+
+    said = shown(one)
+
+    assert "▲ faster" in said
+    assert "brackets" not in said
+
+
+def calibrated(one: RunResult, folder: Path) -> RunResult:
+    """The same in a folder of records that holds a calibration of its first scenario."""
+    source = one.run.scenarios[0]
+    documents.keep_calibration(
+        a_calibration(
+            host=one.run.host.id,
+            scenario=source.document["name"],
+            sha256=source.sha256,
+            lock=lock_digest(one.run.environments, "host"),
+        ),
+        folder,
+    )
+    return replace(one, file=folder / one.run.host.id / "f.jsonl")
+
+
+def test_the_noise_floor_stands_under_the_table_and_beside_the_verdict(tmp_path: Path) -> None:
+    one = calibrated(told({"plain": 20.0}), tmp_path)
+
+    said = " ".join(shown(one).split())
+
+    assert "Noise floor ±2.1 % with 6 launches of each" in said
+    assert "corebound calibrate" not in said
+    noise = [cell["noise"] for cell in json.loads(run.as_json(one))["cells"]]
+    assert noise[0] is None
+    assert noise[1]["floor_ratio"] == 0.021
+
+
+def test_where_no_noise_floor_is_known_it_says_what_measures_it() -> None:
+    assert "`corebound calibrate` says" in " ".join(shown(told({"plain": 20.0})).split())
+
+
+def test_undecided_says_how_many_launches_would_tell() -> None:
+    one = told({"perhaps": 2.0})
+
+    (needed,) = (
+        cell["launches_needed"]
+        for cell in json.loads(run.as_json(one))["cells"]
+        if cell["verdict"] == "undecided"
+    )
+
+    assert needed > PAIRS
+    assert f"? undecided, ~{needed} launches" in shown(one)
+
+
+def test_an_interval_that_only_just_leaves_one_out_is_not_rounded_to_one() -> None:
+    assert "[1.0003, 1.02]  ▲ faster" in shown(told({"alone": 2.9}))
+
+
+def test_disturbed_launches_are_named_in_their_row_and_in_json() -> None:
+    one = told({"alone": 5.0})
+    found = Disturbance(share=1.0, by=("foreign load",), evidence=("so it was",))
+    hit = {launch.id for launch in one.launches if launch.block == 0 and launch.position}
+    launches = tuple(
+        replace(launch, disturbance=found) if launch.id in hit else launch
+        for launch in one.launches
+    )
+    one = replace(one, launches=launches)
+
+    (row,) = [line for line in shown(one).splitlines() if "1 disturbed launch left out" in line]
+    assert "faster" in row
+    cells = json.loads(run.as_json(one))["cells"]
+    assert [set(cell["left_out_launches"]) for cell in cells] == [set(), hit]
+    assert [cell["disturbed_launches"] for cell in cells] == [[], []]
+
+    every = replace(
+        one, launches=tuple(replace(launch, disturbance=found) for launch in one.launches)
+    )
+    assert shown(every).count("6 of 6 launches disturbed") == 2
+    assert [
+        len(cell["disturbed_launches"]) for cell in json.loads(run.as_json(every))["cells"]
+    ] == [6, 6]

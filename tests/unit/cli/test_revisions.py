@@ -1,0 +1,147 @@
+"""Runs and commits named as git names them: by a tag, a branch, or steps back from one."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from typer.testing import CliRunner
+
+from corebound.cli import commits_meant
+from corebound.cli.app import app
+from corebound.cli.commits_meant import meant_commits
+from corebound.errors import InputError
+from corebound.records import history_files
+from corebound.records.history import HistoryPoints, Series
+from corebound.workflow.resolve_refs import commit_of
+from support.build import a_point, a_series
+
+
+def a_repository(folder: Path, *tags: str) -> tuple[str, ...]:
+    """A repository with a commit for each of these tags; their hashes."""
+
+    def git(*words: str) -> str:
+        own = ("-c", "user.name=n", "-c", "user.email=e", "-c", "init.defaultBranch=main")
+        done = subprocess.run(
+            ("git", "-C", str(folder), *own, *words), check=True, capture_output=True, text=True
+        )
+        return done.stdout.strip()
+
+    git("init", "--quiet")
+    for tag in tags:
+        git("commit", "--quiet", "--allow-empty", "--message", tag)
+        git("tag", "--annotate", tag, "--message", tag)
+    return tuple(git("rev-parse", f"{tag}^{{commit}}") for tag in tags)
+
+
+def measured(*shas: str) -> Series:
+    """An imported history of these commits."""
+    commit = a_point(day=1).commit
+    assert commit is not None
+    points = (
+        replace(a_point(1e6, day=day), commit=replace(commit, sha=sha))
+        for day, sha in enumerate(shas)
+    )
+    return a_series([], project="trees", points=HistoryPoints.of(points))
+
+
+@pytest.mark.parametrize("name", ["v2.0", "main", "HEAD", "main~0"])
+def test_a_revision_is_the_commit_that_git_says_it_is(tmp_path: Path, name: str) -> None:
+    _, last = a_repository(tmp_path, "v1.0", "v2.0")
+
+    assert commit_of(name, tmp_path) == last
+
+
+@pytest.mark.parametrize("name", ["v9", "", "--all", "two words", "a\0b"])
+def test_what_names_no_commit_of_the_repository_is_none(tmp_path: Path, name: str) -> None:
+    a_repository(tmp_path, "v1.0")
+
+    assert commit_of(name, tmp_path) is None
+
+
+def test_where_there_is_no_repository_nothing_is_a_revision(tmp_path: Path) -> None:
+    assert commit_of("main", tmp_path) is None
+
+
+def test_two_releases_of_an_imported_project_are_meant_by_their_tags(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shas = a_repository(tmp_path, "v1.0", "v2.0")
+    monkeypatch.chdir(tmp_path)
+
+    series = [measured(*shas)]
+
+    assert meant_commits("v1.0", "v2.0", series) == ("trees", *shas)
+    assert meant_commits(shas[0][:8], "main", series) == ("trees", *shas)
+
+
+def test_the_beginning_of_a_measured_hash_goes_before_a_branch_of_that_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_repository(tmp_path, "aaaa")
+    monkeypatch.chdir(tmp_path)
+
+    found = meant_commits("aaaa", "bbbb", [measured("a" * 40, "b" * 40)])
+
+    assert found == ("trees", "a" * 40, "b" * 40)
+
+
+def test_a_release_that_was_not_measured_is_told_with_its_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, last = a_repository(tmp_path, "v1.0", "v2.0")
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(InputError, match="was not measured") as caught:
+        meant_commits("v1.0", "v2.0", [measured(first)])
+
+    assert (caught.value.where, last[:10] in caught.value.what) == ("v2.0", True)
+    assert "trees" in caught.value.what
+
+
+def test_git_is_asked_once_for_a_name_however_many_projects_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(commits_meant, "commit_of", asked.append)
+    several = [replace(measured("a" * 40), project=name) for name in ("trees", "woods", "fields")]
+
+    assert meant_commits("v1.0", "v2.0", several) is None
+    with pytest.raises(InputError, match="begins so"):
+        meant_commits("aaaa", "v3.0", several)
+
+    assert asked == ["v1.0", "v2.0", "v3.0"]
+
+
+@pytest.mark.parametrize("words", [("compare",), ("report",)])
+def test_the_commands_know_releases(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    shas = a_repository(tmp_path, "v1.0", "v2.0")
+    history_files.keep("trees", [measured(*shas)], tmp_path / "records")
+    monkeypatch.chdir(tmp_path)
+    asked = {"compare": ["v1.0", "v2.0"], "report": ["--compare", "v1.0..v2.0", "--out", "site"]}
+
+    done = CliRunner().invoke(app, [*words, *asked[words[0]], "--records", "records"])
+
+    assert done.exit_code == 0, done.output
+
+
+def test_a_name_that_nothing_has_is_told_with_where_it_was_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_repository(tmp_path, "v1.0")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "records").mkdir()
+
+    unknown, unmeasured = (
+        CliRunner().invoke(app, ["compare", name, "x", "--records", "records"]).exception
+        for name in ("v9", "v1.0")
+    )
+
+    assert isinstance(unknown, InputError)
+    assert "in the clone that has it" in unknown.mend
+    assert isinstance(unmeasured, InputError)
+    assert "no run of the records measured it" in unmeasured.what

@@ -1,0 +1,143 @@
+"""What commands print: text of others does nothing there, and our own styles work."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from rich.table import Table
+from rich.text import Text
+
+from corebound.cli.app import main
+from corebound.cli.output import terminal
+from corebound.cli.output.json import indented
+from corebound.records import jsonl
+from support.build import a_launch, a_machine, a_run
+
+EVIL = "a\x1b[2J\r\n::error::b\n  ::warning::\n##[error]c ##vso[d]\x9b1m\u202ee\x07"
+PIECES = st.sampled_from(
+    [":", "::", "##", "[", "\n", "\r", "\t", " ", "\x1b[2J", "\x9b", "\u202e", "\u2028", "a", "é"]
+)
+OBEYED = re.compile(r"[^\n\t\x20-\x7e\xa1-\u1fff\u2190-\ud7ff]|(?m:^)[ \t]*::|##\w*\[")
+
+
+def printed(*texts: str) -> str:
+    """What comes of texts that are written one after the other."""
+    stream = io.StringIO()
+    wrapped = terminal.Stream(stream, "standard output")
+    for text in texts:
+        wrapped.write(text)
+    return stream.getvalue()
+
+
+@given(texts=st.lists(st.lists(PIECES, max_size=6).map("".join), max_size=4))
+def test_whatever_is_written_no_terminal_and_no_ci_service_obeys_it(texts: list[str]) -> None:
+    # One that is split over two writes is of the program, not of a text.
+    whole = [f"{text}\n" for text in texts]
+
+    assert not OBEYED.search(printed(*whole))
+
+
+def test_text_that_nothing_obeys_stays_as_it_is() -> None:
+    text = "naïve: 1.30× slower\n\t10::20 [::1]:80 # ## [x] µs ▲\n"
+
+    assert printed(text) == text
+
+
+def test_a_line_that_is_written_in_parts_begins_once() -> None:
+    assert printed("one", "::two\n", "  ", "::three") == "one::two\n  : :three"
+
+
+def test_a_table_shows_markup_and_sequences_as_text_and_keeps_its_own_styles(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", terminal.Stream(stream, "standard output"))
+    console = terminal.Console(force_terminal=True, color_system="standard", width=60)
+    table = Table(title="[/x]\x1b[2J", box=None)
+    table.add_column("[bold]:smile:")
+    table.add_row("::error::a")
+    table.add_row(Text("b\x1b]0;c\x07", "red"))
+
+    console.print(table)
+
+    shown = stream.getvalue()
+    assert set(re.findall(r"\x1b[^m]*m", shown)) <= {
+        "\x1b[0m", "\x1b[1m", "\x1b[3m", "\x1b[31m",
+    }  # fmt: skip
+    assert "\x1b[31mb ]0;c" in shown
+    assert "[/x] [2J" in shown
+    assert "[bold]:smile:" in shown
+    assert ": :error::a" in shown
+
+
+@given(text=st.one_of(st.lists(PIECES).map("".join), st.text()))
+def test_json_has_the_same_values_and_nothing_that_is_obeyed(text: str) -> None:
+    document = indented({"text": text})
+
+    assert json.loads(document) == {"text": text}
+    assert not re.search(r"##\w*\[|(?m:^)\s*::", document)
+    assert document.replace("\n", "").isprintable()
+
+
+def test_what_an_encoding_lacks_is_escaped() -> None:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    terminal.Stream(stream, "standard output").write("é ✓")
+    stream.flush()
+
+    stream.seek(0)
+    assert stream.read() == r"\xe9 \u2713"
+
+
+@pytest.mark.parametrize("words", [("compare", EVIL, "b"), ("check", EVIL), ("report", EVIL)])
+def test_what_an_error_quotes_is_inert(
+    words: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["corebound", *words])
+
+    with pytest.raises(SystemExit) as ended:
+        main()
+
+    assert ended.value.code == 2
+    assert not OBEYED.search(capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("form", [(), ("--json",), ("--format", "md")])
+def test_records_of_others_are_printed_inert(
+    form: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for number in (1, 2):
+        run = a_run(run_id=f"run{number:02}", host=a_machine(name=EVIL))
+        source = replace(run.scenarios[0], path=EVIL)
+        run = replace(run, scenarios=(source,), corebound=EVIL)
+        file = jsonl.file_of(run, tmp_path)
+        jsonl.begin(run, file).close()
+        appender = jsonl.Appender(file)
+        for block in range(3):
+            appender.append(a_launch(block=block, run=run.id, log=EVIL, reason=EVIL))
+        appender.close()
+    monkeypatch.setattr(
+        sys, "argv", ["corebound", "compare", "run01", "run02", "--records", str(tmp_path), *form]
+    )
+
+    with pytest.raises(SystemExit) as ended:
+        main()
+
+    said = capsys.readouterr()
+    assert ended.value.code == 0, said.err
+    assert said.out
+    assert not OBEYED.search(said.out + said.err)

@@ -1,0 +1,168 @@
+"""What is found in a tree of asv's results: its project, its links, and files that are none."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support.asv_trees import TIME, a_file, a_tree, imported, read
+
+RECORDS = "reports/records"
+
+
+def bare(tree: Path) -> Path:
+    """The folder of the tree's results, without the configuration beside it."""
+    (tree / "asv.conf.json").unlink()
+    return tree / "results"
+
+
+def a_clone(folder: Path, origin: str) -> Path:
+    """A repository that was cloned from there."""
+    for words in (("init", "--quiet"), ("remote", "add", "origin", origin)):
+        folder.mkdir(exist_ok=True)
+        subprocess.run(("git", "-C", str(folder), *words), check=True)
+    return folder
+
+
+@pytest.mark.parametrize("records", [RECORDS, "kept/elsewhere", "."])
+def test_records_kept_below_the_results_are_no_results(tmp_path: Path, records: str) -> None:
+    top = bare(a_tree(tmp_path, a_file({"time_it": [[1.0], []]}), benchmarks=TIME))
+    own = top / records
+
+    imported(top, "--records", str(own))
+    again = imported(top, "--records", str(own))
+    into_others = imported(top, "--records", str(tmp_path / "others"))
+
+    assert (again.stderr, into_others.stderr) == ("", "")
+    assert len([*own.glob("histories/*.json")]) == 1
+
+
+def test_what_asv_published_into_its_results_is_passed_over_in_silence(tmp_path: Path) -> None:
+    top = bare(a_tree(tmp_path, a_file({"time_it": [[1.0], []]}), benchmarks=TIME))
+    graph = top / "graphs" / "arch-x86_64" / "branch-main" / "time_it.json"
+    graph.parent.mkdir(parents=True)
+    graph.write_text("[[1, 2.0]]")
+    for name in ("index.json", "info.json", "regressions.json"):
+        (top / name).write_text('{"project": "trees"}')
+
+    assert read(top).faults == ()
+
+
+def test_a_machine_that_is_called_as_a_folder_of_asvs_pages_is_read(tmp_path: Path) -> None:
+    top = bare(a_tree(tmp_path, a_file({"time_it": [[1.0], []]}), benchmarks=TIME))
+    (top / "box").rename(top / "graphs")
+    (top / "graphs" / "machine.json").write_text("{}")
+    (top / "index.json").write_text("{}")
+
+    assert read(top).files == 1
+
+
+@pytest.mark.parametrize(
+    ("repo", "address"),
+    [
+        ("https://github.com/someone/thing.git", "https://github.com/someone/thing/commit/"),
+        ("https://github.com/$OWNER/$REPO.git", None),
+        ("..", None),
+    ],
+)
+def test_an_address_with_variables_that_nobody_filled_in_is_no_link(
+    tmp_path: Path, repo: str, address: str | None
+) -> None:
+    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []]}))
+    told = {"show_commit_url": "https://github.com/$OWNER/$REPO/commit/", "repo": repo}
+    (tree / "asv.conf.json").write_text(json.dumps(told))
+
+    assert read(tree).series[0].commit_url == address
+
+
+@pytest.mark.parametrize(
+    ("origin", "address"),
+    [
+        ("git@github.com:someone/thing.git", "https://github.com/someone/thing/commit/"),
+        ("https://example.org/thing.git", None),
+    ],
+)
+def test_commits_can_be_seen_where_the_clone_that_was_named_came_from(
+    tmp_path: Path, origin: str, address: str | None
+) -> None:
+    top = bare(a_tree(tmp_path / "tree", a_file({"time_it": [[1.0], []]})))
+    clone = a_clone(tmp_path / "clone", origin)
+
+    assert read(top, repo=clone).series[0].commit_url == address
+
+
+def test_what_is_configured_goes_before_where_a_clone_came_from(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path / "tree", a_file({"time_it": [[1.0], []]}))
+    (tree / "asv.conf.json").write_text('{"show_commit_url": "https://example.org/commit/"}')
+    clone = a_clone(tmp_path / "clone", "https://github.com/someone/thing")
+
+    assert read(tree, repo=clone).series[0].commit_url == "https://example.org/commit/"
+
+
+def test_a_clone_that_came_from_nowhere_has_no_links(tmp_path: Path) -> None:
+    top = bare(a_tree(tmp_path / "tree", a_file({"time_it": [[1.0], []]})))
+    clone = tmp_path / "clone"
+    clone.mkdir()
+    subprocess.run(("git", "-C", str(clone), "init", "--quiet"), check=True)
+
+    assert read(top, repo=clone).series[0].commit_url is None
+
+
+def test_a_name_taken_from_a_folder_is_told_with_what_changes_it(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path / "someone", a_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+    bare(tree).rename(tree / ".asv")
+    records = ("--records", str(tmp_path / "records"))
+
+    said = imported(tree / ".asv", *records).stdout.splitlines()
+    named = imported(tree / ".asv", *records, "--project", "thing").stdout
+
+    assert said[0].startswith("someone: ")
+    assert said[-1] == "named someone after its folder; --project NAME gives it another name"
+    assert "after its folder" not in named
+
+
+def test_a_name_that_is_configured_is_no_guess(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+
+    assert "after its folder" not in imported(tree).stdout
+
+
+def test_a_machines_folder_is_known_by_the_benchmarks_one_folder_up(tmp_path: Path) -> None:
+    about = {"track_it": {"unit": "particles", "param_names": []}}
+    tree = a_tree(tmp_path / "thing", a_file({"track_it": [[1.0], []]}), benchmarks=about)
+    (tree / ".asv").mkdir()
+    bare(tree).rename(tree / ".asv" / "results")
+
+    found = read(tree / ".asv" / "results" / "box")
+
+    assert (found.project, found.series[0].unit, found.faults) == ("thing", "particles", ())
+
+
+def test_a_machines_folder_is_of_the_project_that_is_configured_above(tmp_path: Path) -> None:
+    other = a_file({"time_it": [[2.0], []]}, params={"machine": "other"})
+    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+    (tree / "results" / "other").mkdir()
+    (tree / "results" / "other" / "0-env.json").write_text(json.dumps(other))
+
+    found = read(tree / "results" / "other")
+
+    assert (found.project, [one.host for one in found.series]) == ("trees", ["other"])
+
+
+def test_one_of_a_kind_is_told_as_one(tmp_path: Path) -> None:
+    tree = a_tree(
+        tmp_path, a_file({"time_it": [[1.0], []], "time_old": [None, []]}), benchmarks=TIME
+    )
+
+    said = imported(tree).stdout.splitlines()
+
+    assert said[:3] == [
+        "trees: 1 result file, 1 benchmark that exists no longer",
+        "2 series of 2 points, 1 of them with a figure; 2 are new",
+        "1 point has no figure: it failed (1)",
+    ]
+    told = json.loads(imported(tree, "--project", "other", "--json").stdout)
+    assert (told["result_files"], told["benchmarks_that_exist_no_longer"]) == (1, 1)

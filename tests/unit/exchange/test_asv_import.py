@@ -1,0 +1,513 @@
+"""Result trees of asv, read: what becomes a point, what becomes a series, what is passed over."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corebound.errors import Fault, InputError
+from corebound.exchange import history_import
+from corebound.exchange.asv import project, reader, results
+from corebound.exchange.asv.environments import Across
+from corebound.exchange.asv.series import Project, SeriesBuilder
+from corebound.exchange.reading import Unreadable
+from corebound.records import history_files
+from support.asv_trees import DATE_MS, SHA, TIME, a_file, a_tree, by_cell, only_points
+
+NO_PROJECT = Project(name="p", benchmarks={}, commits={}, thresholds=(), margin=0.02)
+
+
+def read(folder: Path) -> project.Read:
+    def show(done: int, total: int) -> None:
+        assert 0 <= done <= total
+
+    return project.read(folder, name=None, repo=None, progress=show)
+
+
+def test_seconds_become_nanoseconds_with_their_interval_and_samples(tmp_path: Path) -> None:
+    row = [[0.25], [], "v1", None, None, [0.2], [0.3], None, None, None, None, [[0.2, 0.3]]]
+    tree = a_tree(tmp_path, a_file({"time_it": row}), benchmarks=TIME)
+
+    (series,) = read(tree).series
+
+    (point,) = series.points
+    assert (series.unit, point.figure, point.missing) == ("ns", 0.25e9, None)
+    assert (point.bounds, point.launches) == ((0.2e9, 0.3e9), (0.2e9, 0.3e9))
+    assert (point.at, point.commit and point.commit.sha) == ("2021-11-19T22:48:15Z", SHA)
+    assert series.id == "trees/box/time_it[environment=virtualenv-py3.11]"
+
+
+def test_the_source_of_a_benchmark_is_kept_where_it_is_told(tmp_path: Path) -> None:
+    source = "def time_it():\n\tsort(rows)  # <b>"
+    about = {"time_it": {"unit": "seconds", "code": source}, "mem_it": {"code": ["no text"]}}
+    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []], "mem_it": [[7], []]}), benchmarks=about)
+
+    found = read(tree).series
+
+    assert {one.scenario: one.code for one in found} == {"time_it": source, "mem_it": None}
+    assert history_files.decode(history_files.encode(found)) == found
+
+
+def test_other_units_stay_in_words(tmp_path: Path) -> None:
+    about = {"mem_it": {"unit": "bytes"}, "track_it": {"unit": "rows per s"}}
+    tree = a_tree(
+        tmp_path, a_file({"mem_it": [[280], []], "track_it": [[7], []]}), benchmarks=about
+    )
+
+    found = {one.scenario: (one.unit, one.points[0].figure) for one in read(tree).series}
+
+    assert found == {"mem_it": ("bytes", 280.0), "track_it": ("rows per s", 7.0)}
+
+
+def test_without_benchmarks_json_a_name_tells_the_unit(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, a_file({"suite.S.time_it": [[1.0], []], "peakmem_it": [[1], []]}))
+
+    assert [one.unit for one in read(tree).series] == ["bytes", "ns"]
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (None, "it failed"),
+        (math.nan, "it was skipped or came to NaN"),
+        (math.inf, "an infinite figure is none"),
+        (10**400, "an infinite figure is none"),
+        (0, "0 seconds: only a figure above 0 can be compared"),
+        (-1.5, "-1.5 seconds: only a figure above 0 can be compared"),
+        ("fast", "'fast' is no number"),
+        (True, "'True' is no number"),
+    ],
+)
+def test_what_is_no_figure_says_why(tmp_path: Path, value: object, why: str) -> None:
+    tree = a_tree(tmp_path, a_file({"time_it": [[value], []]}), benchmarks=TIME)
+
+    (point,) = only_points(read(tree))
+
+    assert (point.figure, point.missing) == (None, why)
+
+
+def test_an_interval_that_is_infinite_or_partly_missing_is_none(tmp_path: Path) -> None:
+    row = [[1.0, 1.0, 1.0], [["1", "2", "3"]], "v", None, None,
+           [-math.inf, None, 0.5], [math.inf, 2.0, 2.0]]  # fmt: skip
+    tree = a_tree(tmp_path, a_file({"time_it": row}), benchmarks=TIME)
+
+    found = [one.points[0].bounds for one in read(tree).series]
+
+    assert found == [None, None, (0.5e9, 2e9)]
+
+
+def test_figures_are_of_the_product_of_the_parameters_the_last_one_fastest(
+    tmp_path: Path,
+) -> None:
+    about = {"time_it": {"unit": "seconds", "param_names": ["n", "kind"]}}
+    row = [[1.0, 2.0, 3.0, 4.0], [["10", "20"], ["'a'", "'b'"]]]
+    tree = a_tree(tmp_path, a_file({"time_it": row}), benchmarks=about)
+
+    found = {cell: one.points[0].figure for cell, one in by_cell(read(tree)).items()}
+
+    assert found == {"n=10,kind=a": 1e9, "n=10,kind=b": 2e9, "n=20,kind=a": 3e9, "n=20,kind=b": 4e9}
+
+
+def test_a_list_shorter_than_the_product_leaves_the_rest_without_a_result(
+    tmp_path: Path,
+) -> None:
+    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], [["1", "2"]]]}), benchmarks=TIME)
+
+    found = {cell: one.points[0].missing for cell, one in by_cell(read(tree)).items()}
+
+    assert found == {"param1=1": None, "param1=2": "the file has no result for it"}
+
+
+def test_a_benchmark_that_failed_as_a_whole_failed_in_every_cell(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, a_file({"time_it": [None, [["1", "2"]]]}), benchmarks=TIME)
+
+    assert [one.points[0].missing for one in read(tree).series] == ["it failed"] * 2
+
+
+@pytest.mark.parametrize(
+    ("values", "cells"),
+    [
+        (["'1'", "1"], ["param1='1'", "param1=1"]),
+        (["f", "f"], ["param1=f (0)", "param1=f (1)"]),
+        (["<class 'int'>"], ["param1=int"]),
+        # An array as NumPy printed it once, and one as it does; two of one file stay apart.
+        (["[ 0.   0.5 -1. ] eV"], ["param1=[0. 0.5 -1.] eV"]),
+        (["[0. 0.5 -1.] eV"], ["param1=[0. 0.5 -1.] eV"]),
+        (["[ 1.]", "[1.]"], ["param1=[ 1.]", "param1=[1.]"]),
+        (["1  2"], ["param1=1  2"]),
+    ],
+)
+def test_parameters_keep_apart_what_differs(
+    tmp_path: Path, values: list[str], cells: list[str]
+) -> None:
+    tree = a_tree(tmp_path, a_file({"time_it": [[1.0] * len(values), [values]]}), benchmarks=TIME)
+
+    assert list(by_cell(read(tree))) == cells
+
+
+def test_long_and_unprintable_values_are_cut_and_still_differ(tmp_path: Path) -> None:
+    values = ["x" * 5000 + "1", "x" * 5000 + "2", "\x1b[31m", "\x1b[32m"]
+    tree = a_tree(tmp_path, a_file({"time_it": [[1.0] * 4, [values]]}), benchmarks=TIME)
+
+    cells = list(by_cell(read(tree)))
+
+    assert len(set(cells)) == 4
+    assert all(cell.isprintable() and len(cell) < 300 for cell in cells)
+
+
+def test_version_1_is_read_with_bare_figures_and_objects(tmp_path: Path) -> None:
+    stats = {"ci_99": [0.9, 1.1], "q_25": 1, "q_75": 1}
+    results = {
+        "time_bare": 0.5,
+        "time_failed": None,
+        "time_none": {"result": None, "params": [["1", "2", "3"]]},
+        "time_one": {"result": [1.0], "stats": [stats], "params": [], "samples": [[1.0, 1.0]]},
+        "time_many": {"result": [1.0, None], "params": [["1", "2"]], "stats": [stats, None]},
+    }
+    told = {
+        "version": 1, "commit_hash": SHA, "date": DATE_MS, "python": "2.7",
+        "requirements": {"numpy": "1.8", "six": None}, "params": {"machine": "box"},
+        "results": results, "profiles": {},
+    }  # fmt: skip
+    tree = a_tree(tmp_path, told)
+
+    found = {(one.scenario, one.cell): one.points[0] for one in read(tree).series}
+
+    where = "environment=py2.7-numpy1.8-six"
+    assert found["time_bare", where].figure == 0.5e9
+    assert found["time_failed", where].missing == "it failed"
+    none = [one.missing for (name, _), one in found.items() if name == "time_none"]
+    assert none == ["it failed"] * 3
+    assert found["time_one", where].bounds == (0.9e9, 1.1e9)
+    assert found["time_one", where].launches == (1e9, 1e9)
+    assert found["time_many", f"param1=1,{where}"].figure == 1e9
+    assert found["time_many", f"param1=2,{where}"].missing == "it failed"
+
+
+def test_points_are_in_the_order_of_commit_dates(tmp_path: Path) -> None:
+    dates = [DATE_MS + 2_000, DATE_MS, DATE_MS + 1_000]
+    files = [
+        a_file({"time_it": [[float(number)], []]}, date=date, commit_hash=f"{number}" * 40)
+        for number, date in enumerate(dates, start=1)
+    ]
+
+    points = only_points(read(a_tree(tmp_path, *files, benchmarks=TIME)))
+
+    assert [point.figure for point in points] == [2e9, 3e9, 1e9]
+
+
+def versions(found: project.Read) -> list[str]:
+    return [dict(point.circumstances)["benchmark"] for point in only_points(found)]
+
+
+def nights(*told: str | None) -> list[dict[str, Any]]:
+    return [
+        a_file({"time_it": [[1.0], [], version]}, date=DATE_MS + day, commit_hash=f"{day:040x}")
+        for day, version in zip(itertools.count(0, 1000), told, strict=False)
+    ]
+
+
+def test_another_version_of_a_benchmark_is_another_circumstance(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, *nights("a" * 64, "b" * 64), benchmarks=TIME)
+
+    assert versions(read(tree)) == ["a" * 12, "b" * 12]
+
+
+def test_a_file_that_does_not_tell_the_version_is_no_sign_of_a_change(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, *nights(None, "one", None, "two", None), benchmarks=TIME)
+
+    assert versions(read(tree)) == ["one", "one", "two", "two", ""]
+
+
+def test_a_machine_that_is_described_anew_is_another_circumstance(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+
+    (point,) = only_points(read(tree))
+
+    assert point.circumstances == (("cpu", "a CPU"), ("os", "Linux"), ("benchmark", ""))
+
+
+def test_environments_of_one_commit_are_series_of_their_own(tmp_path: Path) -> None:
+    files = [
+        a_file({"time_it": [[1.0], []]}, env_name=f"virtualenv-py3.{minor}") for minor in (10, 11)
+    ]
+
+    found = read(a_tree(tmp_path, *files, benchmarks=TIME))
+
+    assert [one.cell for one in found.series] == [
+        "environment=virtualenv-py3.10",
+        "environment=virtualenv-py3.11",
+    ]
+
+
+def test_a_threshold_of_asv_conf_is_the_margin(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []], "time_all": [[1.0], []]}))
+    (tree / "asv.conf.json").write_text(
+        json.dumps({"project": "p", "regressions_thresholds": {".*it": 0.1, "time_i": 0.2}})
+    )
+
+    assert {one.scenario: one.margin for one in read(tree).series} == {
+        "time_it": 0.2,
+        "time_all": 0.02,
+    }
+
+
+@pytest.mark.parametrize("named", [".", "asv.conf.json", "results"])
+def test_a_project_is_named_by_its_folder_its_configuration_or_its_results(
+    tmp_path: Path, named: str
+) -> None:
+    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+
+    assert read(tree / named).project == "trees"
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"", "no whole JSON"),
+        (b'{"commit_hash": "a', "no whole JSON"),
+        (b"\xff\xfe", "no whole JSON"),
+        (b"[]", "no result file"),
+        (b"{}", "no result file"),
+        (json.dumps(a_file({}, version=3)).encode(), "version 3"),
+        (json.dumps(a_file({}, commit_hash=None)).encode(), "damaged"),
+        (json.dumps(a_file({"x": 3})).encode(), "damaged"),
+        (json.dumps(a_file({"x": [[1.0], ["1"] * 2, 3]}, result_columns=7)).encode(), "damaged"),
+        (json.dumps(a_file({"x": [{"a": 3}, []]})).encode(), "damaged"),
+        (json.dumps(a_file({"x": [None, [["1"] * 100] * 9]})).encode(), "combinations"),
+    ],
+)
+def test_a_damaged_file_is_refused_in_words(tmp_path: Path, data: bytes, says: str) -> None:
+    tree = a_tree(tmp_path, {})
+    (tree / "results" / "box" / "00000000-env.json").write_bytes(data)
+
+    with pytest.raises(InputError, match=says):
+        read(tree)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
+        max_leaves=12,
+    ),
+    st.sampled_from(["results", "params", "requirements", "date", "env_name", "commit_hash"]),
+    st.sampled_from([1, 2]),
+)
+def test_whatever_stands_in_a_file_it_is_read_or_refused(
+    value: object, key: str, version: int
+) -> None:
+    whole: dict[str, Any] = {"time_it": [[1.0], [], "v"]} if version == 2 else {"time_it": 1.0}
+    data = json.dumps(a_file(whole, version=version) | {key: value}).encode()
+    gathered = SeriesBuilder(NO_PROJECT)
+    try:
+        gathered.add(results.read(data))
+    except Unreadable:
+        return
+    read_back = history_files.decode(history_files.encode(gathered.series()))
+    assert all(one.points for one in read_back)
+
+
+@given(st.lists(st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.floats())))
+def test_whatever_stands_in_a_row_it_is_read_or_refused(row: list[object]) -> None:
+    gathered = SeriesBuilder(NO_PROJECT)
+
+    damaged = gathered.add(results.read(json.dumps(a_file({"time_it": row})).encode()))
+
+    series = gathered.series()
+    assert bool(damaged) != bool(series)
+    assert history_files.decode(history_files.encode(series)) == series
+
+
+def test_damaged_files_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+    torn = tree / "results" / "box" / "torn.json"
+    torn.write_text('{"commit_hash": "')
+
+    found = read(tree)
+
+    assert (found.files, [fault.file for fault in found.faults]) == (1, [str(torn)])
+
+
+def test_a_folder_without_any_result_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+
+    with pytest.raises(InputError, match="no result files"):
+        read(tmp_path / "results")
+
+
+def test_where_all_is_damaged_the_first_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="none of its result files"):
+        read(a_tree(tmp_path, {"version": 2}))
+
+
+def test_importing_twice_changes_nothing(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, *nights("v", "v"), benchmarks=TIME)
+    records = tmp_path / "records"
+    first = history_import.keep("trees", read(tree).series, records)
+    bytes_then = first.file.read_bytes()
+
+    again = history_import.keep("trees", read(tree).series, records)
+
+    assert (first.added, again.added) == (2, 0)
+    assert again.file.read_bytes() == bytes_then
+
+
+def test_importing_more_files_adds_them_and_keeps_those_that_are_gone(tmp_path: Path) -> None:
+    one, two, three = nights("v", "v", None)
+    records = tmp_path / "records"
+    history_import.keep(
+        "trees", read(a_tree(tmp_path / "1", one, two, benchmarks=TIME)).series, records
+    )
+    changed = two | {"results": {"time_it": [[2.0], [], "v"]}}
+
+    now = history_import.keep(
+        "trees", read(a_tree(tmp_path / "2", changed, three, benchmarks=TIME)).series, records
+    )
+
+    (series,), _ = history_files.read_all(records)
+    assert now.added == 1
+    assert [point.figure for point in series.points] == [1e9, 2e9, 1e9]
+
+
+def test_files_that_were_read_are_not_read_again(tmp_path: Path) -> None:
+    files = [a_file({"time_it": [[1.0], []]}), a_file({"time_it": [[2.0], []]}, date=DATE_MS + 1)]
+    tree = a_tree(tmp_path, *files)
+    first = read(tree)
+
+    again = project.read(
+        tree, name=None, repo=None, progress=lambda _done, _of: None,
+        known=lambda _project, settings: first.sources if settings == first.settings else {},
+    )  # fmt: skip
+
+    assert (len(first.sources), again.files, again.series) == (2, 2, ())
+
+
+def test_with_other_settings_all_files_are_read_again(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []]}))
+    before = read(tree).settings
+    (tree / "results" / "benchmarks.json").write_text(json.dumps(TIME))
+
+    assert read(tree).settings != before
+
+
+def test_asvs_intervals_are_at_99_percent_and_its_commits_can_be_seen(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []]}))
+    (tree / "asv.conf.json").write_text('{"show_commit_url": "https://example.org/commit/"}')
+
+    (series,) = read(tree).series
+
+    assert (series.confidence, series.commit_url) == (0.99, "https://example.org/commit/")
+
+
+@pytest.mark.parametrize("url", ["javascript:alert(1)//", "https://example.org/ x", 7])
+def test_what_is_no_address_of_the_web_is_no_link(tmp_path: Path, url: object) -> None:
+    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []]}))
+    (tree / "asv.conf.json").write_text(json.dumps({"show_commit_url": url}))
+
+    assert read(tree).series[0].commit_url is None
+
+
+def test_a_file_is_read_only_when_the_one_before_it_was_taken(tmp_path: Path) -> None:
+    # A history is gigabytes when it is unpacked; its files are not held together.
+    tree = a_tree(tmp_path, *(a_file({"time_it": [[1.0], []]}) for _ in range(2)))
+    faults: list[Fault] = []
+    found = reader.unread(tree / "results", {}, faults)
+    files = reader.read_each(found, Across(), lambda _done, _of: None, faults)
+    next(files)
+    found.files[1].unlink()
+
+    assert (list(files), [fault.file for fault in faults]) == ([], [str(found.files[1])])
+
+
+def test_the_commit_of_a_file_is_known_before_it_is_read_whatever_its_figures(
+    tmp_path: Path,
+) -> None:
+    told = a_file({"time_it": [[math.nan], []]}, commit_hash="b" * 40)
+    tree = a_tree(tmp_path, told)
+
+    assert reader.unread(tree / "results", {}, []).commits == {"b" * 40}
+
+
+def on_days(*results: dict[str, Any]) -> list[dict[str, Any]]:
+    """Files of one commit a day."""
+    return [
+        a_file(told, commit_hash=f"{day:040}", date=DATE_MS + day * 86_400_000)
+        for day, told in enumerate(results)
+    ]
+
+
+def figures(found: project.Read) -> dict[str, list[float | None]]:
+    """Those of each benchmark and its parameters, as they stand in the files."""
+    return {
+        f"{one.scenario} {one.cell.rpartition(',')[0]}".strip(): [p.figure for p in one.points]
+        for one in found.series
+    }
+
+
+def test_files_need_not_have_the_same_benchmarks_nor_in_one_order(tmp_path: Path) -> None:
+    a, b = "mem_a", "mem_b"
+    files = on_days(
+        {a: [[1], []], b: [[2], []]}, {b: [[3], []], a: [[4], []]}, {b: [[5], []]}, {a: [[6], []]}
+    )
+
+    found = figures(read(a_tree(tmp_path, *files)))
+
+    assert found == {"mem_a": [1, 4, 6], "mem_b": [2, 3, 5]}
+
+
+def test_a_parameter_that_gets_another_value_leaves_the_other_series_whole(tmp_path: Path) -> None:
+    files = on_days(
+        {"mem_a": [[1, 2], [["10", "20"]]]},
+        {"mem_a": [[3, 4, 5], [["5", "10", "20"]]]},
+        {"mem_a": [[6, 7], [["10", "20"]]]},
+    )
+
+    found = figures(read(a_tree(tmp_path, *files)))
+
+    assert found == {
+        "mem_a param1=10": [1, 4, 6], "mem_a param1=20": [2, 5, 7], "mem_a param1=5": [3],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        # Each is seen to be damaged when some of it was read already.
+        [[3], [], "v", None, None, [1.0], ["high"]],
+        ["three", [], "v", None, None, [1.0], [9.0]],
+    ],
+)
+def test_of_a_damaged_benchmark_nothing_is_taken_and_nothing_moves(
+    tmp_path: Path, damaged: list[object]
+) -> None:
+    files = on_days(
+        {"mem_a": [[1], []], "mem_b": [[2], []]},
+        {"mem_a": damaged, "mem_b": [[4], []]},
+        {"mem_a": [[5], []], "mem_b": [[6], []]},
+    )
+
+    found = read(a_tree(tmp_path, *files, benchmarks={"mem_a": {}, "mem_b": {}}))
+
+    assert figures(found) == {"mem_a": [1, 5], "mem_b": [2, 4, 6]}
+    assert {point.bounds for one in found.series for point in one.points} == {None}
+    (fault,) = found.faults
+    assert "1 of 2 benchmarks" in fault.what
+
+
+def test_of_a_commit_in_two_files_the_last_figure_counts_whatever_else_they_have(
+    tmp_path: Path,
+) -> None:
+    one, two = a_file({"mem_a": [[1], []]}), a_file({"mem_a": [[2], []], "mem_b": [[3], []]})
+    failed = a_file({"mem_a": [[None], []]})
+
+    found = figures(read(a_tree(tmp_path, one, two, failed)))
+
+    assert found == {"mem_a": [2], "mem_b": [3]}

@@ -1,0 +1,469 @@
+"""What public projects keep of asv: where it lies, how machines are told, what is damaged there."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from corebound.errors import InputError
+from corebound.exchange.asv import project, results
+from corebound.exchange.asv.environments import cells_of
+from corebound.exchange.reading import Unreadable
+from support.asv_trees import TIME, a_file, a_tree, by_cell, imported, only_points, read
+
+
+def moved(tree: Path, to: str) -> Path:
+    """The tree's results in another folder, without its configuration."""
+    (tree / "asv.conf.json").unlink()
+    target = tree / to
+    target.parent.mkdir(parents=True, exist_ok=True)
+    (tree / "results").rename(target)
+    return tree
+
+
+@pytest.mark.parametrize(
+    ("to", "named"),
+    [
+        ("project/results", "project"),
+        ("project/results", "project/results"),
+        ("project/.asv/results", "project"),
+        ("project/.asv/results", "project/.asv"),
+        ("project/.asv/results", "project/.asv/results"),
+        ("project/results", "project/results/box"),
+    ],
+)
+def test_results_are_found_without_a_configuration_and_named_by_their_project(
+    tmp_path: Path, to: str, named: str
+) -> None:
+    about = {"track_it": {"unit": "particles/s", "param_names": ["threads"]}}
+    tree = a_tree(tmp_path, a_file({"track_it": [[1.0], [["4"]]]}), benchmarks=about)
+    (tree / "results" / "box" / "machine.json").write_text('{"machine": "box", "version": 1}')
+
+    found = read(moved(tree, to) / named)
+
+    (series,) = found.series
+    assert (found.project, series.unit, series.cell.split(",")[0]) == (
+        "project",
+        "particles/s",
+        "threads=4",
+    )
+
+
+def test_published_pages_beside_the_results_are_not_looked_at(tmp_path: Path) -> None:
+    tree = moved(
+        a_tree(tmp_path, a_file({"time_it": [[1.0], []]}), benchmarks=TIME), ".asv/results"
+    )
+    page = tree / ".asv" / "html" / "graphs" / "summary" / "time_it.json"
+    page.parent.mkdir(parents=True)
+    page.write_text("[[1, 2.0]]")
+
+    assert [read(tree / named).faults for named in (".", ".asv")] == [(), ()]
+
+
+def test_a_configuration_one_folder_down_is_found(tmp_path: Path) -> None:
+    a_tree(tmp_path / "clone" / "asv_bench", a_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+
+    found = read(tmp_path / "clone")
+
+    assert (found.project, found.files) == ("trees", 1)
+
+
+def test_of_two_configurations_one_has_to_be_named(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        a_tree(tmp_path / name, a_file({"time_it": [[1.0], []]}))
+
+    with pytest.raises(InputError, match=r"one/asv\.conf\.json, two/asv\.conf\.json"):
+        read(tmp_path)
+
+
+def test_a_configuration_is_found_from_its_results_two_folders_down(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+    (tree / ".asv").mkdir()
+    (tree / "results").rename(tree / ".asv" / "results")
+    (tree / "asv.conf.json").write_text('{"project": "trees", "results_dir": ".asv/results"}')
+
+    assert read(tree / ".asv" / "results").project == "trees"
+
+
+def test_that_units_and_parameters_are_guessed_is_told(tmp_path: Path) -> None:
+    (fault,) = read(a_tree(tmp_path, a_file({"time_it": [[1.0], []]}))).faults
+
+    assert fault.file.endswith("benchmarks.json")
+    assert "benchmarks' names" in fault.what
+
+
+def test_benchmarks_that_benchmarks_json_no_longer_has_are_named(tmp_path: Path) -> None:
+    tree = a_tree(
+        tmp_path, a_file({"time_it": [[1.0], []], "time_old": [[1.0], []]}), benchmarks=TIME
+    )
+
+    assert read(tree).gone == {"time_old"}
+
+
+@pytest.mark.parametrize(
+    ("repo", "address"),
+    [
+        ("https://github.com/someone/thing.git", "https://github.com/someone/thing/commit/"),
+        ("git@github.com:someone/thing.git", "https://github.com/someone/thing/commit/"),
+        ("git://github.com/someone/thing", "https://github.com/someone/thing/commit/"),
+        ("https://gitlab.com/group/sub/thing/", "https://gitlab.com/group/sub/thing/-/commit/"),
+        ("https://example.org/thing.git", None),
+        ("https://github.com/some one/thing", None),
+        ("..", None),
+    ],
+)
+def test_commits_can_be_seen_at_the_forge_of_the_repository(
+    tmp_path: Path, repo: str, address: str | None
+) -> None:
+    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []]}))
+    (tree / "asv.conf.json").write_text(json.dumps({"repo": repo}))
+
+    assert read(tree).series[0].commit_url == address
+
+
+def test_a_repository_of_the_configuration_that_git_cannot_read_is_told_and_left_out(
+    tmp_path: Path,
+) -> None:
+    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+    (tree / "asv.conf.json").write_text('{"repo": "."}')
+    (tree / "objects").mkdir()
+
+    found = read(tree)
+
+    assert (found.files, found.unknown) == (1, None)
+    assert [fault.file for fault in found.faults] == [str(tree)]
+
+
+def test_a_repository_that_was_asked_for_has_to_be_one(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []]}))
+
+    with pytest.raises(InputError, match="git cannot read it"):
+        project.read(tree, name=None, repo=tmp_path, progress=lambda _done, _of: None)
+
+
+def test_a_configuration_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []]}))
+    (tree / "asv.conf.json").write_bytes(b'\xef\xbb\xbf{"project": "marked", // so\n}')
+
+    assert read(tree).project == "marked"
+
+
+def runners(*names: str) -> list[dict[str, Any]]:
+    """A night of each machine."""
+    return [
+        a_file(
+            {"time_it": [[1.0], []]},
+            commit_hash=f"{number}" * 40,
+            params={"machine": name, "cpu": "EPYC"},
+            date=1_600_000_000_000 + number * 86_400_000,
+        )
+        for number, name in enumerate(names)
+    ]
+
+
+def test_machines_that_are_named_anew_each_night_can_be_counted_as_one(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, *runners("fv-az1-1", "fv-az2-7"), benchmarks=TIME)
+
+    assert [one.host for one in read(tree).series] == ["fv-az1-1", "fv-az2-7"]
+    (series,) = read(tree, machine="hosted").series
+    assert (series.host, len(series.points)) == ("hosted", 2)
+    assert read(tree).settings != read(tree, machine="hosted").settings
+
+
+@pytest.mark.parametrize(
+    ("ram", "told"),
+    [
+        # The same machine by asv before 0.5, which has kB of Linux, and after, which has bytes.
+        ("31990228", "32 GiB"),
+        ("32757993472", "32 GiB"),
+        (17179869184, "16 GiB"),
+        # As the kernel sees it, and as who set the machine up wrote it.
+        ("16428936", "16 GiB"),
+        ("16GB", "16 GiB"),
+        ("15.7 gib", "16 GiB"),
+        ("512M", "0.5 GiB"),
+        # No size that is sold.
+        (8804682956.8, "8.2 GiB"),
+        ("0GB", "0GB"),
+        ("much", "much"),
+        ("", ""),
+        (None, ""),
+        ("nan", "nan"),
+        (True, "True"),
+        (0, "0"),
+    ],
+)
+def test_the_size_of_memory_is_told_the_same_way_whichever_asv_wrote_it(
+    tmp_path: Path, ram: object, told: str
+) -> None:
+    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []]}, params={"machine": "m", "ram": ram}))
+
+    (point,) = only_points(read(tree))
+
+    assert dict(point.circumstances)["ram"] == told
+
+
+def test_one_damaged_benchmark_does_not_cost_the_others_of_its_file(tmp_path: Path) -> None:
+    told = a_file({"time_it": [[1.0], []], "bad": [{"x": 1}, [], "v"], "worse": 3})
+    found = read(a_tree(tmp_path, told, benchmarks=TIME | {"bad": {}, "worse": {}}))
+
+    assert [one.scenario for one in found.series] == ["time_it"]
+    (fault,) = found.faults
+    assert "2 of 3 benchmarks are passed over" in fault.what
+    assert "bad" in fault.what
+
+
+@pytest.mark.parametrize("row", [[0.25, [], "v"], [[0.25], None, "v"], [[0.25]]])
+def test_a_figure_need_not_stand_in_a_list(tmp_path: Path, row: list[object]) -> None:
+    (point,) = only_points(read(a_tree(tmp_path, a_file({"time_it": row}), benchmarks=TIME)))
+
+    assert point.figure == 0.25e9
+
+
+@pytest.mark.parametrize(
+    ("data", "says", "mend"),
+    [
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "Git LFS", "git lfs pull"),
+        (b"/annex/objects/SHA256E-s1--0.json\n", "git-annex", "git annex get"),
+        (b"<<<<<<< HEAD\n{}\n=======\n", "merge", "merge"),
+    ],
+)
+def test_what_stands_in_a_files_place_is_told(data: bytes, says: str, mend: str) -> None:
+    with pytest.raises(Unreadable, match=says) as caught:
+        results.read(data)
+    assert mend in caught.value.mend
+
+
+@pytest.mark.parametrize("commit", ["a" * 200, "two\nlines", 7, ""])
+def test_what_cannot_be_a_revision_is_none(commit: object) -> None:
+    with pytest.raises(Unreadable, match="commit"):
+        results.read(json.dumps(a_file({}, commit_hash=commit)).encode())
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        # Addresses are others in every process, and NumPy 2 writes its numbers in another way.
+        ("<function sort at 0x7f3aa0>", "<function sort>"),
+        ("<bound method A.b of <A object at 0x1F>>", "<bound method A.b of <A object>>"),
+        ("np.float64(0.1)", "0.1"),
+        ("np.str_('a')", "a"),
+        ("numpy.int64(3)", "3"),
+        ("<class 'numpy.float32'>", "numpy.float32"),
+        ("np.array([1])", "np.array([1])"),
+    ],
+)
+def test_values_of_parameters_are_the_same_whoever_wrote_them(value: str, shown: str) -> None:
+    assert cells_of(((value,),), ("n",), "e") == (f"n={shown},environment=e",)
+
+
+def test_combinations_that_would_be_written_alike_stay_apart() -> None:
+    # One is ("1,b=2", "3"), the other ("1", "2,b=3").
+    cells = cells_of((("1,b=2", "1"), ("3", "2,b=3")), ("a", "b"), "e")
+
+    assert len(set(cells)) == 4
+
+
+def test_two_functions_of_one_name_stay_apart(tmp_path: Path) -> None:
+    row = [[1.0, 2.0], [["<f at 0x1>", "<f at 0x2>"]]]
+    tree = a_tree(tmp_path, a_file({"time_it": row}), benchmarks=TIME)
+
+    assert list(by_cell(read(tree))) == ["param1=<f at 0x1>", "param1=<f at 0x2>"]
+
+
+def test_not_a_number_is_skipped_in_every_place_it_can_stand(tmp_path: Path) -> None:
+    row = [[math.nan, 1.0], [["1", "2"]], "v", 1, 1.0, [math.nan, math.nan], [math.nan, 2.0]]
+    tree = a_tree(tmp_path, a_file({"time_it": row}), benchmarks=TIME)
+
+    found = {cell: one.points[0].bounds for cell, one in by_cell(read(tree)).items()}
+
+    assert found == {"param1=1": None, "param1=2": None}
+
+
+def circumstances(*told: dict[str, str], tmp_path: Path) -> list[dict[str, str]]:
+    """What each of several nights has, whose machines are described so."""
+    nights = [
+        a_file(
+            {"time_it": [[1.0], [], "v"]},
+            commit_hash=f"{number}" * 40,
+            params={"machine": "box", **params},
+            date=1_600_000_000_000 + number * 86_400_000,
+        )
+        for number, params in enumerate(told)
+    ]
+    points = only_points(read(a_tree(tmp_path, *nights, benchmarks=TIME)))
+    return [dict(point.circumstances) for point in points]
+
+
+def test_what_old_files_do_not_tell_of_a_machine_is_no_sign_of_a_change(tmp_path: Path) -> None:
+    # asv began to tell the number of CPUs in 2019.
+    found = circumstances(
+        {"cpu": "Xeon"}, {"cpu": "Xeon", "num_cpu": ""}, {"cpu": "Xeon", "num_cpu": "8"},
+        tmp_path=tmp_path,
+    )  # fmt: skip
+
+    assert found == [{"cpu": "Xeon", "num_cpu": "8", "benchmark": "v"}] * 3
+
+
+def test_what_files_do_tell_stays_as_they_tell_it(tmp_path: Path) -> None:
+    found = circumstances(
+        {"os": "5"}, {}, {"cpu": "Xeon", "os": "6"}, {"cpu": "EPYC"}, tmp_path=tmp_path
+    )
+
+    assert [(one["cpu"], one.get("os")) for one in found] == [
+        ("Xeon", "5"), ("Xeon", "6"), ("Xeon", "6"), ("EPYC", None),
+    ]  # fmt: skip
+
+
+def test_of_two_files_of_one_commit_the_last_that_has_a_figure_counts(tmp_path: Path) -> None:
+    same = [a_file({"time_it": [[value], []]}) for value in (1.0, 2.0, None)]
+    found = read(a_tree(tmp_path, *same, benchmarks=TIME))
+
+    assert [point.figure for point in only_points(found)] == [2e9]
+    assert found.twice == 2
+
+
+def test_an_interval_that_ends_below_nothing_is_none(tmp_path: Path) -> None:
+    # Three samples that differ much; a time is never negative.
+    row = [[12.4], [], "v", 1, 59.7, [-22.4], [40.4]]
+
+    (point,) = only_points(read(a_tree(tmp_path, a_file({"time_it": row}), benchmarks=TIME)))
+
+    assert (point.figure, point.bounds) == (12.4e9, None)
+
+
+def test_what_is_left_out_is_told_with_its_reason_and_how_often(tmp_path: Path) -> None:
+    rows = [
+        {"time_it": [[1.0], []], "track_it": [[value], []], "mem_it": [[0], []]}
+        for value in (0, -2.5, None, math.nan, "much")
+    ]
+    about = TIME | {"track_it": {"unit": "leaks"}, "mem_it": {"unit": "bytes"}}
+    dated = [
+        a_file(row, commit_hash=f"{at}" * 40, date=1_600_000_000_000 + at)
+        for at, row in enumerate(rows)
+    ]
+    tree = a_tree(tmp_path, *dated, benchmarks=about)
+
+    said = imported(tree).stdout.splitlines()
+
+    assert said[2:4] == [
+        (
+            "10 points have no figure: only a figure above 0 can be compared (7), it failed (1),"
+            " it was skipped or came to NaN (1), 'much' is no number (1)"
+        ),
+        "2 series have no figure at all",
+    ]
+    assert json.loads(imported(tree, "--json").stdout)["missing"]["it failed"] == 1
+
+
+def test_of_many_warnings_of_one_kind_the_first_are_shown_and_the_rest_counted(
+    tmp_path: Path,
+) -> None:
+    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+    for number in range(20):
+        (tree / "results" / "box" / f"other{number:02}.json").write_text("{}")
+
+    said = imported(tree).stderr.splitlines()
+
+    assert len(said) == 4
+    assert said[-1] == "warning: 17 more files like the last; --json names them all"
+    assert len(json.loads(imported(tree, "--json").stdout)["faults"]) == 20
+
+
+def test_runners_that_are_named_anew_each_night_are_told(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, *runners(*(f"fv-az{at}" for at in range(8))), benchmarks=TIME)
+
+    told = imported(tree)
+    as_one = imported(tree, "--project", "other", "--machine", "hosted")
+
+    assert "it is of 8 machines" in told.stderr
+    assert "--machine NAME" in told.stderr
+    assert "8 series have one figure, and a history begins with two" in told.stdout
+    assert "1 series of 8 points" in as_one.stdout
+    assert as_one.stderr == ""
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=8,
+)
+of_one_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+
+
+def a_tree_anew(folder: Path, *files: dict[str, Any], benchmarks: dict[str, Any]) -> Path:
+    """A tree in the place of the one that the last example left there."""
+    tree = folder / "tree"
+    shutil.rmtree(tree, ignore_errors=True)
+    return a_tree(tree, *files, benchmarks=benchmarks)
+
+
+@given(
+    told=ANYTHING,
+    key=st.sampled_from(["unit", "param_names", "pretty_name", "type", "params", "code"]),
+)
+@of_one_folder
+def test_whatever_benchmarks_json_says_it_is_taken_or_told(
+    tmp_path: Path, told: object, key: str
+) -> None:
+    tree = a_tree_anew(
+        tmp_path, a_file({"time_it": [[1.0], [["1"]]]}), benchmarks={"time_it": {key: told}}
+    )
+
+    assert len(read(tree).series) == 1
+
+    (tree / "results" / "benchmarks.json").write_text(json.dumps(told))
+    assert len(read(tree).series) == 1
+
+
+@example(told="r" * 256, key="results_dir")
+@example(told="r" * 256, key="repo")
+@given(
+    told=ANYTHING,
+    key=st.sampled_from(
+        ["project", "repo", "results_dir", "show_commit_url", "regressions_thresholds", "branches"]
+    ),
+)
+@of_one_folder
+def test_whatever_a_configuration_says_it_is_taken_or_refused_in_words(
+    tmp_path: Path, told: object, key: str
+) -> None:
+    tree = a_tree_anew(tmp_path, a_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+    (tree / "asv.conf.json").write_text(json.dumps({key: told}))
+
+    with contextlib.suppress(InputError):
+        assert len(read(tree).series) == 1
+
+
+def test_where_the_configured_results_are_not_there_those_that_are_there_are_read(
+    tmp_path: Path,
+) -> None:
+    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+    (tree / "asv.conf.json").write_text('{"project": "p", "results_dir": "../elsewhere"}')
+
+    assert read(tree).files == 1
+
+
+@pytest.mark.parametrize("opening", [b'{"a":', b"["])
+def test_deep_nesting_is_damage(opening: bytes) -> None:
+    with pytest.raises(Unreadable, match="no whole JSON"):
+        results.read(opening * 200_000)
+
+
+def test_a_file_whose_name_is_no_text_is_read_and_remembered(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+    box = tree / "results" / "box"
+    (box / "00000000-env.json").rename(box / os.fsdecode(b"\xff-env.json"))
+    (box / os.fsdecode(b"\xfe.json")).write_text("{")
+
+    assert "1 result file\n" in imported(tree).stdout
+    assert "1 result file\n" in imported(tree).stdout

@@ -1,0 +1,241 @@
+"""Series that benchmarks.json names anew, or no longer: the same figures are kept once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corebound.records import history_files
+from corebound.records.history import Series
+from support.asv_trees import TIME, a_file, a_tree, imported
+
+DAY_MS = 86_400_000
+WHERE = ",environment=virtualenv-py3.11"
+NAME = "suite.run_it"
+
+
+def about(*params: str, unit: str = "seconds") -> dict[str, Any]:
+    """What benchmarks.json says, and of another benchmark the same every night."""
+    return TIME | {NAME: {"unit": unit, "param_names": [*params], "pretty_name": "Run it"}}
+
+
+def a_night(number: int, *figures: Any, params: list[list[str]], gone: bool = False) -> Any:
+    results: dict[str, Any] = {"time_it": [[1.0 + number], []]}
+    if not gone:
+        results[NAME] = [[*figures], params]
+    date = 1_600_000_000_000 + number * DAY_MS
+    return a_file(results, commit_hash=f"{number + 1:040x}", date=date)
+
+
+def nights(
+    numbers: range, *, params: tuple[str, ...] = ("1", "2"), gone: bool = False
+) -> list[dict[str, Any]]:
+    """Nights of a parameter's values; a figure for each, which is another every night."""
+    return [
+        a_night(at, *(at + n / 10 for n, _ in enumerate(params, 1)), params=[[*params]], gone=gone)
+        for at in numbers
+    ]
+
+
+def then(tree: Path, told: Any, *files: dict[str, Any]) -> None:
+    """A night later: other files, and benchmarks.json as it is then."""
+    folder = tree / "results" / "box"
+    for one in files:
+        (folder / f"{one['date']}-night.json").write_text(json.dumps(one))
+    (tree / "results" / "benchmarks.json").write_text(json.dumps(told))
+    imported(tree)
+
+
+def series(folder: Path) -> tuple[Series, ...]:
+    """Those of the benchmark that is named anew."""
+    return tuple(
+        one for one in history_files.read_all(folder / "records")[0] if one.scenario == NAME
+    )
+
+
+def kept(folder: Path) -> dict[str, int]:
+    """How many points each has."""
+    return {one.cell.removesuffix(WHERE): len(one.points) for one in series(folder)}
+
+
+def test_a_parameter_that_is_renamed_is_the_same_as_in_an_import_of_all_at_once(
+    tmp_path: Path,
+) -> None:
+    before, after = nights(range(5)), nights(range(5, 7))
+    nightly = a_tree(tmp_path / "nightly", *before, benchmarks=about("old"))
+    imported(nightly)
+    for one in after:
+        then(nightly, about("new"), one)
+    once = a_tree(tmp_path / "once", *before, *after, benchmarks=about("new"))
+    imported(once)
+
+    assert kept(nightly) == {"new=1": 7, "new=2": 7}
+    assert series(nightly) == series(once)
+
+
+def test_a_benchmark_that_is_removed_keeps_its_names_and_its_unit(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, *nights(range(5)), benchmarks=about("k"))
+    imported(tree)
+    before = series(tree)
+    for at in (5, 6):
+        # Each night another benchmark is there, so that all is read anew.
+        then(tree, TIME | {f"time_{at}": {}}, *nights(range(at, at + 1), gone=True))
+
+    assert kept(tree) == {"k=1": 5, "k=2": 5}
+    assert {one.unit for one in series(tree)} == {"ns"}
+    assert series(tree) == before
+
+
+def test_a_removed_benchmark_without_parameters_keeps_its_unit(tmp_path: Path) -> None:
+    files = [a_night(at, 0.1 * at + 1, params=[]) for at in range(4)]
+    tree = a_tree(tmp_path, *files, benchmarks=about())
+    imported(tree)
+    before = series(tree)
+
+    then(tree, TIME, *nights(range(5, 6), gone=True))
+
+    assert series(tree) == before
+
+
+@pytest.mark.parametrize(("name", "unit"), [("time_run", "ms"), ("track_run", "seconds")])
+def test_figures_of_a_removed_benchmark_stay_in_the_unit_that_it_had(
+    tmp_path: Path, name: str, unit: str
+) -> None:
+    # Its name says that it is in seconds, or nothing.
+    files = [
+        a_file({name: [[0.1 + at], [["1"]]]}, commit_hash=f"{at + 1:040x}", date=at * DAY_MS)
+        for at in range(1, 4)
+    ]
+    known = {name: {"unit": unit, "param_names": ["k"]}}
+    tree = a_tree(tmp_path, *files, benchmarks=TIME | known)
+    imported(tree)
+    before = history_files.read_all(tree / "records")[0]
+
+    then(tree, TIME)
+
+    assert history_files.read_all(tree / "records")[0] == before
+
+
+def test_commits_of_a_removed_benchmark_are_told_as_those_of_any_other(tmp_path: Path) -> None:
+    told = about("k", unit="unit")
+    tree = a_tree(tmp_path, *nights(range(3)), benchmarks=told)
+    imported(tree)
+    configuration = tree / "asv.conf.json"
+    configuration.write_text(
+        configuration.read_text().replace("{", '{"show_commit_url": "https://forge.test/",', 1)
+    )
+
+    then(tree, TIME)
+
+    assert kept(tree) == {"k=1": 3, "k=2": 3}
+    assert {one.commit_url for one in series(tree)} == {"https://forge.test/"}
+
+
+def test_a_benchmark_that_returns_goes_on(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, *nights(range(5)), benchmarks=about("k"))
+    imported(tree)
+    then(tree, TIME, *nights(range(5, 6), gone=True))
+
+    then(tree, about("k"), *nights(range(6, 8)))
+
+    assert kept(tree) == {"k=1": 7, "k=2": 7}
+
+
+def test_a_benchmark_that_was_gone_at_first_gets_its_names_when_it_returns(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, *nights(range(5)), benchmarks=TIME)
+    imported(tree)
+    assert kept(tree) == {"param1=1": 5, "param1=2": 5}
+
+    then(tree, about("k"), *nights(range(5, 6)))
+
+    assert kept(tree) == {"k=1": 6, "k=2": 6}
+    assert {one.unit for one in series(tree)} == {"ns"}
+
+
+def test_a_parameter_that_is_added_leaves_what_was_before_it_once(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, *nights(range(5)), benchmarks=about("n"))
+    imported(tree)
+
+    tonight = a_night(5, 7.0, 8.0, params=[["1", "2"], ["x"]])
+    then(tree, about("n", "m"), tonight)
+
+    assert kept(tree) == {"param1=1": 5, "param1=2": 5, "n=1,m=x": 1, "n=2,m=x": 1}
+
+
+def test_of_figures_that_are_alike_each_goes_on_under_the_same_value(tmp_path: Path) -> None:
+    constant = [a_night(at, 4.0, None, 4.0, params=[["1", "2", "3"]]) for at in range(4)]
+    tree = a_tree(tmp_path, *constant, benchmarks=about("k"))
+    imported(tree)
+
+    then(tree, about("j"))
+
+    assert kept(tree) == {"j=1": 4, "j=2": 4, "j=3": 4}
+
+    then(tree, TIME)
+
+    assert kept(tree) == {"j=1": 4, "j=2": 4, "j=3": 4}
+    assert [one.points.measured for one in series(tree)] == [(4e9,) * 4, (), (4e9,) * 4]
+
+
+def test_parameters_in_another_order_go_on_by_their_figures(tmp_path: Path) -> None:
+    one, other = (
+        [a_night(at, at + 0.1, at + 0.2, params=params) for at in range(4)]
+        for params in ([["1", "2"], ["x"]], [["x"], ["1", "2"]])
+    )
+    tree = a_tree(tmp_path, *one, benchmarks=about("k", "m"))
+    imported(tree)
+    for number, told in enumerate(other):
+        (tree / "results" / "box" / f"{number:08}-env.json").write_text(json.dumps(told))
+
+    then(tree, about("m", "k"))
+
+    assert kept(tree) == {"m=x,k=1": 4, "m=x,k=2": 4}
+
+
+def test_a_series_that_has_a_point_more_stays(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, *nights(range(5)), benchmarks=about("old"))
+    imported(tree)
+    (tree / "results" / "box" / "00000002-env.json").unlink()
+
+    then(tree, about("new"))
+
+    assert kept(tree) == {"old=1": 5, "old=2": 5, "new=1": 4, "new=2": 4}
+
+
+def test_a_series_that_has_another_figure_stays(tmp_path: Path) -> None:
+    first, *others = nights(range(5))
+    tree = a_tree(tmp_path, first, *others, benchmarks=about("old"))
+    imported(tree)
+    again = a_night(0, 9.0, 0.2, params=[["1", "2"]])
+    (tree / "results" / "box" / "00000000-env.json").write_text(json.dumps(again))
+
+    then(tree, about("new"))
+
+    assert kept(tree) == {"old=1": 5, "new=1": 5, "new=2": 5}
+
+
+def test_another_environment_or_benchmark_of_the_same_figures_stays(tmp_path: Path) -> None:
+    files = nights(range(3))
+    tree = a_tree(tmp_path, *files, benchmarks=about("k"))
+    imported(tree)
+    for number, one in enumerate(files):
+        other = one | {"env_name": "conda", "python": "3.12"}
+        other["results"] = one["results"] | {"time_other": one["results"][NAME]}
+        (tree / "results" / "box" / f"{number:08}-env.json").write_text(json.dumps(other))
+
+    then(tree, about("j"))
+
+    own = {one.cell for one in series(tree)}
+    assert own == {f"k={at}{WHERE}" for at in "12"} | {f"j={at},environment=conda" for at in "12"}
+
+
+def test_a_new_value_tonight_is_no_name_of_one_that_was_not_measured(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path, *nights(range(5)), benchmarks=about("k"))
+    imported(tree)
+
+    then(tree, about("k"), *nights(range(5, 6), params=("3", "4")))
+
+    assert kept(tree) == {"k=1": 5, "k=2": 5, "k=3": 1, "k=4": 1}

@@ -1,0 +1,300 @@
+"""What of a run leaves for other tools, and what is said of the rest."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet
+import pytest
+from msgspec.structs import replace
+from typer.testing import CliRunner
+
+from corebound.cli.app import app
+from corebound.errors import InputError
+from corebound.exchange import pyperf, run_export
+from corebound.exchange.asv import export as asv_export
+from corebound.exchange.asv import results
+from corebound.exchange.run_export import CellOfRun, cells_of
+from corebound.records import jsonl
+from corebound.records.launch_record import Launch
+from corebound.records.run_record import Commit, EnvironmentLock, Run
+from corebound.scenario.matrix import expand
+from support.build import a_launch, a_machine, a_run, a_scenario, a_worker
+
+COMMIT = Commit(
+    sha="c" * 40, subject="Go on", committed_at="2026-01-01T10:00:00+02:00", dirty=False
+)
+# `date -u -d 2026-01-01T08:00:00Z +%s`, in milliseconds.
+COMMITTED_MS = 1_767_254_400_000
+SCENARIO = a_scenario(
+    name="matmul", matrix={"binding": ["none", "one-cpu"], "threads": ["default", 1]}
+)
+CELLS = expand(SCENARIO, "matmul.yaml", None)
+
+
+def a_night(
+    *launches: Launch, commit: Commit | None = COMMIT, run_id: str = "r1", day: int = 2
+) -> tuple[Run, tuple[Launch, ...]]:
+    run = a_run(
+        scenarios=(SCENARIO,), run_id=run_id, commit=commit,
+        started_at=f"2026-01-{day:02}T03:04:05Z",
+    )  # fmt: skip
+    return run, launches
+
+
+def took(milliseconds: int, *, cell: int = 0, block: int = 0, warm: int | None = None) -> Launch:
+    """A launch of thirty iterations that took so long, the first ones so long as `warm`."""
+    walls: tuple[int, ...] = (milliseconds * 1_000_000,) * 30
+    if warm is not None:
+        walls = (warm * 1_000_000,) * 15 + walls
+    return a_launch(cell=CELLS[cell], block=block, workers=(a_worker(wall_ns=walls),))
+
+
+def cells(night: tuple[Run, tuple[Launch, ...]]) -> tuple[CellOfRun, ...]:
+    made, faults = cells_of(*night, "records")
+    assert faults == ()
+    return made
+
+
+def asv_files(*nights: tuple[Run, tuple[Launch, ...]], **benchmarks: Any) -> dict[str, Any]:
+    own = [cell for night in nights for cell in cells(night)]
+    return {name: json.loads(text) for name, text in asv_export.documents(own, benchmarks).items()}
+
+
+def test_a_launch_is_a_sample_in_seconds_with_bounds_of_99_percent() -> None:
+    files = asv_files(a_night(took(1), took(4, block=1), took(2, block=2)))
+
+    host = a_machine().id
+    told = files[f"{host}/cccccccc-corebound-{CELLS[0].environment}.json"]
+    row = dict(zip(told["result_columns"], told["results"]["matmul"], strict=True))
+    assert told["date"] == COMMITTED_MS
+    assert row["samples"][0] == [0.001, 0.004, 0.002]
+    # The geometric mean of 1, 4 and 2.
+    assert row["result"][0] == pytest.approx(0.002)
+    # Student's t of 99 % with two degrees of freedom is 9.925; ln 2 / sqrt(3) the error.
+    reach = math.exp(9.925 * math.log(2) / math.sqrt(3))
+    assert row["stats_ci_99_a"][0] == pytest.approx(0.002 / reach, rel=1e-3)
+    assert row["stats_ci_99_b"][0] == pytest.approx(0.002 * reach, rel=1e-3)
+
+
+def test_asv_is_told_what_failed_and_what_was_skipped() -> None:
+    failed = a_launch(cell=CELLS[1], status="failed", reason="no memory")
+    skipped = a_launch(cell=CELLS[2], status="skipped", reason="too small")
+    files = asv_files(a_night(took(1), took(1, block=1), failed, skipped))
+
+    (told,) = [one for one in files.values() if "results" in one]
+    ok, gone, none, absent = told["results"]["matmul"][0]
+    assert (ok, gone) == (pytest.approx(0.001), None)
+    assert math.isnan(none)
+    assert math.isnan(absent)
+
+
+def test_axes_are_parameters_of_asv_in_the_order_of_the_file() -> None:
+    files = asv_files(a_night(*(took(1, cell=cell) for cell in (3, 1, 0, 2))))
+
+    about = files["benchmarks.json"]["matmul"]
+    assert about["param_names"] == ["binding", "threads"]
+    assert about["params"] == [["'none'", "'one-cpu'"], ["'default'", "'1'"]]
+
+
+def test_cells_that_are_no_product_are_values_of_one_parameter() -> None:
+    many = [replace(CELLS[0], axes=(("a", str(number)), ("b", str(number)))) for number in range(6)]
+    files = asv_files(a_night(*(a_launch(cell=cell) for cell in many)))
+
+    about = files["benchmarks.json"]["matmul"]
+    assert about["param_names"] == ["cell"]
+    assert about["params"] == [[f"'a={number},b={number}'" for number in range(6)]]
+    (told,) = [one for one in files.values() if "results" in one]
+    assert told["results"]["matmul"][0] == pytest.approx([0.001] * 6)
+
+
+def test_benchmarks_of_asvs_own_stay_beside_ours() -> None:
+    files = asv_files(a_night(took(1)), other={"name": "other"})
+
+    assert files["benchmarks.json"].keys() == {"other", "matmul", "version"}
+
+
+def test_a_scenario_named_version_does_not_take_the_place_of_asvs_own() -> None:
+    cell = replace(CELLS[0], scenario="version")
+    scenario = a_scenario(name="version")
+    run = replace(a_night()[0], scenarios=a_run(scenarios=(scenario,)).scenarios)
+    files = asv_files((run, (a_launch(cell=cell),)))
+
+    assert files["benchmarks.json"]["version"] == 2
+    assert files["benchmarks.json"]["Version"]["name"] == "Version"
+    (told,) = [one for one in files.values() if "results" in one]
+    assert told["results"].keys() == {"Version"}
+
+
+def test_of_two_runs_of_one_commit_the_later_is_what_asv_gets() -> None:
+    files = asv_files(a_night(took(5), took(7, cell=1)), a_night(took(6), run_id="r2", day=3))
+
+    (told,) = [one for one in files.values() if "results" in one]
+    assert told["results"]["matmul"][0][:2] == pytest.approx([0.006, 0.007])
+
+
+def test_what_an_older_form_of_a_scenario_measured_is_no_result_of_the_newer() -> None:
+    before = a_night(took(5), took(7, cell=1))
+    run, launches = a_night(took(6), run_id="r2", day=3)
+    edited = replace(run, scenarios=tuple(replace(one, sha256="1" * 64) for one in run.scenarios))
+
+    (told,) = [one for one in asv_files(before, (edited, launches)).values() if "results" in one]
+
+    values, _, version, *_ = told["results"]["matmul"]
+    assert (values[0], version) == (pytest.approx(0.006), "1" * 64)
+    assert math.isnan(values[1])
+
+
+def test_the_reader_of_asv_results_takes_what_is_written() -> None:
+    files = asv_export.documents(list(cells(a_night(took(1), took(2, block=1)))), {})
+
+    (text,) = [text for name, text in files.items() if "corebound-" in name]
+
+    file = results.read(text.encode())
+    ((name, told),) = file.results.items()
+    assert file.row_of(name, told)[-1][0] == [0.001, 0.002]
+
+
+def test_pyperf_gets_warm_ups_apart_from_values() -> None:
+    night = a_night(took(1, warm=50), took(1, block=1))
+
+    told = json.loads(pyperf.suite(cells(night)))
+
+    warmed, steady = told["benchmarks"][0]["runs"]
+    assert [value for _, value in warmed["warmups"]] == [0.05] * 15
+    assert warmed["values"] == [0.001] * 30
+    assert "warmups" not in steady
+
+
+def test_pyperf_metadata_has_no_empty_text_and_no_lines() -> None:
+    odd = replace(COMMIT, subject="one\ntwo", sha="c" * 40)
+
+    told = json.loads(pyperf.suite(cells(a_night(took(1), commit=odd))))
+
+    assert told["metadata"]["commit_subject"] == "one two"
+    assert all(value != "" for value in told["metadata"].values())
+
+
+def test_a_table_has_a_row_for_each_launch_whatever_became_of_it() -> None:
+    failed = a_launch(cell=CELLS[1], status="failed", reason="=1+1")
+
+    rows = list(csv.DictReader(io.StringIO(run_export.as_csv(cells(a_night(took(1), failed))))))
+
+    assert [(row["status"], row["median_ns"], row["axis_threads"]) for row in rows] == [
+        ("ok", "1000000.0", "default"),
+        ("failed", "", "1"),
+    ]
+    # A spreadsheet would have computed it.
+    assert rows[1]["reason"] == "'=1+1"
+
+
+def test_parquet_has_the_same_rows_with_types() -> None:
+    made = cells(a_night(took(1), a_launch(cell=CELLS[1], status="failed", reason="no")))
+
+    found = pyarrow.parquet.read_table(io.BytesIO(run_export.as_parquet(made, "out"))).to_pylist()
+
+    assert [(row["median_ns"], row["block"], row["settled"]) for row in found] == [
+        (1e6, 0, True),
+        (None, 0, None),
+    ]
+
+
+def test_without_pyarrow_parquet_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+
+    with pytest.raises(InputError, match=r"pip install 'corebound\[parquet\]'"):
+        run_export.as_parquet(cells(a_night(took(1))), "out")
+
+
+def kept(folder: Path, *nights: tuple[Run, tuple[Launch, ...]]) -> Path:
+    for run, launches in nights:
+        file = jsonl.Appender(jsonl.file_of(run, folder))
+        file.append(run)
+        for launch in launches:
+            file.append(launch)
+        file.close()
+    return folder
+
+
+def export(records: Path, *words: str) -> tuple[int, str]:
+    runner = CliRunner()
+    try:
+        done = runner.invoke(
+            app, ["export", *words, "--records", str(records)], catch_exceptions=False
+        )
+    except InputError as error:
+        return error.exit_code, str(error)
+    return done.exit_code, done.output
+
+
+def test_runs_of_no_commit_are_named_and_left_out_of_asv(tmp_path: Path) -> None:
+    records = kept(
+        tmp_path / "r",
+        a_night(took(1)),
+        a_night(took(1), commit=None, run_id="r2"),
+        a_night(took(1), commit=replace(COMMIT, dirty=True), run_id="r3"),
+    )
+
+    code, said = export(records, "asv", "--out", str(tmp_path / "results"))
+
+    assert code == 0
+    assert "run r2 is left out: it is of no commit" in said
+    assert "run r3 is left out: it measured changes that are not committed" in said
+
+
+def test_asv_gets_no_result_of_a_working_tree_with_changes_and_tables_name_its_hash(
+    tmp_path: Path,
+) -> None:
+    changed = replace(COMMIT, dirty=True, tree="d" * 40)
+    lock = EnvironmentLock(
+        name=CELLS[0].environment, sha256="", python="3.11.2", packages=(), commit=changed
+    )
+    run, launches = a_night(took(1))
+    # The suite's own repository is clean; the project is elsewhere.
+    records = kept(tmp_path / "r", (replace(run, environments=(lock,)), launches))
+
+    code, said = export(records, "asv", "--out", str(tmp_path / "results"))
+    export(records, "csv", "--out", str(tmp_path / "launches.csv"))
+
+    assert (code, "no run is of a commit alone" in said) == (2, True)
+    (row,) = csv.DictReader((tmp_path / "launches.csv").read_text().splitlines())
+    assert (row["commit"], row["dirty"], row["tree"]) == (COMMIT.sha, "True", "d" * 40)
+
+
+def test_where_no_run_is_of_a_commit_asv_gets_nothing(tmp_path: Path) -> None:
+    records = kept(tmp_path / "r", a_night(took(1), commit=None))
+
+    code, said = export(records, "asv", "--out", str(tmp_path / "results"))
+
+    assert (code, "no run is of a commit alone" in said) == (2, True)
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize("format_", ["pyperf", "bencher", "github-action-benchmark"])
+def test_cells_without_a_figure_are_named_and_left_out(tmp_path: Path, format_: str) -> None:
+    failed = a_launch(cell=CELLS[1], status="failed", reason="no memory")
+    records = kept(tmp_path / "r", a_night(took(1), failed))
+
+    code, said = export(records, format_, "--out", str(tmp_path / "out.json"))
+
+    assert code == 0
+    assert "threads=1] is left out: failed: no memory" in said
+    assert "threads=1" not in (tmp_path / "out.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [(("csv",), "there is no run."), (("csv", "--run", "x"), "there is no run x.")],
+)
+def test_without_a_run_nothing_is_exported(
+    tmp_path: Path, words: tuple[str, ...], says: str
+) -> None:
+    code, said = export(tmp_path, *words, "--out", str(tmp_path / "out"))
+
+    assert (code, says in said) == (2, True)

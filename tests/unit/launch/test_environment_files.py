@@ -1,0 +1,106 @@
+"""What an environment is made of: a requirements file and all that it includes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corebound.errors import InputError
+from corebound.launch import environments
+
+
+@pytest.fixture
+def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("COREBOUND_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "environments" / "more").mkdir(parents=True)
+    return tmp_path
+
+
+def write(suite: Path, **files: str) -> None:
+    for name, text in files.items():
+        (suite / "environments" / f"{name.replace('__', '/')}.txt").write_text(text)
+
+
+def test_a_file_without_includes_is_known_by_its_own_content(suite: Path) -> None:
+    text = "numpy==2.4.6\n# -r not-an-include.txt\n"
+    write(suite, own=text)
+
+    folder = environments.python_of("own", suite).parents[1]
+
+    # Its folder is the one that every version has given it.
+    sha256 = hashlib.sha256(text.encode()).hexdigest()
+    what = f"{sha256} {platform.python_version()} {platform.machine()}"
+    assert folder.name == f"own-{hashlib.sha256(what.encode()).hexdigest()[:12]}"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "-r more/base.txt",
+        "-rmore/base.txt",
+        "--requirement more/base.txt",
+        "--requirement=more/base.txt",
+        "-c more/base.txt  # pins",
+        "--constraint=more/base.txt",
+        "-r \\\n  more/base.txt",
+        "-r 'more/base.txt'",
+        "-r ${FOLDER}/base.txt",
+    ],
+)
+def test_a_change_of_an_included_file_makes_another_environment(
+    line: str, suite: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FOLDER", "more")
+    # Relative to the file that includes it, as pip has it.
+    write(suite, own=f"{line}\n", more__base="-r deep.txt\n", more__deep="numpy==1.26.4\n")
+    before = environments.python_of("own", suite)
+
+    write(suite, more__deep="numpy==2.4.6\n")
+
+    assert environments.python_of("own", suite) != before
+
+
+def test_includes_are_relative_to_a_link_not_to_what_it_names(suite: Path) -> None:
+    write(suite, more__own="-r base.txt\n", base="numpy==1.26.4\n")
+    (suite / "environments" / "linked.txt").symlink_to("more/own.txt")
+    before = environments.python_of("linked", suite)
+
+    write(suite, base="numpy==2.4.6\n")
+
+    assert environments.python_of("linked", suite) != before
+
+
+def test_files_that_include_one_another_end(suite: Path) -> None:
+    write(suite, own="-r own.txt\n-r other.txt\n", other="-c own.txt\n")
+
+    assert environments.find("own", suite) is None
+
+
+@pytest.mark.parametrize("odd", ["nowhere.txt", "/dev/zero", "fifo", "more", "a\0b"])
+def test_an_include_that_is_no_file_is_named_when_the_environment_is_made(
+    odd: str, suite: Path
+) -> None:
+    os.mkfifo(suite / "environments" / "fifo")
+    write(suite, own=f"-r {odd}\n")
+
+    assert environments.find("own", suite) is None
+    with pytest.raises(InputError, match="which is not a file that can be read"):
+        environments.make("own", suite, lambda _what: None)
+    assert not list(suite.glob("cache/**/*"))
+
+
+@given(st.text(alphabet="-rc= \"'\\\n#${}A./:x", max_size=40))
+def test_no_content_of_a_requirements_file_makes_listing_fail(
+    tmp_path_factory: pytest.TempPathFactory, text: str
+) -> None:
+    suite = tmp_path_factory.getbasetemp() / "odd"
+    (suite / "environments").mkdir(parents=True, exist_ok=True)
+    write(suite, own=text)
+
+    environments.python_of("own", suite)

@@ -1,0 +1,112 @@
+"""What happened between two looks at a host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from corebound.launch.host_sampler import HostSnapshot, Threads, together, window
+from corebound.launch.procfs import Ticks, Used
+from corebound.records.telemetry import HostWindow
+
+MS = 1_000_000
+
+
+def used(cpu_ms: int = 0, **counts: int) -> Used:
+    nothing = {"user_ns": 0, "system_ns": 0, "minor_faults": 0, "major_faults": 0, "rss_bytes": 0}
+    return Used(cpu_ns=cpu_ms * MS, **{**nothing, **counts})
+
+
+BEFORE = HostSnapshot(
+    at_ns=1000 * MS,
+    ticks=Ticks(resting=0, steal=0),
+    tick_ns=10 * MS,
+    launch=used(),
+    own_ns=0,
+    threads=Threads(ran_ns=0, waited_ns=0),
+    suspended_ns=7,
+    pressure_us=(0, None, 0),
+    throttled=(),
+)
+
+
+def half_a_second(**changes: Any) -> HostWindow:
+    """On two CPUs; whatever is given is what the second look found."""
+    now = replace(BEFORE, at_ns=1500 * MS, **changes)
+    return window(BEFORE, now, origin_ns=1000 * MS, cpus=2)
+
+
+def test_what_is_neither_rest_nor_the_launch_nor_ours_is_foreign() -> None:
+    found = half_a_second(ticks=Ticks(resting=30, steal=5), launch=used(cpu_ms=400), own_ns=50 * MS)
+
+    # 2 × 500 ms less 300 of rest, 50 stolen, 400 of the launch, 50 of corebound.
+    assert found.foreign_ns == 200 * MS
+    assert (found.from_ms, found.to_ms, found.steal_ns) == (0, 500, 50 * MS)
+
+
+def test_a_host_whose_cpu_went_offline_has_no_foreign_load_rather_than_none() -> None:
+    found = half_a_second(ticks=None)
+
+    assert (found.foreign_ns, found.steal_ns, found.rested_ns) == (None, None, None)
+
+
+def test_use_is_counted_from_look_to_look_and_memory_is_what_it_is_then() -> None:
+    found = half_a_second(
+        launch=used(300, user_ns=200 * MS, system_ns=100 * MS, rss_bytes=4096, minor_faults=7),
+        threads=Threads(ran_ns=300 * MS, waited_ns=20 * MS, voluntary=3, involuntary=2),
+    )
+
+    assert (found.ran_ns, found.user_ns, found.system_ns) == (300 * MS, 200 * MS, 100 * MS)
+    assert (found.rss_bytes, found.minor_faults) == (4096, 7)
+    assert found.waited_ns == 20 * MS
+    # Nobody counted them at the first look.
+    assert (found.voluntary, found.involuntary, found.migrations) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("ran_ms", "seen_ms", "waited_ns"),
+    [
+        (400, 380, 9),  # all but a twentieth was seen
+        (400, 300, None),  # a quarter was not: it may have waited unseen
+        (4, 1, 9),  # most was not, but that is less than a hundredth of a CPU
+    ],
+)
+def test_waiting_is_known_where_nearly_all_that_ran_was_seen(
+    ran_ms: int, seen_ms: int, waited_ns: int | None
+) -> None:
+    threads = Threads(ran_ns=seen_ms * MS, waited_ns=9)
+
+    assert half_a_second(launch=used(ran_ms), threads=threads).waited_ns == waited_ns
+
+
+def test_of_several_cgroups_the_one_that_stopped_threads_longest_counts() -> None:
+    before = replace(BEFORE, throttled=((1, 10), (5, 50), None))
+    now = replace(before, at_ns=1500 * MS, throttled=((2, 40), (9, 60), (1, 1)))
+
+    found = window(before, now, origin_ns=0, cpus=2)
+
+    assert (found.throttled_periods, found.throttled_ns) == (1, 30)
+
+
+def test_pressure_that_the_kernel_does_not_tell_is_absent() -> None:
+    found = half_a_second(pressure_us=(25, None, 0))
+
+    assert (found.cpu_pressure_ns, found.memory_pressure_ns, found.io_pressure_ns) == (
+        25_000, None, 0,
+    )  # fmt: skip
+
+
+def test_what_is_unknown_of_one_worker_is_unknown_of_all() -> None:
+    one, other = (Threads(ran_ns=1, waited_ns=2, voluntary=n) for n in (3, None))
+
+    assert together([one, one]) == Threads(ran_ns=2, waited_ns=4, voluntary=6)
+    assert together([one, other]) == Threads(ran_ns=2, waited_ns=4)
+    assert together([one, None]) is None
+    assert together([]) is None
+
+
+def test_a_suspension_is_what_was_added_since_the_last_look() -> None:
+    assert half_a_second(suspended_ns=7 + 300 * MS).suspended_ns == 300 * MS
+    assert half_a_second().suspended_ns == 0

@@ -1,0 +1,78 @@
+"""Proof of binding: what speaks against a launch, and what does not."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from corebound.launch.verification import binding_violations
+from corebound.machine.topology import CpuId
+from corebound.planning.slots import Command, Placement
+from corebound.records.launch_record import Worker
+from support.build import a_placement, a_thread, a_worker
+
+
+def faults(
+    placement: Placement,
+    worker: Worker,
+    *,
+    env: tuple[tuple[str, str], ...] = (),
+    command: tuple[tuple[CpuId, ...], ...] = (),
+) -> tuple[str, ...]:
+    return binding_violations(
+        placement, (Command(argv=("python",), env=env),), (worker,), (command,)
+    )
+
+
+def test_a_worker_that_stayed_in_its_slot_is_proven() -> None:
+    worker = a_worker(threads=(a_thread(allowed=(0, 1), stays=((0, 0, 5), (1, 5, 9))),))
+
+    assert faults(a_placement(cpus=(0, 1)), worker) == ()
+
+
+def test_a_thread_seen_off_its_slot_is_named() -> None:
+    worker = a_worker(threads=(a_thread(tid=7, name="pool", allowed=(0,), stays=((3, 0, 5),)),))
+
+    assert faults(a_placement(cpus=(0,)), worker) == (
+        "thread 7 (pool) was seen on CPUs 3, off its slot",
+    )
+
+
+def test_an_unbound_cell_proves_nothing_and_fails_nothing() -> None:
+    worker = a_worker(threads=(a_thread(allowed=(3,), stays=((3, 0, 5),)),))
+
+    assert faults(a_placement(cpus=(0, 1), bound=False), worker) == ()
+
+
+def test_openmp_may_bind_a_thread_to_a_part_of_the_slot_only() -> None:
+    placement = replace(a_placement(cpus=(0, 1)), backend="openmp")
+
+    assert faults(placement, a_worker(threads=(a_thread(allowed=(1,), stays=()),))) == ()
+    assert faults(placement, a_worker(threads=(a_thread(allowed=(1, 2), stays=()),))) != ()
+
+
+def test_other_threads_than_asked_are_evidence() -> None:
+    worker = a_worker(threads_asked=4, threads_used=2)
+
+    assert faults(a_placement(), worker) == ("4 threads were asked for, the framework uses 2",)
+
+
+def test_a_framework_that_cannot_say_its_threads_is_not_accused() -> None:
+    assert faults(a_placement(), a_worker(threads_asked=4, threads_used=None)) == ()
+
+
+def test_a_variable_that_was_changed_on_the_way_is_evidence() -> None:
+    worker = replace(a_worker(), environment={"OMP_NUM_THREADS": "1"})
+
+    assert faults(a_placement(), worker, env=(("OMP_NUM_THREADS", "4"),)) == (
+        "OMP_NUM_THREADS=4 was set, the worker got 1",
+    )
+
+
+def test_variables_that_steer_nothing_are_not_asked_back() -> None:
+    assert faults(a_placement(), a_worker(), env=(("GREETING", "hello"),)) == ()
+
+
+def test_a_command_that_left_its_slot_is_evidence() -> None:
+    told = faults(a_placement(cpus=(0,)), a_worker(threads=()), command=((CpuId(1),),))
+
+    assert told == ("the command was allowed CPUs 1, its slot is 0",)

@@ -1,0 +1,119 @@
+"""How long a launch was suspended: what is evidence of it, and what is none."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from corebound.launch import thread_sampler
+from corebound.launch.thread_sampler import ThreadSampler
+from corebound.machine.topology import CpuId
+
+S = 1_000_000_000
+
+Pass = Callable[[float], None]
+
+
+@pytest.fixture
+def watch() -> Iterator[ThreadSampler]:
+    """Of this process, which hardly runs while made-up time passes; looked at twice."""
+    watch = ThreadSampler(os.getpid())
+    watch.look(search=True)
+    watch.mark()
+    watch.look()
+    yield watch
+    watch.close()
+
+
+@pytest.fixture
+def pass_s(monkeypatch: pytest.MonkeyPatch) -> Pass:
+    """Lets time pass at once."""
+    passed_ns = [0]
+    real_ns = time.monotonic_ns
+
+    def pass_s(seconds: float) -> None:
+        passed_ns[0] += round(seconds * S)
+
+    monkeypatch.setattr(time, "monotonic_ns", lambda: real_ns() + passed_ns[0])
+    return pass_s
+
+
+def in_state(monkeypatch: pytest.MonkeyPatch, state: bytes) -> None:
+    monkeypatch.setattr(thread_sampler, "_state_and_cpu", lambda _stat: (state, CpuId(0)))
+
+
+def test_time_between_two_looks_at_a_stopped_process_is_suspended(
+    watch: ThreadSampler, pass_s: Pass, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_state(monkeypatch, b"T")
+    for _ in range(4):
+        pass_s(0.8)
+        watch.look()
+
+    # Between the first of the four and the one before it may have run.
+    assert watch.suspended_ns == pytest.approx(2.4 * S, rel=0.3)
+
+
+@pytest.mark.parametrize("state", [b"S", b"D", b"R"])
+def test_a_process_that_sleeps_or_waits_for_a_disk_is_not_suspended(
+    watch: ThreadSampler, pass_s: Pass, monkeypatch: pytest.MonkeyPatch, state: bytes
+) -> None:
+    in_state(monkeypatch, state)
+    for _ in range(5):
+        pass_s(0.8)
+        watch.look()
+
+    assert watch.suspended_ns == 0
+
+
+@pytest.mark.parametrize(("tracer", "suspended"), [("its own", False), ("another", True)])
+def test_a_traced_process_is_suspended_by_a_tracer_from_outside_alone(
+    watch: ThreadSampler,
+    pass_s: Pass,
+    monkeypatch: pytest.MonkeyPatch,
+    tracer: str,
+    *,
+    suspended: bool,
+) -> None:
+    in_state(monkeypatch, b"t")
+    pid = os.getpid() if tracer == "its own" else 1
+    monkeypatch.setattr(thread_sampler, "_content", lambda _path: f"\nTracerPid:\t{pid}\n".encode())
+    for _ in range(3):
+        pass_s(0.8)
+        watch.look()
+
+    assert (watch.suspended_ns > 0) is suspended
+
+
+def test_a_look_that_comes_late_though_nothing_kept_it_waiting_tells_a_suspension(
+    watch: ThreadSampler, pass_s: Pass
+) -> None:
+    pass_s(5)
+    watch.look()
+
+    assert watch.suspended_ns == pytest.approx(5 * S, rel=0.1)
+
+
+def test_a_look_that_comes_late_for_it_waited_for_a_cpu_tells_none(
+    watch: ThreadSampler, pass_s: Pass, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really_ns = thread_sampler._own_wait_ns
+    monkeypatch.setattr(thread_sampler, "_own_wait_ns", lambda: really_ns() + 4 * S)
+    pass_s(5)
+    watch.look()
+
+    assert watch.suspended_ns == 0
+
+
+def test_a_frozen_cgroup_counts_from_the_second_time_that_it_is_seen(
+    watch: ThreadSampler, pass_s: Pass, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(thread_sampler, "_is_frozen", lambda _pid: True)
+    for _ in range(4):
+        pass_s(0.8)
+        watch.look()
+
+    assert watch.suspended_ns == pytest.approx(2.4 * S, rel=0.3)

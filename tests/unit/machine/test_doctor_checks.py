@@ -1,0 +1,511 @@
+"""What `corebound doctor` sees: every check firing, not firing, and having nothing to see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corebound.machine.doctor.check import Change, command
+from corebound.machine.doctor.tools import PROGRAMS
+from corebound.machine.sysfs import shown
+from support.build import a_host
+from support.checkup_machine import (
+    CPU,
+    HEALTHY,
+    LATER,
+    THP,
+    V1,
+    V2,
+    examined,
+    mounts,
+    process,
+    stat,
+)
+
+POLICY = f"{CPU}/cpufreq/policy{{}}/scaling_governor"
+GROUP = "sys/fs/cgroup/user.slice/cpu.max"
+V1_FOLDER = "sys/fs/cgroup/cpu,cpuacct"
+
+
+def test_a_healthy_machine_has_nothing_to_mend() -> None:
+    assert {name: one.host_check.state for name, one in examined().items()} == dict.fromkeys(
+        examined(), "ok"
+    )
+
+
+@pytest.mark.parametrize(
+    ("check", "files", "value"),
+    [
+        ("governor", {POLICY.format(0): "powersave\n"}, "performance, powersave"),
+        ("turbo", {f"{CPU}/cpufreq/boost": "1\n"}, "on"),
+        # Intel's own switch comes first, and says 0 where turbo is on.
+        ("turbo", {f"{CPU}/intel_pstate/no_turbo": "0\n"}, "on"),
+        (
+            "thermal throttling",
+            {f"{CPU}/cpu0/thermal_throttle/core_throttle_count": "3\n"},
+            "3 times since the machine started",
+        ),
+        ("SMT", {f"{CPU}/smt/active": "1\n", f"{CPU}/smt/control": "on\n"}, "on"),
+        ("load", {"proc/loadavg": "1.50 0.1 0.1 2/9 9\n"}, "1.50 over the last minute"),
+        (
+            "cpu pressure",
+            {"proc/pressure/cpu": "some avg10=12.50 avg60=1.00 avg300=1.00 total=1\n"},
+            "12.5 % of the last 10 s",
+        ),
+        (
+            "memory pressure",
+            {"proc/pressure/memory": "some avg10=1.50 avg60=0.00 avg300=0.00 total=1\n"},
+            "1.50 % of the last 10 s",
+        ),
+        (
+            "io pressure",
+            {"proc/pressure/io": "some avg10=50.00 avg60=0.00 avg300=0.00 total=1\n"},
+            "50.0 % of the last 10 s",
+        ),
+        (
+            "swap",
+            {"proc/swaps": "Filename Type Size Used Priority\n/a swap file 2048 1024 -2\n"},
+            "1.0 MiB of 2.0 MiB used",
+        ),
+        ("swappiness", {"proc/sys/vm/swappiness": "60\n"}, "60"),
+        ("THP", {f"{THP}/enabled": "[always] madvise never\n"}, "always"),
+        (
+            "THP defrag",
+            {f"{THP}/defrag": "[always] defer defer+madvise madvise never\n"},
+            "always",
+        ),
+        ("KSM", {"sys/kernel/mm/ksm/run": "1\n"}, "on"),
+        ("ASLR", {"proc/sys/kernel/randomize_va_space": "0\n"}, "off"),
+        ("ASLR", {"proc/sys/kernel/randomize_va_space": "1\n"}, "on, without the heap"),
+        ("ASLR", {"proc/self/personality": "00040000\n"}, "off for this shell"),
+        ("autogroup", {"proc/sys/kernel/sched_autogroup_enabled": "1\n"}, "on"),
+        ("perf_event_paranoid", {"proc/sys/kernel/perf_event_paranoid": "2\n"}, "2"),
+        ("irqbalance", {"proc/90/stat": process("irqbalance", 1)}, "running"),
+    ],
+)
+def test_what_disturbs_is_a_warning_with_a_reason_and_a_way_to_mend_it(
+    check: str, files: dict[str, str | None], value: str
+) -> None:
+    found = examined(files)
+
+    assert found[check].host_check.state == "warning"
+    assert found[check].host_check.value.startswith(value)
+    assert found[check].host_check.why
+    assert found[check].host_check.mend
+    others = {name for name, one in found.items() if one.host_check.state != "ok"}
+    assert others == {check}
+
+
+@pytest.mark.parametrize(
+    ("check", "gone"),
+    [
+        ("governor", [POLICY.format(0), POLICY.format(1)]),
+        ("turbo", [f"{CPU}/cpufreq/boost"]),
+        (
+            "thermal throttling",
+            [
+                f"{CPU}/cpu0/thermal_throttle/core_throttle_count",
+                f"{CPU}/cpu0/thermal_throttle/package_throttle_count",
+            ],
+        ),
+        ("isolated CPUs", [f"{CPU}/isolated"]),
+        ("IRQ affinity", [f"proc/irq/{irq}/smp_affinity_list" for irq in (24, 25)]),
+        ("irqbalance", ["proc/2/stat"]),
+        ("CPU quota", ["proc/self/mountinfo"]),
+        ("CPU quota", ["proc/self/cgroup"]),
+        ("load", ["proc/loadavg"]),
+        ("busy processes", ["proc/stat"]),
+        ("steal", ["proc/stat"]),
+        ("cpu pressure", ["proc/pressure/cpu"]),
+        ("memory pressure", ["proc/pressure/memory"]),
+        ("io pressure", ["proc/pressure/io"]),
+        ("swap", ["proc/swaps"]),
+        ("swappiness", ["proc/sys/vm/swappiness"]),
+        ("THP", [f"{THP}/enabled"]),
+        ("THP defrag", [f"{THP}/defrag"]),
+        ("KSM", ["sys/kernel/mm/ksm/run"]),
+        ("NUMA balancing", ["proc/sys/kernel/numa_balancing"]),
+        ("ASLR", ["proc/sys/kernel/randomize_va_space"]),
+        ("autogroup", ["proc/sys/kernel/sched_autogroup_enabled"]),
+        ("perf_event_paranoid", ["proc/sys/kernel/perf_event_paranoid"]),
+    ],
+)
+def test_what_a_host_does_not_show_is_unavailable_and_not_fine(check: str, gone: list[str]) -> None:
+    seen = examined(dict.fromkeys(gone))[check].host_check
+
+    assert seen.state == "unavailable"
+    assert seen.value
+    assert seen.mend is None
+
+
+@pytest.mark.parametrize(
+    ("check", "path"),
+    [
+        ("turbo", f"{CPU}/cpufreq/boost"),
+        ("isolated CPUs", f"{CPU}/isolated"),
+        ("load", "proc/loadavg"),
+        ("cpu pressure", "proc/pressure/cpu"),
+        ("busy processes", "proc/stat"),
+        ("swap", "proc/swaps"),
+        ("swappiness", "proc/sys/vm/swappiness"),
+        ("THP", f"{THP}/enabled"),
+        ("KSM", "sys/kernel/mm/ksm/run"),
+        ("NUMA balancing", "proc/sys/kernel/numa_balancing"),
+        ("ASLR", "proc/sys/kernel/randomize_va_space"),
+        ("autogroup", "proc/sys/kernel/sched_autogroup_enabled"),
+        ("perf_event_paranoid", "proc/sys/kernel/perf_event_paranoid"),
+    ],
+)
+def test_what_means_nothing_to_us_is_unavailable(check: str, path: str) -> None:
+    seen = examined({path: "mañana \x1b[2J\n"}, later={path: "mañana \x1b[2J\n"})[check].host_check
+
+    assert seen.state == "unavailable"
+    assert seen.value.isprintable()
+
+
+def test_a_machine_without_any_file_shows_nothing_at_all() -> None:
+    found = examined(dict.fromkeys(HEALTHY), no_host=True, tools=None)
+
+    states = {name: one.host_check.state for name, one in found.items()}
+    assert states.pop("environments") == "ok"
+    assert set(states.values()) == {"unavailable"}
+
+
+# A busy machine may take long over one example.
+@given(
+    files=st.dictionaries(
+        st.sampled_from(sorted(HEALTHY)),
+        st.one_of(st.none(), st.text(), st.from_regex(r"[a-z0-9 ,:/()\[\]\n-]{0,80}")),
+    ),
+    later=st.dictionaries(st.sampled_from(sorted(LATER)), st.text()),
+)
+def test_whatever_files_hold_every_check_answers_in_printable_words(
+    files: dict[str, str | None], later: dict[str, str]
+) -> None:
+    found = examined(files, later=later)
+
+    assert set(found) == set(examined())
+    for one in found.values():
+        assert one.host_check.value.isprintable()
+        assert all(change.prior != change.value for change in one.changes)
+
+
+def test_a_driver_without_the_steady_governor_is_not_told_to_use_it() -> None:
+    found = examined(
+        {
+            POLICY.format(0): "powersave\n",
+            f"{CPU}/cpufreq/policy0/scaling_available_governors": "powersave\n",
+        }
+    )["governor"]
+
+    assert "offers no `performance`" in (found.host_check.mend or "")
+    assert not found.changes
+
+
+def test_cores_that_are_being_slowed_now_are_told_from_those_that_once_were() -> None:
+    path = f"{CPU}/cpu0/thermal_throttle/core_throttle_count"
+
+    found = examined({path: "3\n"}, later={path: "4\n"})["thermal throttling"].host_check
+
+    assert found.value == "slowing down now, 4 times since start"
+
+
+def test_an_old_kernel_tells_of_smt_by_its_topology() -> None:
+    files = {f"{CPU}/smt/active": None, f"{CPU}/smt/control": None}
+
+    assert examined(files)["SMT"].host_check.state == "ok"
+    found = examined(files, host=a_host(cpus_per_core=2))["SMT"].host_check
+    assert (found.state, found.value) == ("warning", "on")
+
+
+def test_a_guest_cannot_be_sure_that_there_is_no_smt() -> None:
+    found = examined({"proc/cpuinfo": "flags : fpu hypervisor\n"})["SMT"].host_check
+
+    assert found.value == "none is shown (a hypervisor may hide it)"
+
+
+def test_isolated_cpus_that_we_may_not_use_are_of_no_use() -> None:
+    host = a_host(cores_per_node=4, allowed=frozenset({0, 1}))
+
+    found = examined({f"{CPU}/isolated": "2-3\n"}, host=host)["isolated CPUs"].host_check
+
+    assert (found.state, found.value) == ("warning", "2-3 isolated; ours are 0-1")
+    assert (found.mend or "").startswith("taskset -c 2-3 ")
+
+
+def test_the_scheduler_does_not_spread_threads_over_several_isolated_cpus() -> None:
+    several = examined({f"{CPU}/isolated": "0-1\n"})["isolated CPUs"].host_check
+    single = examined({f"{CPU}/isolated": "1\n", f"{CPU}/nohz_full": "1\n"})["isolated CPUs"]
+
+    assert several.state == "warning"
+    assert single.host_check.state == "ok"
+    assert single.host_check.value == "1 isolated, 1 without ticks; ours are 0-1"
+
+
+def test_interrupts_are_sent_to_the_cpus_that_are_not_ours() -> None:
+    found = examined(host=a_host(cores_per_node=4, allowed=frozenset({1, 2})))["IRQ affinity"]
+
+    assert found.host_check.value == "2 of 2 on CPUs 1-2"
+    assert found.changes == (
+        Change(path="proc/irq/24/smp_affinity_list", prior="0-1", value="0,3"),
+        Change(path="proc/irq/25/smp_affinity_list", prior="1", value="0,3"),
+    )
+    assert found.host_check.undo == (
+        "echo 0-1 > /proc/irq/24/smp_affinity_list; echo 1 > /proc/irq/25/smp_affinity_list"
+    )
+
+
+def test_interrupts_elsewhere_disturb_nobody() -> None:
+    host = a_host(cores_per_node=4, allowed=frozenset({2, 3}))
+
+    assert examined(host=host)["IRQ affinity"].host_check.state == "ok"
+
+
+def test_interrupts_are_never_sent_to_isolated_cpus() -> None:
+    host = a_host(cores_per_node=4, allowed=frozenset({0, 1}))
+
+    found = examined({f"{CPU}/isolated": "2\n"}, host=host)["IRQ affinity"]
+
+    assert {change.value for change in found.changes} == {"3"}
+
+
+def test_where_every_cpu_is_ours_interrupts_have_nowhere_else_to_go() -> None:
+    found = examined()["IRQ affinity"]
+
+    assert found.host_check.value == "2 of 2 on CPUs 0-1; none is spared"
+    assert not found.changes
+
+
+@pytest.mark.parametrize(
+    ("files", "value", "mend", "undo"),
+    [
+        (
+            {GROUP: "150000 100000\n", "sys/fs/cgroup/user.slice/cpu.stat": "nr_throttled 7\n"},
+            "1.50 CPUs in /sys/fs/cgroup/user.slice, stopped 7 times so far",
+            f"echo max > /{GROUP}",
+            f"echo '150000 100000' > /{GROUP}",
+        ),
+        # A container that sees no more than its own group, which is not the hierarchy's root.
+        (
+            {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "50000 100000\n"},
+            "0.500 CPUs in /sys/fs/cgroup",
+            "echo max > /sys/fs/cgroup/cpu.max",
+            "echo '50000 100000' > /sys/fs/cgroup/cpu.max",
+        ),
+        (
+            {
+                "proc/self/mountinfo": V1,
+                "proc/self/cgroup": "4:memory:/other\n3:cpu,cpuacct:/docker/ab\n",
+                f"{V1_FOLDER}/docker/cpu.cfs_quota_us": "200000\n",
+                f"{V1_FOLDER}/docker/cpu.cfs_period_us": "100000\n",
+                f"{V1_FOLDER}/docker/ab/cpu.cfs_quota_us": "-1\n",
+                f"{V1_FOLDER}/docker/ab/cpu.cfs_period_us": "100000\n",
+            },
+            "2.00 CPUs in /sys/fs/cgroup/cpu,cpuacct/docker",
+            f"echo -1 > /{V1_FOLDER}/docker/cpu.cfs_quota_us",
+            f"echo 200000 > /{V1_FOLDER}/docker/cpu.cfs_quota_us",
+        ),
+        # Without a namespace a container still mounts no more than its own group.
+        (
+            {
+                "proc/self/mountinfo": mounts(
+                    "32 31 0:29 /docker/ab /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu"
+                ),
+                "proc/self/cgroup": "3:cpu:/docker/ab\n",
+                "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "100000\n",
+                "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n",
+            },
+            "1.00 CPUs in /sys/fs/cgroup/cpu",
+            "echo -1 > /sys/fs/cgroup/cpu/cpu.cfs_quota_us",
+            "echo 100000 > /sys/fs/cgroup/cpu/cpu.cfs_quota_us",
+        ),
+    ],
+)
+def test_a_quota_anywhere_above_us_is_found(
+    files: dict[str, str | None], value: str, mend: str, undo: str
+) -> None:
+    found = examined(files)["CPU quota"].host_check
+
+    assert (found.state, found.value) == ("warning", value)
+    assert (found.mend, found.undo) == (mend, undo)
+
+
+def test_the_tightest_quota_is_shown_and_all_are_lifted() -> None:
+    found = examined(
+        {GROUP: "400000 100000\n", "sys/fs/cgroup/user.slice/session/cpu.max": "100000 100000\n"}
+    )["CPU quota"].host_check
+
+    assert found.value == "1.00 CPUs in /sys/fs/cgroup/user.slice/session"
+    assert (found.mend or "").count("echo max") == 2
+
+
+def test_a_group_outside_of_what_is_mounted_has_the_limits_of_the_mount() -> None:
+    files = {
+        "proc/self/mountinfo": V2,
+        "proc/self/cgroup": "0::/../other\n",
+        "sys/fs/cgroup/cpu.max": "100000 100000\n",
+    }
+
+    assert examined(files)["CPU quota"].host_check.value == "1.00 CPUs in /sys/fs/cgroup"
+
+
+def test_busy_processes_are_named_with_their_share_of_a_cpu() -> None:
+    # 50 ticks went by on each of two CPUs: 40 of them are 80 % of one, 15 are 30 %.
+    found = examined(
+        {"proc/200/stat": process("a (b) c", 100), "proc/201/stat": process("nap", 9)},
+        later={
+            "proc/stat": stat(user=55, idle=10_045),
+            "proc/200/stat": process("a (b) c", 140),
+            "proc/202/stat": process("new\x1b", 15, started=999),
+        },
+    )["busy processes"].host_check
+
+    assert found.value == "110 % of a CPU: a (b) c (200) 80 %, new? (202) 30 %"
+    assert (found.mend, found.undo) == ("kill -STOP 200 202", "kill -CONT 200 202")
+
+
+def test_a_record_keeps_no_ids_of_processes_which_may_be_others_when_it_is_read() -> None:
+    judged = examined(
+        {"proc/30/stat": process("kswapd0", 0, parent=2)},
+        later={
+            "proc/stat": stat(user=55, idle=10_045),
+            "proc/30/stat": process("kswapd0", 40, parent=2),
+            "proc/202/stat": process("x (12) 3", 15, started=999),
+        },
+    )
+    found = judged["busy processes"].kept
+
+    assert found.value == "110 % of a CPU: kswapd0 80 %, x (12) 3 30 %"
+    assert found.mend == "end or pause what keeps CPUs busy; `corebound doctor` says how"
+    assert found.undo is None
+    # What says nothing of the moment alone is kept as it was said.
+    assert judged["swappiness"].kept is judged["swappiness"].host_check
+
+
+def test_a_number_that_was_used_again_is_another_process() -> None:
+    found = examined(
+        {"proc/200/stat": process("old", 1000, started=1)},
+        later={
+            "proc/stat": stat(user=20, idle=10_080),
+            "proc/200/stat": process("new", 20, started=999),
+        },
+    )["busy processes"].host_check
+
+    assert found.value == "40 % of a CPU: new (200) 40 %"
+
+
+def test_corebound_itself_is_no_foreign_process() -> None:
+    found = examined(
+        later={"proc/stat": stat(user=50, idle=10_050), "proc/77/stat": process("corebound", 60)}
+    )["busy processes"].host_check
+
+    assert (found.state, found.value) == ("ok", "0 % of a CPU")
+
+
+def test_work_that_no_process_shows_counts_too() -> None:
+    found = examined(later={"proc/stat": stat(user=50, idle=10_050)})["busy processes"].host_check
+
+    assert found.state == "warning"
+    assert found.value == "100 % of a CPU, by nothing that is shown here"
+
+
+def test_a_thread_of_the_kernel_is_named_but_cannot_be_stopped() -> None:
+    found = examined(
+        {"proc/30/stat": process("kswapd0", 0, parent=2)},
+        later={
+            "proc/stat": stat(user=40, idle=10_060),
+            "proc/30/stat": process("kswapd0", 40, parent=2),
+        },
+    )["busy processes"].host_check
+
+    assert found.value == "80 % of a CPU: kswapd0 (30) 80 %"
+    assert (found.mend, found.undo) == ("see what keeps the kernel busy: top", None)
+
+
+def test_steal_is_judged_now_and_since_the_start() -> None:
+    # 5 of 100 ticks; 5 of 10,100 since the start.
+    now = examined(later={"proc/stat": stat(idle=10_095, steal=5)})["steal"].host_check
+    # 1,000 of 11,000 then, and of 11,100 now.
+    ever = examined(
+        {"proc/stat": stat(steal=1_000)}, later={"proc/stat": stat(idle=10_100, steal=1_000)}
+    )["steal"].host_check
+
+    assert (now.state, now.value) == ("warning", "5.0 % now, 0.0 % since the machine started")
+    assert (ever.state, ever.value) == ("warning", "0.0 % now, 9.0 % since the machine started")
+
+
+def test_pages_on_their_way_to_the_disk_are_seen() -> None:
+    found = examined(later={"proc/vmstat": "pswpin 0\npswpout 12\n"})["swap"].host_check
+
+    assert found.value == "0 B of 8.0 GiB used, 12 pages moved just now"
+
+
+def test_without_swap_swappiness_has_no_effect() -> None:
+    files = {"proc/swaps": "Filename Type Size Used Priority\n", "proc/sys/vm/swappiness": "60\n"}
+
+    found = examined(files)
+
+    assert found["swap"].host_check.value == "there is none"
+    assert found["swappiness"].host_check.state == "ok"
+
+
+def test_numa_balancing_matters_only_between_nodes() -> None:
+    files = {"proc/sys/kernel/numa_balancing": "1\n"}
+
+    assert examined(files)["NUMA balancing"].host_check.state == "ok"
+    found = examined(files, host=a_host(nodes=2))["NUMA balancing"]
+    assert found.host_check.value == "on, 2 nodes"
+    assert found.changes == (Change(path="proc/sys/kernel/numa_balancing", prior="1", value="0"),)
+
+
+def test_counters_that_are_kept_from_users_do_not_bind_the_privileged() -> None:
+    files = {
+        "proc/sys/kernel/perf_event_paranoid": "3\n",
+        "proc/self/status": "CapEff:\t000001ffffffffff\n",
+    }
+
+    assert examined(files)["perf_event_paranoid"].host_check.state == "ok"
+    # Under sudo the doctor is privileged, and whoever measures is not.
+    assert examined(files, sudo=True)["perf_event_paranoid"].host_check.state == "warning"
+
+
+def test_missing_tools_say_what_is_lost_and_where_to_get_them() -> None:
+    found = examined(tools=PROGRAMS - {"numactl"})
+
+    assert found["numactl"].host_check.state == "warning"
+    assert found["numactl"].host_check.mend == "apt-get install numactl"
+    assert found["numactl"].host_check.undo == "apt-get remove numactl"
+    assert found["perf"].host_check.state == "ok"
+
+
+def test_environments_that_are_not_made_are_named() -> None:
+    found = examined(environments={"numpy": True, "pytorch": False, "mindspore": False})
+
+    assert found["environments"].host_check.value == "1 of 3 made, not pytorch, mindspore"
+    assert found["environments"].host_check.mend == "corebound environment make pytorch mindspore"
+
+
+@pytest.mark.parametrize(
+    ("values", "written"),
+    [
+        ({"proc/sys/vm/swappiness": "1"}, "sysctl -w vm.swappiness=1"),
+        ({f"{THP}/enabled": "madvise"}, f"echo madvise > /{THP}/enabled"),
+        (
+            {POLICY.format(number): "performance" for number in (0, 1, 2, 8)},
+            f"echo performance | tee /{POLICY.format('{{0..2},8}')}",
+        ),
+        (
+            {POLICY.format(0): "powersave", POLICY.format(1): "schedutil"},
+            f"echo powersave > /{POLICY.format(0)}; echo schedutil > /{POLICY.format(1)}",
+        ),
+    ],
+)
+def test_commands_write_exactly_these_settings(values: Mapping[str, str], written: str) -> None:
+    assert command(values.items()) == written
+
+
+def test_a_long_text_from_outside_is_cut() -> None:
+    assert len(shown("x" * 1000)) == 60

@@ -1,0 +1,249 @@
+"""GPUs: which a host has, which cells may have them, and who is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from corebound.errors import ScenarioFaults
+from corebound.machine.gpus import Gpu, gpus
+from corebound.planning.plan import HostCapabilities, PlannedCell, assemble
+from corebound.scenario.loader import load
+from corebound.scenario.matrix import expand
+from corebound.scenario.models import Scenario
+from corebound.worker.protocol import Request
+from corebound.worker.workload import WorkloadError, make
+from support.build import a_cell, a_host, a_scenario
+
+HEAD = "schema: 1\nname: a\ntitle: T\nquestion: Q?\n"
+
+# As the driver 550 writes it.
+INFORMATION = """\
+Model: \t\t NVIDIA H100 80GB HBM3
+IRQ:   \t\t 150
+GPU UUID: \t GPU-{letter}4c1d7a2-0000-0000-0000-000000000000
+Bus Type: \t PCIe
+Bus Location: \t 0000:{minor}b:00.0
+Device Minor: \t {minor}
+GPU Excluded:\t No
+"""
+
+
+def a_machine_of(folder: Path, *, described: int, nodes: tuple[int, ...]) -> Path:
+    """A root with what NVIDIA's driver shows of so many GPUs, and these device nodes."""
+    for minor in range(described):
+        bus = folder / f"proc/driver/nvidia/gpus/0000:{minor}b:00.0"
+        bus.mkdir(parents=True)
+        (bus / "information").write_text(INFORMATION.format(minor=minor, letter="abcdef"[minor]))
+    (folder / "dev").mkdir()
+    for name in ("nvidiactl", "nvidia-uvm", "nvidia-caps", "null", *(f"nvidia{n}" for n in nodes)):
+        (folder / "dev" / name).touch()
+    return folder
+
+
+H100 = "NVIDIA H100 80GB HBM3"
+
+
+def test_a_machine_without_a_driver_has_no_gpu(tmp_path: Path) -> None:
+    assert gpus(tmp_path, None) == ()
+    assert gpus(tmp_path, "0") == ()
+
+
+def test_gpus_are_device_nodes_named_by_the_driver(tmp_path: Path) -> None:
+    root = a_machine_of(tmp_path, described=2, nodes=(0, 1))
+
+    assert gpus(root, None) == (Gpu(id="0", name=H100), Gpu(id="1", name=H100))
+
+
+def test_a_container_has_the_gpus_that_were_handed_in_and_cuda_counts_those(
+    tmp_path: Path,
+) -> None:
+    root = a_machine_of(tmp_path, described=4, nodes=(3,))
+
+    assert gpus(root, None) == (Gpu(id="0", name=H100),)
+
+
+def test_a_gpu_that_the_driver_does_not_describe_still_counts(tmp_path: Path) -> None:
+    root = a_machine_of(tmp_path, described=0, nodes=(0,))
+
+    assert gpus(root, None) == (Gpu(id="0", name="NVIDIA GPU"),)
+
+
+@pytest.mark.parametrize(
+    ("visible", "ids"),
+    [
+        ("", []),
+        ("-1", []),
+        ("2, 0", ["2", "0"]),
+        ("1,9,0", ["1"]),
+        ("1,1", ["1"]),
+        ("GPU-b4", ["1"]),
+        ("GPU-", []),
+        ("MIG-1-2-3", ["MIG-1-2-3"]),
+        ("all", []),
+    ],
+)
+def test_cuda_visible_devices_is_honoured_up_to_what_names_no_gpu(
+    tmp_path: Path, visible: str, ids: list[str]
+) -> None:
+    root = a_machine_of(tmp_path, described=3, nodes=(0, 1, 2))
+
+    assert [gpu.id for gpu in gpus(root, visible)] == ids
+
+
+@given(visible=st.text())
+def test_whatever_cuda_visible_devices_holds_no_gpu_is_invented(
+    visible: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    root = a_machine_of(tmp_path_factory.mktemp("root"), described=2, nodes=(0, 1))
+
+    found = [gpu.id for gpu in gpus(root, visible)]
+
+    assert len(set(found)) == len(found)
+    assert all(one in {"0", "1"} or one.startswith("MIG-") for one in found)
+
+
+def planned(scenario: Scenario, have: tuple[str, ...]) -> tuple[PlannedCell, ...]:
+    means = HostCapabilities(
+        topology=a_host(),
+        tools=frozenset({"taskset", "numactl"}),
+        pythons={"host": "/usr/bin/python3", "pytorch": None},
+        gpus=have,
+    )
+    cells = expand(scenario, "a.yaml")
+    return assemble(scenario, cells, means, folder="/suite", profile=None, seed=1)
+
+
+def test_a_cell_that_asks_for_more_gpus_than_there_are_is_a_skip_with_its_reason() -> None:
+    scenario = a_scenario(workload="m:f", matrix={"gpus": [0, 1, 2]})
+
+    none, one, two = planned(scenario, ("0",))
+
+    assert (none.unfit, one.unfit) == (None, None)
+    assert two.unfit is not None
+    assert two.unfit.what == "`gpus: 2` does not fit this host, which has 1."
+    assert "/dev/nvidia0" in two.unfit.mend
+
+
+def test_the_missing_gpu_is_named_before_the_missing_environment() -> None:
+    scenario = a_scenario(workload="gemm", environment="pytorch", gpus=1, matrix={})
+
+    (cell,) = planned(scenario, ())
+
+    assert cell.unfit is not None
+    assert cell.unfit.what == (
+        "`gpus: 1` does not fit this host, which has none that CUDA could use."
+    )
+
+
+@given(asked=st.integers(0, 64), have=st.integers(0, 8))
+def test_a_cell_sees_exactly_the_gpus_it_asks_for_or_is_unfit(asked: int, have: int) -> None:
+    scenario = a_scenario(workload="m:f", gpus=asked, matrix={})
+
+    (cell,) = planned(scenario, tuple(f"GPU-{number}" for number in range(have)))
+
+    if asked > have:
+        assert cell.unfit is not None
+        assert cell.commands == ()
+    else:
+        seen = dict(cell.commands[0].env).get("CUDA_VISIBLE_DEVICES")
+        expected = ",".join(f"GPU-{number}" for number in range(asked))
+        # Where there is no GPU there is nothing to hide.
+        assert seen == (expected if have else None)
+        assert cell.requests[0].gpus == asked
+
+
+def test_a_cell_that_does_not_ask_is_named_as_before() -> None:
+    (cell,) = expand(a_scenario(workload="m:f", gpus=1, matrix={"threads": [2]}), "a.yaml")
+
+    assert (cell.gpus, cell.key) == (1, "threads=2")
+    assert a_cell().gpus == 0
+    assert replace(a_cell(), gpus=1).key == "default"
+
+
+FAULTS = {
+    "a built-in that computes on none": (
+        "workload: resnet50-inference\nenvironment: pytorch\ngpus: 1\n",
+        (
+            "f.yaml:7: `resnet50-inference` computes on no GPU in pytorch."
+            " Remove it; `gemm` and `distributed-training` can compute on GPUs, in pytorch."
+        ),
+    ),
+    "a framework that computes on none": (
+        "workload: gemm\nenvironment: numpy\nmatrix:\n  gpus: [0, 1]\n",
+        (
+            "f.yaml:8: `gemm` computes on no GPU in numpy."
+            " Remove it; `gemm` and `distributed-training` can compute on GPUs, in pytorch."
+        ),
+    ),
+    "more than it computes on": (
+        "workload: gemm\nenvironment: pytorch\ngpus: 2\n",
+        "f.yaml:7: `gpus: 2` is more than `gemm` computes on. Write 1 at most.",
+    ),
+    "no number of GPUs": (
+        "workload: m:f\ngpus: all\n",
+        "f.yaml:6: `gpus: all` is not a number of GPUs. Write a whole number from 0 to 64.",
+    ),
+    "the variable that corebound sets": (
+        'workload: m:f\nenv: {CUDA_VISIBLE_DEVICES: "0"}\n',
+        "f.yaml:6: `CUDA_VISIBLE_DEVICES` is set by corebound itself. Write `gpus:` instead.",
+    ),
+    "a parameter of that name": (
+        "workload: m:f\nparameters: {gpus: 2}\n",
+        (
+            "f.yaml:6: the parameter `gpus` has the name of a setting."
+            " Write `gpus` at the top level or in `matrix`."
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "said"), FAULTS.values(), ids=FAULTS)
+def test_what_cannot_be_asked_of_gpus_is_a_fault_with_its_line(text: str, said: str) -> None:
+    with pytest.raises(ScenarioFaults) as caught:
+        load((HEAD + text).encode(), "f.yaml")
+
+    assert str(caught.value) == said
+
+
+def a_request(target: str, gpus: int) -> Request:
+    return Request(
+        target=target,
+        command=None,
+        parameters={},
+        framework="none",
+        intra_op=None,
+        inter_op=None,
+        iterations=1,
+        seed=1,
+        path=[],
+        gpus=gpus,
+    )
+
+
+def deaf() -> object:
+    return list
+
+
+def hearing(*, gpus: int = 0) -> object:
+    return lambda: gpus
+
+
+def taking_all(**told: int) -> object:
+    return lambda: told
+
+
+def test_a_function_is_told_of_gpus_where_its_cell_asks_for_them() -> None:
+    assert make(a_request(f"{__name__}:deaf", 0)).step() == []
+    assert make(a_request(f"{__name__}:hearing", 0)).step() == 0
+    assert make(a_request(f"{__name__}:hearing", 2)).step() == 2
+    assert make(a_request(f"{__name__}:taking_all", 1)).step() == {"gpus": 1}
+
+
+def test_a_function_that_would_take_no_notice_of_gpus_is_refused() -> None:
+    with pytest.raises(WorkloadError, match="has no parameter `gpus`"):
+        make(a_request(f"{__name__}:deaf", 1))

@@ -1,0 +1,231 @@
+"""Odd machines: what each of their oddities is read as."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from corebound.errors import HostError
+from corebound.machine.discovery import topology
+from corebound.machine.topology import Topology, cpu_list
+from support.record_oracle import our_answers
+from support.shapes import SHAPES
+from support.trees import Texts, a_tree, mask
+
+CPU = "sys/devices/system/cpu"
+
+
+def read(files: dict[str, str]) -> Topology:
+    return topology(Texts(files), where="a tree")
+
+
+def shape(name: str) -> dict[str, Any]:
+    return our_answers(read(SHAPES[name]))
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_every_core_of_an_odd_machine_has_one_key_of_its_own(name: str) -> None:
+    host = read(SHAPES[name])
+
+    # Four machines have as many cores as `our_answers` finds sets of siblings.
+    assert len({cpu.core for cpu in host.allowed}) == len(our_answers(host)["cores"])
+    assert [cpu.id for cpu in host.cpus] == sorted({cpu.id for cpu in host.cpus})
+
+
+@pytest.mark.parametrize(
+    ("name", "pus"),
+    [
+        ("an offline CPU known by its own file", "0-1,3"),
+        ("an offline CPU known by its missing topology", "0-2,5-7"),
+        ("CPU 0 offline, its node without CPUs", "4-7"),
+        ("a cpuset of its own file system", "1,4-6"),
+        ("a cgroup v1 cpuset, mounted elsewhere", "0-2"),
+        ("a cgroup v1 cpuset without prefix", "3-4"),
+        ("a cgroup v2 cpuset", "4-5"),
+        ("cgroups v1 and v2 at once", "2,5"),
+    ],
+)
+def test_only_cpus_that_are_online_and_in_our_cpuset_are_allowed(name: str, pus: str) -> None:
+    assert shape(name)["pus"] == pus
+
+
+@pytest.mark.parametrize(
+    ("name", "cores"),
+    [
+        ("core numbers that repeat in each cluster", 8),
+        ("core numbers that repeat in each die", 8),
+        ("books whose sockets have the same numbers", 8),
+        ("numbers that are all -1", 4),
+        ("siblings with different core numbers", 4),
+        ("siblings in AMD compute units", 8),
+        ("more than 64 CPUs", 40),
+    ],
+)
+def test_the_lists_of_siblings_decide_what_a_core_is(name: str, cores: int) -> None:
+    assert len(shape(name)["cores"]) == cores
+
+
+@pytest.mark.parametrize(
+    ("name", "packages"),
+    [
+        ("books whose sockets have the same numbers", ["0-1", "2-3", "4-5", "6-7"]),
+        ("numbers that are all -1", ["0-3", "4-7"]),
+        ("core numbers that repeat in each die", ["0-7"]),
+    ],
+)
+def test_the_lists_of_siblings_decide_what_a_package_is(name: str, packages: list[str]) -> None:
+    assert shape(name)["packages"] == packages
+
+
+def test_dies_are_told_apart_in_the_keys_of_their_cores() -> None:
+    keys = {cpu.core for cpu in read(SHAPES["core numbers that repeat in each die"]).cpus}
+
+    assert {(key.die, key.core) for key in keys} == {(die, n) for die in (0, 1) for n in range(4)}
+
+
+def test_a_last_level_cache_of_no_size_gives_way_to_the_one_within() -> None:
+    assert shape("an L3 of no size")["caches"] == ["0-3", "4-7"]
+
+
+def test_a_cache_whose_map_is_empty_is_its_cores_own() -> None:
+    assert shape("a cache whose map is empty")["caches"] == ["0-1", "2-3"]
+
+
+def test_node_numbers_may_have_gaps_and_two_digits() -> None:
+    nodes = shape("node numbers with gaps and two digits")["nodes"]
+
+    assert nodes == {"0": "0-1", "8": "2-3", "10": "4-5", "252": "6-7"}
+
+
+def test_nodes_may_have_no_cpus_or_no_memory() -> None:
+    nodes = read(SHAPES["nodes without CPUs and without memory"]).nodes
+
+    assert [(node.id, cpu_list(node.cpus), node.memory_bytes) for node in nodes] == [
+        (0, "0-3", 1 << 30),
+        (1, "4-7", 0),
+        (2, "", 1 << 30),
+        (3, "", 0),
+    ]
+
+
+def test_texts_may_end_in_nul() -> None:
+    assert shape("texts that end in NUL")["nodes"] == {"0": "0-3", "1": "4-7"}
+
+
+def test_cpus_without_any_topology_are_cores_of_one_package() -> None:
+    host = read({f"{CPU}/online": "0-3\n", f"{CPU}/cpu0/uevent": "\n", f"{CPU}/cpu1/uevent": "\n"})
+
+    assert our_answers(host)["cores"] == ["0", "1"]
+    assert our_answers(host)["packages"] == ["0-1"]
+    assert not host.nodes
+    assert not host.caches
+    assert host.cpus[0].node is None
+
+
+def test_without_lists_of_siblings_numbers_tell_cores() -> None:
+    files = a_tree(core=lambda cpu: cpu % 2, package=lambda _: 3)
+    bare = {path: text for path, text in files.items() if not path.endswith("_siblings")}
+
+    assert our_answers(read(bare))["cores"] == ["0,2", "1,3"]
+
+
+def test_new_names_of_lists_win_over_old_ones() -> None:
+    new = {
+        f"{CPU}/cpu{cpu}/topology/core_cpus_list": f"{cpu // 2 * 2}-{cpu // 2 * 2 + 1}\n"
+        for cpu in range(4)
+    }
+
+    assert our_answers(read(a_tree(extra=new)))["cores"] == ["0-1", "2-3"]
+
+
+def test_a_group_without_a_file_of_its_own_has_its_parents_limits() -> None:
+    files = a_tree(
+        cpus=range(8),
+        extra={
+            "proc/self/cgroup": "0::/pod/box\n",
+            "sys/fs/cgroup/cpuset.cpus.effective": "0-7\n",
+            "sys/fs/cgroup/pod/cpuset.cpus.effective": "6-7\n",
+        },
+    )
+
+    assert our_answers(read(files))["pus"] == "6-7"
+
+
+def test_in_a_container_the_mount_itself_is_our_group() -> None:
+    files = a_tree(
+        cpus=range(8),
+        extra={
+            "proc/self/cpuset": "/docker/0123456789ab\n",
+            "sys/fs/cgroup/cpuset/cpuset.cpus": "2-3\n",
+        },
+    )
+
+    assert our_answers(read(files))["pus"] == "2-3"
+
+
+def test_a_group_outside_our_namespace_leaves_the_mounts_limits() -> None:
+    files = a_tree(
+        cpus=range(8),
+        extra={
+            "proc/self/cpuset": "/../..\n",
+            "sys/fs/cgroup/cpuset.cpus.effective": "1\n",
+        },
+    )
+
+    assert our_answers(read(files))["pus"] == "1"
+
+
+def test_affinity_and_cpuset_both_limit() -> None:
+    tree = Texts(SHAPES["a cgroup v2 cpuset"])
+
+    host = topology(tree, where="", affinity=frozenset({5, 6}), memory_nodes=frozenset({0, 1}))
+
+    assert [cpu.id for cpu in host.allowed] == [5]
+    assert [node.id for node in host.nodes if node.allowed] == [1]
+
+
+def kinds(extra: dict[str, str]) -> str:
+    letters = {"performance": "P", "efficiency": "E", None: "-"}
+    return "".join(letters[cpu.kind] for cpu in read(a_tree(cpus=range(6), extra=extra)).cpus)
+
+
+def each(name: str, values: list[int]) -> dict[str, str]:
+    return {f"{CPU}/cpu{cpu}/{name}": f"{value}\n" for cpu, value in enumerate(values)}
+
+
+def test_intels_monitoring_units_tell_kinds_of_cores() -> None:
+    units = {"cpu_core": "0-1", "cpu_atom": "2-4", "cpu_lowpower": "5"}
+
+    assert kinds({f"sys/devices/{unit}/cpus": f"{on}\n" for unit, on in units.items()}) == "PPEEEE"
+
+
+def test_capacity_tells_kinds_of_cores_at_its_widest_gap() -> None:
+    assert kinds(each("cpu_capacity", [250, 250, 900, 900, 900, 1024])) == "EEPPPP"
+
+
+def test_cores_that_only_boost_further_are_no_other_kind() -> None:
+    boost = each("cpufreq/cpuinfo_max_freq", [5_000_000] * 2 + [4_400_000] * 4)
+    base = each("cpufreq/base_frequency", [2_000_000] * 6)
+
+    assert kinds({**boost, **base}) == "------"
+
+
+def test_highest_frequency_tells_kinds_where_base_frequency_agrees() -> None:
+    boost = each("cpufreq/cpuinfo_max_freq", [5_000_000] * 2 + [3_900_000] * 4)
+    base = each("cpufreq/base_frequency", [1_900_000] * 2 + [1_400_000] * 4)
+
+    assert kinds(boost) == kinds({**boost, **base}) == "PPEEEE"
+
+
+@pytest.mark.parametrize("files", [{}, {f"{CPU}/online": "\n", f"{CPU}/cpu0/online": "0\n"}])
+def test_a_tree_without_cpus_is_the_hosts_fault_and_says_how_to_mend(files: dict[str, str]) -> None:
+    with pytest.raises(HostError, match=r"a tree: .*no CPU that is online.\n  Name a directory"):
+        read(files)
+
+
+def test_a_mask_has_as_many_groups_as_it_needs() -> None:
+    files = a_tree(cpus=(0, 40), siblings=lambda _: (0, 40))
+
+    assert mask((0, 40)) == "00000100,00000001"
+    assert our_answers(read(files))["cores"] == ["0,40"]

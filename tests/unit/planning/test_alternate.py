@@ -1,0 +1,104 @@
+"""Which launches of a block alternate: those of one worker, placed alike, with their baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corebound.planning.plan import MOST, HostCapabilities, PlannedCell, assemble, interleave_groups
+from corebound.scenario.matrix import baselines_of, expand
+from support.build import a_host, a_scenario
+
+
+def block(**scenario: Any) -> tuple[tuple[PlannedCell, ...], dict[str, str]]:
+    """Every cell of a scenario on a host of eight CPUs, and whom each is compared with."""
+    loaded = a_scenario(**scenario)
+    means = HostCapabilities(
+        topology=a_host(nodes=2, cores_per_node=4),
+        tools=frozenset({"taskset", "numactl"}),
+        pythons={loaded.environment or "host": "/usr/bin/python3"},
+    )
+    cells = expand(loaded, "a.yaml")
+    planned = assemble(loaded, cells, means, folder="/suite", profile=None, seed=1)
+    baselines = baselines_of(cells, cells, loaded)
+    pairs = zip(cells, baselines, strict=True)
+    return planned, {cell.key: base.key for cell, base in pairs if base is not None}
+
+
+def parted(**scenario: Any) -> list[list[str]]:
+    return [
+        [one.cell.label for one in company] for company in interleave_groups(*block(**scenario))
+    ]
+
+
+def sides(*names: str, **scenario: Any) -> dict[str, Any]:
+    """A scenario of cells that differ in one parameter."""
+    return {
+        "matrix": {"parameters": {"side": list(names)}},
+        "baseline": {"parameters": {"side": names[0]}},
+        **scenario,
+    }
+
+
+def test_cells_of_one_thread_that_are_placed_alike_alternate_with_their_baseline() -> None:
+    assert parted(**sides("a", "b", "c")) == [["a", "b", "c"]]
+
+
+def test_cells_that_are_placed_otherwise_are_launched_by_themselves() -> None:
+    both = {"matrix": {"binding": ["none", "one-cpu"]}, "baseline": {"binding": "none"}}
+
+    assert parted(**both) == [["none"], ["one-cpu"]]
+
+
+def test_workers_with_more_threads_go_on_spinning_and_alternate_only_if_asked_to() -> None:
+    two_threads = {"environment": "numpy", "framework": "numpy", "threads": 2}
+
+    assert parted(**sides("a", "b", **two_threads)) == [["a"], ["b"]]
+    assert parted(**sides("a", "b", **two_threads, measure={"alternate": "always"})) == [["a", "b"]]
+    assert parted(**sides("a", "b", **{**two_threads, "threads": 1})) == [["a", "b"]]
+
+
+def test_frameworks_that_work_between_steps_alternate_only_if_asked_to() -> None:
+    torch = {"environment": "pytorch", "framework": "pytorch", "threads": 1}
+
+    assert parted(**sides("a", "b", **torch)) == [["a"], ["b"]]
+    assert parted(**sides("a", "b", **torch, measure={"alternate": "always"})) == [["a", "b"]]
+
+
+def test_cells_of_several_workers_never_alternate() -> None:
+    asked = {"workers": 2, "measure": {"alternate": "always"}}
+
+    assert parted(**sides("a", "b", **asked)) == [["a"], ["b"]]
+
+
+def test_nobody_alternates_where_that_is_not_wanted() -> None:
+    assert parted(**sides("a", "b", measure={"alternate": "never"})) == [["a"], ["b"]]
+
+
+def test_a_cell_whose_baseline_is_not_in_the_block_is_launched_by_itself() -> None:
+    planned, baselines = block(**sides("a", "b", "c"))
+
+    assert [len(one) for one in interleave_groups(planned[1:], baselines)] == [1, 1]
+
+
+names = st.lists(st.sampled_from("abcdefghijklmnop"), min_size=1, max_size=16, unique=True)
+
+
+@given(order=names, data=st.data())
+def test_every_cell_is_in_one_company_and_none_is_too_large(
+    order: Sequence[str], data: st.DataObject
+) -> None:
+    planned, baselines = block(**sides(*order))
+    some = data.draw(st.permutations(planned))
+
+    found = interleave_groups(some, baselines)
+
+    assert sorted(one.cell.key for company in found for one in company) == sorted(
+        one.cell.key for one in planned
+    )
+    assert max(map(len, found)) == min(len(order), MOST)
+    for company in found:
+        assert [one for one in some if one in company] == list(company)

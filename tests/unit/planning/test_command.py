@@ -1,0 +1,132 @@
+"""The exact words and variables that start a worker."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from corebound.planning.commands import command, inter_op, intra_op
+from corebound.planning.placement import place
+from corebound.planning.slots import Command, Placement
+from corebound.scenario.cell import Binding, BindingMode, Cell, Threads
+from support.build import a_cell, a_host
+
+DUAL = a_host(nodes=2, cores_per_node=4)
+WORKER = ("python", "-m", "corebound.worker")
+
+
+def started(cell: Cell, slot: int = 0) -> Command:
+    placement = place(cell, DUAL)
+    assert isinstance(placement, Placement), placement
+    return command(cell, placement, slot, "python")
+
+
+@pytest.mark.parametrize(
+    ("binding", "prefix"),
+    [
+        (Binding(), ()),
+        (Binding(mode="node"), ("taskset", "-c", "0-3")),
+        (Binding(mode="node", backend="numactl"), ("numactl", "--physcpubind=0-3")),
+        (Binding(mode="node", memory="bind"), ("numactl", "--physcpubind=0-3", "--membind=0")),
+        (Binding(mode="node", memory="remote"), ("numactl", "--physcpubind=0-3", "--membind=1")),
+        (
+            Binding(mode="one-cpu", memory="preferred"),
+            ("numactl", "--physcpubind=0", "--preferred=0"),
+        ),
+        (
+            Binding(mode="node", memory="interleave"),
+            ("numactl", "--physcpubind=0-3", "--interleave=0-1"),
+        ),
+        (Binding(mode="node", memory="local"), ("numactl", "--physcpubind=0-3", "--localalloc")),
+        (Binding(memory="interleave"), ("numactl", "--interleave=0-1")),
+        (Binding(mode="node", moment="after-start"), ()),
+        (Binding(mode="node", moment="after-start", memory="bind"), ("numactl", "--membind=0")),
+        (Binding(mode="node", backend="openmp"), ("taskset", "-c", "0-3")),
+    ],
+)
+def test_a_binding_is_written_before_the_interpreter(
+    binding: Binding, prefix: tuple[str, ...]
+) -> None:
+    assert started(a_cell(binding=binding)).argv == (*prefix, *WORKER)
+
+
+def test_a_launcher_is_the_frameworks_own_and_is_given_the_worker() -> None:
+    cell = replace(a_cell(binding=Binding(mode="launcher")), framework="pytorch")
+
+    assert started(cell).argv == (
+        *("python", "-m", "torch.backends.xeon.run_cpu", "--ninstances", "1", "--no-python"),
+        *WORKER,
+    )
+
+
+def test_each_worker_has_its_own_cpus() -> None:
+    cell = a_cell(binding=Binding(mode="per-worker"), workers=2)
+
+    assert [started(cell, slot).argv[2] for slot in range(2)] == ["0-3", "4-7"]
+
+
+def test_the_worker_may_be_something_else() -> None:
+    cell = a_cell()
+    placement = place(cell, DUAL)
+    assert isinstance(placement, Placement)
+
+    assert command(cell, placement, 0, "python3", ("-c", "pass")).argv == ("python3", "-c", "pass")
+
+
+def test_default_threads_set_nothing() -> None:
+    assert started(a_cell()).env == ()
+
+
+def test_a_number_of_threads_reaches_every_library() -> None:
+    assert started(a_cell(threads=Threads(rule=2))).env == (
+        ("OMP_NUM_THREADS", "2"),
+        ("MKL_NUM_THREADS", "2"),
+        ("OPENBLAS_NUM_THREADS", "2"),
+    )
+
+
+def test_single_settings_win_over_the_rule() -> None:
+    asked = Threads(rule="per-cpu", omp=3, mkl=5, intra_op=7, inter_op=1)
+    cell = replace(a_cell(threads=asked), framework="tensorflow")
+
+    assert dict(started(cell).env) == {
+        "OMP_NUM_THREADS": "3",
+        "MKL_NUM_THREADS": "5",
+        "OPENBLAS_NUM_THREADS": "8",
+        "TF_NUM_INTRAOP_THREADS": "7",
+        "TF_NUM_INTEROP_THREADS": "1",
+    }
+
+
+def test_a_single_setting_stands_alone() -> None:
+    assert started(a_cell(threads=Threads(omp=4))).env == (("OMP_NUM_THREADS", "4"),)
+
+
+@pytest.mark.parametrize(("mode", "how"), [("node", "close"), ("scatter", "spread")])
+def test_openmp_gets_a_place_for_each_cpu(mode: BindingMode, how: str) -> None:
+    cell = a_cell(binding=Binding(mode=mode, backend="openmp"), threads=Threads(rule=2))
+    env = dict(started(cell).env)
+
+    assert env["OMP_PLACES"] == ("{0},{1}" if mode == "node" else "{0},{4}")
+    assert env["OMP_PROC_BIND"] == how
+
+
+def test_the_cells_own_variables_win() -> None:
+    cell = replace(a_cell(threads=Threads(rule=2)), env=(("OMP_NUM_THREADS", "9"), ("A", "b")))
+
+    assert dict(started(cell).env) == {
+        "OMP_NUM_THREADS": "9",
+        "MKL_NUM_THREADS": "2",
+        "OPENBLAS_NUM_THREADS": "2",
+        "A": "b",
+    }
+
+
+def test_the_framework_is_told_its_threads() -> None:
+    told = a_cell(threads=Threads(rule=2, inter_op=1))
+    placement = place(told, DUAL)
+    assert isinstance(placement, Placement)
+
+    assert (intra_op(told, placement), inter_op(told)) == (2, 1)
+    own = replace(told, threads=Threads(rule=2, intra_op=6))
+    assert (intra_op(own, placement), inter_op(own)) == (6, None)

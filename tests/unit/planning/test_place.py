@@ -1,0 +1,407 @@
+"""Where each binding mode puts a cell, and why it may put it nowhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from corebound.machine.discovery import topology
+from corebound.machine.topology import CpuId, Topology, cpu_list
+from corebound.planning.placement import place
+from corebound.planning.slots import CannotRun, Placement, Slot
+from corebound.scenario.cell import Binding, BindingMode, Cell, ThreadRule, Threads
+from support.build import a_cell, a_host
+from support.shapes import SHAPES
+from support.trees import Texts, a_tree, contents, texts
+
+
+def a_binding(mode: BindingMode, threads: Threads | int | None = None, workers: int = 1) -> Cell:
+    asked = Threads(rule=threads) if isinstance(threads, int) else threads
+    cell = a_cell(binding=Binding(mode=mode), threads=asked, workers=workers)
+    return replace(cell, framework="pytorch") if mode == "launcher" else cell
+
+
+def cell_with(cell: Cell, **changes: Any) -> Cell:
+    return replace(cell, binding=replace(cell.binding, **changes))
+
+
+def placed(cell: Cell, host: Topology, tools: frozenset[str] | None = None) -> Placement:
+    placement = place(cell, host) if tools is None else place(cell, host, tools)
+    assert isinstance(placement, Placement), placement
+    return placement
+
+
+def cpus(cell: Cell, host: Topology) -> list[str]:
+    return [cpu_list(slot.cpus) for slot in placed(cell, host).slots]
+
+
+def unfit(cell: Cell, host: Topology, tools: frozenset[str] | None = None) -> CannotRun:
+    placement = place(cell, host) if tools is None else place(cell, host, tools)
+    assert isinstance(placement, CannotRun), placement
+    return placement
+
+
+# Two nodes of four cores of two CPUs: 0-3,8-11 on node 0, 4-7,12-15 on node 1; siblings n, n+8.
+DUAL = a_host(nodes=2, cores_per_node=4, cpus_per_core=2)
+FLAT = a_host(cores_per_node=4)
+HYBRID = topology(texts(contents("hwloc_20em64t-hybrid-1p6c2t+2ca4co1t")), where="")
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        ("none", "0-15"),
+        ("launcher", "0-15"),
+        ("one-cpu", "0"),
+        ("physical-cores", "0-7"),
+        ("logical-cpus", "0-15"),
+        ("smt-siblings", "0-15"),
+        ("cache", "0-3,8-11"),
+        ("node", "0-3,8-11"),
+        ("socket", "0-3,8-11"),
+        ("compact", "0-15"),
+        ("scatter", "0-15"),
+        ("per-worker", "0-7"),
+    ],
+)
+def test_each_mode_takes_its_cpus(mode: BindingMode, expected: str) -> None:
+    assert cpus(a_binding(mode), DUAL) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        ("none", "0-15"),
+        ("one-cpu", "0"),
+        ("physical-cores", "0-1"),
+        ("logical-cpus", "0,8"),
+        ("smt-siblings", "0,8"),
+        ("compact", "0,8"),
+        ("scatter", "0,4"),
+        ("cache", "0-1"),
+        ("node", "0-1"),
+        ("socket", "0-1"),
+    ],
+)
+def test_two_threads_narrow_a_mode_to_two_cpus(mode: BindingMode, expected: str) -> None:
+    assert cpus(a_binding(mode, 2), DUAL) == [expected]
+    assert placed(a_binding(mode, 2), DUAL).threads == 2
+
+
+def test_siblings_may_have_neighbouring_numbers() -> None:
+    host = a_host(cores_per_node=4, cpus_per_core=2, adjacent_siblings=True)
+
+    assert cpus(a_binding("physical-cores"), host) == ["0,2,4,6"]
+    assert cpus(a_binding("smt-siblings", 2), host) == ["0-1"]
+    assert cpus(a_binding("physical-cores", 2), host) == ["0,2"]
+
+
+def test_smt_siblings_take_the_fewest_cores() -> None:
+    assert cpus(a_binding("smt-siblings", 3), DUAL) == ["0-1,8"]
+    assert cpus(a_binding("smt-siblings"), HYBRID) == ["0-11"]  # efficiency cores have none
+
+
+def test_a_host_with_one_cpu_per_core_has_no_siblings_to_bind_to() -> None:
+    assert unfit(a_binding("smt-siblings"), FLAT).what.startswith(
+        "this host shows one CPU per core"
+    )
+
+
+def test_a_core_of_which_we_may_use_one_cpu_has_no_siblings() -> None:
+    host = a_host(cores_per_node=2, cpus_per_core=2, allowed=frozenset({0, 1, 3}))
+
+    assert cpus(a_binding("smt-siblings"), host) == ["1,3"]
+
+
+def test_the_node_with_the_most_allowed_cores_comes_first() -> None:
+    host = a_host(nodes=2, cores_per_node=4, allowed=frozenset({0, 1, 5, 6, 7}))
+
+    assert cpus(a_binding("node"), host) == ["5-7"]
+    assert cpus(a_binding("one-cpu"), host) == ["5"]
+    assert cpus(a_binding("physical-cores", 2), host) == ["5-6"]
+
+
+def test_what_does_not_fit_one_node_goes_on_to_the_nearest() -> None:
+    nodes = {0: (0, 1), 1: (2, 3), 2: (4, 5)}
+    far = {0: "10 30 20\n", 1: "30 10 30\n", 2: "20 30 10\n"}
+    tree = a_tree(cpus=range(6), nodes=nodes)
+    tree |= {f"sys/devices/system/node/node{node}/distance": text for node, text in far.items()}
+
+    assert cpus(a_binding("physical-cores", 3), topology(Texts(tree), where="")) == ["0-1,4"]
+
+
+def test_a_node_of_few_cores_but_enough_cpus_is_taken_whole() -> None:
+    tree = a_tree(
+        cpus=range(7),
+        siblings=lambda cpu: (cpu,) if cpu < 3 else range(3, 7),
+        core=lambda cpu: min(cpu, 3),
+        nodes={0: range(3), 1: range(3, 7)},
+    )
+
+    assert cpus(a_binding("logical-cpus", 4), topology(Texts(tree), where="")) == ["3-6"]
+
+
+def test_a_node_without_memory_comes_after_those_with_some() -> None:
+    host = topology(Texts(a_tree(nodes={0: (0, 1, 2), 1: (3,)}, memory_kb={0: 0})), where="")
+
+    assert cpus(a_binding("node"), host) == ["3"]
+    assert cpus(a_binding("node", 2), host) == ["0-1"]
+
+
+def test_a_kernel_without_nodes_is_one_node() -> None:
+    host = topology(Texts(SHAPES["masks only, no `online` file"]), where="")
+
+    assert cpus(a_binding("node"), host) == ["0-3"]
+
+
+def test_cpus_without_a_node_beside_nodes_are_none() -> None:
+    host = topology(texts(contents("hwloc_offline-cpu0-node0")), where="")
+
+    assert cpus(a_binding("node"), host) == ["5,7,9,11,13,15,17,19"]
+    assert cpus(a_binding("socket"), host) == ["4,6,8,10,12,14,16,18,20"]  # nine cores beat eight
+
+
+def test_a_host_that_shows_no_cache_has_none_to_bind_to() -> None:
+    host = topology(Texts(a_tree()), where="")
+
+    assert "no data cache" in unfit(a_binding("cache"), host).what
+
+
+def test_scatter_takes_sockets_then_nodes_then_caches_in_turn() -> None:
+    tree = a_tree(
+        cpus=range(8),
+        package=lambda cpu: cpu // 4,
+        in_package=lambda cpu: range(4) if cpu < 4 else range(4, 8),
+        nodes={node: (2 * node, 2 * node + 1) for node in range(4)},
+    )
+    host = topology(Texts(tree), where="")
+
+    assert [cpus(a_binding("scatter", n), host)[0] for n in (2, 3, 4)] == [
+        "0,4",
+        "0,2,4",
+        "0,2,4,6",
+    ]
+
+
+def test_workers_share_cpus_unless_split() -> None:
+    assert cpus(a_binding("physical-cores", workers=2), DUAL) == ["0-7", "0-7"]
+    assert cpus(a_binding("per-worker", workers=2), DUAL) == ["0-3", "4-7"]
+    assert cpus(cell_with(a_binding("per-worker", workers=2), smt=True), DUAL) == [
+        "0-3,8-11",
+        "4-7,12-15",
+    ]
+
+
+def test_cores_that_do_not_divide_stay_idle() -> None:
+    assert cpus(a_binding("per-worker", workers=3), FLAT) == ["0", "1", "2"]
+
+
+def test_only_the_remainders_of_nodes_are_put_together() -> None:
+    host = a_host(nodes=2, cores_per_node=3)
+
+    assert cpus(a_binding("per-worker", workers=3), host) == ["0-1", "3-4", "2,5"]
+
+
+def test_more_workers_than_cores_do_not_fit() -> None:
+    assert (
+        "`workers: 5` does not fit the 4 physical cores"
+        in unfit(a_binding("per-worker", workers=5), FLAT).what
+    )
+
+
+@pytest.mark.parametrize(
+    ("cell", "what", "mend"),
+    [
+        (
+            a_binding("node", 9),
+            "`threads: 9` does not fit node 0, which has 8 CPUs.",
+            "Lower `threads` to 8, or set `binding: logical-cpus`, which has 16.",
+        ),
+        (
+            a_binding("logical-cpus", 48),
+            "`threads: 48` does not fit what we may use of this host, which has 16 CPUs.",
+            "Lower `threads` to 16.",
+        ),
+        (
+            a_binding("physical-cores", 9),
+            "`threads: 9` does not fit the 8 physical cores we may use here, with 8 CPUs.",
+            "Lower `threads` to 8, or set `binding: logical-cpus`, which has 16.",
+        ),
+        (
+            a_binding("per-worker", 5, workers=2),
+            "`threads: 5` does not fit one worker's share, which has 4 CPUs.",
+            "Lower `threads` to 4, or set `binding: logical-cpus`, which has 16.",
+        ),
+    ],
+)
+def test_threads_that_do_not_fit_are_told_in_numbers(cell: Cell, what: str, mend: str) -> None:
+    assert unfit(cell, DUAL) == CannotRun(what=what, mend=mend)
+
+
+def test_a_launcher_needs_a_framework_that_has_one() -> None:
+    told = unfit(a_cell(binding=Binding(mode="launcher")), DUAL)
+
+    assert "needs a launcher" in told.what
+
+
+@pytest.mark.parametrize("mode", ["none", "one-cpu", "launcher"])
+def test_more_threads_than_cpus_are_meant_where_the_mode_says_the_cpus(mode: BindingMode) -> None:
+    assert placed(a_binding(mode, 32), FLAT).threads == 32
+
+
+def test_named_cpus_are_taken_as_named() -> None:
+    named = cell_with(a_binding("cpus", 8), cpus=(CpuId(0), CpuId(3)), avoid_cpu0=True)
+
+    assert placed(named, FLAT).slots == (Slot(cpus=(CpuId(0), CpuId(3))),)
+    assert placed(named, FLAT).threads == 8
+
+
+def test_named_cpus_that_cannot_be_had_are_told_with_the_reason() -> None:
+    tree = a_tree(cpus=range(4), online="0-2")
+    host = topology(Texts(tree), where="", affinity=frozenset({0, 1}))
+    named = cell_with(a_binding("cpus"), cpus=tuple(map(CpuId, range(6))))
+
+    assert unfit(named, host) == CannotRun(
+        what="`cpus: 0-5` asks for 4-5, which this host does not have; 3, offline here;"
+        " 2, not allowed to us.",
+        mend="Choose among CPUs 0-1.",
+    )
+
+
+def test_smt_keeps_to_one_cpu_of_each_core_or_takes_all() -> None:
+    assert cpus(cell_with(a_binding("logical-cpus"), smt=False), DUAL) == ["0-7"]
+    assert cpus(cell_with(a_binding("node"), smt=False), DUAL) == ["0-3"]
+    assert cpus(cell_with(a_binding("physical-cores"), smt=True), DUAL) == ["0-15"]
+    assert (
+        "exclude one another" in unfit(cell_with(a_binding("smt-siblings"), smt=False), DUAL).what
+    )
+
+
+def test_avoiding_cpu_0_leaves_its_whole_core() -> None:
+    assert cpus(cell_with(a_binding("logical-cpus"), avoid_cpu0=True), DUAL) == ["1-7,9-15"]
+    assert cpus(cell_with(a_binding("one-cpu"), avoid_cpu0=True), FLAT) == ["1"]
+    single = a_host(cores_per_node=1, cpus_per_core=2)
+    assert "leaves no core" in unfit(cell_with(a_binding("node"), avoid_cpu0=True), single).what
+
+
+def test_a_kind_of_core_is_kept_to() -> None:
+    assert cpus(cell_with(a_binding("physical-cores"), core_kind="efficiency"), HYBRID) == ["12-19"]
+    assert cpus(cell_with(a_binding("physical-cores"), core_kind="performance"), HYBRID) == [
+        "0,2,4,6,8,10"
+    ]
+    assert (
+        "matches no CPU" in unfit(cell_with(a_binding("node"), core_kind="performance"), FLAT).what
+    )
+
+
+def test_a_host_that_allows_us_nothing_is_told_so() -> None:
+    assert "no CPU" in unfit(a_binding("none"), a_host(allowed=frozenset())).what
+
+
+@pytest.mark.parametrize(
+    ("rule", "threads"),
+    [("default", None), ("per-core", 4), ("per-cpu", 8), ("host-cores", 8)],
+)
+def test_rules_resolve_to_threads(rule: ThreadRule, threads: int | None) -> None:
+    cell = a_cell(binding=Binding(mode="node"), threads=Threads(rule=rule))
+
+    assert placed(cell, DUAL).threads == threads
+
+
+def test_the_cores_of_the_host_count_allowed_or_not() -> None:
+    host = a_host(cores_per_node=8, cpus_per_core=2, allowed=frozenset({0}))
+
+    assert placed(a_cell(threads=Threads(rule="host-cores")), host).threads == 8
+
+
+@pytest.mark.parametrize(
+    ("memory", "nodes"),
+    [
+        ("default", ()),
+        ("local", (0,)),
+        ("bind", (0,)),
+        ("preferred", (0,)),
+        ("interleave", (0, 1)),
+        ("remote", (1,)),
+    ],
+)
+def test_memory_follows_the_cpus(memory: str, nodes: tuple[int, ...]) -> None:
+    placement = placed(cell_with(a_binding("node"), memory=memory), DUAL)
+
+    assert placement.slots[0].memory_nodes == nodes
+    assert placement.backend == ("taskset" if memory == "default" else "numactl")
+    assert placement.memory == memory
+
+
+def test_the_nearest_memory_serves_a_node_that_has_none() -> None:
+    host = topology(texts(contents("hwloc_fakememinitiators-1np2c+1npp+gi")), where="")
+    placement = placed(cell_with(a_binding("node"), memory="bind"), host)
+
+    assert placement.slots == (Slot(cpus=(CpuId(0), CpuId(1)), memory_nodes=(host.nodes[5].id,)),)
+
+
+def test_remote_memory_needs_another_node() -> None:
+    assert "on a node other" in unfit(cell_with(a_binding("node"), memory="remote"), FLAT).what
+    assert (
+        "on a node other" in unfit(cell_with(a_binding("logical-cpus"), memory="remote"), DUAL).what
+    )
+
+
+def test_memory_needs_nodes() -> None:
+    host = topology(Texts(a_tree()), where="")
+
+    assert "needs a NUMA node" in unfit(cell_with(a_binding("node"), memory="bind"), host).what
+
+
+def test_an_unbound_cell_may_still_ask_for_memory() -> None:
+    placement = placed(cell_with(a_binding("none"), memory="interleave"), DUAL)
+
+    assert (placement.bound, placement.backend) == (False, "numactl")
+
+
+@pytest.mark.parametrize(
+    ("changes", "tools", "backend"),
+    [
+        ({}, {"taskset", "numactl"}, "taskset"),
+        ({}, {"numactl"}, "numactl"),
+        ({"backend": "numactl"}, {"taskset", "numactl"}, "numactl"),
+        ({"backend": "openmp"}, {"taskset"}, "openmp"),
+        ({"backend": "openmp", "memory": "bind"}, {"numactl"}, "openmp"),
+        ({"moment": "after-start"}, set(), "taskset"),
+    ],
+)
+def test_a_backend_is_chosen_among_the_tools(
+    changes: dict[str, object], tools: set[str], backend: str
+) -> None:
+    cell = cell_with(a_binding("node"), **changes)
+
+    assert placed(cell, DUAL, frozenset(tools)).backend == backend
+
+
+@pytest.mark.parametrize(
+    ("changes", "tools", "words"),
+    [
+        ({}, set(), "`binding: node` needs `taskset`"),
+        ({"backend": "numactl"}, {"taskset"}, "needs `numactl`"),
+        ({"backend": "openmp"}, {"numactl"}, "needs `taskset`"),
+        ({"memory": "bind"}, {"taskset"}, "`memory: bind` needs `numactl`"),
+        ({"memory": "bind", "backend": "taskset"}, {"taskset", "numactl"}, "cannot do"),
+        ({"backend": "openmp", "moment": "after-start"}, {"taskset"}, "excludes"),
+    ],
+)
+def test_a_backend_that_cannot_be_is_told(
+    changes: dict[str, object], tools: set[str], words: str
+) -> None:
+    why = unfit(cell_with(a_binding("node"), **changes), DUAL, frozenset(tools))
+
+    assert words in why.what
+    if "needs" in words:
+        assert "apt-get install" in why.mend
+
+
+def test_nothing_binds_an_unbound_cell_and_no_tool_is_needed() -> None:
+    placement = placed(cell_with(a_binding("none"), moment="after-start"), FLAT, frozenset())
+
+    assert (placement.backend, placement.bound, placement.moment) == ("none", False, "before-start")

@@ -1,0 +1,292 @@
+"""Records that contradict themselves: named and passed over, and everything else goes on."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from typer.testing import CliRunner
+
+from corebound.cli.app import app
+from corebound.errors import InputError
+from corebound.records import codec, documents, history_files, jsonl, validate
+from corebound.records import traces as store_traces
+from corebound.records.codec import UnreadableError
+from corebound.records.history import HistoryPoints
+from corebound.records.launch_record import Launch, TimeSlice
+from corebound.records.run_record import Commit, EnvironmentLock
+from corebound.records.telemetry import Marked
+from corebound.report.urls import commits_file
+from support.build import (
+    a_calibration,
+    a_launch,
+    a_point,
+    a_profiled_launch,
+    a_run,
+    a_series,
+    a_served,
+    a_worker,
+    an_answered,
+)
+
+MUTATIONS = 30
+
+
+def alternated() -> Launch:
+    """A launch whose 29 iterations after the first are held by six stints."""
+    stints = tuple(TimeSlice(iterations=min(5, 29 - at), began_us=at) for at in range(0, 29, 5))
+    worker = replace(a_worker(), stints=stints, disturbed=(Marked(first=3, last=4, by=("steal",)),))
+    return a_launch(workers=(worker,))
+
+
+def served() -> Launch:
+    return replace(a_launch(workers=(a_worker(wall_ns=()),)), served=a_served())
+
+
+def at(*path: str | int, value: Any) -> Callable[[Any], None]:
+    """What puts a value at this place of a document."""
+
+    def put(document: Any) -> None:
+        for key in path[:-1]:
+            document = document[key]
+        document[path[-1]] = value
+
+    return put
+
+
+ODD_LAUNCHES = {
+    "stints beyond wall_ns": at("workers", 0, "stints", value=[[1000, 0]]),
+    "a stint without iterations": at("workers", 0, "stints", 0, value=[0, 0]),
+    "a negative time": at("workers", 0, "wall_ns", 3, value=-1),
+    "no time at all": at("workers", 0, "wall_ns", value=[0] * 30),
+    "CPU times of other iterations": at("workers", 0, "cpu_ns", value=[1]),
+    "a huge time": at("duration_ns", value=10**400),
+    "no slots": at("placement", "slots", value=[]),
+    "a slot that is none": at("workers", 0, "slot", value=7),
+    "no workers": at("workers", value=[]),
+    "no placement": at("placement", value=None),
+    "no moment": at("started_at", value="none"),
+    "the year 14,000": at("started_at", value="14000-01-01T00:00:00Z"),
+    "no zone": at("started_at", value="2026-01-01T00:00:00"),
+    "disturbed beyond the last": at("workers", 0, "disturbed", 0, "last", value=30),
+    "an axis twice": at("cell", "axes", value=[["a", "1"], ["a", "2"]]),
+    "stays that go back": at("workers", 0, "threads", 0, "stays", 0, "to_ms", value=-5),
+    "CPU -1": at("placement", "slots", 0, "cpus", value=[-1]),
+    "an empty id": at("id", value=""),
+}
+
+
+@pytest.mark.parametrize("odd", ODD_LAUNCHES.values(), ids=ODD_LAUNCHES.keys())
+def test_a_launch_that_contradicts_itself_is_refused(odd: Callable[[Any], None]) -> None:
+    line = codec.encode(alternated())
+    assert codec.decode_launch(line) == alternated()
+    document = json.loads(line)
+    odd(document["record"])
+
+    with pytest.raises(UnreadableError):
+        codec.decode_launch(json.dumps(document).encode())
+
+
+ODD_SERVED = {
+    "nothing answered": at("answered", "ok", value=0),
+    "no time": at("answered", "duration_ns", value=0),
+    "no histogram": at("answered", "latencies", value="x"),
+    "an empty histogram": at("answered", "latencies", value=an_answered(latencies_ns=()).latencies),
+    "windows of no length": lambda document: document["answered"].update(
+        windows=[{"ok": 1, "errors": 0, "worst_ns": 1}], window_ns=0
+    ),
+}
+
+
+@pytest.mark.parametrize("odd", ODD_SERVED.values(), ids=ODD_SERVED.keys())
+def test_a_server_that_contradicts_itself_is_refused(odd: Callable[[Any], None]) -> None:
+    line = codec.encode(served())
+    assert codec.decode_launch(line) == served()
+    document = json.loads(line)
+    odd(document["record"]["served"])
+
+    with pytest.raises(UnreadableError):
+        codec.decode_launch(json.dumps(document).encode())
+
+
+ODD_RUNS = {
+    "no moment": at("started_at", value="none"),
+    "no CPU": at("host", "topology", "cpus", value=[]),
+    "a cache that is not there": at("host", "topology", "caches", value=[]),
+    "a node of CPUs that are not there": at("host", "topology", "nodes", 0, "cpus", value=[99]),
+    "a huge seed": at("seed", value=10**30),
+    "values nested too deeply": at("argv", value=json.loads("[" * 900 + "]" * 900)),
+}
+
+
+@pytest.mark.parametrize("odd", ODD_RUNS.values(), ids=ODD_RUNS.keys())
+def test_a_run_that_contradicts_itself_is_refused(odd: Callable[[Any], None]) -> None:
+    document = json.loads(codec.encode(a_run()))
+    odd(document["record"])
+
+    with pytest.raises(UnreadableError):
+        codec.decode_run(json.dumps(document).encode())
+
+
+def test_values_nested_ten_thousand_deep_are_refused() -> None:
+    line = codec.encode(a_run())[:-3] + b',"more":' + b"[" * 10_000 + b"]" * 10_000 + b"}}"
+
+    with pytest.raises(UnreadableError):
+        codec.decode_run(line)
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        a_point(at="none"),
+        a_point(figure=-1.0),
+        a_point(figure=float("inf")),
+        a_point(bounds=(3.0, 2.0)),
+        a_point(launches=(-1.0,)),
+    ],
+)
+def test_a_history_that_contradicts_itself_is_named(tmp_path: Path, point: Any) -> None:
+    file = history_files.keep(
+        "p", [a_series([], project="p", points=HistoryPoints.of([point]))], tmp_path
+    )
+
+    found, faults = history_files.read_all(tmp_path)
+
+    assert found == ()
+    assert [fault.file for fault in faults] == [str(file)]
+
+
+def test_a_calibration_without_noise_is_named(tmp_path: Path) -> None:
+    file = documents.keep_calibration(a_calibration(noise=()), tmp_path)
+
+    found, faults = documents.read_calibrations(tmp_path)
+
+    assert found == ()
+    assert [fault.file for fault in faults] == [str(file)]
+
+
+def test_what_the_builders_make_is_sound() -> None:
+    validate.run(a_run())
+    for launch in (alternated(), served(), a_profiled_launch(), a_launch(status="skipped")):
+        validate.launch(launch)
+
+
+def the_records(folder: Path) -> list[Path]:
+    """Two runs of every kind of launch, and a history."""
+    for number in range(2):
+        run = replace(a_run(run_id=f"r{number}"), started_at=f"2026-01-0{number + 1}T00:00:00Z")
+        file = jsonl.file_of(run, folder)
+        jsonl.begin(run, file).close()
+        appender = jsonl.Appender(file)
+        kinds = (alternated(), served(), a_profiled_launch())
+        for place, launch in enumerate(kinds * 2):
+            appender.append(replace(launch, id=f"l{place}", block=place // 3))
+        appender.close()
+    history_files.keep("p", [a_series([1.0, 2.0, 3.0], project="p")], folder)
+    return sorted(file for file in folder.rglob("*.json*") if "cache" not in file.parts)
+
+
+ODD_VALUES: list[Any] = [
+    None, True, [], {}, "", "none", "../../x", "a" * 5000, "\0", "é\n", 0, -1, 1, 10**9, 2**63,
+    10**400, 0.5, 1e-300, 1.7e308, [[]], [0], "2026-01-01T00:00:00Z", "0001-01-01T00:00:00+14:00",
+]  # fmt: skip
+
+
+def mutate(document: Any, chance: random.Random) -> None:
+    """Put something odd into the place of a value, or take it away, somewhere in a document."""
+    while True:
+        keys = [*document] if isinstance(document, dict) else [*range(len(document))]
+        key = chance.choice(keys)
+        below = document[key]
+        if not isinstance(below, dict | list) or not below or chance.random() < 0.1:
+            break
+        document = below
+    if chance.random() < 0.15:
+        del document[key]
+    else:
+        document[key] = chance.choice(ODD_VALUES)
+
+
+def test_whatever_a_record_holds_commands_go_on(tmp_path: Path) -> None:
+    chance = random.Random(20)  # no secret
+    files = {file: file.read_bytes() for file in the_records(tmp_path / "records")}
+    commands = [
+        ("report", "--out", str(tmp_path / "site")),
+        ("regressions",),
+        ("compare", "r0", "r1"),
+        *(("export", to, "--out", str(tmp_path / to)) for to in ("csv", "pyperf", "bencher")),
+    ]
+    for number in range(MUTATIONS):
+        file = chance.choice([*files])
+        lines = files[file].splitlines(keepends=True)
+        line = chance.randrange(len(lines))
+        document = json.loads(lines[line])
+        mutate(document, chance)
+        lines[line] = json.dumps(document).encode() + b"\n"
+        file.write_bytes(b"".join(lines))
+        words = (*commands[number % len(commands)], "--records", str(tmp_path / "records"))
+
+        result = CliRunner().invoke(app, words)
+
+        if isinstance(result.exception, Exception) and not isinstance(result.exception, InputError):
+            result.exception.add_note(f"{words}: {file.name}:{line + 1}")
+            raise result.exception
+        file.write_bytes(files[file])
+
+
+HOSTILE = [
+    "../../../outside", "{}/outside", "..", "-rf", "a\0b", "a\nb", "é" * 5000, "x/../../../outside",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_id_of_a_record_leads_outside_the_folder_asked_for(tmp_path: Path, name: str) -> None:
+    name = name.format(tmp_path)
+    inside = tmp_path / "here"
+    host = replace(a_run().host, id=name)
+    commit = Commit(sha="a" * 40, subject="", committed_at="2026-01-01T00:00:00Z", dirty=False)
+    lock = EnvironmentLock(name=name, sha256="", python="3.11", packages=())
+    cell = replace(a_launch().cell, environment=name)
+    folder = inside / "records" / "copied"
+    traces = folder / "of-a-launch.traces"
+    for number in range(2):
+        run = replace(
+            a_run(run_id=f"{name}{number}", host=host, commit=commit, environments=(lock,)),
+            started_at=f"2026-01-0{number + 1}T00:00:00Z",
+        )
+        file = folder / f"{number}.jsonl"
+        jsonl.begin(run, file).close()
+        appender = jsonl.Appender(file)
+        profiled = replace(a_profiled_launch(cell=cell), id=name, trace=f"{name}.json.gz")
+        for launch in (replace(alternated(), cell=cell), profiled):
+            appender.append(launch)
+        appender.close()
+    a_trace = tmp_path / "here" / "trace.json"
+    a_trace.write_text("[]")
+    store_traces.keep(a_trace, traces, name)
+    before = {file for file in tmp_path.rglob("*") if not file.is_relative_to(inside)}
+    commands = [
+        ("report", "--out", str(inside / "site")),
+        *(("export", to, "--out", str(inside / "out" / to)) for to in ("asv", "csv", "pyperf")),
+    ]
+
+    results = [
+        CliRunner().invoke(app, [*words, "--records", str(inside / "records")])
+        for words in commands
+    ]
+
+    assert [result.exception for result in results] == [None] * 4
+    assert {file for file in tmp_path.rglob("*") if not file.is_relative_to(inside)} == before
+    assert len([*(inside / "out" / "asv").rglob("*.json")]) == 3
+
+
+def test_no_hash_of_an_imported_commit_leads_outside_the_site() -> None:
+    page = Path(commits_file("../p", "../../outside", "..\0/.."))
+
+    assert page.parent == Path("compare")
+    assert ".." not in page.parts

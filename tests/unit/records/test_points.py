@@ -1,0 +1,131 @@
+"""Points as columns are the points that they are of."""
+
+from __future__ import annotations
+
+from array import array
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from corebound.records import history_files
+from corebound.records.history import HistoryPoint, HistoryPoints
+from support.build import a_point, a_series
+
+FIGURES = st.floats(min_value=1e-300, allow_nan=False, allow_infinity=False)
+CIRCUMSTANCES = st.sampled_from([(), (("kernel", "6.1"),), (("kernel", "6.2"), ("CPUs", "a"))])
+
+
+def _in_order(ends: tuple[float, float]) -> tuple[float, float]:
+    return min(ends), max(ends)
+
+
+@st.composite
+def points(draw: st.DrawFn) -> HistoryPoint:
+    """One that may lack whatever a point may lack."""
+    figure = draw(st.none() | FIGURES)
+    whole = a_point(figure, day=draw(st.integers(0, 99)))
+    return replace(
+        whole,
+        run=draw(st.none() | st.just(whole.run)),
+        commit=draw(st.none() | st.just(whole.commit)),
+        bounds=draw(st.none() | st.tuples(FIGURES, FIGURES | st.just(float("inf"))).map(_in_order)),
+        launches=tuple(draw(st.lists(FIGURES, max_size=2))),
+        missing=draw(st.none() | st.just("it failed")),
+        circumstances=draw(CIRCUMSTANCES),
+    )
+
+
+SEVERAL = st.lists(points(), max_size=6).map(tuple)
+
+
+@given(told=SEVERAL, at=st.integers(-7, 6), cut=st.slices(6))
+def test_they_are_a_sequence_of_points(told: tuple[HistoryPoint, ...], at: int, cut: slice) -> None:
+    columns = HistoryPoints.of(told)
+
+    assert len(columns) == len(told)
+    assert tuple(columns) == told
+    assert tuple(columns[cut]) == told[cut]
+    if -len(told) <= at < len(told):
+        assert columns[at] == told[at]
+    else:
+        with pytest.raises(IndexError):
+            columns[at]
+
+
+@given(one=SEVERAL, other=SEVERAL)
+def test_others_go_behind_them(
+    one: tuple[HistoryPoint, ...], other: tuple[HistoryPoint, ...]
+) -> None:
+    assert HistoryPoints.of(one).followed_by(HistoryPoints.of(other)) == HistoryPoints.of(
+        one + other
+    )
+
+
+@given(told=SEVERAL.filter(bool), data=st.data())
+def test_some_can_be_taken_in_any_order(
+    told: tuple[HistoryPoint, ...], data: st.DataObject
+) -> None:
+    places = data.draw(st.lists(st.integers(0, len(told) - 1)))
+
+    assert HistoryPoints.of(told).taken(places) == HistoryPoints.of(told[at] for at in places)
+
+
+@given(one=SEVERAL, other=SEVERAL)
+def test_they_are_equal_where_their_points_are(
+    one: tuple[HistoryPoint, ...], other: tuple[HistoryPoint, ...]
+) -> None:
+    assert (HistoryPoints.of(one) == HistoryPoints.of(other)) == (one == other)
+    assert hash(HistoryPoints.of(one)) == hash(HistoryPoints.of(one))
+
+
+@given(told=SEVERAL)
+def test_a_border_is_where_circumstances_change(told: tuple[HistoryPoint, ...]) -> None:
+    columns = HistoryPoints.of(told)
+
+    assert columns.borders == tuple(
+        at for at in range(1, len(told)) if told[at].circumstances != told[at - 1].circumstances
+    )
+
+
+@given(told=SEVERAL)
+def test_measured_are_the_figures_that_there_are(told: tuple[HistoryPoint, ...]) -> None:
+    figures = tuple(point.figure for point in told if point.figure is not None)
+
+    assert HistoryPoints.of(told).measured == figures
+
+
+@given(several=st.lists(SEVERAL.filter(bool), max_size=4))
+def test_they_come_back_from_a_file_as_they_were(several: list[tuple[HistoryPoint, ...]]) -> None:
+    series = tuple(
+        a_series([], cell=f"cell={number}", points=HistoryPoints.of(told))
+        for number, told in enumerate(several)
+    )
+
+    assert history_files.decode(history_files.encode(series)) == series
+
+
+def test_series_of_one_file_share_what_they_have_in_common() -> None:
+    kept = history_files.encode([a_series([1.0, 2.0]), a_series([3.0, 4.0], cell="other")])
+
+    one, other = history_files.decode(kept)
+
+    assert one.points.moments is other.points.moments
+    assert one.points.circumstances is other.points.circumstances
+
+
+def test_columns_that_differ_in_length_are_no_points() -> None:
+    whole = HistoryPoints.of([a_point(1.0), a_point(2.0, day=1)])
+
+    with pytest.raises(ValueError, match="equally long"):
+        HistoryPoints(
+            moments=whole.moments, figures=array("d", [1.0]), circumstances=whole.circumstances
+        )
+    with pytest.raises(ValueError, match="two ends"):
+        HistoryPoints(
+            moments=whole.moments,
+            figures=whole.figures,
+            circumstances=whole.circumstances,
+            lows=whole.figures,
+        )

@@ -1,0 +1,229 @@
+"""Records on the disk: whole or not at all, never lost, never rewritten."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from corebound.errors import HostError, InputError
+from corebound.records import codec, jsonl
+from support.build import a_launch, a_run
+
+# The fixture `synced`.
+Synced = Callable[[Path], list[bytes | list[str]]]
+
+
+def a_file(folder: Path, *, launches: int = 3) -> Path:
+    file = folder / "host" / "run.jsonl"
+    appender = jsonl.Appender(file)
+    appender.append(a_run())
+    for block in range(launches):
+        appender.append(a_launch(block=block))
+    appender.close()
+    return file
+
+
+def test_a_run_and_its_launches_come_back_as_they_were(tmp_path: Path) -> None:
+    stored = jsonl.read(a_file(tmp_path))
+
+    assert stored.run == a_run()
+    assert stored.launches == tuple(a_launch(block=block) for block in range(3))
+    assert stored.faults == ()
+
+
+def test_a_run_from_before_budgets_were_kept_still_reads() -> None:
+    document = json.loads(codec.encode(replace(a_run(), budget_s=60.0)))
+    del document["record"]["budget_s"]
+
+    assert codec.decode_run(json.dumps(document).encode()) == a_run()
+
+
+@given(st.binary())
+def test_a_line_is_a_record_or_unreadable(line: bytes) -> None:
+    with pytest.raises(codec.UnreadableError):
+        codec.decode_launch(line)
+    with pytest.raises(codec.UnreadableError):
+        codec.decode_run(line)
+
+
+@given(cut=st.integers(min_value=1, max_value=10_000))
+def test_however_a_file_is_torn_only_the_torn_launch_is_gone(
+    cut: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    file = a_file(tmp_path_factory.mktemp("torn"))
+    whole = file.read_bytes()
+    kept = whole[: max(len(whole.split(b"\n")[0]) + 1, len(whole) - cut)]
+    file.write_bytes(kept)
+
+    appender = jsonl.Appender(file)
+    appender.append(a_launch(block=9))
+    appender.close()
+
+    stored = jsonl.read(file)
+    assert stored.faults == ()
+    blocks = [launch.block for launch in stored.launches]
+    assert blocks == [*range(kept.count(b"\n") - 1), 9]
+
+
+def test_a_second_process_is_refused_told_who_holds_the_file_and_changes_nothing(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "host" / "run.jsonl"
+    with contextlib.closing(jsonl.begin(a_run(), file)) as appender:
+        appender.append(a_launch(block=0))
+        # As seen by others while a record is being written.
+        os.truncate(file, file.stat().st_size - 5)
+        before = file.read_bytes()
+
+        with pytest.raises(HostError, match=f"process {os.getpid()} of ") as refused:
+            jsonl.Appender(file)
+
+        assert refused.value.exit_code == 3
+        assert file.read_bytes() == before
+        assert jsonl.read(file).run == a_run()  # readers need no lock
+    jsonl.Appender(file).close()
+
+
+def test_a_file_without_torn_line_is_not_written_to_by_whoever_opens_it(tmp_path: Path) -> None:
+    file = a_file(tmp_path)
+    os.utime(file, (1, 1))
+
+    jsonl.Appender(file).close()
+
+    assert file.stat().st_mtime == 1
+
+
+def test_what_others_append_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+    file = a_file(tmp_path, launches=1)
+    with contextlib.closing(jsonl.Appender(file)) as appender:
+        with file.open("ab") as stream:  # by whoever takes no lock, such as an editor
+            stream.write(codec.encode(a_launch(block=1)))
+        appender.append(a_launch(block=2))
+
+    assert [launch.block for launch in jsonl.read(file).launches] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("code", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_is_refused_and_the_file_left_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    file = a_file(tmp_path)
+    torn = file.read_bytes()[:-5]
+    file.write_bytes(torn)
+
+    def refuse(_descriptor: int, _operation: int) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+
+    with pytest.raises(InputError, match="cannot lock record files"):
+        jsonl.Appender(file)
+    assert file.read_bytes() == torn
+
+
+def test_a_folder_in_place_of_a_file_is_an_error_for_people(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="records cannot be written"):
+        jsonl.Appender(tmp_path)
+
+
+def test_a_record_is_on_the_disk_before_append_returns(tmp_path: Path, synced: Synced) -> None:
+    file = tmp_path / "records" / "host" / "run.jsonl"
+    with contextlib.closing(jsonl.begin(a_run(), file)) as appender:
+        for block in range(2):
+            appender.append(a_launch(block=block))
+
+            assert synced(file)[-1] == file.read_bytes()
+
+
+def test_the_name_of_a_new_file_and_its_new_folders_are_on_the_disk_before_it_is_used(
+    tmp_path: Path, synced: Synced
+) -> None:
+    file = tmp_path / "records" / "host" / "run.jsonl"
+
+    jsonl.begin(a_run(), file).close()
+
+    assert synced(file)[-1] == file.read_bytes()
+    assert "run.jsonl" in synced(file.parent)[-1]
+    assert "host" in synced(file.parent.parent)[-1]
+    assert "records" in synced(tmp_path)[-1]
+
+
+def test_a_file_has_its_name_only_when_its_first_line_is_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, synced: Synced
+) -> None:
+    file = tmp_path / "host" / "run.jsonl"
+    replace_file, before = os.replace, []
+
+    def replaced(fresh: Path, target: Path) -> None:
+        before.append((Path(fresh).read_bytes(), synced(Path(fresh))))
+        replace_file(fresh, target)
+
+    monkeypatch.setattr(os, "replace", replaced)
+
+    jsonl.begin(a_run(), file).close()
+
+    ((content, of_fresh),) = before
+    assert content
+    assert of_fresh[-1] == content
+
+
+def test_a_continued_file_has_its_name_on_the_disk_before_it_is_added_to(
+    tmp_path: Path, synced: Synced
+) -> None:
+    # It may have been made by a process that was killed before it had waited for that.
+    file = a_file(tmp_path)
+    earlier = len(synced(file.parent))
+
+    jsonl.Appender(file).close()
+
+    assert len(synced(file.parent)) > earlier
+
+
+def test_a_damaged_line_is_named_and_the_rest_is_kept(tmp_path: Path) -> None:
+    file = a_file(tmp_path)
+    lines = file.read_bytes().split(b"\n")
+    lines[2] = lines[2][:50] + b"\xff" + lines[2][51:]
+    file.write_bytes(b"\n".join(lines))
+
+    stored = jsonl.read(file)
+
+    assert [launch.block for launch in stored.launches] == [0, 2]
+    assert [fault.line for fault in stored.faults] == [3]
+
+
+def test_records_of_a_newer_corebound_are_refused_and_say_so(tmp_path: Path) -> None:
+    file = a_file(tmp_path)
+    file.write_bytes(file.read_bytes().replace(b'"schema":1', b'"schema":999', 1))
+
+    with pytest.raises(InputError, match="newer corebound"):
+        jsonl.read(file)
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"hello\n", b'{"kind":"run"}\n'])
+def test_a_file_that_is_none_is_refused(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "x.jsonl"
+    file.write_bytes(content)
+
+    with pytest.raises(InputError, match="not a file of records"):
+        jsonl.read(file)
+
+
+def test_a_folder_that_cannot_be_written_is_an_error_for_people(tmp_path: Path) -> None:
+    (tmp_path / "host").write_text("in the way")
+
+    with pytest.raises(InputError, match="records cannot be written"):
+        jsonl.Appender(tmp_path / "host" / "run.jsonl")
+
+
+def test_hashes_do_not_depend_on_the_order_of_keys() -> None:
+    assert codec.canonical({"b": 1, "a": [2]}) == codec.canonical({"a": [2], "b": 1})

@@ -1,0 +1,41 @@
+"""Traces beside the records: whole, small, the same every time."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from corebound.errors import InputError
+from corebound.records import traces
+
+
+def a_trace(folder: Path) -> Path:
+    file = folder / "trace.json"
+    file.write_text('{"traceEvents": []}')
+    return file
+
+
+def test_a_trace_is_kept_under_its_launch_beside_the_records(tmp_path: Path) -> None:
+    folder = traces.folder_of(tmp_path / "host" / "20260102T030405Z-r1.jsonl")
+
+    kept = traces.keep(a_trace(tmp_path), folder, "net-profile-0")
+
+    assert kept == tmp_path / "host" / "20260102T030405Z-r1.traces" / "net-profile-0.json.gz"
+    assert gzip.decompress(kept.read_bytes()) == b'{"traceEvents": []}'
+    assert list(folder.iterdir()) == [kept]
+
+
+def test_the_same_trace_is_the_same_file(tmp_path: Path) -> None:
+    one = traces.keep(a_trace(tmp_path), tmp_path / "one", "a").read_bytes()
+    other = traces.keep(a_trace(tmp_path), tmp_path / "other", "b").read_bytes()
+
+    assert one == other
+
+
+def test_a_folder_that_cannot_be_written_is_an_error_with_a_remedy(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+
+    with pytest.raises(InputError, match="--resume"):
+        traces.keep(a_trace(tmp_path), tmp_path / "file", "a")

@@ -1,0 +1,256 @@
+"""Which cells of an imported benchmark are drawn, which have a row, and which are only named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from corebound.analysis.change_history import ChangeHistory, chronicle
+from corebound.analysis.wording import plain
+from corebound.records.history import HistoryPoints, Series
+from corebound.report.pages.benchmark import BenchmarkPage, benchmark_page, benchmarks_of, charted
+from corebound.report.pages.history import triage_page
+from corebound.report.urls import anchor_of, benchmark_file
+from support.build import a_point, a_series
+from support.html_tree import by_id, read
+from support.made_site import pages_of
+from support.report_sample import NOW
+
+
+def a_cell(
+    n: int | str, *, days: Sequence[int] = (0, 1, 2), host: str = "box", **changes: Any
+) -> Series:
+    """A cell with a figure on each of these days."""
+    made = {
+        "project": "p",
+        "scenario": "b",
+        "cell": f"n={n}",
+        "host": host,
+        "host_name": host,
+        "points": HistoryPoints.of(a_point(1e6 + day, day=day) for day in days),
+    }
+    return a_series([], **(made | changes))
+
+
+def a_silent_cell(n: int, *, host: str = "box", scenario: str = "b") -> Series:
+    points = HistoryPoints.of(a_point(None, day=day, missing="it failed") for day in range(3))
+    return a_cell(n, host=host, scenario=scenario, title=scenario, points=points)
+
+
+def known_of(*series: Series) -> ChangeHistory:
+    return chronicle(series)
+
+
+def page_of(*series: Series) -> BenchmarkPage:
+    known = known_of(*series)
+    ((project, _, measured, silent),) = benchmarks_of(known)
+    return benchmark_page(project, measured, known, now=NOW, silent=silent)
+
+
+def site_of(*series: Series) -> dict[str, str]:
+    return pages_of([], series=series)
+
+
+def titles(page: BenchmarkPage) -> list[str]:
+    return [one.panel.title for one in page.charts]
+
+
+def test_charts_are_in_order_of_the_parameters_size() -> None:
+    page = page_of(*(a_cell(n) for n in (100_000_000, 10, 2, 50_000_000)))
+
+    assert titles(page) == ["n=2", "n=10", "n=50000000", "n=100000000"]
+
+
+def test_a_single_figure_is_a_row_and_no_chart() -> None:
+    page = page_of(a_cell(1, days=[5]), a_cell(2), a_cell(3))
+
+    assert titles(page) == ["n=2", "n=3"]
+    (row,) = page.rest.rows
+    assert (row.cell, row.machine, row.latest.value) == ("n=1", "box", "1.00 ms")
+    assert (row.when, row.points) == ("2026-01-06", "1 point")
+
+
+def test_a_benchmark_of_single_figures_has_them_in_a_table_that_is_open() -> None:
+    series = [a_cell(n, days=[5]) for n in range(3)]
+
+    tree = read(site_of(*series)[benchmark_file("p", "b")])
+
+    assert not any(tree.all("figure"))
+    for one in series:
+        row = by_id(tree, anchor_of(one))
+        assert row is not None
+        assert row.within("details") is None
+
+
+def test_what_has_ended_stands_behind_what_goes_on_and_says_when_it_was_measured() -> None:
+    page = page_of(a_cell(1, days=range(20)), a_cell(2, days=range(80)))
+
+    assert titles(page) == ["n=2", "n=1"]
+    assert [one.ended for one in page.charts] == ["", "last measured 2026-01-20 02:00 UTC"]
+    assert "1 measured no longer" in plain(page.hero.support)
+
+
+def test_what_has_hardly_begun_stands_behind_what_has_a_past() -> None:
+    page = page_of(a_cell(1, days=range(78, 80)), a_cell(2, days=range(80)))
+
+    assert titles(page) == ["n=2", "n=1"]
+
+
+def test_all_charts_of_a_page_have_one_axis_of_time() -> None:
+    first, second = page_of(a_cell(1, days=range(40)), a_cell(2, days=range(10, 20))).charts
+
+    assert first.panel.along == second.panel.along
+    (track,) = second.panel.chart.tracks
+    places = [dot.x for run in track.runs for dot in run]
+    # Of 39 days the tenth to the nineteenth, within edges of 1.5 %.
+    assert (places[0], places[-1]) == pytest.approx(
+        (0.015 + 10 / 39 * 0.97, 0.015 + 19 / 39 * 0.97)
+    )
+
+
+def test_moments_that_cannot_be_read_leave_each_chart_its_own_axis() -> None:
+    unread = HistoryPoints.of(a_point(1e6, at=f"night {night}") for night in range(3))
+
+    first, second = page_of(a_cell(1), a_cell(2, points=unread)).charts
+
+    assert (first.panel.zoom.is_ordinal, second.panel.zoom.is_ordinal) == (False, True)
+
+
+def test_charts_are_shared_out_among_machines() -> None:
+    series = [a_cell(n, host=host) for host in ("a", "b", "c") for n in range(72)]
+
+    shown = charted(series, known_of(*series))
+
+    assert [sum(one.host == host for one in shown) for host in ("a", "b", "c")] == [20, 20, 20]
+
+
+def test_a_machine_of_few_cells_leaves_its_share_to_the_others() -> None:
+    series = [*(a_cell(n, host="a") for n in range(72)), *(a_cell(n, host="b") for n in range(4))]
+
+    shown = charted(series, known_of(*series))
+
+    assert [sum(one.host == host for one in shown) for host in ("a", "b")] == [56, 4]
+
+
+def test_what_no_chart_is_left_for_is_a_row_with_its_course_in_the_same_order() -> None:
+    series = [a_cell(n) for n in range(70)]
+
+    made = site_of(*series)[benchmark_file("p", "b")]
+
+    rows = page_of(*series).rest.rows
+    assert [row.cell for row in rows] == [f"n={n}" for n in range(60, 70)]
+    assert made.count('class="spark"') == 10
+    assert all(f'id="{anchor_of(one)}"' in made for one in series)
+
+
+def test_beyond_what_a_page_holds_cells_are_named() -> None:
+    page = page_of(*(a_cell(n) for n in range(840)))
+
+    assert (len(page.charts), len(page.rest.rows)) == (30, 800)
+    assert page.rest.unshown == tuple(f"n={n}, on box" for n in range(830, 840))
+
+
+def test_of_hundreds_of_cells_half_of_the_charts_make_room_for_rows() -> None:
+    held, more = (page_of(*(a_cell(n) for n in range(number))) for number in (310, 311))
+
+    assert (len(held.charts), len(held.rest.rows)) == (60, 250)
+    assert (len(more.charts), len(more.rest.rows)) == (30, 281)
+
+
+def test_each_chart_has_its_latest_points_behind_it_with_a_link_to_their_commits() -> None:
+    at = "https://example.org/commit/"
+    series = [a_cell(n, days=range(40), commit_url=at) for n in range(60)]
+
+    page = page_of(*series)
+    made = site_of(*series)[benchmark_file("p", "b")]
+
+    # 300 rows in all.
+    assert {len(one.panel.nights) for one in page.charts} == {5}
+    assert page.charts[0].panel.nights[0].link == f"{at}{39:040x}"
+    assert made.count(f'href="{at}{39:040x}"') == 60
+
+
+def test_a_single_chart_has_thirty_points_behind_it() -> None:
+    (one,) = page_of(a_cell(1, days=range(40))).charts
+
+    assert len(one.panel.nights) == 30
+
+
+def test_cells_that_never_gave_a_figure_are_counted_and_named_with_the_reason() -> None:
+    page = page_of(a_cell(1), a_silent_cell(10), a_silent_cell(2), a_silent_cell(3, host="arm"))
+
+    assert "3 cells never gave a figure." in plain(page.hero.support)
+    assert [(one.machine, one.says, one.reason, one.cells) for one in page.rest.silent] == [
+        ("arm", "1 cell", "it failed", ("n=3",)),
+        ("box", "2 cells", "it failed", ("n=2", "n=10")),
+    ]
+
+
+def test_a_reason_is_told_whole_whatever_it_holds() -> None:
+    points = HistoryPoints.of([a_point(None, missing="failed: OSError: no space")])
+
+    page = page_of(a_cell(1), a_cell(2, points=points))
+
+    assert [one.reason for one in page.rest.silent] == ["failed: OSError: no space"]
+
+
+def test_a_benchmark_that_never_had_a_figure_is_told_with_its_cells_and_machines() -> None:
+    never = [a_silent_cell(n, host=host, scenario="api") for n in (1, 2) for host in ("x", "y")]
+    some = a_silent_cell(7)
+
+    (told,) = triage_page(known_of(a_cell(1), some, *never), now=NOW).without
+    made = site_of(a_cell(1), some, *never)["history.html"]
+
+    assert (told.where, told.reason) == ("p", "it failed")
+    assert [(one.title, one.cells) for one in told.named] == [
+        ("b", "n=7, on box"),
+        ("api", "n=1; n=2, on x, y"),
+    ]
+    # What has a page leads there.
+    assert f'href="{benchmark_file("p", "b")}#silent"' in made
+    assert f'href="{benchmark_file("p", "api")}' not in made
+
+
+def test_many_cells_that_never_gave_a_figure_are_counted() -> None:
+    never = [a_silent_cell(n, scenario="api") for n in range(64)]
+
+    (told,) = triage_page(known_of(a_cell(1), *never), now=NOW).without
+
+    assert [one.cells for one in told.named] == ["64 cells, on box"]
+
+
+def test_a_machine_is_described_without_the_version_of_the_benchmark_but_its_environments() -> None:
+    points = HistoryPoints.of(
+        a_point(day=day, circumstances=(("cpu", "Xeon"), ("benchmark", "79c981aa319a")))
+        for day in range(2)
+    )
+
+    page = page_of(
+        a_cell("1,environment=py3.10", points=points),
+        a_cell("1,environment=py3.12", points=points),
+    )
+
+    assert [fact.value for fact in page.machines] == [
+        "cpu Xeon, environment py3.10, environment py3.12, last measured 2026-01-02 02:00 UTC"
+    ]
+
+
+def test_a_machine_that_stopped_stands_behind_those_that_go_on() -> None:
+    known = known_of(a_cell(1, host="a", days=range(9)), a_cell(1, host="b", days=range(90)))
+
+    page = triage_page(known, now=NOW)
+
+    assert [group.title for group in page.groups] == [
+        "p, on b",
+        "p, on a, last measured 2026-01-09",
+    ]
+
+
+def test_of_several_cells_those_that_ended_are_counted_and_stand_for_no_other() -> None:
+    known = known_of(a_cell(1, days=range(9)), a_cell(2, days=range(90)))
+
+    ((row,),) = (group.rows for group in triage_page(known, now=NOW).groups)
+
+    assert (row.cells, row.points, row.ended) == ("2 cells, 1 ended", "90 points", "")

@@ -1,0 +1,207 @@
+"""Charts: numbers in, geometry out."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corebound.report.charts.axis import Axis, linear_axis, log_axis, ratio_axis, ratio_tick
+from corebound.report.charts.interval import IntervalPlot, interval_svg
+from corebound.report.charts.strip import Stretch, Strip, ThreadTrack, strip_svg
+from corebound.report.charts.trace import Trace, envelope, trace_svg
+from support.markup import parsed
+
+RATIOS = st.floats(min_value=0.001, max_value=1000)
+
+
+def a_plot(
+    estimate: float | None = 1.4, low: float | None = 1.3, high: float | None = 1.5
+) -> IntervalPlot:
+    return IntervalPlot(
+        mode="m-node", estimate=estimate, low=low, high=high, dots=(1.35, 1.45), margin=0.02
+    )
+
+
+def path(svg: str, name: str) -> str:
+    drawn = parsed(svg).findall("path")
+    return next(one.get("d") or "" for one in drawn if name in (one.get("class") or "").split())
+
+
+@given(estimates=st.lists(RATIOS, max_size=20), margin=st.floats(0.001, 0.5))
+def test_a_ratio_axis_always_shows_1_and_its_margin(estimates: list[float], margin: float) -> None:
+    axis = ratio_axis(estimates, [], margin=margin)
+
+    assert 0 <= axis.share(1 - margin) <= axis.share(1 + margin) <= 1
+
+
+def test_ratios_close_together_have_a_linear_axis() -> None:
+    assert ratio_axis([0.9, 1.4], [(0.85, 0.95), (1.3, 1.5)], margin=0.02).scale == "linear"
+
+
+def test_ratios_that_span_more_than_three_times_have_a_logarithmic_axis() -> None:
+    assert ratio_axis([0.3, 0.5, 1.4], [], margin=0.02).scale == "log"
+
+
+def test_one_ratio_far_off_does_not_press_the_others_together() -> None:
+    axis = ratio_axis([0.02, 1.1, 1.2, 1.3], [], margin=0.02)
+
+    assert axis.scale == "linear"
+    assert axis.share(0.02) < 0
+    assert axis.share(1.3) - axis.share(1.1) > 0.4
+
+
+def test_ratios_that_are_mostly_far_off_are_all_on_the_axis() -> None:
+    axis = ratio_axis([0.02, 0.03, 1.1], [], margin=0.02)
+
+    assert axis.share(0.02) >= 0
+
+
+def test_wide_intervals_about_close_ratios_are_drawn_as_far_as_is_sensible() -> None:
+    axis = ratio_axis([1.12, 1.1], [(0.73, 1.6), (0.1, 90)], margin=0.02)
+
+    assert 0 <= axis.share(0.73) < axis.share(1.6) <= 1
+    assert axis.share(90) > 1
+
+
+def test_an_infinite_interval_leaves_the_axis_finite() -> None:
+    assert math.isfinite(ratio_axis([1.1], [(0.2, math.inf)], margin=0.02).high)
+
+
+@given(low=st.floats(1e-6, 1e6), span=st.floats(1.001, 1e5))
+def test_ticks_lie_on_their_axis_and_are_few(low: float, span: float) -> None:
+    for axis in (linear_axis(low, low * span), log_axis(low, low * span)):
+        assert len(axis.ticks) <= 8
+        assert all(-0.01 <= axis.share(tick) <= 1.01 for tick in axis.ticks)
+
+
+def test_an_axis_without_length_is_refused() -> None:
+    with pytest.raises(ValueError, match="length"):
+        Axis(low=1, high=1, scale="linear", ticks=())
+
+
+def test_ticks_of_ratios_read_as_people_write_them() -> None:
+    assert [ratio_tick(value) for value in (0.02, 0.9, 1.0, 2.0)] == [
+        "0.02×",
+        "0.9×",
+        "1.0×",
+        "2.0×",
+    ]
+
+
+def test_an_estimate_lies_where_the_axis_says() -> None:
+    axis = Axis(low=1.0, high=2.0, scale="linear", ticks=(1.0, 2.0))
+
+    assert path(interval_svg(a_plot(estimate=1.5), axis), "est").startswith("M500.0 ")
+
+
+def test_an_estimate_beyond_the_axis_is_an_arrow_at_its_edge() -> None:
+    axis = Axis(low=0.9, high=1.5, scale="linear", ticks=(1.0,))
+
+    svg = interval_svg(a_plot(estimate=0.02, low=0.019, high=0.021), axis)
+
+    assert 'class="est' not in svg
+    assert path(svg, "ci").startswith("M0 ")
+
+
+def test_an_interval_that_leaves_the_axis_ends_in_an_arrow_head() -> None:
+    axis = Axis(low=0.9, high=1.5, scale="linear", ticks=(1.0,))
+
+    assert "M992" in path(interval_svg(a_plot(high=math.inf), axis), "ci")
+
+
+def a_strip(*tracks: ThreadTrack, rows: int = 2) -> Strip:
+    return Strip(rows=rows, tracks=tracks, cores=(1,), nodes=(), says="CPU by time")
+
+
+def a_track(colour: int, *stretches: tuple[int, float, float]) -> ThreadTrack:
+    return ThreadTrack(
+        colour=colour,
+        name=f"thread {colour}",
+        stretches=tuple(Stretch(row=row, begin=begin, end=end) for row, begin, end in stretches),
+    )
+
+
+def test_a_thread_alone_on_a_cpu_fills_its_row() -> None:
+    assert path(strip_svg(a_strip(a_track(0, (1, 0.0, 1.0)))), "h0") == "M0 500.0h1000v500.0H0z"
+
+
+def test_threads_on_one_cpu_at_one_time_share_its_row() -> None:
+    svg = strip_svg(a_strip(a_track(0, (0, 0.0, 1.0)), a_track(1, (0, 0.0, 1.0))))
+
+    assert path(svg, "h0") == "M0 0.0h1000v250.0H0z"
+    assert path(svg, "h1") == "M0 250.0h1000v250.0H0z"
+
+
+def test_threads_one_after_the_other_keep_the_whole_row() -> None:
+    svg = strip_svg(a_strip(a_track(0, (0, 0.0, 0.5)), a_track(1, (0, 0.5, 1.0))))
+
+    assert path(svg, "h1") == "M500 0.0h500v500.0H500z"
+
+
+def test_a_stretch_too_short_to_see_is_drawn_all_the_same() -> None:
+    assert "h1v" in path(strip_svg(a_strip(a_track(0, (0, 0.1, 0.1001)))), "h0")
+
+
+def test_ten_thousand_short_stretches_become_a_thousand_at_most() -> None:
+    stretches = [(0, index / 10_000, (index + 0.5) / 10_000) for index in range(10_000)]
+
+    drawn = path(strip_svg(a_strip(a_track(0, *stretches), rows=1)), "h0")
+
+    assert drawn.count("M") <= 1_000
+
+
+def test_a_threads_name_cannot_break_out_of_the_drawing() -> None:
+    track = ThreadTrack(
+        colour=0, name="</title><script>", stretches=(Stretch(row=0, begin=0, end=1),)
+    )
+
+    assert "<script" not in strip_svg(a_strip(track))
+
+
+@given(values=st.lists(st.floats(0, 1e9), min_size=1, max_size=500), most=st.integers(2, 100))
+def test_an_envelope_keeps_both_extremes_and_the_order(values: list[float], most: int) -> None:
+    points = envelope(values, most=most)
+
+    assert len(points) <= max(most, 2)
+    assert [index for index, _ in points] == sorted({index for index, _ in points})
+    assert min(values) == min(value for _, value in points)
+    assert max(values) == max(value for _, value in points)
+
+
+def test_a_trace_shades_what_was_cut() -> None:
+    axis = linear_axis(0, 10)
+    trace = Trace(mode="m-none", values=(9.0, 5.0, 5.0, 5.0, 5.0), cut=1, axis=axis, says="times")
+
+    # One of five iterations: the cut lies half way to the second, an eighth along.
+    assert path(trace_svg(trace), "wash") == "M0 0H125.0V1000H0z"
+    assert 'class="wash"' not in trace_svg(
+        Trace(mode="m-none", values=(5.0, 5.0), cut=0, axis=axis, says="times")
+    )
+
+
+def test_drawings_hold_no_text_that_would_stretch() -> None:
+    axis = linear_axis(0.5, 2)
+
+    assert not re.search(r"<text", interval_svg(a_plot(), axis))
+
+
+def test_iterations_above_the_scale_leave_the_plot_and_are_no_line_along_its_edge() -> None:
+    axis = linear_axis(0, 10)
+    trace = Trace(
+        mode="m-none", values=(30.0, 20.0, 5.0, 15.0, 5.0), cut=0, axis=axis, says="times"
+    )
+
+    # From 20 to 5 a line is at 10 two thirds of the way, from 5 to 15 half of it.
+    assert path(trace_svg(trace), "ln") == (
+        "M416.7 0.0L500.0 500.0L625.0 0.0M875.0 0.0L1000.0 500.0"
+    )
+
+
+def test_a_trace_wholly_above_the_scale_draws_no_line() -> None:
+    trace = Trace(mode="m-none", values=(30.0, 20.0), cut=0, axis=linear_axis(0, 10), says="times")
+
+    assert path(trace_svg(trace), "ln") == ""

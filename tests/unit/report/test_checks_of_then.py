@@ -1,0 +1,71 @@
+"""What the doctor saw when a run began, on pages that are read long after."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from corebound.analysis.hosts import host_studies
+from corebound.analysis.selection import latest_studies
+from corebound.machine.doctor.check import HostCheck
+from corebound.records.run_record import Run
+from corebound.report.downloads import host_json
+from corebound.report.pages.host import host_page
+from corebound.report.pages.run import run_page
+from corebound.report.scenario.provenance import provenance
+from support.build import a_host_check, a_run
+from support.checkup_machine import examined, process, stat
+from support.report_sample import NOW, a_sample
+
+BUSY = examined(
+    {"proc/200/stat": process("a (b) c", 100)},
+    later={
+        # 50 ticks went by on each of two CPUs: 40 of them are 80 % of one, 15 are 30 %.
+        "proc/stat": stat(user=55, idle=10_045),
+        "proc/200/stat": process("a (b) c", 140),
+        "proc/202/stat": process("x (12) 3", 15, started=999),
+    },
+)["busy processes"].kept
+SWAPS = a_host_check(
+    check="swappiness", state="warning", value="60 (often)", mend="sysctl vm.swappiness=10"
+)
+
+
+def looked(*seen: HostCheck) -> Run:
+    return replace(a_run(run_id="r1", started_at="2026-03-01T02:00:00Z"), preflight=seen)
+
+
+def test_processes_of_then_have_no_ids_on_a_hosts_page() -> None:
+    (study,) = host_studies([(looked(BUSY), ())])
+
+    (row,) = host_page(study, now=NOW).checks
+    assert row.value == "110 % of a CPU: a (b) c 80 %, x (12) 3 30 %"
+    assert row.mend == "end or pause what keeps CPUs busy; `corebound doctor` says how"
+    assert "kill" not in host_json(study)
+    assert "(200)" not in host_json(study)
+
+
+def test_processes_of_then_have_no_ids_on_a_runs_page() -> None:
+    run, launches = a_sample()
+    page = run_page(replace(run, preflight=(BUSY,)), launches)
+
+    assert page.checks is not None
+    (row,) = page.checks
+    assert "(200)" not in row.value
+    assert row.mend.startswith("end or pause")
+
+
+def test_processes_of_then_have_no_ids_on_a_scenarios_page() -> None:
+    run, launches = a_sample()
+    (one, *_) = latest_studies([(replace(run, preflight=(BUSY,)), launches)])
+
+    told = " ".join(fact.value for fact in provenance(one, records_file="f").facts)
+
+    assert "busy processes 110 %" in told
+    assert "(200)" not in told
+
+
+def test_what_mends_a_host_at_any_time_is_shown_as_the_doctor_says_it() -> None:
+    (study,) = host_studies([(looked(SWAPS), ())])
+
+    (row,) = host_page(study, now=NOW).checks
+    assert (row.value, row.mend) == ("60 (often)", "sysctl vm.swappiness=10")

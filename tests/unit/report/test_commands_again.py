@@ -1,0 +1,273 @@
+"""The commands of a page's rows: each makes its own row again, and no other."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import itertools
+import shlex
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from corebound.analysis.commands import (
+    CommandLine,
+    between_command,
+    cells_command,
+    import_command,
+    latest_command,
+    launch_command,
+    plan_command,
+    point_command,
+    scenario_command,
+    series_command,
+)
+from corebound.analysis.launch_metrics import migrations, span_of
+from corebound.analysis.scenario_result import study
+from corebound.analysis.selection import latest_studies
+from corebound.analysis.wording import ends
+from corebound.records.history import HistoryPoint, HistoryPoints
+from corebound.records.launch_record import Launch
+from corebound.records.run_record import Run
+from corebound.scenario.cell import Cell
+from corebound.scenario.matrix import expand, select
+from corebound.units import duration
+from support.build import a_cell, a_launch, a_point, a_run, a_scenario, a_series
+from support.html_tree import read
+from support.made_site import pages_of
+from support.report_sample import a_past, a_sample, sample_imports
+
+SCENARIO = a_scenario(matrix={"binding": ["none", "one-cpu"], "threads": ["default", 2]})
+RUN = replace(a_run(scenarios=(SCENARIO,), run_id="0a1b", seed=7), profile="quick")
+CELLS = expand(SCENARIO, RUN.scenarios[0].path)
+
+
+def words(command: CommandLine, option: str) -> list[str]:
+    split = shlex.split(command.line)
+    return [after for word, after in itertools.pairwise(split) if word == option]
+
+
+def launch_of(cell: Cell, **changed: Any) -> Launch:
+    return replace(a_launch(cell=cell), **changed)
+
+
+def test_a_launch_that_counted_is_held_against_what_is_recorded() -> None:
+    command = launch_command(RUN, launch_of(CELLS[1]))
+
+    assert shlex.split(command.line) == [
+        *("corebound", "reproduce", "0a1b", "--cell"),
+        "a-scenario[binding=none,threads=2]",
+    ]
+
+
+@pytest.mark.parametrize(
+    "changed", [{"status": "failed"}, {"status": "skipped"}, {"kind": "profile"}]
+)
+def test_a_launch_without_a_figure_is_launched_as_it_was(changed: dict[str, object]) -> None:
+    command = launch_command(RUN, launch_of(CELLS[1], **changed))
+
+    assert words(command, "--only") == ["binding=none,threads=2"]
+    assert words(command, "--seed") == ["7"]
+    assert words(command, "--profile") == ["quick"]
+
+
+def test_what_a_row_asks_for_is_its_cell_and_no_other() -> None:
+    for cell in CELLS:
+        only = words(launch_command(RUN, launch_of(cell, status="failed")), "--only")
+
+        assert [one.key for one in select(CELLS, only)] == [cell.key]
+
+
+def test_cells_of_commits_that_were_built_are_asked_for_as_the_run_was() -> None:
+    built = replace(RUN, argv=("corebound", "compare-commits", "v1", "v 2"))
+    cell = replace(CELLS[0], commit="0123")
+
+    command = cells_command(built, (cell,))
+
+    assert command == CommandLine("corebound compare-commits v1 'v 2'")
+
+
+@pytest.mark.parametrize(("only", "asked"), [((), 0), (("binding=none",), 2)])
+def test_a_scenario_of_a_run_is_measured_as_far_as_the_run_asked(
+    only: tuple[str, ...], asked: int
+) -> None:
+    run: Run = replace(RUN, only=only)
+
+    command = scenario_command(run, run.scenarios[0], CELLS[:2])
+
+    assert len(words(command, "--only")) == asked
+
+
+def test_the_series_of_a_scenario_are_measured_in_one_run() -> None:
+    own = a_series([1.0], cell="a=1", reproduce=("corebound", "run", "s.yaml", "--only", "a=1"))
+
+    command = series_command((own, replace(own, cell="a=2"), own))
+
+    assert command == CommandLine("corebound run s.yaml --only a=1 --only a=2")
+
+
+def test_what_another_tool_measured_has_that_tools_command_a_line_each() -> None:
+    one = a_series([1.0], project="p", reproduce=("asv", "run", "--bench", "^a"))
+
+    two = replace(one, reproduce=("asv", "run", "--bench", "^b"))
+
+    assert series_command((one, two)) == CommandLine(
+        "asv run --bench '^a'\nasv run --bench '^b'", reads_records=False
+    )
+    assert series_command((replace(one, reproduce=()),)) is None
+
+
+def test_the_row_of_an_asv_series_measures_the_commit_of_the_figure_it_shows() -> None:
+    commit = a_point().commit
+    assert commit is not None
+    shown = a_point(1.0, day=1, commit=replace(commit, sha="a" * 40))
+    points = HistoryPoints.of([shown, a_point(None, day=2, commit=replace(commit, sha="b" * 40))])
+    one = a_series([], project="p", reproduce=("asv", "run", "--bench", "^a"), points=points)
+    own = a_series([1.0], cell="a=1", reproduce=("corebound", "run", "s.yaml", "--only", "a=1"))
+
+    assert latest_command(one) == CommandLine(
+        "asv run --bench '^a' 'aaaaaaaaaa^!'", reads_records=False
+    )
+    assert latest_command(own) == series_command((own,))
+
+
+def test_a_point_is_reproduced_from_its_run_and_one_without_a_figure_is_measured() -> None:
+    own = a_series([1.0], scenario="s", cell="a=1", reproduce=("corebound", "run", "s.yaml"))
+
+    assert point_command(own, replace(a_point(2.0), run="r7")) == CommandLine(
+        "corebound reproduce r7 --cell 's[a=1]'"
+    )
+    assert point_command(own, replace(a_point(None, missing="failed"), run="r7")) == CommandLine(
+        "corebound run s.yaml"
+    )
+
+
+def test_a_point_that_asv_measured_is_measured_by_asv_at_its_commit() -> None:
+    one = a_series([], project="p", reproduce=("asv", "run", "--bench", "^a"))
+    point = a_point(2.0)
+    assert point.commit is not None
+
+    assert point_command(one, point) == CommandLine(
+        f"asv run --bench '^a' '{point.commit.sha[:10]}^!'", reads_records=False
+    )
+
+
+def test_what_asv_measured_at_two_commits_it_measures_again_at_both_in_turns() -> None:
+    one = a_series([], project="p", reproduce=("asv", "run", "--bench", "^a"))
+    two = replace(one, reproduce=("asv", "run", "--bench", "^b"))
+    good, bad = a_point(day=1), a_point(day=17)
+    assert good.commit is not None
+    assert bad.commit is not None
+    shas = f"{good.commit.sha[:10]} {bad.commit.sha[:10]}"
+
+    assert between_command((one, two, one), good, bad) == CommandLine(
+        f"asv continuous --bench '^a' {shas}\nasv continuous --bench '^b' {shas}",
+        reads_records=False,
+    )
+
+
+@pytest.mark.parametrize("good", [a_point(day=17), a_point(day=1, commit=None)])
+def test_where_there_are_no_two_commits_the_cell_alone_is_measured_again(
+    good: HistoryPoint,
+) -> None:
+    asv = a_series([], project="p", reproduce=("asv", "run", "--bench", "^a"))
+
+    assert between_command((asv,), good, a_point(day=17)) == series_command((asv,))
+
+
+def test_between_two_commits_our_own_cell_is_measured_as_its_latest_run_did() -> None:
+    own = a_series([], reproduce=("corebound", "run", "s.yaml"))
+
+    assert between_command((own,), a_point(day=1), a_point(day=2)) == series_command((own,))
+
+
+@pytest.mark.parametrize("cells", [1, 3])
+def test_a_change_that_asv_measured_has_its_two_commits_wherever_it_is_told(cells: int) -> None:
+    figures = [1e6 * (1.2 if day >= 40 else 1) + day % 7 * 1e3 for day in range(60)]
+    url = "https://forge.example.org/c/"
+    several = [
+        a_series(
+            figures, project="p", cell=f"n={n}", reproduce=("asv", "run", "--bench", "^a"),
+            commit_url=url,
+        )
+        for n in range(cells)
+    ]  # fmt: skip
+
+    made = pages_of([], series=several)
+
+    (row, *_) = csv.DictReader(io.StringIO(made["data/changes.csv"]))
+    good, bad = row["last_good_commit"], row["first_bad_commit"]
+    again = f"asv continuous --bench '^a' {good[:10]} {bad[:10]}"
+    assert row["command"] == again
+    assert again in html.unescape(made["feed.xml"])
+    for name in ("index.html", "history.html"):
+        page = read(made[name])
+        assert again in {one.text for one in page.all("code")}
+        assert {one.text for one in page.all("a") if one.attributes["href"] == url + bad} == {
+            f"{good[:10]}..{bad[:10]}"
+        }
+
+
+def test_profiles_of_several_files_are_read_from_the_folder_they_were_exported_to() -> None:
+    one, _, several = sample_imports()
+
+    assert import_command(one) == CommandLine(
+        "corebound import profile night.pt.trace.json.gz --name 'last night'"
+    )
+    # The shell puts the folder in: what the files are is told by its name too.
+    assert import_command(several).line == "corebound import profile \"$PWD\" --name 'on the CPU'"
+
+
+def test_where_a_cell_is_placed_is_shown_without_launching_it() -> None:
+    (studied,) = latest_studies([a_sample()])
+
+    assert plan_command(studied, studied.cells[0].cell) == CommandLine(
+        "corebound plan scenarios/resnet50-inference.yaml --only binding=none,threads=default"
+        " --profile quick",
+        reads_records=False,
+    )
+
+
+def test_a_count_is_bounded_by_the_least_and_the_most_of_any_launch_that_counts() -> None:
+    (studied,) = latest_studies([a_sample()])
+    found = [
+        (
+            span_of(cell, migrations),
+            [migrations(one) for one in cell.launches if one.status == "ok"],
+        )
+        for cell in studied.cells
+    ]
+
+    assert any(span is not None for span, _ in found)
+    for span, counted in found:
+        known = [number for number in counted if number is not None]
+        if span is None:
+            # One figure, or none: nothing lies around it.
+            assert len(set(known)) < 2
+        else:
+            assert span == (min(known), max(known))
+
+
+def test_one_launch_has_no_span() -> None:
+    run = a_run(scenarios=(a_scenario(matrix={}),))
+    cell = a_cell(axes=())
+    known = study(run, run.scenarios[0], (a_launch(cell=cell),))
+
+    assert span_of(known.cells[0], lambda _: 3) is None
+
+
+def test_ends_share_their_unit_where_they_have_one() -> None:
+    assert ends(1.2e6, 4.56e6, duration) == "[1.20, 4.56] ms"
+    assert ends(8e5, 1.2e6, duration) == "[800 µs, 1.20 ms]"
+    assert ends(3, 12, str) == "[3, 12]"
+
+
+def test_a_row_of_several_changed_cells_measures_all_of_them() -> None:
+    made = pages_of([a_sample()], series=a_past())["index.html"]
+    (changed,) = [one for one in read(made).all("section") if one.attributes["id"] == "changed"]
+    own = [one.text for one in changed.all("code") if one.text.startswith("corebound run")]
+
+    # Three cells got slower, three others faster.
+    assert [line.count("--only") for line in own] == [3, 3]

@@ -1,0 +1,202 @@
+"""Two commits of an imported project against one another: what is found, told and refused."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from typer.testing import CliRunner
+
+from corebound.analysis.change_history import ChangeHistory, chronicle
+from corebound.analysis.commit_comparison import compare_commits
+from corebound.analysis.series_names import short_names
+from corebound.analysis.wording import plain
+from corebound.cli.app import app
+from corebound.cli.commits_meant import meant_commits
+from corebound.errors import InputError
+from corebound.records import history_files
+from corebound.records.history import HistoryPoints, Series
+from corebound.report.downloads import commits_csv
+from corebound.report.pages.compare_commits import commits_page
+from support.build import a_point, a_series
+
+NIGHTS = 80
+EARLY, LATE = (f"{day:040x}" for day in (10, 70))
+ASV = ("asv", "run", "--bench", r"^io\.read\b")
+
+
+def a_history(*, step: float = 1.0, seed: int = 1, **changes: object) -> Series:
+    """Of so many nights, each with a commit of its own, and so much more from the 40th on."""
+    noise = random.Random(seed)
+    figures = [
+        1e6 * (step if day >= 40 else 1) * noise.lognormvariate(0, 0.01) for day in range(NIGHTS)
+    ]
+    told = {"project": "trees", "scenario": "io.read", "reproduce": ASV} | changes
+    return a_series(figures, **told)
+
+
+def known(*series: Series) -> ChangeHistory:
+    return chronicle(series)
+
+
+def test_what_got_worse_is_clear_and_comes_first() -> None:
+    found = compare_commits(
+        "trees",
+        EARLY,
+        LATE,
+        known(a_history(cell="n=1"), a_history(cell="n=2", step=1.1, seed=2)),
+    )
+
+    first, second = found.series
+    assert (first.series.cell, first.is_finding) == ("n=2", True)
+    assert (second.series.cell, second.is_finding) == ("n=1", False)
+    assert first.comparison is not None
+    assert first.comparison.verdict == "slower"
+    assert first.comparison.speedup_ratio == pytest.approx(1 / 1.1, rel=0.05)
+    assert short_names([one.series for one in found.series]) == ("io.read[n=2]", "io.read[n=1]")
+
+
+def test_of_a_commit_that_was_measured_twice_the_latest_figure_counts() -> None:
+    series = a_history()
+    again = replace(series.points[10], at="2026-12-31T00:00:00Z", figure=5e6)
+    series = replace(series, points=series.points.followed_by(HistoryPoints.of([again])))
+
+    (one,) = compare_commits("trees", EARLY, LATE, known(series)).series
+
+    assert one.before.figure == 5e6
+
+
+def test_what_was_measured_differently_or_once_is_named_and_not_compared() -> None:
+    other = a_history(cell="other")
+    newer = [(("kernel", "6.1"),)] * 40 + [(("kernel", "7.0"),)] * 40
+    other = replace(other, points=other.points.under(newer))
+    short = a_history(cell="short")
+    short = replace(short, points=short.points[:60])
+
+    found = compare_commits("trees", EARLY, LATE, known(a_history(), other, short))
+
+    assert found.unlike == (("io.read[other] on host", "kernel 6.1 to 7.0"),)
+    assert found.alone == (("io.read[short] on host", EARLY),)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "what"),
+    [(EARLY, EARLY, "the same commit"), (EARLY, "f" * 40, "no benchmark was measured alike")],
+)
+def test_what_cannot_be_compared_is_refused(before: str, after: str, what: str) -> None:
+    with pytest.raises(InputError, match=what):
+        compare_commits("trees", before, after, known(a_history()))
+
+
+def test_the_page_says_what_differs_how_to_measure_it_again_and_marks_both() -> None:
+    histories_ = known(
+        a_history(step=1.2), a_history(scenario="io.size", unit="bytes", step=1.3, seed=2)
+    )
+    page = commits_page(
+        compare_commits("trees", EARLY, LATE, histories_), histories_, now="2026-04-01T00:00:00Z"
+    )
+
+    assert [piece.text for piece in page.hero.verdict] == ["2 series ", "worse", "."]
+    assert {row.verdict.word for row in page.findings.rows} == {"slower", "more"}
+    assert rf"asv continuous --bench '^io\.read\b' {EARLY[:10]} {LATE[:10]}" in {
+        row.command.line for row in page.findings.rows if row.command
+    }
+    assert [len(panel.chart.compared) for panel in page.histories] == [2, 2]
+    assert page.command.line == f"corebound compare {EARLY[:10]} {LATE[:10]}"
+
+
+def test_a_figure_stands_with_the_interval_that_its_own_samples_gave_it() -> None:
+    series = a_history(confidence=0.99)
+    bounded = [replace(point, bounds=(1.2e6, 1.4e6)) for point in series.points]
+    series = replace(series, points=HistoryPoints.of(bounded))
+    found = compare_commits("trees", EARLY, LATE, known(series))
+
+    page = commits_page(found, known(series), now="2026-12-01T00:00:00Z")
+
+    (row,) = page.others.rows
+    assert (row.before.ends, row.after.ends) == ("[1.20,\xa01.40]", "[1.20,\xa01.40]\xa0ms")
+    assert "the 99 % interval of its own samples" in plain(page.hero.support)
+    (line,) = csv.DictReader(commits_csv(found).splitlines())
+    assert (line["before_low"], line["after_high"]) == ("1200000.0", "1400000.0")
+
+
+def test_a_unit_of_several_words_that_both_intervals_share_is_written_once() -> None:
+    series = a_history(unit="rows / s")
+    bounded = [replace(point, bounds=(1.2e6, 1.4e6)) for point in series.points]
+    series = replace(series, points=HistoryPoints.of(bounded))
+
+    page = commits_page(
+        compare_commits("trees", EARLY, LATE, known(series)), known(series), now="2026-12-01"
+    )
+
+    (row,) = page.others.rows
+    assert row.before.ends == "[1,200,000,\xa01,400,000]"
+    assert row.after.ends == "[1,200,000,\xa01,400,000]\xa0rows\xa0/\xa0s"
+
+
+def test_a_page_of_a_thousand_series_shows_some_and_says_how_many_more() -> None:
+    several = known(*(a_history(cell=f"n={n}", seed=n) for n in range(260)))
+    found = compare_commits("trees", EARLY, LATE, several)
+
+    page = commits_page(found, several, now="2026-04-01T00:00:00Z")
+
+    shown = len(page.findings.rows) + len(page.others.rows)
+    assert len(page.others.rows) == 250
+    assert page.decides == f"{260 - shown} more are not shown; the CSV below has all."
+
+
+def test_the_beginning_of_a_hash_is_enough_where_it_is_one_s_alone() -> None:
+    commit = a_point(day=1).commit
+    assert commit is not None
+    points = HistoryPoints.of(
+        replace(a_point(1.0, day=day), commit=replace(commit, sha=sha * 8))
+        for day, sha in enumerate(("aaaaa", "aaaab", "bbbbb"))
+    )
+    series = a_series([], project="trees", points=points)
+
+    assert meant_commits("aaaaa", "BBBB", [series]) == ("trees", "aaaaa" * 8, "bbbbb" * 8)
+    assert meant_commits("aaa", "cccc", [series]) is None
+    for unmeant in ("bbb", "cccc"):
+        with pytest.raises(InputError, match="no commit of trees that was measured begins so"):
+            meant_commits(unmeant, "aaaaa", [series])
+    with pytest.raises(InputError, match="several commits of trees begin so"):
+        meant_commits("aaaa", "bbbb", [series])
+    with pytest.raises(InputError, match="several imported projects have both: trees, woods"):
+        meant_commits("aaaaa", "bbbb", [series, replace(series, project="woods")])
+
+
+def test_our_own_history_is_no_imported_project() -> None:
+    assert meant_commits(EARLY, LATE, [a_history(project=None)]) is None
+
+
+def test_the_command_tells_it_as_text_and_for_scripts(tmp_path: Path) -> None:
+    history_files.keep("trees", [a_history(step=1.2)], tmp_path)
+    words = ["compare", EARLY, LATE, "--records", str(tmp_path)]
+
+    text = CliRunner().invoke(app, words)
+    told = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
+
+    assert text.exit_code == 0
+    assert "▼ slower" in text.stdout
+    (one,) = told["series"]
+    assert (told["project"], one["verdict"], one["clear"]) == ("trees", "slower", True)
+    assert one["speedup_interval"][0] < one["speedup_ratio"] < one["speedup_interval"][1]
+
+
+def test_the_report_has_a_page_of_them_and_the_overview_leads_there(tmp_path: Path) -> None:
+    history_files.keep("trees", [a_history(step=1.2)], tmp_path / "records")
+    words = ["report", "--records", str(tmp_path / "records"), "--out", str(tmp_path / "site")]
+
+    done = CliRunner().invoke(app, [*words, "--compare", f"{EARLY}..{LATE}"])
+
+    (page,) = (tmp_path / "site" / "compare").iterdir()
+    assert done.exit_code == 0
+    assert f"compare/{page.name}" in (tmp_path / "site" / "index.html").read_text()
+    assert "Both commits in the history" in page.read_text()
+    (data,) = (tmp_path / "site" / "data" / "compare").iterdir()
+    (line,) = csv.DictReader(data.read_text().splitlines())
+    assert (line["project"], line["verdict"], line["clear"]) == ("trees", "slower", "True")

@@ -1,0 +1,492 @@
+"""Two runs against one another: only like with like, unpaired, clear as some of many."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from typer.testing import CliRunner
+
+from corebound.analysis.commands import CommandLine
+from corebound.analysis.comparison import (
+    CAVEAT,
+    Past,
+    compare_runs,
+    latest_comparisons,
+    past_of,
+    run_to_run_words,
+)
+from corebound.cli.app import app
+from corebound.errors import InputError
+from corebound.records import codec, documents, jsonl
+from corebound.records.launch_record import Launch
+from corebound.records.run_record import Commit, Run
+from corebound.records.telemetry import HostOverTime, HostWindow
+from corebound.report.pages.compare import compare_page
+from corebound.scenario.matrix import expand
+from corebound.stats import launch_summary
+from corebound.stats.history.series import series_of_run
+from corebound.stats.intervals import Interval
+from corebound.stats.launch_summary import LaunchSummary, Warmup, summarise_launch
+from corebound.stats.noise_floor import COPY, lock_digest
+from support.build import a_calibration, a_launch, a_machine, a_run, a_scenario, a_worker
+
+SCENARIO = a_scenario(name="matmul", measure={"launches": {"min": 6, "max": 6}})
+NOW = "2026-03-03T00:00:00Z"
+CELLS = expand(SCENARIO, "matmul.yaml", None)
+Record = tuple[Run, tuple[Launch, ...]]
+
+
+def a_record(
+    day: int,
+    *,
+    slower: float = 1.0,
+    spread: float = 0.005,
+    commit: str = "",
+    **of_the_run: Any,
+) -> Record:
+    """Six launches of each of two cells; `slower` is of the first."""
+    noise = random.Random(day)
+    run = replace(
+        a_run(
+            scenarios=(SCENARIO,), run_id=f"run{day:02}", started_at=f"2026-03-{day:02}T02:00:00Z"
+        ),
+        commit=Commit(
+            sha=commit * 40, subject="a | b", committed_at="2026-03-01T00:00:00Z", dirty=False
+        )
+        if commit
+        else None,
+        **of_the_run,
+    )
+    launches = tuple(
+        a_launch(
+            cell=cell,
+            run=run.id,
+            block=block,
+            position=position,
+            workers=(
+                a_worker(
+                    wall_ns=(
+                        round(1e6 * noise.gauss(1, spread) * (slower if position == 0 else 1)),
+                    )
+                    * 30
+                ),
+            ),
+        )
+        for block in range(6)
+        for position, cell in enumerate(CELLS)
+    )
+    return run, launches
+
+
+def a_week(**of_the_runs: Any) -> Past:
+    """What seven runs before the eighth day said."""
+    return past_of((series_of_run(*a_record(day, **of_the_runs)), {}) for day in range(1, 8))
+
+
+def kept(folder: Path, *records: Record) -> Path:
+    for run, launches in records:
+        file = jsonl.file_of(run, folder)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"".join([codec.encode(run), *(codec.encode(one) for one in launches)]))
+    return folder
+
+
+def test_a_cell_that_got_slower_is_found_and_comes_first() -> None:
+    found = compare_runs(a_record(1), a_record(2, slower=1.4))
+
+    assert [one.is_finding for one in found.cells] == [True, False]
+    comparison = found.cells[0].comparison
+    assert comparison is not None
+    assert comparison.verdict == "slower"
+    assert comparison.speedup_ratio == pytest.approx(1 / 1.4, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shown"),
+    [
+        ((1.2e6, 1.4e6), (1.3e6, 1.5e6), ("[1.20, 1.40]", "[1.30, 1.50] ms")),
+        ((8e5, 9e5), (1.3e6, 1.5e6), ("[800, 900] µs", "[1.30, 1.50] ms")),
+        ((1.2e6, 1.4e6), (8e5, 1.2e6), ("[1.20, 1.40] ms", "[800 µs, 1.20 ms]")),
+        # Of an end that is not known nobody knows the unit.
+        ((1.2e9, 1.4e9), (1.3e9, math.inf), ("[1.20, 1.40] s", "no usable estimate yet")),
+        ((1.2e6, 1.4e6), None, ("[1.20, 1.40] ms", "")),
+        (None, (1.2e6, 1.4e6), ("", "[1.20, 1.40] ms")),
+    ],
+)
+def test_a_unit_that_all_ends_of_both_intervals_share_is_written_once(
+    before: tuple[float, float] | None,
+    after: tuple[float, float] | None,
+    shown: tuple[str, str],
+) -> None:
+    found = compare_runs(a_record(1), a_record(2))
+    one, two = (
+        span and Interval(low=span[0], high=span[1], confidence=0.95) for span in (before, after)
+    )
+    cell = found.cells[0]
+    cell = replace(
+        cell,
+        before=replace(cell.before, interval=one),
+        after=replace(cell.after, interval=two),
+    )
+
+    page = compare_page(replace(found, cells=(cell,)), now=NOW)
+
+    (row,) = (*page.findings.rows, *page.others.rows)
+    # An interval stands on one line.
+    assert (row.before.ends, row.after.ends) == tuple(
+        one.replace(" ", "\xa0") if one.startswith("[") else one for one in shown
+    )
+
+
+def test_each_launch_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    # To find where it was steady is most of what a page of two runs costs.
+    looked: list[str] = []
+
+    def look(launch: Launch, warmup: Warmup) -> LaunchSummary:
+        looked.append(f"{launch.run} {launch.id}")
+        return summarise_launch(launch, warmup)
+
+    monkeypatch.setattr(launch_summary, "summarise_launch", look)
+    before, after = a_record(1), a_record(2)
+
+    compare_runs(before, after)
+
+    assert sorted(looked) == sorted(f"{one.run} {one.id}" for one in (*before[1], *after[1]))
+
+
+def test_blocks_of_two_runs_are_no_pairs() -> None:
+    found = compare_runs(a_record(1), a_record(2))
+
+    assert [one.comparison.pairs for one in found.cells if one.comparison] == [0, 0]
+
+
+def test_a_cell_that_is_not_decided_says_how_many_launches_would_decide_it() -> None:
+    before, after = a_record(8, spread=0.05), a_record(9, spread=0.05)
+    page = compare_page(compare_runs(before, after, a_week(spread=0.05)), now=NOW)
+
+    by_word = {row.verdict.word: row.needed for row in page.others.rows}
+    assert re.fullmatch(r"about [0-9,]+ launches each", by_word["undecided"])
+
+
+def test_a_row_has_the_command_that_measures_its_cell_again() -> None:
+    page = compare_page(compare_runs(a_record(1), a_record(2, slower=1.4)), now=NOW)
+
+    assert page.findings.rows[0].command == CommandLine(
+        f"corebound run scenarios/matmul.yaml --only {CELLS[0].key} --seed 1"
+    )
+
+
+def test_a_row_of_two_commits_has_the_command_that_measures_them_in_turns() -> None:
+    one, two = a_record(1, commit="a"), a_record(2, slower=1.4, commit="b")
+
+    page = compare_page(compare_runs(one, two), now=NOW)
+
+    assert page.findings.rows[0].command == CommandLine(
+        "corebound compare-commits aaaaaaaaaa bbbbbbbbbb scenarios/matmul.yaml"
+        f" --only {CELLS[0].key}"
+    )
+
+
+def test_a_commit_with_changes_of_its_own_cannot_be_built_again() -> None:
+    run, launches = a_record(2, slower=1.4, commit="b")
+    assert run.commit is not None
+    dirty = (replace(run, commit=replace(run.commit, dirty=True)), launches)
+
+    page = compare_page(compare_runs(a_record(1, commit="a"), dirty), now=NOW)
+
+    (again, *_) = (row.command for row in page.findings.rows)
+    assert again is not None
+    assert again.line.startswith("corebound run ")
+
+
+def test_the_other_way_round_is_the_reciprocal() -> None:
+    one, two = a_record(1), a_record(2, slower=1.4)
+
+    there, back = compare_runs(one, two).cells[0], compare_runs(two, one).cells[0]
+
+    assert there.comparison is not None
+    assert back.comparison is not None
+    assert there.comparison.speedup_ratio == pytest.approx(1 / back.comparison.speedup_ratio)
+
+
+def test_another_host_is_refused_by_name() -> None:
+    elsewhere = a_record(2, host=replace(a_machine(name="other"), id="other"))
+
+    with pytest.raises(InputError, match=r"two hosts, a-host .* and other"):
+        compare_runs(a_record(1), elsewhere)
+
+
+def test_another_kernel_is_refused_with_both_named() -> None:
+    newer = a_record(2, host=replace(a_machine(), kernel="7.0"))
+
+    with pytest.raises(InputError, match=r"kernel 6\.1\.0 to 7\.0"):
+        compare_runs(a_record(1), newer)
+
+
+def test_a_run_is_not_compared_with_itself() -> None:
+    with pytest.raises(InputError, match="the same run"):
+        compare_runs(a_record(1), a_record(1))
+
+
+def test_cells_of_one_run_only_are_named() -> None:
+    run, launches = a_record(1)
+    fewer = tuple(one for one in launches if one.position == 0)
+
+    found = compare_runs((run, fewer), a_record(2))
+
+    assert found.alone == ((CELLS[1].id, "run02"),)
+
+
+def test_each_host_has_its_latest_two_comparable_runs() -> None:
+    other_kernel = a_record(2, host=replace(a_machine(), kernel="7.0"))
+
+    (found,) = latest_comparisons([a_record(3), other_kernel, a_record(1)])
+
+    assert (found.before.id, found.after.id) == ("run01", "run03")
+
+
+def test_a_commit_measured_again_is_also_compared_with_the_one_before_it() -> None:
+    nights = [a_record(day, commit=commit) for day, commit in enumerate("aabb", 1)]
+
+    found = latest_comparisons(nights)
+
+    assert [(one.before.id, one.after.id) for one in found] == [
+        ("run03", "run04"),
+        ("run02", "run04"),
+    ]
+
+
+def test_without_commits_there_is_one_comparison_a_host() -> None:
+    found = latest_comparisons([a_record(1), a_record(2), a_record(3)])
+
+    assert [(one.before.id, one.after.id) for one in found] == [("run02", "run03")]
+
+
+def test_the_command_hides_what_does_not_differ_and_says_how_many(tmp_path: Path) -> None:
+    folder = kept(tmp_path, a_record(1), a_record(2, slower=1.4))
+
+    result = CliRunner().invoke(app, ["compare", "run01", "run02", "--records", str(folder)])
+
+    assert result.exit_code == 0
+    assert f"{CELLS[0].scenario}\n" in result.output.replace(" ", "")
+    assert f"  {CELLS[0].label} " in result.output
+    assert CELLS[1].id not in result.output
+    assert "1 of 2 cells do not clearly differ" in result.output
+    assert CAVEAT in result.output
+
+
+def test_two_commits_are_their_latest_runs_on_one_host(tmp_path: Path) -> None:
+    folder = kept(
+        tmp_path,
+        a_record(1, commit="a"),
+        a_record(2, commit="a"),
+        a_record(3, commit="b"),
+        a_record(4, commit="b", host=replace(a_machine(name="other"), id="other")),
+    )
+
+    result = CliRunner().invoke(
+        app, ["compare", "aaaa", "bbbb", "--records", str(folder), "--json"]
+    )
+
+    told = json.loads(result.output)
+    assert (told["before"]["run"], told["after"]["run"]) == ("run02", "run03")
+    assert len(told["cells"]) == 2
+
+
+def test_markdown_escapes_what_would_end_a_column(tmp_path: Path) -> None:
+    folder = kept(tmp_path, a_record(1), a_record(2, slower=1.4))
+
+    result = CliRunner().invoke(
+        app, ["compare", "run01", "run02", "--records", str(folder), "--format", "md"]
+    )
+
+    assert "| matmul\\[binding=none\\] |" in result.output
+
+
+@pytest.mark.parametrize("form", ["md", "text"])
+def test_the_subject_of_a_commit_calls_nobody_and_steers_no_terminal(
+    form: str, tmp_path: Path
+) -> None:
+    run, launches = a_record(2, commit="a")
+    assert run.commit is not None
+    subject = "@team <img src=x>\x1b[2J *bold*"
+    run = replace(run, commit=replace(run.commit, subject=subject))
+    folder = kept(tmp_path, a_record(1), (run, launches))
+
+    result = CliRunner().invoke(
+        app, ["compare", "run01", "run02", "--records", str(folder), "--format", form]
+    )
+
+    shown = {
+        "md": r"\@<!-- -->team \<img src=x\> \[2J \*bold\*",
+        "text": "@team <img src=x> [2J *bold*",
+    }
+    assert f"aaaaaaaaaa {shown[form]}" in result.output.replace("\n", " ")
+    assert "\x1b" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("zzzz", "no run and no commit"), ("run", "several runs begin so"), ("", "no run")],
+)
+def test_a_name_that_means_no_one_run_is_bad_input(tmp_path: Path, name: str, said: str) -> None:
+    folder = kept(tmp_path, a_record(1), a_record(2))
+
+    result = CliRunner().invoke(app, ["compare", name, "run01", "--records", str(folder)])
+
+    assert isinstance(result.exception, InputError)
+    assert said in str(result.exception)
+    assert result.exception.exit_code == 2
+
+
+def test_a_file_names_its_run(tmp_path: Path) -> None:
+    one, two = a_record(1), a_record(2)
+    folder = kept(tmp_path, one, two)
+
+    result = CliRunner().invoke(
+        app,
+        ["compare", str(jsonl.file_of(one[0], folder)), "run02", "--records", str(folder)],
+    )
+
+    assert result.exit_code == 0
+
+
+def test_the_noise_floor_stands_beside_the_comparison_in_words_and_on_its_page(
+    tmp_path: Path,
+) -> None:
+    before, after = a_record(1), a_record(2, slower=1.4)
+    folder = kept(tmp_path / "records", before, after)
+    source = after[0].scenarios[0]
+    calibration = a_calibration(
+        host=after[0].host.id,
+        scenario="matmul",
+        sha256=source.sha256,
+        lock=lock_digest(after[0].environments, "host"),
+    )
+    documents.keep_calibration(calibration, folder)
+
+    said = [
+        CliRunner().invoke(app, ["compare", "run01", "run02", "--records", str(folder), *form])
+        for form in ((), ("--format", "md"), ("--json",))
+    ]
+
+    words = "matmul: Noise floor ±2.1 % with 6 launches of each"
+    assert all(words in one.stdout for one in said)
+    page = compare_page(
+        compare_runs(before, after), now="2026-03-03T00:00:00Z", calibrations=[calibration]
+    )
+    assert words in "".join(piece.text for piece in page.hero.support)
+
+
+def test_the_site_has_a_page_of_any_two_runs_that_are_asked_for(tmp_path: Path) -> None:
+    records = kept(
+        tmp_path, *(a_record(day, commit=commit) for day, commit in enumerate("abcd", 1))
+    )
+    words = ["report", "--records", str(records), "--out", str(tmp_path / "site")]
+
+    done = CliRunner().invoke(
+        app, [*words, "--compare", "run01..run03", "--compare", "run03..run04"]
+    )
+
+    assert done.exit_code == 0, done.output
+    pages = {file.name for file in (tmp_path / "site" / "compare").iterdir()}
+    assert pages == {"run01-run03.html", "run03-run04.html"}
+    index = (tmp_path / "site" / "index.html").read_text()
+    assert "compare/run01-run03.html" in index
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [("run01", "names no two runs"), ("run01..", "names no two"), ("run01..nobody", "begins so")],
+)
+def test_two_runs_that_are_not_meant_are_bad_input(tmp_path: Path, asked: str, said: str) -> None:
+    records = kept(tmp_path, a_record(1), a_record(2))
+
+    done = CliRunner().invoke(
+        app,
+        ["report", "--records", str(records), "--out", str(tmp_path / "s"), "--compare", asked],
+    )
+
+    assert isinstance(done.exception, InputError)
+    assert said in done.exception.what
+
+
+def test_earlier_runs_of_the_same_cells_narrow_the_interval_and_are_told(tmp_path: Path) -> None:
+    nights = [a_record(day) for day in range(1, 9)]
+    folder = kept(tmp_path, *nights, a_record(9, slower=1.05))
+    alone = kept(tmp_path / "alone", nights[-1], a_record(9, slower=1.05))
+
+    known, unknown = (
+        json.loads(
+            CliRunner()
+            .invoke(app, ["compare", "run08", "run09", "--records", str(one), "--json"])
+            .stdout
+        )
+        for one in (folder, alone)
+    )
+
+    learned, assumed = known["cells"][0], unknown["cells"][0]
+    assert (learned["verdict"], assumed["verdict"]) == ("slower", "undecided")
+    assert learned["between_runs"]["runs"] == 7
+    assert learned["between_runs"]["source"] == "earlier runs"
+    assert learned["between_runs"]["spread_ratio"] < 0.01
+    assert assumed["between_runs"]["source"] == "default"
+    assert assumed["between_runs"]["spread_ratio"] == pytest.approx(0.037)
+    assert learned["floor_ratio"] < 0.05
+    assert assumed["floor_ratio"] > 0.1
+    assert learned["delay_ratio"] == 1.0
+
+
+def test_runs_after_the_later_one_and_in_other_circumstances_are_no_history() -> None:
+    before, after = a_record(8), a_record(9)
+    newer = [replace(a_machine(), kernel="7.0") for _ in range(7)]
+    others = [a_record(day, host=host) for day, host in enumerate(newer, 1)]
+    later = [a_record(day) for day in range(10, 17)]
+
+    past = past_of((series_of_run(*one), {}) for one in (*others, *later, before, after))
+
+    found = compare_runs(before, after, past)
+    assert [one.between.runs for one in found.cells] == [0, 0]
+
+
+def test_what_calibrate_launched_is_a_run_of_the_baseline(tmp_path: Path) -> None:
+    # Seven calibrations: the baseline twice, in copies that differ in name alone.
+    folder = kept(tmp_path, a_record(8), a_record(9))
+    for day in range(1, 8):
+        run, launches = a_record(day)
+        twice = tuple(
+            replace(one, cell=replace(CELLS[0], axes=(*CELLS[0].axes, (COPY, "ab"[one.position]))))
+            for one in launches
+        )
+        kept(documents.calibrations_folder(folder), (run, twice))
+
+    said = CliRunner().invoke(
+        app, ["compare", "run08", "run09", "--records", str(folder), "--json"]
+    )
+
+    runs = {one["id"]: one["between_runs"]["runs"] for one in json.loads(said.stdout)["cells"]}
+    assert runs == {CELLS[0].id: 7, CELLS[1].id: 0}
+
+
+def test_a_run_that_others_delayed_is_told_and_is_no_finding() -> None:
+    run, launches = a_record(9, slower=1.5)
+    window = HostWindow(
+        from_ms=0, to_ms=1000, ran_ns=500_000_000, waited_ns=250_000_000, foreign_ns=250_000_000
+    )
+    host = HostOverTime(cpus=(), windows=(window,), looks=1, look_ns=0)
+    delayed = tuple(replace(one, host=host) for one in launches)
+
+    plain = compare_runs(a_record(8), (run, launches), a_week()).cells[0]
+    found = compare_runs(a_record(8), (run, delayed), a_week())
+
+    assert plain.verdict == "slower"
+    assert {one.verdict for one in found.cells} == {"undecided"}
+    assert found.cells[0].delay_ratio == pytest.approx(1.5)
+    assert "delayed the two runs unequally in 2 cells" in run_to_run_words(found)

@@ -1,0 +1,89 @@
+"""What a page shows can be downloaded from that page, as CSV or JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from corebound.report import site
+from corebound.report.inputs import Inputs
+from support.report_sample import NOW, a_steady_past, sample_calibrations, sample_records
+
+HOST = "host/bench-01-0123456789ab.html"
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    site.write(
+        Inputs(
+            records=sample_records(),
+            now=NOW,
+            past=a_steady_past(),
+            calibrations=sample_calibrations(),
+        ),
+        folder,
+    )
+    return folder
+
+
+def downloads_of(out: Path, page: str) -> dict[str, str]:
+    """What a page links as data, by its ending; each is there."""
+    here = PurePosixPath(page).parent
+    addresses = re.findall(r'href="([^"]*data/[^"]+)"', (out / page).read_text())
+    return {address: (out / here / address).resolve().read_text() for address in addresses}
+
+
+def test_a_comparison_of_two_runs_has_every_figure_as_csv(out: Path) -> None:
+    ((address, text),) = downloads_of(out, "compare/r0-r1.html").items()
+    rows = list(csv.DictReader(io.StringIO(text)))
+
+    assert address == "../data/compare/r0-r1.csv"
+    assert len(rows) == 15
+    worse = next(row for row in rows if row["cell"] == "binding=physical-cores,threads=default")
+    assert (worse["before_run"], worse["after_run"]) == ("r0", "r1")
+    assert worse["verdict"] == "slower"
+    assert worse["clear"] == "True"
+    for name in ("before", "after"):
+        low, figure, high = (float(worse[f"{name}{end}_ns"]) for end in ("_low", "", "_high"))
+        assert low < figure < high
+    assert float(worse["ratio_low"]) < float(worse["ratio"]) < float(worse["ratio_high"]) < 1
+    assert worse["command"].startswith("corebound run ")
+
+
+def test_a_host_has_all_that_its_page_shows_as_json(out: Path) -> None:
+    ((address, text),) = downloads_of(out, HOST).items()
+    told = json.loads(text)
+
+    assert address == "../data/host/bench-01-0123456789ab.json"
+    assert told["host"]["name"] == "bench-01"
+    assert [node["id"] for node in told["host"]["topology"]["nodes"]] == [0, 1]
+    assert told["noise"][0]["noise"][0] == {
+        "launches": 6,
+        "floor_ratio": 0.021,
+        "false_alarm_rate": 0.03,
+        "detectable_ratio": 0.04,
+    }
+    assert [run["id"] for run in told["runs"]] == ["r1", "r0"]
+    assert told["runs"][0]["checks"][0]["state"] == "warning"
+    assert told["runs"][1]["checks"] is None
+
+
+def test_the_same_records_give_the_same_bytes(out: Path, tmp_path: Path) -> None:
+    site.write(
+        Inputs(
+            records=sample_records()[::-1],
+            now=NOW,
+            past=a_steady_past(),
+            calibrations=sample_calibrations(),
+        ),
+        tmp_path,
+    )
+
+    for name in ("data/compare/r0-r1.csv", "data/host/bench-01-0123456789ab.json"):
+        assert (tmp_path / name).read_bytes() == (out / name).read_bytes()

@@ -1,0 +1,92 @@
+"""A fairness check that failed says what failed, never what would have been had it passed."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from corebound.analysis.fairness import Check, checks
+from corebound.analysis.scenario_result import study
+from corebound.records.launch_record import Launch
+from corebound.scenario.matrix import expand
+from support.build import a_host_check, a_launch, a_placement, a_run, a_scenario, a_thread, a_worker
+
+SCENARIO = a_scenario()
+CELLS = expand(SCENARIO, "s.yaml")
+
+
+def launched(block: int, place: int = 0, position: int = 0) -> Launch:
+    return a_launch(
+        cell=CELLS[place],
+        block=block,
+        position=position,
+        placement=a_placement(cpus=(0,), bound=place == 1),
+    )
+
+
+def checks_of(*launches: Launch, warns: bool = False) -> tuple[Check, ...]:
+    seen = a_host_check(state="warning" if warns else "ok")
+    run = replace(a_run(scenarios=(SCENARIO,)), preflight=(seen,))
+    return checks(study(run, run.scenarios[0], launches))
+
+
+def never_steady() -> Launch:
+    climbing = tuple(1_000_000 * (10 + index) for index in range(120))
+    return replace(launched(0), workers=(a_worker(wall_ns=climbing),))
+
+
+FAILING = {
+    "Not every thread kept to its placement": lambda: checks_of(
+        replace(launched(0, 1), workers=(a_worker(threads=(a_thread(stays=((1, 0, 100),)),)),))
+    ),
+    "A framework used more or fewer threads than it was asked to": lambda: checks_of(
+        replace(launched(0), workers=(a_worker(threads_asked=4, threads_used=2),))
+    ),
+    "Cells ran in the same order in every block": lambda: checks_of(
+        *(launched(block, place, place) for block in range(3) for place in range(2))
+    ),
+    "Not every launch became steady": lambda: checks_of(never_steady()),
+    "Processes outlived their launch": lambda: checks_of(replace(launched(0), strays=("daemon",))),
+    "Launches of one environment ran different versions": lambda: checks_of(
+        launched(0), replace(launched(1), workers=(replace(a_worker(), python="3.12.0"),))
+    ),
+    "Looking at threads cost more than 0.5 % of a CPU": lambda: checks_of(
+        replace(launched(0), look_ns=1_000_000_000, duration_ns=2_000_000_000)
+    ),
+    "Something on the host stood out when the run began": lambda: checks_of(
+        launched(0), warns=True
+    ),
+}
+
+
+@pytest.mark.parametrize("says", FAILING)
+def test_a_check_that_failed_says_what_failed(says: str) -> None:
+    found = FAILING[says]()
+
+    assert [check.says for check in found if check.passed is False] == [says]
+
+
+def test_one_order_is_said_to_be_one() -> None:
+    found = FAILING["Cells ran in the same order in every block"]()
+
+    assert next(one for one in found if "order" in one.says).evidence.startswith(
+        "one order in 3 blocks; "
+    )
+
+
+def test_launches_that_became_steady_are_counted_as_such() -> None:
+    (steady,) = (one for one in checks_of(never_steady(), launched(1)) if "steady" in one.says)
+
+    assert (steady.says, steady.evidence) == (
+        "Not every launch became steady",
+        "1 of 2 launches did",
+    )
+
+
+def test_a_check_that_passed_says_what_held() -> None:
+    found = checks_of(launched(0, 0, 0), launched(0, 1, 1), launched(1, 1, 0), launched(1, 0, 1))
+
+    passed = {check.says for check in found if check.passed}
+    assert "Every launch became steady" in passed
+    assert "Cells ran in random order, block by block" in passed
+    assert not any(check.passed is False for check in found)

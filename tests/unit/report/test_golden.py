@@ -1,0 +1,77 @@
+"""The pages, byte for byte. COREBOUND_GOLDEN=write rewrites them; the diff is reviewed."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from support.made_site import pages_of
+from support.paths import GOLDEN
+from support.report_sample import (
+    COMMITS,
+    COMMITS_PAGE,
+    a_past,
+    a_sample,
+    a_serving_sample,
+    a_steady_past,
+    an_earlier_sample,
+    sample_imports,
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "golden"),
+    [
+        ("index.html", "overview.html"),
+        ("operators.html", "operators.html"),
+        ("claims.html", "claims.html"),
+        ("scenario/resnet50-inference.html", "scenario.html"),
+        ("scenario/torchserve.html", "serving.html"),
+    ],
+)
+def test_a_page_is_as_it_was_reviewed(name: str, golden: str) -> None:
+    made = pages_of([a_sample(), a_serving_sample()], profiles=sample_imports())[name]
+
+    _compare(made, golden)
+
+
+@pytest.mark.parametrize(
+    ("name", "golden"),
+    [
+        ("index.html", "overview-with-history.html"),
+        ("history.html", "history.html"),
+        ("history/io.Read.time_read-b69fd9f5.html", "benchmark.html"),
+        ("run/r1.html", "run.html"),
+        ("host/bench-01-0123456789ab.html", "host.html"),
+        ("compare/r0-r1.html", "compare.html"),
+        (COMMITS_PAGE, "commits.html"),
+        ("feed.xml", "feed.xml"),
+    ],
+)
+def test_a_page_over_time_is_as_it_was_reviewed(
+    with_history: dict[str, str], name: str, golden: str
+) -> None:
+    _compare(with_history[name], golden)
+
+
+def test_the_history_on_a_scenario_page_is_as_it_was_reviewed(
+    with_history: dict[str, str],
+) -> None:
+    page = with_history["scenario/resnet50-inference.html"]
+    begin = page.index('<section id="history">')
+
+    _compare(page[begin : page.index("</section>", begin)], "scenario-history.html")
+
+
+@pytest.fixture(scope="module")
+def with_history() -> dict[str, str]:
+    records = [an_earlier_sample(), a_sample()]
+    return pages_of(records, series=a_past(), past=a_steady_past(), compared=[COMMITS])
+
+
+def _compare(made: str, golden: str) -> None:
+    if os.environ.get("COREBOUND_GOLDEN") == "write":
+        (GOLDEN / golden).write_text(made, "utf-8")
+
+    assert made == (GOLDEN / golden).read_text("utf-8")

@@ -1,0 +1,859 @@
+"""Histories on the pages: the chart, its marks and gaps, the verdict of the night, the feed."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import math
+import random
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from corebound.analysis.calendar import civil_days, civil_of, date_ticks, days_of, says_year
+from corebound.analysis.change_history import ChangeHistory, chronicle, size_interval, size_word
+from corebound.analysis.wording import plain
+from corebound.records.decisions import Answer, Confirmation, Decision
+from corebound.records.history import HistoryPoints, Series
+from corebound.report.charts.history import figure_axis, history_svg, spark_line_svg
+from corebound.report.downloads import changes_csv
+from corebound.report.history.panel import HistoryPanel, history_panel
+from corebound.report.history.zoom import points_script
+from corebound.report.pages.changes import recovery_note
+from corebound.report.pages.feed import feed
+from corebound.report.pages.history import HistoryPage, triage_page
+from corebound.report.pages.whats_new import night
+from corebound.scenario.matrix import expand
+from corebound.stats.history.alerts import judged
+from corebound.stats.history.regressions import Change
+from corebound.stats.intervals import Interval
+from support.build import a_launch, a_point, a_run, a_scenario, a_series
+from support.made_site import pages_of
+from support.markup import parsed
+from support.report_sample import NOW
+
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+figures = st.floats(min_value=5e-324, max_value=1.7e308, allow_nan=False)
+
+
+def stepped(ratio: float = 1.1, *, nights: int = 60, at: int = 45, **changes: Any) -> Series:
+    noise = random.Random(1)
+    course = [1e6 * (ratio if day >= at else 1.0) * noise.gauss(1, 0.005) for day in range(nights)]
+    return replace(a_series(course), **changes)
+
+
+def known_of(
+    *series: Series,
+    decisions: Sequence[Decision] = (),
+    confirmations: Sequence[Confirmation] = (),
+) -> ChangeHistory:
+    return chronicle(series, decisions=decisions, confirmations=confirmations)
+
+
+def accepted(change: Change) -> Decision:
+    return Decision(id=change.id, state="accepted", because="why not", at=NOW, place=change.place)
+
+
+def measured_again(change: Change, answer: Answer) -> Confirmation:
+    """What a re-run of both commits said after the last night."""
+    return Confirmation(
+        schema=1, id=change.id, place=change.place, answer=answer, both=True, how="somehow",
+        at=NOW, seen=change.series.points[-1].at, run=None, ratio=None, interval=None,
+    )  # fmt: skip
+
+
+def panel_of(*series: Series, most_points: int = 500) -> HistoryPanel:
+    return history_panel(
+        series, known_of(*series), title="a chart", root="", most_points=most_points
+    )
+
+
+def coordinates(svg: str) -> list[float]:
+    """Every number in the paths of a drawing that has only absolute x and y, and short ticks."""
+    paths = re.findall(r' d="([^"]*)"', svg)
+    return [float(number) for path in paths for number in _NUMBER.findall(path)]
+
+
+@given(
+    points=st.lists(
+        st.one_of(st.none(), st.tuples(figures, figures)), min_size=1, max_size=30
+    ).filter(any)
+)
+def test_no_point_is_drawn_outside_whatever_the_figures(
+    points: list[tuple[float, float] | None],
+) -> None:
+    series = replace(
+        a_series([]),
+        points=HistoryPoints.of(
+            a_point(None, day=day)
+            if pair is None
+            else a_point(min(pair), day=day, bounds=(min(pair), max(pair)))
+            for day, pair in enumerate(points)
+        ),
+    )
+
+    svg = history_svg(panel_of(series).chart)
+
+    assert all(-40 <= number <= 1000 for number in coordinates(svg))
+    assert "nan" not in svg
+
+
+@given(
+    course=st.lists(st.one_of(st.just(math.nan), figures), max_size=100),
+)
+def test_a_spark_never_leaves_its_line(course: list[float]) -> None:
+    x = y = 0
+    path = re.search(r' d="([^"]*)"', spark_line_svg(course, "m-none"))
+    for dx, dy in re.findall(r"(-?\d+) ?(-?\d+)", path[1] if path else ""):
+        # Every step is from the point before, with its letter or without.
+        x, y = x + int(dx), y + int(dy)
+        assert 0 <= x <= 96
+        assert 0 <= y <= 20
+
+
+def test_a_spark_is_one_path_with_gaps_that_ends_in_a_diamond() -> None:
+    # From 1 to 95 across; 1.0 lies at the lower edge, 2.0 at the upper.
+    assert re.findall(r'd="(.*?)"', spark_line_svg((1.0, 2.0, math.nan, 2.0), "m-none")) == [
+        "m1 18 31-16m63 0m-1 0 1-2 1 2-1 2z"
+    ]
+
+
+def test_a_spark_shows_a_figure_between_gaps() -> None:
+    course = (1.0, math.nan, 2.0, math.nan, 1.0, 1.0)
+
+    assert re.findall(r'd="(.*?)"', spark_line_svg(course, "m-none")) == [
+        "m1 18 2 0m36-16 2 0m35 16 19 0m-1 0 1-2 1 2-1 2z"
+    ]
+
+
+@given(values=st.lists(figures, min_size=1))
+def test_an_axis_has_a_length_and_ticks_upon_it(values: list[float]) -> None:
+    axis = figure_axis(values, margin=0.02)
+
+    assert 0 < axis.low < axis.high
+    assert axis.ticks
+    # A round number a billionth beyond the end is still drawn at it.
+    assert all(axis.low * (1 - 1e-8) <= tick <= axis.high * (1 + 1e-8) for tick in axis.ticks)
+
+
+@given(
+    values=st.lists(figures, min_size=1),
+    ends=st.lists(st.floats(allow_nan=False), max_size=10),
+)
+def test_an_axis_takes_in_intervals_but_leaves_half_of_its_height_to_the_figures(
+    values: list[float], ends: list[float]
+) -> None:
+    narrow = figure_axis(values, margin=0.02)
+    wide = figure_axis(values, margin=0.02, ends=ends)
+
+    assert wide.scale == narrow.scale
+    assert wide.low <= narrow.low < narrow.high <= wide.high
+    assert wide.share(narrow.high) - wide.share(narrow.low) >= 0.5 - 1e-9
+
+
+def a_bounded(reach: float) -> Series:
+    """Figures from 2.9 to 3.2 ms, each with an interval that reaches so far either way."""
+    course = [1e6 * (2.9 + 0.05 * (day % 7)) for day in range(20)]
+    return replace(
+        a_series([]),
+        points=HistoryPoints.of(
+            a_point(figure, day=day, bounds=(figure / reach, figure * reach))
+            for day, figure in enumerate(course)
+        ),
+    )
+
+
+def test_intervals_that_fit_are_drawn_whole() -> None:
+    panel = panel_of(a_bounded(1.02))
+
+    assert 'class="open' not in history_svg(panel.chart)
+    assert "bars: 95 % intervals;" in panel.caption
+    assert "arrowheads" not in panel.caption
+    assert panel.chart.axis.low <= 2.9 / 1.02 + 1e-9
+    assert panel.chart.axis.high >= 3.2 * 1.02 - 1e-9
+
+
+def test_an_interval_that_leaves_the_chart_has_an_arrowhead_there_and_the_caption_says_so() -> None:
+    panel = panel_of(a_bounded(1.5))
+
+    (heads,) = re.findall(r'class="open m-history" d="([^"]*)"', history_svg(panel.chart))
+    # Every one does so at both ends.
+    assert (heads.count(" 0l"), heads.count(" 1000l")) == (20, 20)
+    assert "bars: 95 % intervals; arrowheads: they reach beyond the chart" in panel.caption
+
+
+def test_a_night_without_a_figure_and_a_pause_are_gaps() -> None:
+    lost = a_series([1.0, 1.0, None, 1.0, 1.0])
+    days = (0, 1, 2, 9, 10)
+    paused = replace(a_series([]), points=HistoryPoints.of(a_point(1.0, day=day) for day in days))
+
+    for series in (lost, paused):
+        (track,) = panel_of(series).chart.tracks
+        assert len(track.runs) == 2
+    assert len(panel_of(lost).chart.tracks[0].missing) == 1
+
+
+def test_another_kernel_is_a_lettered_border_and_begins_another_level() -> None:
+    old = [a_point(1.0, day=day) for day in range(3)]
+    new = [a_point(2.0, day=day, circumstances=(("kernel", "6.2"),)) for day in range(3, 6)]
+
+    panel = panel_of(replace(a_series([]), points=HistoryPoints.of([*old, *new])))
+
+    assert [(row.letter, row.what) for row in panel.borders] == [("A", "kernel 6.1 to 6.2")]
+    assert [level.value for level in panel.chart.tracks[0].levels] == [1.0, 2.0]
+
+
+def test_a_circumstance_kept_as_a_digest_is_named_and_not_shown() -> None:
+    points = [
+        a_point(1.0, day=day, circumstances=(("environment", f"{day:012x}"),)) for day in (0, 1)
+    ]
+
+    (border,) = panel_of(replace(a_series([]), points=HistoryPoints.of(points))).borders
+
+    assert border.what == "another environment"
+
+
+def test_a_change_has_the_number_of_its_mark_and_lies_within_its_band() -> None:
+    panel = panel_of(stepped())
+
+    (row,) = panel.changes
+    (mark,) = panel.chart.marks
+    assert [label.text for label in panel.marks] == ["1"]
+    assert row.number == 1
+    assert mark.begin <= mark.x <= mark.end
+    assert row.subject.startswith("change 4")
+
+
+def test_marks_that_would_touch_get_lanes_of_their_own() -> None:
+    circumstances = [(("kernel", f"6.{max(day - 108, 0)}"),) for day in range(120)]
+    points = [a_point(1.0, day=day, circumstances=one) for day, one in enumerate(circumstances)]
+
+    panel = panel_of(replace(a_series([]), points=HistoryPoints.of(points)))
+
+    by_lane: dict[int, list[float]] = {}
+    for mark in panel.marks:
+        by_lane.setdefault(mark.lane, []).append(mark.at)
+    assert panel.lanes > 1
+    for places in by_lane.values():
+        assert all(after - before >= 8 for before, after in itertools.pairwise(places))
+
+
+def test_a_long_history_is_thinned_to_its_extremes() -> None:
+    noise = random.Random(2)
+    course = [noise.gauss(100, 1) for _ in range(2_000)]
+    course[777] = 200.0
+
+    (track,) = panel_of(a_series(course), most_points=100).chart.tracks
+
+    drawn = [dot.value for run in track.runs for dot in run]
+    assert len(drawn) <= 100
+    assert max(drawn) == 200.0
+
+
+@pytest.mark.parametrize(
+    ("ratio", "word"),
+    [(1.1, "slower"), (0.9, "faster"), (3.0, "slower"), (0.2, "faster")],
+)
+def test_a_size_says_which_way_with_its_interval_about_it(ratio: float, word: str) -> None:
+    series = stepped(ratio)
+    (change,) = known_of(series).of(series)
+
+    said = size_word(change)
+    ends, _, unit = size_interval(change)[1:].partition("]")
+    low, high = map(float, ends.split(", "))
+
+    amount = float(said.word.split()[0].removesuffix("×"))
+    assert said.word.endswith(word)
+    assert low <= amount <= high
+    assert unit.strip() == ("×" if "×" in said.word else "%")
+    assert said.tone == ("bad" if word == "slower" else "good")
+
+
+@pytest.mark.parametrize(
+    ("ratio", "low", "high", "says", "ends"),
+    [
+        (2.0, 1.9, 2.1, "2.00× slower", "[1.90, 2.10]×"),
+        (0.25, 0.2, 0.3125, "4.00× faster", "[3.20, 5.00]×"),
+        # In digits that count, and never in powers of ten.
+        (1500.0, 1234.0, 1800.0, "1,500× slower", "[1,234, 1,800]×"),
+    ],
+)
+def test_a_multiple_has_as_many_digits_as_its_interval(
+    ratio: float, low: float, high: float, says: str, ends: str
+) -> None:
+    (change,) = known_of(stepped(3.0)).changes
+    step = replace(
+        change.step,
+        ratio=ratio,
+        interval=Interval(low=low, high=high, confidence=0.95),
+        direction="up" if ratio > 1 else "down",
+    )
+    told = replace(change, step=step)
+
+    assert size_word(told).word == says
+    assert size_interval(told) == ends
+
+
+def test_what_is_no_time_gets_more_and_not_slower() -> None:
+    series = stepped(1.1, unit="bytes")
+    (change,) = known_of(series).of(series)
+
+    assert size_word(change).word.endswith("more")
+
+
+def test_a_change_that_was_accepted_is_no_news() -> None:
+    series = stepped()
+    (change,) = known_of(series).changes
+
+    known = known_of(series, decisions=[accepted(change)])
+
+    assert known_of(series).news == (change,)
+    assert known.news == ()
+    assert known.status(change) == "accepted"
+
+
+def test_a_change_that_a_re_run_refuted_is_no_news_but_undecided() -> None:
+    series = stepped()
+    (change,) = known_of(series).changes
+
+    known = known_of(series, confirmations=[measured_again(change, "refuted")])
+    tonight = night(known, ())
+
+    assert known.status(change) == "not confirmed"
+    assert tonight is not None
+    assert plain(tonight.verdict) == "Nothing got slower, nothing faster."
+    (doubt,) = tonight.doubts
+    assert doubt.says.endswith("slower, clear in the history; not confirmed (2026-03-14): somehow")
+
+
+def test_a_suspicion_that_both_commits_confirm_is_news_as_any_change() -> None:
+    series = stepped(nights=20, at=18)
+    (suspicion,) = known_of(series).suspicions
+
+    known = known_of(series, confirmations=[measured_again(suspicion, "confirmed")])
+    tonight = night(known, ())
+
+    assert known_of(series).news == ()
+    assert known.news == known.changes == known.of(series) == (suspicion,)
+    assert known.suspicions == known.undecided == ()
+    assert tonight is not None
+    assert plain(tonight.verdict) == "1 cell got slower."
+    assert triage_page(known, now=NOW).regressions[0].head.answer.startswith("confirmed")
+
+
+def test_a_suspicion_that_somebody_accepted_is_no_doubt_any_more() -> None:
+    series = stepped(nights=20, at=18)
+    (suspicion,) = known_of(series).suspicions
+
+    assert known_of(series).undecided == (suspicion,)
+    assert known_of(series, decisions=[accepted(suspicion)]).undecided == ()
+
+
+def test_the_night_names_what_got_slower_first_and_what_failed() -> None:
+    scenario = a_scenario()
+    failed = a_launch(cell=expand(scenario, "a.yaml")[0], status="failed", reason="out of memory")
+    slower, faster = stepped(), stepped(0.8, cell="binding=node")
+
+    tonight = night(known_of(slower, faster), [(a_run(), (failed,))])
+
+    assert tonight is not None
+    assert plain(tonight.verdict) == "1 cell got slower, 1 faster."
+    assert [row.head.size.sign for row in tonight.changed] == ["▼", "▲"]
+    assert [row.reason for row in tonight.failed] == ["out of memory"]
+
+
+def test_two_nights_that_stand_out_cannot_be_decided_yet() -> None:
+    tonight = night(known_of(stepped(1.2, nights=47, at=45)), [])
+
+    assert tonight is not None
+    assert plain(tonight.verdict) == "Nothing got slower, nothing faster."
+    (doubt,) = tonight.doubts
+    assert "too few yet" in doubt.says
+
+
+def test_one_run_is_no_history() -> None:
+    assert night(known_of(a_series([1.0])), []) is None
+
+
+def test_a_figure_that_was_imported_is_shown_though_it_is_the_only_one() -> None:
+    series = a_series([1e6], project="trees")
+    known = known_of(series)
+
+    (group,) = triage_page(known, now=NOW).groups
+    tonight = night(known, ())
+
+    assert [row.latest.value for row in group.rows] == ["1.00 ms"]
+    assert panel_of(series).chart.tracks
+    assert tonight is not None
+    assert plain(tonight.verdict) == "Measured once so far."
+
+
+def test_of_several_cells_a_row_says_which_its_figures_are_of() -> None:
+    several = [a_series([1e6] * 3, project="trees", cell=f"n={n},environment=py") for n in (9, 10)]
+
+    (row,) = triage_page(known_of(*several), now=NOW).groups[0].rows
+    (alone,) = triage_page(known_of(several[0]), now=NOW).groups[0].rows
+
+    assert (row.cells, row.shown) == ("2 cells", "n=9")
+    assert alone.shown == ""
+
+
+def test_points_are_those_with_a_figure_and_one_figure_is_no_range() -> None:
+    series = a_series([1e6, None, 1e6], project="trees")
+
+    page = triage_page(known_of(series), now=NOW)
+
+    (row,) = page.groups[0].rows
+    assert (row.points, row.span) == ("2 points", "1.00 ms")
+
+
+def test_what_was_given_up_is_no_news_while_others_of_its_host_go_on() -> None:
+    noise = random.Random(1)
+    figures = [1e6 * (1.3 if night > 40 else 1) * noise.gauss(1, 0.01) for night in range(60)]
+    retired = a_series(figures, project="trees", cell="python=2.7")
+    going = a_series([1e6] * 91, project="trees", cell="python=3.11")
+
+    alone, beside = known_of(retired), known_of(retired, going)
+
+    (change,) = beside.changes
+    assert len(alone.news) == 1
+    assert beside.news == ()
+    assert beside.status(change) == "ended"
+    assert [row.ended for group in triage_page(beside, now=NOW).groups for row in group.rows] == [
+        "last measured 2026-03-01 02:00 UTC"
+    ]
+
+
+def test_a_regression_that_is_no_news_is_still_said_to_be_open() -> None:
+    tonight = night(known_of(stepped(1.2, nights=90, at=20)), [])
+
+    assert tonight is not None
+    assert plain(tonight.verdict) == "Nothing got slower, nothing faster."
+    assert "1 older regression is still open." in plain(tonight.support)
+    (link,) = (piece.link for piece in tonight.support if piece.text.startswith("1 older"))
+    assert link == "history.html#regressions"
+
+
+def test_that_what_was_imported_names_no_command_is_said_only_where_that_is_so() -> None:
+    asv = a_series([1.0, 2.0], project="p", reproduce=("asv", "run", "--bench", "a"))
+
+    said = [
+        "what was imported names none" in pages_of([], series=several)["history.html"]
+        for several in ([asv], [asv, replace(asv, cell="n=2", scenario="b", reproduce=())])
+    ]
+
+    assert said == [False, True]
+
+
+def test_where_too_few_figures_are_known_the_history_says_so_beside_its_verdict() -> None:
+    page = triage_page(known_of(a_series([1.0, 2.0])), now=NOW)
+
+    assert plain(page.hero.verdict) == "No regression is open."
+    assert "1 of 1 series is too short to tell" in plain(page.hero.support)
+
+
+def test_open_regressions_come_before_accepted_ones_and_then_by_size() -> None:
+    series = [stepped(ratio, cell=f"c={ratio}") for ratio in (1.1, 1.3, 1.2)]
+    largest = next(one for one in known_of(*series).changes if one.series.cell == "c=1.3")
+
+    page = triage_page(known_of(*series, decisions=[accepted(largest)]), now=NOW)
+
+    assert [each.label.name for row in page.regressions for each in row.rows] == [
+        "c=1.2",
+        "c=1.1",
+        "c=1.3",
+    ]
+    assert plain(page.hero.verdict) == "2 regressions are open."
+
+
+def test_the_feed_is_valid_atom_whose_ids_stay() -> None:
+    # 24 nights later the same change has the same entry.
+    texts = [pages_of([], series=(stepped(nights=nights),))["feed.xml"] for nights in (60, 84)]
+
+    atom = "{http://www.w3.org/2005/Atom}"
+    roots = [parsed(text) for text in texts]
+    entries = [root.findall(f"{atom}entry") for root in roots]
+    ids = [[entry.findtext(f"{atom}id") for entry in each] for each in entries]
+    assert ids[0] == ids[1]
+    assert len(ids[0]) == 1
+    for root in roots:
+        for name in ("id", "title", "updated"):
+            assert root.findtext(f"{atom}{name}")
+    assert roots[0].findtext(f"{atom}updated") == entries[0][0].findtext(f"{atom}updated")
+
+
+def test_what_xml_cannot_write_is_no_part_of_the_feed() -> None:
+    made = feed(known_of(stepped(title="a \x00 title \ud800")), now=NOW)
+
+    assert "\x00" not in made.entries[0].title
+    assert "\ud800" not in made.entries[0].title
+
+
+@given(days=st.integers(-700_000, 2_900_000))
+def test_the_calendar_goes_there_and_back(days: int) -> None:
+    assert civil_days(*civil_of(days)) == days
+
+
+def test_moments_are_read_with_their_offset() -> None:
+    assert days_of("1970-01-02T01:00:00+01:00") == 1.0
+    assert days_of("2026-02-30") is not None
+    assert days_of("2026-13-01") is None
+
+
+@given(low=st.floats(-100_000, 100_000), span=st.floats(0, 100_000))
+def test_dates_lie_on_their_axis_and_are_few(low: float, span: float) -> None:
+    ticks = date_ticks(low, low + span)
+
+    assert 1 <= len(ticks) <= 6
+    assert any(says_year(text) for _, text in ticks)
+    assert all(low <= at <= low + span for at, _ in ticks)
+
+
+def test_where_there_is_little_room_an_axis_still_says_the_years() -> None:
+    days = range(0, 730, 10)
+    points = HistoryPoints.of(a_point(100.0, day=day) for day in days)
+
+    along = panel_of(a_series([], points=points)).along
+
+    assert [(one.text, one.minor) for one in along if not one.minor] != []
+    assert {one.text for one in along if not one.minor} >= {"2027"}
+
+
+def test_a_change_says_its_levels_and_leads_to_all_commits_of_its_range() -> None:
+    url = "https://forge.example/p/-/commit/"
+    (row,) = panel_of(stepped(1.5, commit_url=url)).changes
+
+    assert re.fullmatch(r"1\.0\d? to 1\.[45]\d ms", row.levels)
+    good, bad = row.link.removeprefix("https://forge.example/p/-/compare/").split("...")
+    assert (len(good), len(bad)) == (40, 40)
+    (elsewhere,) = panel_of(stepped(1.5, commit_url="https://forge.example/?id=")).changes
+    assert elsewhere.link == f"https://forge.example/?id={bad}"
+
+
+def test_a_change_that_is_not_clear_ends_a_level_and_stands_in_the_table_without_a_number() -> None:
+    series = stepped(1.5)
+    known = known_of(series)
+    (change,) = (replace(one, clear=False) for one in known.changes)
+    doubted = replace(
+        known,
+        changes=(),
+        clear={},
+        unclear=(change,),
+        doubtful={series.id: (change,)},
+        judged={one.id: one for one in judged([change], [], [])},
+    )
+
+    panel = history_panel((series,), doubted, title="a chart", root="../")
+
+    (row,) = panel.changes
+    assert (row.number, row.status.word) == (0, "not clear")
+    assert len(panel.chart.tracks[0].levels) == 2
+    assert panel.chart.marks == ()
+
+
+def test_a_chart_of_one_series_says_how_noisy_its_latest_level_is() -> None:
+    caption = panel_of(stepped(1.5, at=20)).caption
+
+    found = re.search(r"varies by (\d\.\d) %$", caption)
+    # The noise was 0.5 %, and the step is not in it.
+    assert found is not None
+    assert 0.3 <= float(found[1]) <= 0.8
+    assert "varies" not in panel_of(a_series([1.0] * 4)).caption
+
+
+def test_circumstances_that_come_and_go_are_told_in_a_line_and_hide_no_point() -> None:
+    """A machine in a cloud has now one processor, now another."""
+    points = HistoryPoints.of(
+        a_point(100.0, day=day, circumstances=(("cpu", ["old", "new"][day % 2]), ("os", "6")))
+        for day in range(60)
+    )
+
+    panel = panel_of(a_series([], points=points))
+
+    (row,) = panel.borders
+    assert (row.letter, row.when) == ("", "cpu changed 59 times")
+    assert row.what.startswith("old, new; ")
+    assert (panel.marks, panel.chart.borders) == ((), ())
+
+
+def test_cells_that_changed_in_one_range_of_commits_are_one_row() -> None:
+    series = [stepped(ratio, cell=f"c={ratio}") for ratio in (1.1, 1.3, 1.2)]
+    elsewhere = stepped(1.2, cell="c=1.1", host="other", host_name="other")
+    faster = stepped(0.8, cell="c=0.8")
+
+    page = triage_page(known_of(*series, elsewhere, faster), now=NOW)
+
+    group, alone = sorted(page.regressions, key=lambda one: -len(one.rows))
+    assert group.cells == "3 cells"
+    assert [row.label.name for row in group.rows] == ["c=1.3", "c=1.2", "c=1.1"]
+    assert re.fullmatch(r"\d+\.\d to \d+\.\d % slower", group.head.size.word)
+    assert (alone.cells, alone.head.where) == ("", "other")
+    assert len(page.improvements) == 1
+
+
+def with_levels(*levels: tuple[int, float], **changes: Any) -> Series:
+    """So many nights at each level, in milliseconds."""
+    noise = random.Random(1)
+    course = [
+        1e6 * level * noise.gauss(1, 0.005) for nights, level in levels for _ in range(nights)
+    ]
+    return replace(a_series(course), **changes)
+
+
+def test_what_recovered_names_the_commits_that_it_did_in() -> None:
+    url = "https://forge.example/p/-/commit/"
+    page = triage_page(known_of(with_levels((40, 1), (15, 1.1), (5, 1), commit_url=url)), now=NOW)
+
+    (row,) = (each for group in page.regressions for each in group.rows)
+    (gain,) = (each for group in page.improvements for each in group.rows)
+
+    assert row.status.word == "recovered"
+    assert row.recovery is not None
+    assert row.recovery.says == "undone 2026-02-25 02:00 UTC"
+    assert row.recovery.left == ""
+    assert (row.recovery.commits, row.recovery.subject, row.recovery.link) == (
+        gain.commits,
+        gain.subject,
+        gain.link,
+    )
+    assert gain.recovery is None
+
+
+@pytest.mark.parametrize(
+    ("levels", "says", "left"),
+    [
+        (
+            ((40, 1), (20, 1.2), (20, 1.1)),
+            "partly undone",
+            r"still (9|10)\.\d % slower than before it",
+        ),
+        (
+            ((40, 1), (20, 1.1), (20, 0.9)),
+            "more than undone",
+            r"(9|10)\.\d % faster than before it",
+        ),
+        (((40, 1), (20, 1.2), (20, 1.1), (20, 1)), "undone in 2 steps, the last", ""),
+    ],
+)
+def test_what_recovered_in_part_or_beyond_says_how_it_is_since(
+    levels: tuple[tuple[int, float], ...], says: str, left: str
+) -> None:
+    note = panel_of(with_levels(*levels)).changes[-1].recovery
+
+    assert note is not None
+    assert note.says.partition(" 2026")[0] == says
+    assert re.fullmatch(left, note.left)
+
+
+def test_what_perhaps_recovered_is_told_so() -> None:
+    (change, _) = sorted(
+        known_of(with_levels((40, 1), (15, 1.1), (5, 1))).changes, key=lambda one: one.since
+    )
+
+    note = recovery_note((replace(change, back_is_clear=False),))
+
+    assert note is not None
+    assert note.says.startswith("perhaps undone 2")
+
+
+def test_cells_that_recovered_together_say_it_once_and_others_each_for_itself() -> None:
+    def page_of(*ends: int) -> HistoryPage:
+        series = [
+            with_levels((40, 1), (end, 1.1), (30 - end, 1), cell=f"c={index}")
+            for index, end in enumerate(ends)
+        ]
+        return triage_page(known_of(*series), now=NOW)
+
+    (together,) = page_of(15, 15).regressions
+    (apart,) = page_of(10, 20).regressions
+
+    assert together.head.recovery is not None
+    assert apart.head.recovery is None
+    assert all(row.recovery for row in apart.rows)
+
+
+def test_on_the_page_and_in_the_feed_stands_in_which_commits_a_change_recovered() -> None:
+    series = with_levels((40, 1), (15, 1.1), (5, 1), project="p")
+    foreign = "<b>mend & \x00"
+    points = list(series.points)
+    commit = points[55].commit
+    assert commit is not None
+    points[55] = replace(points[55], commit=replace(commit, subject=foreign))
+    series = replace(series, points=HistoryPoints.of(points))
+
+    made = pages_of([], series=[series])
+
+    pages = [name for name in made if name == "history.html" or name.startswith("history/")]
+    assert len(pages) == 2
+    for name in pages:
+        assert re.search(
+            r"undone 2026-02-25 02:00 UTC: <code>0{10}\.\.0{10}</code></small>"
+            r"<small>&lt;b&gt;mend &amp; ",
+            made[name],
+        )
+    assert "undone 2026-02-25 02:00 UTC in commits 0000000000..0000000000 (" in made["feed.xml"]
+
+
+def test_the_csv_of_changes_says_in_which_commits_each_recovered_and_how_far() -> None:
+    back = with_levels((40, 1), (15, 1.1), (5, 1), cell="back")
+    stays = with_levels((40, 1), (20, 1.1), cell="stays")
+
+    known = known_of(back, stays)
+
+    told = {row["id"]: row for row in csv.DictReader(changes_csv(known).splitlines())}
+
+    names = ("recovered_last_good_commit", "recovered_first_bad_commit", "recovered_left")
+    undone, _ = known.of(back)
+    (kept,) = known.of(stays)
+    assert undone.back_between is not None
+    *shas, left = (told[undone.id][name] for name in names)
+    assert shas == [point.commit.sha for point in undone.back_between if point.commit]
+    assert float(left) == pytest.approx(1, abs=0.02)
+    assert [told[kept.id][name] for name in names] == ["", "", ""]
+
+
+def test_the_csv_of_changes_has_also_those_that_are_not_clear() -> None:
+    known = known_of(stepped())
+    (change,) = (replace(one, clear=False) for one in known.changes)
+    doubted = replace(
+        known,
+        changes=(),
+        unclear=(change,),
+        judged={one.id: one for one in judged([change], [], [])},
+    )
+
+    (row,) = csv.DictReader(changes_csv(doubted).splitlines())
+
+    assert (row["id"], row["status"]) == (change.id, "not clear")
+
+
+def test_changes_of_different_nights_stay_apart() -> None:
+    page = triage_page(known_of(stepped(cell="c=1", at=20), stepped(cell="c=2", at=45)), now=NOW)
+
+    assert [one.cells for one in page.regressions] == ["", ""]
+
+
+def test_every_id_of_a_group_is_on_the_page_for_who_accepts_it() -> None:
+    series = [stepped(1.2, cell=f"c={number}", project="p") for number in range(3)]
+    known = known_of(*series)
+
+    made = pages_of([], series=series)["history.html"]
+
+    assert all(f'id="change-{one.id}"' in made and f">{one.id}<" in made for one in known.changes)
+
+
+def test_a_change_is_zoomed_at_its_minute_or_where_dates_cannot_be_read_at_its_place() -> None:
+    dated = stepped(at=45)
+    undated = replace(
+        dated,
+        points=HistoryPoints.of(
+            replace(point, at=f"night {number:02}") for number, point in enumerate(dated.points)
+        ),
+    )
+
+    minutes, places = panel_of(dated).zoom, panel_of(undated).zoom
+
+    # The 45th day after the first of January 2026, which is 20,454 days after 1970, at two; by
+    # an even bet half a day before.
+    ((_, ((mark, *_),), _), (_, ((place, *_),), _)) = (
+        json.loads(one.still) for one in (minutes, places)
+    )
+    assert (mark, minutes.is_ordinal) == ((20_454 + 44.5) * 1440 + 120, False)
+    assert (place, places.is_ordinal) == (44.5, True)
+
+
+def test_a_zoom_has_levels_changes_and_borders_where_the_still_chart_has_them() -> None:
+    course = [2e6] * 20 + [3e6] * 20 + [1e6] * 20
+    jittered = [figure * (1 + 0.002 * (at % 3)) for at, figure in enumerate(course)]
+    series = a_series(jittered)
+    changed = tuple(
+        replace(point, circumstances=(("kernel", "6.1" if at < 20 else "6.2"),))
+        for at, point in enumerate(series.points)
+    )
+    panel = panel_of(replace(series, points=HistoryPoints.of(changed)))
+
+    levels, changes, borders = json.loads(panel.zoom.still)
+
+    (track,) = panel.chart.tracks
+    first = borders[0] - 20 * 1440
+    assert [(begin - first) / 1440 for ((begin, _, _), *_) in [levels[0]]] == [0]
+    assert [figure for _, _, figure in levels[0]] == pytest.approx(
+        [level.value for level in track.levels], rel=1e-5
+    )
+    assert [(end - begin) / 1440 for begin, end, _ in levels[0]] == [19, 19, 19]
+    assert [(x - first) / 1440 for x, *_ in changes] == [39.5]
+    ((_, begin, end, is_worse),) = changes
+    assert begin < (39.5 * 1440 + first) < end
+    assert is_worse == 0
+    assert len(panel.marks) == 2
+
+
+def test_a_zoom_knows_where_the_still_chart_has_no_line_between_two_points() -> None:
+    nights = [0, 1, 2, 3, 6, 7, 8, 9]
+    series = replace(
+        a_series([]),
+        points=HistoryPoints.of(
+            replace(
+                a_point(None if day == 8 else 1.0, day=day),
+                circumstances=(("kernel", "6.1" if day < 2 else "6.2"),),
+            )
+            for day in nights
+        ),
+    )
+
+    script = points_script([series])
+
+    (kept,) = json.loads(script.removeprefix("corebound.keep(")[:-3]).values()
+    # Another kernel at the third, a pause before the fifth; the night lost is one by itself.
+    assert kept["gaps"] == [2, 4]
+
+
+def test_the_points_of_a_zoom_are_those_of_the_series() -> None:
+    series = a_series([1.0, None, 3.0])
+
+    script = points_script([series])
+
+    kept = json.loads(script.removeprefix("corebound.keep(").removesuffix(");\n"))
+    (points,) = kept.values()
+    assert [y and y * points["u"] for y in points["y"]] == pytest.approx([1, None, 3])
+    # Days, in minutes, each since the one before.
+    assert points["t"][1:] == [1440, 1440]
+
+
+def test_a_zoom_knows_why_a_point_has_no_figure() -> None:
+    reasons = (None, "failed: no memory", "skipped", None, "skipped")
+    series = replace(
+        a_series([]),
+        points=HistoryPoints.of(
+            a_point(None if why else 1.0, day=day, missing=why) for day, why in enumerate(reasons)
+        ),
+    )
+
+    script = points_script([series, a_series([1.0], cell="whole")])
+
+    failed, whole = json.loads(script.removeprefix("corebound.keep(")[:-3]).values()
+    assert failed["no"] == {"failed: no memory": [1], "skipped": [2, 4]}
+    assert whole["no"] == {}
+
+
+def test_the_runs_that_are_compared_are_marked_by_word_and_line() -> None:
+    series = stepped()
+    moments = [series.points[at].at for at in (10, 50)]
+
+    panel = history_panel(
+        (series,),
+        known_of(series),
+        title="a chart",
+        root="",
+        compared=list(zip(moments, ("before", "after"), strict=True)),
+    )
+
+    assert {"before", "after"} <= {mark.text for mark in panel.marks}
+    (lines,) = re.findall(r'class="one" d="([^"]*)"', history_svg(panel.chart))
+    assert lines.count("M") == 2

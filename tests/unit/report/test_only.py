@@ -1,0 +1,78 @@
+"""`report --only`: what was asked for by name, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from typer.testing import CliRunner
+
+from corebound.cli.app import app
+from corebound.cli.commands.report import Known, narrowed
+from corebound.errors import InputError
+from corebound.records import history_files
+from support.build import a_series
+from support.report_sample import a_sample, a_serving_sample, sample_imports
+
+EVERY = Known(
+    records=(a_sample(), a_serving_sample()),
+    series=tuple(a_series([1.0], scenario=name) for name in ("torchserve", "bench")),
+    profiles=sample_imports(),
+)
+
+
+def test_without_names_all_is_kept() -> None:
+    assert narrowed(EVERY, ()) is EVERY
+
+
+def test_a_name_takes_the_runs_and_the_histories_of_it_and_no_imported_profile() -> None:
+    kept = narrowed(EVERY, ["torch*"])
+
+    assert [run.id for run, _ in kept.records] == ["served"]
+    assert [one.scenario for one in kept.series] == ["torchserve"]
+    assert kept.profiles == ()
+
+
+def test_an_imported_profile_is_asked_for_by_its_own_name() -> None:
+    kept = narrowed(EVERY, ["NPU"])
+
+    assert [one.name for one in kept.profiles] == ["NPU"]
+    assert kept.records == ()
+
+
+def test_a_name_that_nothing_has_is_bad_input() -> None:
+    with pytest.raises(InputError, match="has such a name"):
+        narrowed(EVERY, ["nothing*"])
+
+
+def test_an_imported_project_is_asked_for_by_its_name() -> None:
+    theirs = a_series([1.0], scenario="io.read", project="sunpy-benchmarks")
+    every = replace(EVERY, series=(*EVERY.series, theirs))
+
+    assert narrowed(every, ["sunpy-benchmarks"]).series == (theirs,)
+
+
+def test_every_page_says_what_it_is_only_of_as_long_as_it_is(tmp_path: Path) -> None:
+    several = [
+        a_series([1e6] * 9, project="trees", scenario=name) for name in ("io.read", "io.size")
+    ]
+    history_files.keep("trees", several, tmp_path / "records")
+    words = ["report", "--records", str(tmp_path / "records"), "--out", str(tmp_path / "site")]
+
+    def said() -> dict[str, bool]:
+        site = tmp_path / "site"
+        return {
+            file.relative_to(site).as_posix(): "Only of io.re* and io.x" in file.read_text()
+            for file in site.rglob("*.html")
+        }
+
+    done = CliRunner().invoke(app, [*words, "--only", "io.re*", "--only", "io.x"])
+    narrow = said()
+    CliRunner().invoke(app, words)
+
+    assert done.exit_code == 0, done.output
+    assert all(narrow.values())
+    assert len(narrow) == 3
+    assert len(said()) == 4
+    assert not any(said().values())

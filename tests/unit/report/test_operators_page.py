@@ -1,0 +1,223 @@
+"""The page of all operator profiles: what is not told is not made up."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from corebound.analysis.selection import latest_studies
+from corebound.analysis.wording import TextSpan, plain
+from corebound.records.launch_record import PROFILE_SCHEMA, ImportedProfile, OperatorProfile
+from corebound.report.downloads import imported_csv
+from corebound.report.pages.operators import OperatorsPage, operators_page
+from support.build import an_operator
+from support.made_site import pages_of
+from support.report_sample import NOW, a_sample, sample_imports
+
+
+def a_profile(name: str = "one", **changed: Any) -> ImportedProfile:
+    whole = OperatorProfile(
+        iterations=4,
+        step_ns=1_000_000,
+        outside_ns=100_000,
+        operators=(an_operator(), an_operator("add", 300_000)),
+        phases={},
+    )
+    return ImportedProfile(
+        schema=PROFILE_SCHEMA,
+        name=name,
+        source="PyTorch profiler, Chrome trace",
+        device=None,
+        files=("a.json",),
+        profile=replace(whole, **changed),
+    )
+
+
+def a_summed_profile(**changed: Any) -> ImportedProfile:
+    operators = tuple(
+        dataclasses.replace(one, quiet_ns=None, min_ns=None, max_ns=None)
+        for one in a_profile().profile.operators
+    )
+    return a_profile(
+        "summed",
+        **{
+            "iterations": None,
+            "step_ns": None,
+            "outside_ns": None,
+            "operators": operators,
+            **changed,
+        },
+    )
+
+
+def page(*profiles: ImportedProfile) -> OperatorsPage:
+    made = operators_page([], profiles, now=NOW)
+    assert made is not None
+    return made
+
+
+def test_without_any_profile_there_is_no_page() -> None:
+    assert operators_page([], [], now=NOW) is None
+
+
+def test_the_overview_links_to_the_page_only_where_there_is_one() -> None:
+    made = pages_of([a_sample()])
+    run, launches = a_sample()
+    measured = tuple(launch for launch in launches if launch.kind == "measure")
+    without = pages_of([(run, measured)])
+
+    assert 'href="operators.html"' in made["index.html"]
+    assert "operators.html" in made
+    assert 'href="operators.html"' not in without["index.html"]
+    assert "operators.html" not in without
+
+
+def test_imported_profiles_are_shown_without_any_run() -> None:
+    made = pages_of([], profiles=sample_imports())
+
+    assert 'href="operators.html"' in made["index.html"]
+    assert "last night" in made["operators.html"]
+
+
+def test_scenarios_with_operators_are_linked_to() -> None:
+    made = pages_of([a_sample()])["operators.html"]
+
+    assert 'href="scenario/resnet50-inference.html#operators"' in made
+    assert "Profiles made elsewhere</h2>" not in made
+
+
+def test_shares_are_of_the_step_where_it_is_known() -> None:
+    (table,) = page(a_profile()).tables
+
+    assert [row.times[0].share for row in table.rows] == ["60 %", "30 %", "10 %"]
+    assert table.per == "an iteration"
+
+
+def test_shares_are_of_all_operators_where_no_step_is_known() -> None:
+    made = page(a_summed_profile())
+    (table,) = made.tables
+
+    # 600 and 300 of 900.
+    assert [(row.name, row.times[0].share) for row in table.rows] == [
+        ("conv", "67 %"),
+        ("add", "33 %"),
+    ]
+    assert [row.name for row in table.sums] == ["all operators together"]
+    assert plain(table.notes[0]) == "conv alone takes 67 % of the operators' time."
+    assert table.per == "in all"
+    assert "shares are of all operators together" in made.lead
+    assert made.sources[0].iterations == made.sources[0].step == "–"
+
+
+def test_beside_one_that_tells_more_a_dash_stands_for_what_is_not_told() -> None:
+    (table,) = page(a_profile(), a_summed_profile()).tables
+
+    rows = {row.name: [one.time for one in row.times] for row in (*table.rows, *table.sums)}
+    assert rows["outside operators"] == ["0.10", "–"]
+    assert rows["one step, profiled"] == ["1.00", "–"]
+    assert rows["its operators, each call at its shortest"] == ["0.81", "–"]
+    assert rows["all operators together"] == ["0.90", "0.90"]
+    assert table.per == "an iteration or in all"
+
+
+def test_what_makes_steps_of_the_same_profiler_differ_is_named() -> None:
+    slow = a_profile(
+        "slow", step_ns=3_000_000, operators=(an_operator(), an_operator("add", 2_300_000))
+    )
+    other = replace(slow, source="MindSpore profiler, CPU trace")
+
+    assert plain(page(a_profile(), slow).tables[0].notes[-1]) == (
+        "A step with slow takes 2.00 ms more; 2.00 ms of that is add."
+    )
+    # Another framework calls the same operators otherwise.
+    (table,) = page(a_profile(), other).tables
+    assert table.notes
+    assert not any("takes 2.00 ms" in plain(note) for note in table.notes)
+
+
+@pytest.mark.parametrize(("number", "tables"), [(1, 1), (6, 1), (7, 2), (13, 3)])
+def test_six_stand_side_by_side_at_most(number: int, tables: int) -> None:
+    made = page(*(a_profile(f"profile {place}") for place in range(number)))
+
+    assert len(made.tables) == tables
+    assert sum(len(table.columns) for table in made.tables) == number
+
+
+def test_a_profile_of_no_time_at_all_is_shown() -> None:
+    nothing = dataclasses.replace(an_operator(), total_ns=0, calls=0, quiet_ns=0)
+
+    (table,) = page(a_profile(step_ns=0, outside_ns=0, operators=(nothing,))).tables
+
+    assert [row.times[0].share for row in table.rows] == ["", ""]
+
+
+def test_the_export_leaves_empty_what_is_not_told() -> None:
+    lines = list(csv.DictReader(io.StringIO(imported_csv([a_profile(), a_summed_profile()]))))
+
+    assert [(line["profile"], line["operator"]) for line in lines] == [
+        ("one", "conv"),
+        ("one", "add"),
+        ("one", "outside operators"),
+        ("summed", "conv"),
+        ("summed", "add"),
+    ]
+    assert lines[0]["share_ratio"] == "0.6"
+    assert lines[3]["call_min_ns"] == lines[3]["share_ratio"] == ""
+
+
+def test_beside_figures_of_all_that_was_profiled_bars_are_shares() -> None:
+    # Ten times as long, for it is of ten iterations and does not say so.
+    long = tuple(
+        dataclasses.replace(one, total_ns=10 * one.total_ns)
+        for one in a_profile().profile.operators
+    )
+    whole = a_profile("whole", iterations=None, step_ns=10_000_000, operators=long)
+
+    (table,) = page(a_profile(), whole).tables
+
+    assert [length for _, length in table.rows[0].bars] == [100, 100]
+    assert table.sums[0].name == "one step, or all that was profiled"
+
+
+def test_a_bar_has_no_colour_where_there_is_no_figure_and_one_where_it_took_no_time() -> None:
+    nothing = dataclasses.replace(an_operator("add"), total_ns=0, quiet_ns=0)
+    without = a_profile("two", operators=(an_operator(),))
+    with_nothing = a_profile("three", operators=(an_operator(), nothing))
+
+    (table,) = page(a_profile(), without, with_nothing).tables
+
+    (row,) = (row for row in table.rows if row.name == "add")
+    assert [bool(colour) for colour, _ in row.bars] == [True, False, True]
+    assert [length for _, length in row.bars][1:] == [0, 0]
+
+
+def test_a_column_without_any_of_the_other_types_has_a_dash_for_them() -> None:
+    many = tuple(an_operator(f"type{index:02}", 1_000_000 - index) for index in range(20))
+
+    few = a_profile("few", operators=many[:2])
+
+    (table,) = page(a_profile("many", operators=many), few).tables
+
+    (rest,) = [row for row in table.rows if row.name.endswith("other types")]
+    assert [one.time for one in rest.times] == ["8.00", "–"]
+
+
+def test_bars_of_an_iteration_and_of_all_that_was_profiled_are_called_shares() -> None:
+    (mixed,) = page(a_profile(), a_summed_profile()).tables
+    (alike,) = page(a_profile(), a_profile("two")).tables
+
+    assert [drawn.title for drawn in mixed.piles] == ["Shares of a step, by operator"]
+    assert [drawn.title for drawn in alike.piles] == ["A step, by operator"]
+
+
+def test_what_to_run_is_code_in_the_text_above_profiles_of_scenarios() -> None:
+    made = operators_page(latest_studies([a_sample()]), (), now=NOW)
+
+    assert made is not None
+    assert TextSpan("corebound import profile", "code") in made.hero.support
+    assert "`" not in plain(made.hero.support)

@@ -1,0 +1,123 @@
+"""Why a change was accepted, wherever the site shows that it was."""
+
+from __future__ import annotations
+
+import csv
+import random
+
+import pytest
+from msgspec.structs import replace
+
+from corebound.analysis.change_history import chronicle
+from corebound.records.decisions import Decision
+from corebound.records.history import Series
+from corebound.report import site
+from corebound.report.inputs import Inputs
+from corebound.report.pages.changes import grouped
+from corebound.report.site_pages import pages
+from corebound.stats.history.regressions import Change, analyse
+from support.build import a_series
+from support.made_site import pages_of
+from support.report_sample import NOW
+
+WHY = "the <new> parser checks what it reads"
+
+
+def stepped(cell: str = "n=1", seed: int = 1) -> Series:
+    """Eighty nights, the later half a fifth slower."""
+    noise = random.Random(seed)
+    figures = [1e6 * (1.2 if at >= 40 else 1) * noise.lognormvariate(0, 0.01) for at in range(80)]
+    return a_series(figures, project="trees", scenario="io.read", cell=cell)
+
+
+def accepted(change: Change, because: str = WHY) -> Decision:
+    return Decision(
+        id=change.id, state="accepted", because=because, at="2027-01-01T00:00:00Z",
+        place=change.place,
+    )  # fmt: skip
+
+
+def made_of(*decisions: Decision) -> dict[str, str]:
+    return pages_of((), series=(stepped(),), decisions=decisions)
+
+
+def test_the_reason_is_known_by_the_id_that_the_change_has_today() -> None:
+    (change,) = analyse([stepped()]).changes
+    decision = replace(accepted(change), id="as it was called when it was seen first")
+
+    assert chronicle([change.series], decisions=[decision]).because(change) == WHY
+    assert chronicle([change.series]).because(change) == ""
+
+
+def test_the_reason_of_what_came_back_is_none() -> None:
+    (change,) = analyse([stepped()]).changes
+    fixed = replace(accepted(change), state="fixed", at=change.series.points[45].at)
+
+    known = chronicle([change.series], decisions=[fixed])
+
+    assert known.status(change) == "open"
+    assert known.because(change) == ""
+
+
+@pytest.mark.parametrize("page", ["history.html", "feed.xml"])
+def test_pages_and_the_feed_say_why_a_change_was_accepted(page: str) -> None:
+    (change,) = analyse([stepped()]).changes
+
+    told = made_of(accepted(change))[page]
+
+    assert "because the &lt;new&gt; parser checks what it reads" in told
+    assert "because" not in made_of()[page]
+
+
+def test_a_benchmarks_page_says_why_its_change_was_accepted() -> None:
+    (change,) = analyse([stepped()]).changes
+    made = made_of(accepted(change))
+
+    (page,) = (text for name, text in made.items() if name.startswith("history/"))
+    assert "because the &lt;new&gt; parser checks what it reads" in page
+
+
+def test_the_table_for_machines_has_the_reason() -> None:
+    (change,) = analyse([stepped()]).changes
+
+    (line,) = csv.DictReader(made_of(accepted(change))["data/changes.csv"].splitlines())
+
+    assert (line["status"], line["because"]) == ("accepted", WHY)
+
+
+def test_changes_that_were_accepted_for_different_reasons_are_not_told_as_one() -> None:
+    found = analyse([stepped("n=1"), stepped("n=2", seed=2)]).changes
+    told = [accepted(one, because) for one, because in zip(found, ("this", "that"), strict=True)]
+
+    def rows(decisions: list[Decision]) -> int:
+        known = chronicle([one.series for one in found], decisions=decisions)
+        return len(grouped(known.changes, known))
+
+    assert rows([accepted(one) for one in found]) == 1
+    assert rows(told) == 2
+
+
+def test_a_page_is_made_again_when_the_reason_is_another() -> None:
+    series = stepped()
+    found = analyse([series]).changes
+    keys: list[set[str]] = []
+    for because in ("this", "that"):
+        seen: set[str] = set()
+        decisions = [accepted(found[0], because)]
+        inputs = Inputs(
+            records=(),
+            now=NOW,
+            series=(series,),
+            decisions=decisions,
+            sources={"trees": "0"},
+        )
+
+        def holds(_path: str, key: str, seen: set[str] = seen) -> bool:
+            seen.add(key)
+            return False
+
+        for _ in pages(inputs, (), site._renderer(inputs), holds, traces={}, raw=False):
+            pass
+        keys.append(seen)
+
+    assert not keys[0] & keys[1]

@@ -1,0 +1,184 @@
+"""Rates, of which more is better: what got worse, in every place that says so."""
+
+from __future__ import annotations
+
+import json
+import random
+import shlex
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from typer.testing import CliRunner
+
+from corebound.analysis.change_history import chronicle, size_interval, size_word
+from corebound.analysis.commit_comparison import compare_commits
+from corebound.analysis.wording import plain
+from corebound.cli.app import app
+from corebound.exchange.asv.results import more_is_better
+from corebound.records import history_files
+from corebound.records.history import Series
+from corebound.report.history.panel import history_panel
+from corebound.report.pages.compare_commits import commits_page
+from corebound.report.pages.whats_new import night
+from corebound.stats.history.regressions import analyse
+from support.asv_trees import a_file, a_tree, imported, read
+from support.build import a_series
+
+EARLY, LATE = (f"{day:040x}" for day in (10, 70))
+
+
+def a_rate(step: float, **changed: object) -> Series:
+    """Eighty nights of particles a second, from the 40th on so many times as many."""
+    noise = random.Random(1)
+    figures = [
+        1e6 * (step if day >= 40 else 1) * noise.lognormvariate(0, 0.01) for day in range(80)
+    ]
+    told = {"project": "trees", "unit": "particles / second", "more_is_better": True} | changed
+    return a_series(figures, **told)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "particles / second", "particles/s", "rows per s", "rows per second", "MB/s", "1/s",
+        "iterations/sec", "images/second", "req/min", "ops/s", "Items per minute", "GFLOPS",
+        "FLOPS", "MFLOP/s", "tokens per hour", "iter / secs", "kB/ms", "it s⁻¹", "speedup",
+    ],
+)  # fmt: skip
+def test_of_what_is_done_in_a_time_more_is_better(unit: str) -> None:
+    assert more_is_better(unit)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "seconds", "s", "ns", "bytes", "unit", "%", "% overhead", "KB", "leaks", "", "seconds / op",
+        "ms per iteration", "s/s", "seconds per second", "FLOPs", "ops", "steps", "bytes/sample",
+        "errors per sequence", "/s", "per second", "J/step", "cycles per hourglass", "/" * 5000,
+    ],
+)  # fmt: skip
+def test_of_all_else_less_is_better(unit: str) -> None:
+    assert not more_is_better(unit)
+
+
+def test_the_unit_of_a_benchmark_says_it_of_its_series(tmp_path: Path) -> None:
+    about = {"track_rate": {"unit": "particles / second"}, "track_size": {"unit": "KB"}}
+    results = {name: [[7.0], []] for name in about}
+
+    found = read(a_tree(tmp_path, a_file(results), benchmarks=about)).series
+
+    assert {one.scenario: one.more_is_better for one in found} == {
+        "track_rate": True,
+        "track_size": False,
+    }
+
+
+def test_it_is_kept_and_histories_of_before_say_that_less_is_better() -> None:
+    series = a_rate(0.85)
+    kept = [*history_files.encode([series])]
+    before = [line.replace(b',"more_is_better":true', b"") for line in kept]
+
+    assert history_files.decode(kept) == (series,)
+    assert before != kept
+    assert history_files.decode(before) == (replace(series, more_is_better=False),)
+
+
+@pytest.mark.parametrize(("step", "worse"), [(0.85, True), (1.15, False)])
+def test_a_rate_gets_worse_as_it_falls(step: float, worse: bool) -> None:
+    (change,) = analyse([a_rate(step)]).changes
+
+    assert change.is_regression is worse
+    assert analyse([a_rate(step, more_is_better=False)]).changes[0].is_regression is not worse
+
+
+@pytest.mark.parametrize(
+    ("step", "tone", "sign", "word"),
+    [
+        (0.85, "bad", "▼", " % less"),
+        (1.15, "good", "▲", " % more"),
+        (0.25, "bad", "▼", "× less"),
+        (4.0, "good", "▲", "× more"),
+    ],
+)
+def test_a_size_is_that_of_the_figure_and_its_tone_that_of_the_judgement(
+    step: float, tone: str, sign: str, word: str
+) -> None:
+    (change,) = analyse([a_rate(step)]).changes
+
+    said = size_word(change)
+    low, high = map(float, size_interval(change)[1:].partition("]")[0].split(", "))
+
+    assert (said.tone, said.sign) == (tone, sign)
+    assert said.word.endswith(word)
+    assert low <= float(said.word.removesuffix(word)) <= high
+
+
+@pytest.mark.parametrize(("step", "verdict"), [(0.85, "slower"), (1.15, "faster")])
+def test_the_night_calls_a_rate_that_fell_slower(step: float, verdict: str) -> None:
+    series = a_rate(step)
+    lately = replace(series, points=series.points[:60])
+
+    told = night(chronicle([lately]), ())
+
+    assert told is not None
+    assert plain(told.verdict) == f"1 cell got {verdict}."
+
+
+def test_a_chart_of_a_rate_says_that_higher_is_better() -> None:
+    series = a_rate(1.0)
+    known = chronicle([series])
+
+    panel = history_panel((series,), known, title="a chart", root="")
+
+    assert "higher is better" in panel.caption
+
+
+@pytest.mark.parametrize(
+    ("step", "said", "sign", "word"), [(0.85, "worse", "▼", "less"), (1.15, "better", "▲", "more")]
+)
+def test_two_commits_of_a_rate_differ_by_what_it_is_now_over_what_it_was(
+    step: float, said: str, sign: str, word: str
+) -> None:
+    known = chronicle([a_rate(step)])
+    found = compare_commits("trees", EARLY, LATE, known)
+
+    page = commits_page(found, known, now="2026-01-01T00:00:00Z")
+
+    (one,) = found.series
+    assert one.comparison is not None
+    # Above 1 is better, as it is where less is.
+    assert one.comparison.speedup_ratio == pytest.approx(step, rel=0.05)
+    assert f"1 series {said}" in plain(page.hero.verdict)
+    (row,) = page.findings.rows
+    assert (row.verdict.sign, row.verdict.word) == (sign, word)
+
+
+def test_two_commits_of_a_rate_are_told_alike_in_a_terminal(tmp_path: Path) -> None:
+    history_files.keep("trees", [a_rate(0.85)], tmp_path)
+    words = shlex.split(f"compare {EARLY} {LATE} --records")
+
+    said = CliRunner().invoke(app, [*words, str(tmp_path)])
+    told = json.loads(CliRunner().invoke(app, [*words, str(tmp_path), "--json"]).stdout)
+
+    assert "▼ less" in said.stdout
+    assert "slower" in json.dumps(told)
+
+
+def test_a_rate_that_fell_is_no_gain_from_import_to_regressions(tmp_path: Path) -> None:
+    about = {"track_rate": {"unit": "particles / second"}}
+    files = [
+        a_file(
+            {"track_rate": [[figure], []]},
+            commit_hash=f"{day:040x}",
+            date=1_600_000_000_000 + day * 86_400_000,
+        )
+        for day, figure in enumerate(a_rate(0.85).points.measured)
+    ]
+    tree = a_tree(tmp_path, *files, benchmarks=about)
+    imported(tree)
+    words = ["regressions", "--records", str(tree / "records"), "--all", "--json"]
+
+    told = json.loads(CliRunner().invoke(app, words).stdout)
+
+    assert [one["regression"] for one in told["changes"]] == [True]

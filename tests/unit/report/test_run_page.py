@@ -1,0 +1,127 @@
+"""A run's page counts launches as the pages of its scenarios do, and tells each reason once."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from corebound.analysis.selection import latest_studies
+from corebound.analysis.wording import plain
+from corebound.errors import Fault
+from corebound.records.launch_record import Launch
+from corebound.records.telemetry import Disturbance
+from corebound.report.pages.run import RunPage, run_page
+from corebound.report.scenario.page import scenario_page
+from corebound.scenario.matrix import expand
+from support.build import a_launch, a_profiled_launch, a_run, a_scenario, an_operator
+from support.report_sample import NOW
+
+SCENARIO = a_scenario(matrix={"binding": ["none", "one-cpu", "smt-siblings"]})
+FREE, BOUND, SIBLINGS = expand(SCENARIO, "s.yaml")
+RUN = a_run(scenarios=(SCENARIO,))
+EVIDENCE = "90 % of its iterations overlapped a disturbance"
+REASON = f"it was disturbed from outside: {EVIDENCE}."
+DOCTOR = "`corebound doctor` names what else uses this host."
+MEND = f"It is launched again. {DOCTOR}"
+
+
+def refused(attempt: int = 0) -> Launch:
+    launch = a_launch(
+        cell=BOUND, status="invalid", reason=REASON, mend=MEND, evidence=(EVIDENCE, "it swapped")
+    )
+    found = Disturbance(share=0.9, by=("steal",), evidence=(EVIDENCE,), refused=True)
+    return replace(launch, id=f"bound-{attempt}", attempt=attempt, disturbance=found)
+
+
+def a_night() -> tuple[Launch, ...]:
+    """Three launches, one of which is invalid, one skipped cell, one profile."""
+    return (
+        a_launch(cell=FREE),
+        a_launch(cell=BOUND, position=1),
+        a_launch(cell=BOUND, block=1, status="invalid", reason="it moved."),
+        replace(a_launch(cell=SIBLINGS, status="skipped"), duration_ns=0),
+        a_profiled_launch(an_operator("add", 1_000_000), cell=FREE),
+    )
+
+
+def page_of(*launches: Launch) -> RunPage:
+    return run_page(RUN, launches, raw=False)
+
+
+def test_what_is_skipped_or_profiled_is_no_launch_that_could_count() -> None:
+    page = page_of(*a_night())
+
+    assert plain(page.hero.verdict) == "1 of 3 launches does not count."
+    assert plain(page.hero.support).startswith(
+        "1 scenario; 2 ok, 1 invalid, 1 skipped, 1 more that profiled operators."
+    )
+
+
+def test_a_run_and_its_scenario_count_alike() -> None:
+    study = latest_studies([(RUN, a_night())])[0]
+    own = scenario_page(study, found=(), now=NOW, records_file="r.jsonl")
+
+    ((_, _, said, _),) = page_of(*a_night()).scenarios
+
+    assert said == f"{own.launches_summary}, 1 more that profiled operators"
+    assert any(flag.detail.startswith("of 3;") for flag in own.hero.flags)
+
+
+def test_a_run_and_its_scenario_say_how_long_it_took_in_one_unit() -> None:
+    launches = [
+        replace(a_launch(cell=FREE, block=b), duration_ns=20 * 60 * 10**9) for b in range(4)
+    ]
+    study = latest_studies([(RUN, launches)])[0]
+
+    own = scenario_page(study, found=(), now=NOW, records_file="r.jsonl")
+
+    assert "80 minutes" in own.provenance.comment
+    assert "The launches took 80 minutes together." in plain(page_of(*launches).hero.support)
+
+
+def test_the_list_of_all_is_counted_by_what_is_in_it() -> None:
+    assert page_of(*a_night()).listed == "3 launches, 1 that profiled operators, 1 skipped"
+
+
+def test_a_run_whose_every_cell_was_skipped_made_no_launch() -> None:
+    assert plain(page_of(a_launch(cell=SIBLINGS, status="skipped")).hero.verdict) == (
+        "No launch was made."
+    )
+
+
+def test_what_a_reason_says_is_not_said_again_as_evidence() -> None:
+    (row,) = page_of(refused()).troubles
+
+    assert row.notes[:2] == (f"It was disturbed from outside: {EVIDENCE}.", "it swapped")
+
+
+def test_a_refused_launch_says_that_it_was_launched_again() -> None:
+    rows = page_of(refused(), refused(attempt=1)).troubles
+
+    assert [row.notes[-1] for row in rows] == [
+        f"It was launched again. {DOCTOR}",
+        f"The run ended before it was launched again. {DOCTOR}",
+    ]
+
+
+def test_a_scenario_tells_the_same_of_its_launches() -> None:
+    study = latest_studies([(RUN, (a_launch(cell=FREE), refused()))])[0]
+
+    page = scenario_page(study, found=(), now=NOW, records_file="r.jsonl")
+
+    row = page.launches[-1]
+    assert (row.reason, row.evidence) == (
+        f"It was disturbed from outside: {EVIDENCE}.",
+        ("it swapped",),
+    )
+    assert row.mend.startswith("The run ended before it was launched again.")
+    assert page.intervals is not None
+    assert page.intervals.unmeasured[0].mend == row.mend
+
+
+def test_a_record_that_could_not_be_read_is_told_with_where_it_is() -> None:
+    faults = [Fault(file="records/h/r1.jsonl", line=line, what="…", mend="…") for line in (20, 30)]
+
+    (flag,) = run_page(RUN, a_night(), raw=False, faults=faults).hero.flags
+
+    assert flag.title == "2 records damaged"
+    assert flag.detail == "passed over: r1.jsonl, line 20 and 1 more"

@@ -1,0 +1,126 @@
+"""The heading of a scenario's history is about the cells that its chart draws."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from corebound.analysis.change_history import chronicle
+from corebound.analysis.scenario_result import study
+from corebound.records.decisions import Decision
+from corebound.records.history import Series
+from corebound.report.scenario.history import ScenarioHistory, scenario_history
+from corebound.scenario.matrix import expand
+from support.build import a_launch, a_placement, a_run, a_scenario, a_series, a_worker
+
+MODES = ("none", "one-cpu", "physical-cores", "logical-cpus", "node")
+SCENARIO = a_scenario(matrix={"binding": list(MODES)}, baseline={"binding": "none"})
+RUN = a_run(scenarios=(SCENARIO,))
+# The best cell here, so that it and the baseline are drawn.
+TIMES_MS = dict(zip(MODES, (12.0, 10.0, 14.0, 15.0, 16.0), strict=True))
+
+
+def history_of(**ratios: float) -> ScenarioHistory:
+    """Sixty nights of each cell; the last fifteen took so many times as long."""
+    return history_in([_nights(mode, ratios.get(mode.replace("-", "_"), 1.0)) for mode in MODES])
+
+
+def history_in(series: Sequence[Series], decisions: Sequence[Decision] = ()) -> ScenarioHistory:
+    launches = [
+        a_launch(
+            cell=cell,
+            block=block,
+            placement=a_placement(cpus=(0,), bound=False),
+            workers=(a_worker(wall_ns=(round(TIMES_MS[cell.binding.mode] * 1e6) + block,) * 30),),
+        )
+        for cell in expand(SCENARIO, "s.yaml")
+        for block in range(6)
+    ]
+    known = study(RUN, RUN.scenarios[0], launches)
+    made = scenario_history(known, chronicle(series, (known,), decisions=decisions))
+    assert made is not None
+    return made
+
+
+def _nights(mode: str, ratio: float, *, until: int = 60) -> Series:
+    noise = random.Random(7)  # no secret
+    return a_series(
+        [1e6 * (ratio if day >= 45 else 1.0) * noise.gauss(1, 0.002) for day in range(until)],
+        host=RUN.host.id,
+        host_name=RUN.host.name,
+        scenario=SCENARIO.name,
+        cell=f"binding={mode}",
+        project=None,
+    )
+
+
+def test_the_heading_is_of_what_is_drawn_and_not_of_a_larger_change_elsewhere() -> None:
+    found = history_of(none=1.1, node=1.5)
+
+    assert len(found.panel.key) == 2
+    assert found.title.startswith("History: 10")
+    assert found.panel.changes[0].size.word in found.title
+
+
+def test_other_cells_are_counted_by_direction() -> None:
+    title = history_of(none=1.1, node=1.5, physical_cores=0.9, logical_cpus=0.8).title
+
+    assert title.endswith("; of the other cells 1 is slower and 2 are faster")
+
+
+def test_cells_that_are_drawn_and_went_both_ways_are_told_apart() -> None:
+    title = history_of(none=1.1, one_cpu=0.9).title
+
+    assert " % slower since " in title
+    assert " and " in title
+    assert " % faster since " in title
+
+
+def test_cells_that_are_drawn_and_went_one_way_are_one_span() -> None:
+    title = history_of(none=1.1, one_cpu=1.3).title
+
+    assert " to " in title
+    assert title.count("slower") == 1
+
+
+def test_where_only_others_changed_the_heading_says_so() -> None:
+    assert history_of(node=1.5).title == (
+        "History: nothing new in the cells drawn; of the other cells 1 is slower"
+    )
+
+
+def test_without_any_change_the_nights_are_counted() -> None:
+    assert history_of().title == "History: nothing new in 60 runs"
+
+
+def test_of_too_few_nights_for_any_change_the_heading_says_no_more() -> None:
+    short = [replace(one, points=one.points[:4]) for one in (_nights(mode, 1.0) for mode in MODES)]
+
+    assert history_in(short).title == "History: too short to tell in 4 runs"
+
+
+def test_a_change_that_was_accepted_is_no_news() -> None:
+    series = [_nights(mode, 1.1 if mode == "none" else 1.0) for mode in MODES]
+    (change,) = chronicle(series).changes
+    accepted = Decision(
+        id=change.id,
+        state="accepted",
+        because="why not",
+        at="2026-03-20T00:00:00Z",
+        place=change.place,
+    )
+
+    assert " slower since " in history_in(series).title
+    assert history_in(series, [accepted]).title == "History: nothing new in 60 runs"
+
+
+def test_a_change_in_a_series_that_has_ended_is_no_news() -> None:
+    others = [_nights(mode, 1.0, until=100) for mode in MODES if mode != "node"]
+    over = _nights("node", 1.5)
+
+    found = history_in([*others, over])
+
+    assert any(panel.changes for panel in found.folded)
+    assert found.title == "History: nothing new in 100 runs"

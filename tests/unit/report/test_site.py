@@ -1,0 +1,281 @@
+"""The writer of the site, and what no record may do to it."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from corebound.errors import InputError
+from corebound.records import codec, jsonl
+from corebound.records.history import HistoryPoints, Series
+from corebound.records.jsonl import UnreadLaunches
+from corebound.records.launch_record import Launch
+from corebound.records.run_record import Commit, Run
+from corebound.records.traces import folder_of
+from corebound.report import site
+from corebound.report.inputs import Inputs
+from corebound.scenario.matrix import expand
+from support.build import a_launch, a_profiled_launch, a_run, a_scenario, a_series, an_operator
+from support.made_site import pages_of
+from support.report_sample import NOW, a_past, a_preflight, a_sample
+
+EVIL = "<script>alert(1)</script>"
+OWN_SCRIPT = re.compile(r'<script src="(\.\./)?assets/site\.js" defer></script>')
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_a_site_is_an_overview_pages_figures_and_assets(tmp_path: Path) -> None:
+    index = site.write(Inputs(records=[a_sample()], now=NOW), tmp_path / "site")
+
+    assert index == tmp_path / "site" / "index.html"
+    assert list(everything(tmp_path / "site")) == [
+        ".corebound-files.json",
+        "assets/site.css",
+        "assets/site.js",
+        "assets/uplot-1.6.32.LICENSE.txt",
+        "assets/uplot-1.6.32.css",
+        "assets/uplot-1.6.32.js",
+        "claims.html",
+        "data/host/bench-01-0123456789ab.json",
+        "data/resnet50-inference.csv",
+        "data/resnet50-inference.json",
+        "data/resnet50-inference.operators.csv",
+        "host/bench-01-0123456789ab.html",
+        "index.html",
+        "operators.html",
+        "run/r1.html",
+        "scenario/resnet50-inference.html",
+    ]
+
+
+def test_the_same_records_give_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        site.write(Inputs(records=[a_sample()], now=NOW), tmp_path / name)
+
+    assert everything(tmp_path / "one") == everything(tmp_path / "two")
+
+
+def test_a_page_that_would_not_change_is_left_alone(tmp_path: Path) -> None:
+    index = site.write(Inputs(records=[a_sample()], now=NOW), tmp_path)
+    os.utime(index, ns=(1, 1))
+
+    site.write(Inputs(records=[a_sample()], now=NOW), tmp_path)
+
+    assert index.stat().st_mtime_ns == 1
+
+
+def test_a_place_that_cannot_be_written_is_an_error_with_a_remedy(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+
+    with pytest.raises(InputError, match="--out"):
+        site.write(Inputs(records=[], now=NOW), tmp_path / "file")
+
+
+def test_traces_beside_the_records_are_part_of_the_site(tmp_path: Path) -> None:
+    cell = expand(a_scenario(), "a.yaml")[0]
+    profiled = a_profiled_launch(cell=cell, trace="a-scenario-profile-0.json.gz")
+    gone = a_profiled_launch(cell=cell, position=1, trace="a-scenario-profile-1.json.gz")
+    run = a_run()
+    folder = folder_of(jsonl.file_of(run, tmp_path / "records"))
+    folder.mkdir(parents=True)
+    (folder / "a-scenario-profile-0.json.gz").write_bytes(b"a trace")
+
+    site.write(
+        Inputs(records=[(run, (profiled, gone))], now=NOW),
+        tmp_path / "site",
+        kept=tmp_path / "records",
+    )
+
+    made = everything(tmp_path / "site")
+    assert made["traces/a-scenario-profile-0.json.gz"] == b"a trace"
+    page = made["scenario/a-scenario.html"].decode()
+    assert 'href="../traces/a-scenario-profile-0.json.gz"' in page
+    assert "profile-1.json.gz" not in page
+
+
+def test_whatever_a_record_says_is_text_and_never_markup() -> None:
+    scenario = a_scenario(title=EVIL, question=EVIL)
+    cell = expand(scenario, "a.yaml")[0]
+    failed = replace(
+        a_launch(cell=cell, status="failed", reason=EVIL, mend=EVIL, log=EVIL, evidence=(EVIL,)),
+        strays=(EVIL,),
+    )
+    run = a_run(scenarios=(scenario,))
+    run = replace(run, host=replace(run.host, name=EVIL, cpu_model=EVIL))
+
+    measured = a_launch(cell=cell, block=1)
+    profiled = a_profiled_launch(an_operator(EVIL), cell=cell)
+    unprofiled = replace(failed, kind="profile", position=1)
+
+    run = replace(
+        run,
+        argv=(EVIL,),
+        commit=Commit(sha="a" * 40, subject=EVIL, committed_at=EVIL, dirty=True),
+        preflight=tuple(replace(one, value=EVIL, check=EVIL) for one in a_preflight()),
+    )
+    earlier = replace(run, id=EVIL, started_at="2025-01-01T00:00:00Z")
+    records = [(run, (failed, measured, profiled, unprofiled)), (earlier, (measured,))]
+    pages = pages_of(records, series=_evil_histories(run))
+
+    assert {name.partition("/")[0] for name in pages} >= {"run", "host", "compare", "history"}
+    for name, text in pages.items():
+        if name.endswith((".html", ".xml")):
+            assert "<script" not in OWN_SCRIPT.sub("", text)
+            assert "&lt;script&gt;" in text, name
+        assert ".." not in name
+        assert "<" not in name
+
+
+def test_the_overview_of_a_first_run_escapes_titles_and_names() -> None:
+    scenario = a_scenario(title=EVIL, question=EVIL)
+    run = a_run(scenarios=(scenario,))
+    run = replace(run, host=replace(run.host, name=EVIL))
+    launches = [a_launch(cell=cell) for cell in expand(scenario, "a.yaml")]
+
+    overview = pages_of([(run, launches)])["index.html"]
+
+    assert "<script" not in OWN_SCRIPT.sub("", overview)
+    # The title of the scenario's row, its question, and the host's name.
+    assert overview.count("&lt;script&gt;") >= 3
+
+
+def _evil_histories(run: Run) -> tuple[Series, ...]:
+    """A step in our own and in an imported history, whose every word is markup."""
+    figures = [1e6 * (1.2 if night > 40 else 1.0) * (1 + night % 3 / 500) for night in range(60)]
+    evil = Commit(sha="b" * 40, subject=EVIL, committed_at="2026-01-01T00:00:00Z", dirty=False)
+    series = a_series(figures, scenario="a-scenario", title=EVIL, host_name=EVIL, host=run.host.id)
+    points = tuple(
+        replace(point, commit=evil, circumstances=((EVIL, f"{EVIL}{index // 30}"),), missing=EVIL)
+        for index, point in enumerate(series.points)
+    )
+    own = replace(series, points=HistoryPoints.of(points), cell="binding=none", reproduce=(EVIL,))
+    return own, replace(own, project=EVIL, scenario=f"../{EVIL}", cell=EVIL, host=EVIL)
+
+
+def test_records_are_in_the_site_as_they_are_kept(tmp_path: Path) -> None:
+    run, launches = a_sample()
+    file = jsonl.file_of(run, tmp_path / "records")
+    file.parent.mkdir(parents=True)
+    file.write_bytes(codec.encode(run))
+
+    site.write(
+        Inputs(records=[(run, launches)], now=NOW), tmp_path / "site", kept=tmp_path / "records"
+    )
+
+    raw = everything(tmp_path / "site")["data/run/r1.jsonl.gz"]
+    assert gzip.decompress(raw) == file.read_bytes()
+    assert 'href="../data/run/r1.jsonl.gz"' in (tmp_path / "site/run/r1.html").read_text()
+
+
+def test_a_history_has_its_pages_feed_and_figures(tmp_path: Path) -> None:
+    site.write(Inputs(records=[a_sample()], now=NOW, series=a_past()), tmp_path)
+
+    made = everything(tmp_path)
+    assert {"history.html", "feed.xml", "data/changes.csv"} <= set(made)
+    assert "data/resnet50-inference.history.csv" in made
+    assert len([name for name in made if name.startswith("history/")]) == 2
+
+
+def test_a_site_without_records_says_what_to_run() -> None:
+    (page,) = pages_of([]).values()
+
+    assert "corebound run scenarios" in page
+
+
+def a_site_of(past: Sequence[Series], folder: Path, source: str, now: str = NOW) -> Path:
+    """A site of imported histories, their files' hashes being `source`."""
+    (folder / "records").mkdir(exist_ok=True)
+    sources = dict.fromkeys((one.project for one in past if one.project), source)
+    return site.write(
+        Inputs(records=[], now=now, series=past, sources=sources),
+        folder / "site",
+        kept=folder / "records",
+    )
+
+
+def test_a_page_of_a_history_that_did_not_change_is_not_made_again(tmp_path: Path) -> None:
+    a_site_of(a_past(), tmp_path, "one")
+    page, *_ = sorted((tmp_path / "site" / "history").glob("*.html"))
+    os.utime(page, ns=(1, 1))
+    other = [replace(one, title="another") for one in a_past()]
+
+    a_site_of(other, tmp_path, "one")
+    assert page.stat().st_mtime_ns == 1
+    assert "another" not in page.read_text()
+
+    a_site_of(other, tmp_path, "two")
+    assert "another" in page.read_text()
+
+
+def test_a_file_of_a_history_that_was_lost_is_made_again_once(tmp_path: Path) -> None:
+    a_site_of(a_past(), tmp_path, "one", now="2026-03-01T12:00:00+00:00")
+    page, *_ = sorted((tmp_path / "site" / "history").glob("*.html"))
+    for lost in (tmp_path / "site" / "data" / "history").glob("*.gz"):
+        lost.unlink()
+
+    a_site_of(a_past(), tmp_path, "one", now="2026-03-01T13:00:00+00:00")
+    again = page.read_bytes()
+    assert list((tmp_path / "site" / "data" / "history").glob("*.gz"))
+    a_site_of(a_past(), tmp_path, "one", now="2026-03-01T14:00:00+00:00")
+    assert page.read_bytes() == again
+
+
+def test_a_page_that_somebody_touched_is_made_again(tmp_path: Path) -> None:
+    a_site_of(a_past(), tmp_path, "one")
+    page, *_ = sorted((tmp_path / "site" / "history").glob("*.html"))
+    before = page.read_bytes()
+    page.write_text("something else")
+
+    a_site_of(a_past(), tmp_path, "one")
+
+    assert page.read_bytes() == before
+
+
+def test_a_site_that_grew_is_that_which_is_made_at_once(tmp_path: Path) -> None:
+    (tmp_path / "grown").mkdir()
+    (tmp_path / "fresh").mkdir()
+    short = [replace(one, points=one.points[:-1]) for one in a_past()]
+
+    a_site_of(short, tmp_path / "grown", "one")
+    a_site_of(a_past(), tmp_path / "grown", "two")
+    a_site_of(a_past(), tmp_path / "fresh", "two")
+
+    assert everything(tmp_path / "grown" / "site") == everything(tmp_path / "fresh" / "site")
+
+
+def test_launches_of_a_night_long_past_are_not_asked_for_again(tmp_path: Path) -> None:
+    def unreadable() -> tuple[Launch, ...]:
+        raise AssertionError("nobody has to look at these")
+
+    run, launches = a_sample()
+    nights = [
+        replace(run, id=f"r{day}", started_at=f"2026-03-1{day}T08:00:00Z") for day in (1, 2, 3)
+    ]
+    stamps = {night.id: "as it was" for night in nights}
+
+    def write(oldest: Sequence[Launch]) -> None:
+        records = [(nights[0], oldest), *((night, launches) for night in nights[1:])]
+        site.write(
+            Inputs(records=records, now=NOW, stamps=stamps), tmp_path / "site", kept=tmp_path
+        )
+
+    write(launches)
+    before = everything(tmp_path / "site")
+
+    write(UnreadLaunches(unreadable))
+
+    assert "run/r1.html" in before
+    assert everything(tmp_path / "site") == before

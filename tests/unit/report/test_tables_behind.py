@@ -1,0 +1,49 @@
+"""Behind every chart stands a table that says the same to who does not see it."""
+
+from __future__ import annotations
+
+from corebound.analysis.selection import latest_studies
+from corebound.machine.topology import CpuId
+from corebound.records.launch_record import Stay
+from corebound.report.scenario.thread_activity import spent
+from corebound.report.scenario.warmup import warmup
+from support.made_site import pages_of
+from support.report_sample import a_past, a_sample, a_steady_past, an_earlier_sample
+
+
+def a_stay(cpu: int, from_ms: int, to_ms: int) -> Stay:
+    return Stay(cpu=CpuId(cpu), from_ms=from_ms, to_ms=to_ms)
+
+
+def test_a_strip_is_told_as_the_share_of_its_time_that_each_thread_was_on_each_cpu() -> None:
+    # Before 0 the worker had not been told to go.
+    stays = (a_stay(0, -50, 25), a_stay(1, 25, 100))
+
+    assert spent([("thread 0: python", stays)]) == (("thread 0: python", "CPU 1 75 %, CPU 0 25 %"),)
+
+
+def test_a_thread_that_was_seen_for_no_time_is_nowhere() -> None:
+    assert spent([("thread 0", (a_stay(0, 5, 5),))]) == (("thread 0", ""),)
+
+
+def test_a_trace_is_told_in_tenths_that_leave_out_no_iteration() -> None:
+    (study,) = latest_studies([a_sample()])
+    made = warmup(study)
+    assert made is not None
+
+    for panel in made.panels:
+        assert len(panel.stretches) == 10
+        assert panel.stretches[0][0] == "1 to 12"
+        assert panel.stretches[-1][0] == "109 to 120"
+        # The first iteration is the coldest, of all that were drawn.
+        assert all(float(least) <= float(middle) for _, least, middle, _ in panel.stretches)
+
+
+def test_the_charts_of_two_runs_have_their_changes_and_their_points_beneath() -> None:
+    made = pages_of([an_earlier_sample(), a_sample()], series=a_past(), past=a_steady_past())
+
+    page = made["compare/r0-r1.html"]
+
+    assert page.count(">before</span>") == page.count(">after</span>") == 3
+    assert page.count('class="data changes"') == 3
+    assert page.count("points behind the chart") == 3

@@ -1,0 +1,657 @@
+"""View: records in, words and figures out."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from corebound.analysis.change_history import chronicle
+from corebound.analysis.commands import CommandLine
+from corebound.analysis.launch_metrics import cpu_of
+from corebound.analysis.scenario_result import ScenarioResult
+from corebound.analysis.selection import latest_studies
+from corebound.analysis.wording import bounds, plain, speedup, times_slower
+from corebound.records.launch_record import Launch, Status
+from corebound.records.run_record import Run
+from corebound.report.downloads import cells_csv, cells_json
+from corebound.report.pages.overview import overview_page
+from corebound.report.pages.run import run_page
+from corebound.report.pages.whats_new import failed_rows, night
+from corebound.report.scenario.page import ScenarioPage, scenario_page
+from corebound.scenario.cell import Cell
+from corebound.scenario.matrix import expand
+from corebound.scenario.models import Scenario
+from support.build import (
+    a_host,
+    a_launch,
+    a_machine,
+    a_placement,
+    a_run,
+    a_scenario,
+    a_series,
+    a_thread,
+    a_worker,
+)
+from support.report_sample import NOW, a_sample
+
+BLOCKS = 6
+
+
+def cells_of(scenario: Scenario) -> dict[str, Cell]:
+    return {cell.key: cell for cell in expand(scenario, "a-scenario.yaml")}
+
+
+def launches_of(cell: Cell, milliseconds: float, **changes: Any) -> list[Launch]:
+    """Six launches whose medians lie within 1 % of one another."""
+    made = []
+    for block in range(BLOCKS):
+        # Alternating by half a per cent, so that there is a spread at all.
+        wall_ns = round(milliseconds * 1e6 * (1 + 0.005 * (-1) ** block))
+        worker = a_worker(wall_ns=(wall_ns,) * 30)
+        cpus = (0,) if cell.binding.mode == "one-cpu" else (0, 1)
+        bound = cell.binding.mode != "none"
+        launch = a_launch(
+            cell=cell,
+            block=block,
+            workers=(worker,),
+            placement=a_placement(cpus=cpus, bound=bound),
+        )
+        made.append(replace(launch, **changes))
+    return made
+
+
+def a_study(
+    none_ms: float = 10.0,
+    one_cpu_ms: float = 10.0,
+    *,
+    scenario: Scenario | None = None,
+    more: tuple[Launch, ...] = (),
+) -> ScenarioResult:
+    scenario = scenario or a_scenario()
+    cells = cells_of(scenario)
+    launches = [
+        *launches_of(cells["binding=none"], none_ms),
+        *launches_of(cells["binding=one-cpu"], one_cpu_ms),
+        *more,
+    ]
+    return latest_studies([(a_run(scenarios=(scenario,)), tuple(launches))])[0]
+
+
+def a_page(study: ScenarioResult) -> ScenarioPage:
+    return scenario_page(study, found=(), now=NOW, records_file="a-host/r1.jsonl")
+
+
+def verdict(study: ScenarioResult) -> str:
+    return plain(a_page(study).hero.verdict)
+
+
+def test_a_faster_setting_is_the_verdict_with_its_ratio() -> None:
+    assert verdict(a_study(12.0, 10.0)) == "Binding to one CPU is 1.20× faster than unbound."
+
+
+def test_the_support_names_interval_medians_and_launches() -> None:
+    support = plain(a_page(a_study(12.0, 10.0)).hero.support)
+
+    assert "95 % interval [" in support
+    assert re.search(
+        r"10\.0 ms \[[0-9.]+, [0-9.]+\] ms against 12\.0 ms \[[0-9.]+, [0-9.]+\] ms"
+        r" over 6 launches each",
+        support,
+    )
+
+
+def test_a_baseline_that_nothing_beats_is_said_to_win() -> None:
+    assert verdict(a_study(10.0, 20.0)).startswith("No setting beats unbound here")
+
+
+def test_settings_within_the_margin_are_said_to_be_as_fast() -> None:
+    assert verdict(a_study(10.0, 10.0)) == "Every setting is as fast as unbound here, within ±2 %."
+
+
+def test_a_noisy_difference_is_not_called_a_winner() -> None:
+    study = a_study()
+    cell = cells_of(a_scenario())["binding=one-cpu"]
+    noisy = [
+        a_launch(
+            cell=cell,
+            block=block,
+            placement=a_placement(cpus=(3,)),
+            workers=(a_worker(wall_ns=(wall_ns,) * 30),),
+        )
+        for block, wall_ns in enumerate((5_000_000, 20_000_000, 6_000_000, 15_000_000))
+    ]
+    steady = [launch for launch in study.launches if launch.cell.key == "binding=none"]
+
+    found = latest_studies([(a_run(), (*steady, *noisy))])[0]
+
+    assert verdict(found) == "No setting is clearly faster than unbound here."
+    assert "launches of each would decide it" in plain(a_page(found).hero.support)
+
+
+def test_no_number_of_launches_is_advised_for_the_baseline_once_more() -> None:
+    study = a_study()
+    cell = cells_of(a_scenario())["binding=one-cpu"]
+    alike = [
+        a_launch(cell=cell, block=block, workers=(a_worker(wall_ns=(wall_ns,) * 30),))
+        for block, wall_ns in enumerate((5_000_000, 20_000_000, 6_000_000, 15_000_000))
+    ]
+    steady = [launch for launch in study.launches if launch.cell.key == "binding=none"]
+
+    found = latest_studies([(a_run(), (*steady, *alike))])[0]
+
+    (duel,) = found.ranked
+    assert duel.is_again
+    assert (duel.comparison.verdict, duel.comparison.launches_needed) == ("undecided", None)
+
+
+def many_equal_settings(others: int) -> ScenarioResult:
+    """One setting looks 3 % faster, its blocks some 2 % apart: p = 0.01 by itself."""
+    threads = [str(number) for number in range(1, others + 2)]
+    scenario = a_scenario(
+        matrix={"binding": ["none"], "threads": ["default", *map(int, threads)]},
+        baseline={"threads": "default"},
+    )
+    cells = cells_of(scenario)
+    launches = launches_of(cells["binding=none,threads=default"], 10.0)
+    for number in threads:
+        each = [10.0] * BLOCKS if number != "1" else [10 / 1.03 * (1 + d / 100) for d in WOBBLE]
+        launches += [
+            a_launch(
+                cell=cells[f"binding=none,threads={number}"],
+                block=block,
+                workers=(a_worker(wall_ns=(round(milliseconds * 1e6),) * 30),),
+                placement=a_placement(threads=int(number), bound=False),
+            )
+            for block, milliseconds in enumerate(each)
+        ]
+    return latest_studies([(a_run(scenarios=(scenario,)), tuple(launches))])[0]
+
+
+WOBBLE = (2.3, -1.9, 1.9, -2.4, 2.2, -1.9)
+
+
+def test_what_one_of_many_comparisons_shows_by_chance_is_no_headline() -> None:
+    alone, among_many = many_equal_settings(0), many_equal_settings(40)
+
+    assert alone.ranked[0].comparison.verdict == "faster"
+    assert among_many.ranked[0].comparison.verdict == "faster"
+    assert "1.03× faster" in verdict(alone)
+    assert verdict(among_many).startswith("No setting is clearly faster")
+    assert "of 41 comparisons some look so by chance" in plain(a_page(among_many).hero.support)
+    assert overview_page([among_many], now=NOW).rows[0].verdict.word == "undecided"
+
+
+def test_a_scenario_without_a_valid_launch_says_why() -> None:
+    failed = a_launch(
+        cell=cells_of(a_scenario())["binding=none"], status="failed", reason="it crashed."
+    )
+
+    page = a_page(latest_studies([(a_run(), (failed,))])[0])
+
+    assert plain(page.hero.verdict) == "Nothing could be measured here."
+    assert "it crashed." in plain(page.hero.support)
+    assert page.intervals is None
+
+
+def test_a_run_that_ended_before_its_first_launch_still_has_a_page() -> None:
+    page = a_page(latest_studies([(a_run(), ())])[0])
+
+    assert plain(page.hero.verdict) == "Nothing has been measured yet."
+
+
+def test_a_baseline_without_a_valid_launch_leaves_nothing_to_compare_with() -> None:
+    cells = cells_of(a_scenario(matrix={"binding": ["none", "one-cpu", "physical-cores"]}))
+    scenario = a_scenario(matrix={"binding": ["none", "one-cpu", "physical-cores"]})
+    launches = [
+        *launches_of(cells["binding=one-cpu"], 10),
+        *launches_of(cells["binding=physical-cores"], 10),
+        a_launch(cell=cells["binding=none"], status="failed", reason="it crashed."),
+    ]
+
+    study = latest_studies([(a_run(scenarios=(scenario,)), tuple(launches))])[0]
+
+    assert verdict(study).startswith("There is nothing to compare with")
+
+
+def test_one_setting_alone_is_a_time_and_no_comparison() -> None:
+    launches = launches_of(cells_of(a_scenario())["binding=none"], 10)
+
+    study = latest_studies([(a_run(), tuple(launches))])[0]
+
+    assert verdict(study) == "One iteration takes 10.0 ms."
+
+
+def test_the_latest_run_that_launched_a_scenario_is_shown() -> None:
+    cell = cells_of(a_scenario())["binding=none"]
+    old = (a_run(run_id="old", started_at="2026-01-01T00:00:00Z"), (a_launch(cell=cell),))
+    new = (a_run(run_id="new", started_at="2026-01-02T00:00:00Z"), (a_launch(cell=cell),))
+    empty: tuple[Run, tuple[Launch, ...]] = (
+        a_run(run_id="empty", started_at="2026-01-03T00:00:00Z"),
+        (),
+    )
+
+    assert [study.run.id for study in latest_studies([new, empty, old])] == ["new"]
+
+
+def test_some_cells_measured_again_do_not_stand_for_the_scenario() -> None:
+    """As the command of a row measures them."""
+    cell = cells_of(a_scenario())["binding=none"]
+
+    def a_record(name: str, day: int, **changed: Any) -> tuple[Run, tuple[Launch, ...]]:
+        run = a_run(run_id=name, started_at=f"2026-01-{day:02}T00:00:00Z")
+        return replace(run, **changed), (a_launch(cell=cell),)
+
+    def shown(*records: tuple[Run, tuple[Launch, ...]]) -> str:
+        (one,) = latest_studies(records)
+        return one.run.id
+
+    whole, some = a_record("whole", 2), a_record("some", 3, only=("binding=none",))
+    other = replace(a_run().scenarios[0], sha256="f" * 64)
+
+    assert shown(a_record("older", 1), whole, some) == "whole"
+    assert shown(a_record("before", 1, only=("binding=none",)), some) == "some"
+    # Of another file of the scenario, which has perhaps other cells.
+    assert shown(whole, a_record("changed", 3, only=("a=b",), scenarios=(other,))) == "changed"
+
+
+def test_cells_that_came_to_the_same_cpus_and_threads_say_so() -> None:
+    scenario = a_scenario(matrix={"binding": ["none", "physical-cores"]})
+    cells = cells_of(scenario)
+    launches = [
+        *launches_of(cells["binding=none"], 10),
+        *launches_of(cells["binding=physical-cores"], 8),
+    ]
+
+    page = a_page(latest_studies([(a_run(scenarios=(scenario,)), tuple(launches))])[0])
+
+    assert page.intervals is not None
+    notes = {row.label.name: row.note for row in page.intervals.rows}
+    assert notes == {"unbound": "", "physical cores": "same CPUs and threads as unbound"}
+    assert "placement alone cannot explain" in plain(page.hero.support)
+
+
+def test_rows_go_from_fastest_to_slowest_with_the_baseline_among_them() -> None:
+    page = a_page(a_study(10.0, 20.0))
+
+    assert page.intervals is not None
+    assert [row.label.name for row in page.intervals.rows] == ["unbound", "one CPU"]
+    assert [row.verdict.word for row in page.intervals.rows] == ["reference", "slower"]
+
+
+def test_a_skipped_cell_is_listed_with_its_reason_and_no_figure() -> None:
+    page = a_page(latest_studies([a_sample()])[0])
+
+    assert page.intervals is not None
+    (skipped,) = page.intervals.unmeasured
+    assert (skipped.label.name, skipped.status) == ("SMT siblings", "skipped")
+    assert "no core of this host has two CPUs" in skipped.reason
+
+
+def test_an_invalid_launch_is_flagged_and_in_no_figure() -> None:
+    page = a_page(latest_studies([a_sample()])[0])
+
+    assert any(flag.title == "1 invalid launch" for flag in page.hero.flags)
+    row = next(row for row in page.cells.rows if row.axes == ("one node", "per-core"))
+    assert (row.launches, row.others) == ("5", "1 invalid")
+
+
+def test_a_setting_many_times_slower_is_flagged_as_a_trap() -> None:
+    page = a_page(a_study(10.0, 500.0))
+
+    assert page.hero.flags[0].title == "50× slower: one CPU"
+
+
+def test_a_claim_that_needs_what_the_host_has_not_says_so() -> None:
+    rows = a_page(latest_studies([a_sample()])[0]).claims
+
+    assert [row.verdict.word for row in rows] == ["needs SMT", "reproduces"]
+    assert rows[0].detail == "which this host does not have"
+    assert rows[0].published == "1.39×"
+
+
+@pytest.mark.parametrize(("one_cpu_ms", "word"), [(8.0, "reproduces"), (10.0, "does not")])
+def test_a_claim_reproduces_only_where_it_is_clearly_faster(one_cpu_ms: float, word: str) -> None:
+    claims = [{"says": "pin it", "faster": {"binding": "one-cpu"}, "than": {"binding": "none"}}]
+
+    study = a_study(10.0, one_cpu_ms, scenario=a_scenario(claims=claims))
+
+    assert [row.verdict.word for row in a_page(study).claims] == [word]
+
+
+@pytest.mark.parametrize(
+    ("status", "kept"), [("ok", 400), ("invalid", 2_000), ("failed", 2_000), ("skipped", 0)]
+)
+def test_the_page_of_a_run_has_the_end_of_every_launchs_log(status: Status, kept: int) -> None:
+    launch = a_launch(status=status, reason="it says so.", log="x" * 5_000)
+
+    page = run_page(a_run(), (launch,), raw=False)
+
+    assert page.launches[0].log.count("x") == kept
+
+
+def test_each_row_has_the_command_that_measures_it_and_its_baseline_again() -> None:
+    page = a_page(latest_studies([a_sample()])[0])
+
+    assert page.cells.rows[1].command == CommandLine(
+        "corebound run scenarios/resnet50-inference.yaml --only binding=none,threads=default"
+        " --only binding=none,threads=2 --seed 20260314 --profile quick"
+    )
+
+
+def test_the_row_of_the_baseline_measures_it_alone() -> None:
+    page = a_page(latest_studies([a_sample()])[0])
+
+    assert page.cells.rows[0].command == CommandLine(
+        "corebound run scenarios/resnet50-inference.yaml"
+        " --only binding=none,threads=default --seed 20260314 --profile quick"
+    )
+
+
+def test_a_claim_has_the_command_that_measures_both_cells_it_speaks_of() -> None:
+    needs_smt, claim = a_page(latest_studies([a_sample()])[0]).claims
+
+    assert claim.command == CommandLine(
+        "corebound run scenarios/resnet50-inference.yaml --only binding=none,threads=2"
+        " --only binding=node,threads=2 --seed 20260314 --profile quick"
+    )
+    # It says what a host with SMT would have to run.
+    assert needs_smt.command == CommandLine(
+        "corebound run scenarios/resnet50-inference.yaml --only binding=smt-siblings,threads=2"
+        " --only binding=physical-cores,threads=2 --seed 20260314 --profile quick"
+    )
+
+
+def test_the_overview_has_the_command_of_what_each_row_shows() -> None:
+    page = overview_page(latest_studies([a_sample()]), now=NOW)
+
+    assert page.rows[0].command.line.count("--only") == 2
+
+
+def test_an_undecided_row_says_how_many_launches_would_decide_it() -> None:
+    table = a_page(latest_studies([a_sample()])[0]).intervals
+
+    assert table is not None
+    needed = {row.verdict.word: row.needed for row in table.rows}
+    assert re.fullmatch(r"about [0-9,]+ launches each", needed["undecided"])
+    assert [row.needed for row in table.rows if row.best] == [""]
+    assert "how many launches of each would decide" in table.lead
+
+
+def test_a_hostile_path_is_quoted_in_the_command() -> None:
+    study = a_study()
+    hostile = replace(study, source=replace(study.source, path="a; rm -rf b.yaml"))
+
+    assert "'a; rm -rf b.yaml'" in a_page(hostile).provenance.command.line
+
+
+def test_a_thread_off_its_slot_fails_the_binding_check() -> None:
+    cell = cells_of(a_scenario())["binding=one-cpu"]
+    stray = a_worker(threads=(a_thread(stays=((1, 0, 100),)),))
+    launch = a_launch(cell=cell, placement=a_placement(cpus=(0,)), workers=(stray,))
+
+    page = a_page(latest_studies([(a_run(), (launch,))])[0])
+
+    check = page.provenance.checks[0]
+    assert check.passed is False
+    assert check.evidence.startswith("binding proven in 0 of 1 launch")
+
+
+def test_threads_asked_and_not_used_fail_their_check() -> None:
+    cell = cells_of(a_scenario())["binding=none"]
+    launch = a_launch(cell=cell, workers=(a_worker(threads_asked=4, threads_used=2),))
+
+    page = a_page(latest_studies([(a_run(), (launch,))])[0])
+
+    assert page.provenance.checks[1].passed is False
+
+
+def test_a_stray_process_fails_its_check_and_is_named() -> None:
+    launch = a_launch(cell=cells_of(a_scenario())["binding=none"], strays=("daemon",))
+
+    page = a_page(latest_studies([(a_run(), (launch,))])[0])
+
+    check = next(one for one in page.provenance.checks if one.says.startswith("Processes outlived"))
+    assert (check.passed, "daemon" in check.evidence) == (False, True)
+
+
+def test_the_strips_show_the_baseline_the_best_and_the_trap() -> None:
+    page = a_page(latest_studies([a_sample()])[0])
+
+    assert page.why is not None
+    assert page.why.title == "Why: unbound threads keep moving"
+    assert [panel.label.name for panel in page.why.panels] == [
+        "unbound",
+        "physical cores",
+        "one CPU",
+    ]
+
+
+def test_no_cause_is_named_where_nothing_is_decided() -> None:
+    page = a_page(a_study(10.0, 10.0))
+
+    assert page.why is not None
+    assert page.why.title == "Where the threads ran"
+
+
+def test_launches_without_threads_seen_have_no_strip() -> None:
+    cell = cells_of(a_scenario())["binding=none"]
+    launch = a_launch(cell=cell, workers=(a_worker(threads=()),))
+
+    assert a_page(latest_studies([(a_run(), (launch,))])[0]).why is None
+
+
+def test_the_overview_without_records_says_what_to_run() -> None:
+    page = overview_page((), now=NOW)
+
+    assert (plain(page.hero.verdict), page.rows) == ("No records yet.", ())
+
+
+def test_the_overview_counts_what_was_decided() -> None:
+    other = a_scenario(name="another")
+    cells = {key: replace(cell, scenario="another") for key, cell in cells_of(other).items()}
+    launches = [
+        *launches_of(cells["binding=none"], 10),
+        *launches_of(cells["binding=one-cpu"], 20),
+    ]
+    studies = (
+        a_study(12.0, 10.0),
+        *latest_studies([(a_run(scenarios=(other,)), tuple(launches))]),
+    )
+
+    page = overview_page(studies, now=NOW)
+
+    assert plain(page.hero.verdict) == "In 1 of 2 scenarios a setting is faster than the baseline."
+    assert "1 faster, 1 slower" in plain(page.hero.support)
+    assert [row.verdict.word for row in page.rows] == ["faster", "slower"]
+
+
+def test_the_csv_and_the_json_hold_the_same_cells_unrounded() -> None:
+    study = latest_studies([a_sample()])[0]
+
+    document = json.loads(cells_json(study, ()))
+    lines = list(csv.DictReader(io.StringIO(cells_csv(study))))
+
+    assert [cell["axes"]["binding"] for cell in document["cells"]] == [
+        line["axis_binding"] for line in lines
+    ]
+    # The axis is what was asked for, the figure what ran.
+    assert [cell["axes"]["threads"] for cell in document["cells"]] == [
+        line["axis_threads"] for line in lines
+    ]
+    assert lines[0]["threads"] != lines[0]["axis_threads"]
+    assert float(lines[0]["median_ns"]) == document["cells"][0]["median_ns"]
+    assert document["cells"][-1]["median_ns"] is None
+    assert lines[-1]["median_ns"] == ""
+
+
+def test_a_line_of_the_csv_can_be_joined_and_has_the_least_and_the_most_of_the_page() -> None:
+    study = latest_studies([a_sample()])[0]
+
+    (first, *_) = csv.DictReader(io.StringIO(cells_csv(study)))
+
+    names = ("scenario", "run", "started_at", "host")
+    run = study.run
+    told = [study.scenario.name, run.id, run.started_at, run.host.id]
+    assert [first[name] for name in names] == told
+    for least, middle, most in (
+        ("cpu_least_ns", "cpu_median_ns", "cpu_most_ns"),
+        ("whole_least_ns", "whole_ns", "whole_most_ns"),
+    ):
+        assert float(first[least]) <= float(first[middle]) <= float(first[most])
+        assert first[least] != first[most]
+
+
+def test_a_machine_is_described_with_what_is_allowed() -> None:
+    host = a_machine(topology=a_host(cpus_per_core=2, allowed=frozenset({0, 1})))
+    study = a_study()
+
+    page = a_page(replace(study, run=replace(study.run, host=host)))
+
+    facts = {fact.term: fact.value for fact in page.provenance.facts}
+    assert facts["Topology"] == (
+        "1 socket, 2 cores, 4 CPUs, 1 node, L3 1 × 32 MiB; SMT on; allowed CPUs 0-1"
+    )
+
+
+def test_figures_too_far_for_two_decimals_keep_what_counts() -> None:
+    assert (speedup(0.0213), speedup(1.4234)) == ("0.021×", "1.42×")
+    assert bounds(0.0201, 0.0222) == "[0.020, 0.022]"
+    assert bounds(12_000.0, 15_000.4) == "[12,000, 15,000]"
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(0.0, math.inf), (3.8e-05, math.inf), (0.001, 973_537.0), (1.0, 101.0)]
+)
+def test_an_interval_that_says_nothing_is_named_as_such(low: float, high: float) -> None:
+    assert bounds(low, high) == "no usable estimate yet"
+    assert times_slower(0.0205) == "49× slower"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (1.0001, 1.13, "[1.0001, 1.13]"),
+        (0.91, 0.9996, "[0.91, 0.9996]"),
+        (0.996, 1.004, "[0.996, 1.004]"),
+        (1.0, 1.2, "[1.00, 1.20]"),
+        (1.0049, 1.006, "[1.005, 1.01]"),
+    ],
+)
+def test_an_end_beside_1_is_written_as_precisely_as_tells_it_from_1(
+    low: float, high: float, said: str
+) -> None:
+    assert bounds(low, high) == said
+
+
+def test_two_launches_far_apart_have_an_interval_without_an_end_and_still_a_page() -> None:
+    cells = cells_of(a_scenario())
+    launches = [
+        a_launch(cell=cell, block=block, workers=(a_worker(wall_ns=(wall_ns,) * 30),))
+        for cell in cells.values()
+        for block, wall_ns in enumerate((1, 10**15))
+    ]
+
+    page = a_page(latest_studies([(a_run(), tuple(launches))])[0])
+
+    assert page.cells.rows[0].interval == "no usable estimate yet"
+
+
+def test_a_clock_that_saw_no_time_pass_still_has_a_page() -> None:
+    cell = cells_of(a_scenario())["binding=none"]
+    launch = a_launch(cell=cell, workers=(a_worker(wall_ns=(0,) * 30),))
+
+    page = a_page(latest_studies([(a_run(), (launch,))])[0])
+
+    assert page.warmup is not None
+
+
+def test_threads_on_cpus_that_the_topology_does_not_know_are_not_drawn() -> None:
+    cell = cells_of(a_scenario())["binding=none"]
+    launch = a_launch(
+        cell=cell,
+        placement=a_placement(cpus=(90,), bound=False),
+        workers=(a_worker(threads=(a_thread(stays=((99, 0, 100),)),)),),
+    )
+
+    assert a_page(latest_studies([(a_run(), (launch,))])[0]).why is None
+
+
+def test_shares_of_a_peak_that_a_cell_exceeds_are_shown_in_no_row() -> None:
+    scenario = a_scenario(workload="gemm", environment="numpy")
+    cells = cells_of(scenario)
+    # Of 64·10⁶ to 100·10⁶ operations in a millisecond two cores of 128 GFLOP/s are able.
+    within_peak, beyond = (
+        tuple(
+            a_launch(
+                cell=cell,
+                block=block,
+                placement=a_placement(cpus=(0, 1)),
+                workers=(replace(a_worker(), work={"flop": work}),),
+            )
+            for cell, work in zip(cells.values(), works, strict=True)
+            for block in range(3)
+        )
+        for works in ((64e6, 100e6), (64e6, 900e6))
+    )
+    run = a_run(scenarios=(scenario,))
+
+    shown = [
+        [row.peak for row in a_page(latest_studies([(run, launches)])[0]).cells.rows]
+        for launches in (within_peak, beyond)
+    ]
+
+    assert all(shown[0])
+    assert shown[1] == ["", ""]
+
+
+def test_cpu_time_is_never_more_than_the_cpus_there_are_times_the_wall_time() -> None:
+    cell = cells_of(a_scenario())["binding=none"]
+    # Two CPUs busy all the time: each launch's CPU time is twice its wall time.
+    walls_ns = (1_000_000, 1_100_000, 4_000_000)
+    launches = [
+        a_launch(
+            cell=cell,
+            block=block,
+            workers=(a_worker(wall_ns=(wall_ns,) * 30, cpu_ns=(2 * wall_ns,) * 30),),
+        )
+        for block, wall_ns in enumerate((*walls_ns, 1_000_000))
+    ]
+
+    (one,) = latest_studies([(a_run(), tuple(launches))])[0].cells
+
+    assert one.summary.cpus_busy == pytest.approx(2.0)
+    assert one.summary.cpu_median_ns == pytest.approx(2 * (one.summary.median_ns or 0))
+    assert [figure.says for figure in cpu_of(one)] == ["CPU time an iteration, 2.00× its wall time"]
+
+
+def test_a_launch_that_was_made_again_successfully_has_not_failed_and_a_cell_counts_once() -> None:
+    scenario = a_scenario()
+    one, other = cells_of(scenario).values()
+    disturbed = a_launch(cell=one, block=0, status="invalid", reason="disturbed")
+    launches = (
+        disturbed,
+        replace(a_launch(cell=one, block=0), attempt=1),
+        a_launch(cell=other, block=0, status="failed", reason="no memory"),
+        a_launch(cell=other, block=1, status="failed", reason="no disk"),
+        a_launch(cell=other, block=2),
+    )
+    run = a_run(scenarios=(scenario,))
+
+    rows = failed_rows(run, launches)
+    tonight = night(chronicle((a_series([1e6, 1e6]),)), [(run, launches)])
+
+    assert [(row.status, row.reason) for row in rows] == [
+        ("1 failed", "no memory"),
+        ("1 failed", "no disk"),
+    ]
+    assert tonight is not None
+    assert "1 cell had launches that do not count" in plain(tonight.support)
+    # Nothing replaced it.
+    assert len(failed_rows(run, (disturbed,))) == 1

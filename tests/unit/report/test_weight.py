@@ -1,0 +1,165 @@
+"""What a reader has to load: large suites and long histories stay light pages."""
+
+from __future__ import annotations
+
+import gzip
+import random
+import statistics
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from corebound.analysis.change_history import ChangeHistory
+from corebound.records.history import HistoryPoints, Series
+from corebound.report.charts.history import history_svg
+from corebound.report.history.panel import history_panel
+from corebound.report.pages.benchmark import benchmark_page
+from corebound.report.render import Renderer
+from corebound.scenario.matrix import expand
+from support.build import a_launch, a_machine, a_point, a_run, a_scenario, a_series
+from support.html_tree import Element, by_id, read
+from support.made_site import pages_of
+from support.paths import ROOT
+from support.report_sample import NOW, a_past, a_sample
+
+NIGHTS = 40
+TEMPLATES = ROOT / "reports" / "templates"
+
+
+def weight(text: str) -> int:
+    return len(gzip.compress(text.encode()))
+
+
+def noisy(nights: int, seed: int, **changes: Any) -> Series:
+    noise = random.Random(seed)
+    course = [1e6 * noise.lognormvariate(0, 0.02) for _ in range(nights)]
+    points = HistoryPoints.of(
+        a_point(figure, day=day, bounds=(figure * 0.98, figure * 1.02))
+        for day, figure in enumerate(course)
+    )
+    return replace(a_series([]), points=points, **changes)
+
+
+@pytest.fixture(scope="module")
+def suite_of_500() -> str:
+    scenarios = tuple(
+        a_scenario(name=f"scenario-{number}", title=f"Scenario number {number}")
+        for number in range(500)
+    )
+    launches = tuple(
+        replace(a_launch(cell=cell, position=position), id=f"{scenario.name}-{position}")
+        for scenario in scenarios
+        for position, cell in enumerate(expand(scenario, "a.yaml"))
+    )
+    host = a_machine()
+    series = [
+        noisy(NIGHTS, seed, scenario=scenario.name, host=host.id, cell="binding=none")
+        for seed, scenario in enumerate(scenarios)
+    ]
+    return pages_of([(a_run(scenarios=scenarios), launches)], series=series)["index.html"]
+
+
+def scenario_rows(overview: str) -> list[Element]:
+    section = by_id(read(overview), "scenarios")
+    assert section is not None
+    return [row for body in section.all("tbody") for row in body.all("tr")]
+
+
+def test_an_overview_of_500_scenarios_is_under_60_kb(suite_of_500: str) -> None:
+    assert suite_of_500.count('class="spark"') == 500
+    assert weight(suite_of_500) < 60_000
+
+
+def test_a_row_of_the_overview_is_few_elements(suite_of_500: str) -> None:
+    counts = [1 + len([*row.all()]) for row in scenario_rows(suite_of_500)]
+
+    # The row and 7 cells; 5 links, 4 small lines, the speed-up, a drawing of one path, and the
+    # command folded: of this there are 500, and the page is to be seen at once.
+    assert statistics.median(counts) <= 1 + 7 + 5 + 4 + 1 + 2 + 3
+    # What changed has two signs and its date.
+    assert max(counts) <= 23 + 3
+
+
+def test_a_row_without_a_history_is_few_elements() -> None:
+    made = pages_of([a_sample()])
+    (row,) = scenario_rows(made["index.html"])
+
+    # The row and 7 cells; 3 links, 5 small lines, the speed-up, a plot of 3 paths, the command
+    # folded, a sign, and what the setting's name has in it: a comma to be heard, its threads.
+    assert 1 + len([*row.all()]) <= 1 + 7 + 3 + 5 + 1 + 4 + 3 + 1 + 2
+
+
+def test_rows_out_of_sight_are_left_for_later_only_where_there_are_many(suite_of_500: str) -> None:
+    few = pages_of([a_sample()], series=a_past())["index.html"]
+
+    assert [
+        "many" in row.classes
+        for page in (suite_of_500, few)
+        for row in [scenario_rows(page)[0].within("table")]
+        if row is not None
+    ] == [True, False]
+
+
+def rendered(series: tuple[Series, ...]) -> str:
+    """The page of a benchmark in which nothing was looked for, as that takes its time."""
+    known = ChangeHistory(series=series, clear={}, unclear=(), cells={})
+    renderer = Renderer({path.name: path.read_text("utf-8") for path in TEMPLATES.iterdir()})
+    return renderer.page("benchmark", benchmark_page("p", series, known, now=NOW))
+
+
+def test_a_benchmark_of_60_charts_of_1400_points_is_under_120_kb_with_all_its_tables() -> None:
+    series = tuple(
+        noisy(
+            1_400,
+            seed,
+            project="p",
+            cell=f"n={seed}",
+            scenario="bench",
+            reproduce=("asv", "run", "--bench", "^bench\\b"),
+            commit_url="https://example.org/owner/project/commit/",
+        )
+        for seed in range(60)
+    )
+
+    made = rendered(series)
+
+    assert made.count("<figure") == made.count("points behind the chart") == 60
+    assert weight(made) < 120_000
+
+
+def test_a_benchmark_of_300_cells_and_1000_nights_is_under_120_kb() -> None:
+    series = tuple(
+        noisy(1_000, seed, project="p", cell=f"n={seed}", scenario="bench") for seed in range(300)
+    )
+
+    made = rendered(series)
+
+    assert made.count("<figure") + made.count('class="spark"') == 300
+    assert weight(made) < 120_000
+
+
+def test_a_scenario_of_two_cells_and_1000_nights_draws_little() -> None:
+    series = tuple(noisy(1_000, seed, cell=f"binding={seed}") for seed in range(2))
+    known = ChangeHistory(series=series, clear={}, unclear=(), cells={})
+
+    panel = history_panel(series, known, title="two", root="../")
+
+    assert weight(history_svg(panel.chart)) < 20_000
+
+
+def test_a_scenario_page_with_a_long_history_is_under_120_kb() -> None:
+    past = tuple(
+        replace(noisy(1_000, seed), **{name: getattr(one, name) for name in _NAMED})
+        for seed, one in enumerate(a_past())
+        if one.project is None
+    )
+
+    made = pages_of([a_sample()], series=past)
+
+    page = made["scenario/resnet50-inference.html"]
+    assert 'id="history"' in page
+    assert weight(page) < 120_000
+
+
+_NAMED = ("host", "host_name", "scenario", "title", "cell")

@@ -1,0 +1,579 @@
+"""The run: blocks in seeded order, nothing lost, nothing twice; with launches that are made up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from corebound.launch.launch import LaunchResult
+from corebound.planning.plan import HostCapabilities, PlannedCell, assemble
+from corebound.records.launch_record import Kind, Launch, Status
+from corebound.runner import Clock, Ending, Job, Runner, Task, is_complete
+from corebound.runner.launcher import requests
+from corebound.scenario.cell import Binding
+from corebound.scenario.matrix import expand
+from corebound.scenario.models import Alternating, Measure
+from support.build import a_host, a_host_over_time, a_run, a_scenario, a_window, a_worker
+
+
+class Silent:
+    """Watches nothing."""
+
+    def started(self, job: Job, *, left: int) -> None: ...
+    def ended(self, launch: Launch) -> None: ...
+    def tick(self) -> None: ...
+
+
+class Stopped(Exception):
+    """Stands for a kill -9 of the runner."""
+
+
+def an_outcome(status: Status = "ok", *, median_ns: int = 1_000_000) -> LaunchResult:
+    return LaunchResult(
+        status=status,
+        reason=None if status == "ok" else "it was so",
+        mend=None,
+        evidence=(),
+        duration_ns=1,
+        overhead_ns=0,
+        looks=0,
+        look_ns=0,
+        workers=(a_worker(wall_ns=(median_ns,) * 20),) if status == "ok" else (),
+        strays=(),
+        log="",
+    )
+
+
+def a_task(
+    *,
+    name: str = "a-scenario",
+    bindings: Sequence[object] = ("none", "one-cpu"),
+    least: int = 3,
+    most: int = 3,
+    operators: int | None = None,
+    environment: str = "host",
+    relaunch_disturbed: int | None = None,
+    alternate: Alternating = "never",
+    sides: Sequence[str] = (),
+) -> Task:
+    scenario = a_scenario(
+        name=name,
+        environment=environment,
+        workload="steps:short",
+        matrix={
+            "binding": list(bindings),
+            **({"parameters": {"side": list(sides)}} if sides else {}),
+        },
+        **({"baseline": {"parameters": {"side": sides[0]}}} if sides else {}),
+        measure={
+            "alternate": alternate,
+            "launches": {"min": least, "max": most},
+            **({"operators": operators} if operators else {}),
+            **({} if relaunch_disturbed is None else {"relaunch_disturbed": relaunch_disturbed}),
+        },
+    )
+    means = HostCapabilities(
+        topology=a_host(),
+        tools=frozenset({"taskset", "numactl"}),
+        pythons={environment: "/usr/bin/python3"},
+    )
+    cells = expand(scenario, "a.yaml")
+    return Task(
+        scenario=scenario,
+        planned=assemble(scenario, cells, means, folder="/suite", profile=None, seed=1),
+    )
+
+
+def one_by_one(
+    launch: Callable[[Job], LaunchResult],
+) -> Callable[[Sequence[Job]], tuple[LaunchResult, ...]]:
+    return lambda jobs: tuple(map(launch, jobs))
+
+
+def a_runner(
+    kept: list[Launch],
+    *tasks: Task,
+    launch: Callable[[Job], LaunchResult] = lambda _job: an_outcome(),
+    seed: int = 1,
+    budget_s: float | None = None,
+    clock: Callable[[], float] = lambda: 0.0,
+    operators: bool = True,
+) -> Runner:
+    return Runner(
+        a_run(seed=seed),
+        tasks,
+        done=tuple(kept),
+        append=kept.append,
+        launch=one_by_one(launch),
+        observer=Silent(),
+        clock=Clock(monotonic_s=clock, now=lambda: "2026-01-02T03:04:05Z"),
+        budget_s=budget_s,
+        operators=operators,
+    )
+
+
+def launched(kept: Sequence[Launch]) -> list[tuple[int, str]]:
+    return [
+        (launch.block, launch.cell.key)
+        for launch in kept
+        if launch.status != "skipped" and launch.kind == "measure"
+    ]
+
+
+def profiled(kept: Sequence[Launch]) -> list[str]:
+    return [launch.cell.key for launch in kept if launch.kind == "profile"]
+
+
+def test_every_block_launches_every_cell_once() -> None:
+    kept: list[Launch] = []
+
+    ending = a_runner(kept, a_task()).run()
+
+    assert ending == "complete"
+    assert sorted(launched(kept)) == [
+        (block, f"binding={mode}") for block in range(3) for mode in ("none", "one-cpu")
+    ]
+    assert [launch.block for launch in kept] == sorted(launch.block for launch in kept)
+
+
+def test_the_order_within_blocks_is_the_seeds() -> None:
+    def order(seed: int) -> list[tuple[int, str]]:
+        kept: list[Launch] = []
+        a_runner(kept, a_task(bindings=MODES), seed=seed).run()
+        return launched(kept)
+
+    assert order(1) == order(1)
+    assert order(1) != order(2)
+
+
+MODES = ("none", "one-cpu", "physical-cores", "logical-cpus", "node")
+
+
+def test_a_cell_the_host_cannot_hold_is_recorded_once_with_its_reason() -> None:
+    kept: list[Launch] = []
+
+    a_runner(kept, a_task(bindings=("none", "smt-siblings"))).run()
+
+    skipped = [launch for launch in kept if launch.status == "skipped"]
+    assert [launch.cell.key for launch in skipped] == ["binding=smt-siblings"]
+    assert skipped[0].reason
+    assert skipped[0].mend
+
+
+def test_a_cell_that_keeps_failing_is_given_up() -> None:
+    kept: list[Launch] = []
+
+    def launch(job: Job) -> LaunchResult:
+        bad = job.planned.cell.binding == Binding(mode="one-cpu")
+        return an_outcome("failed" if bad else "ok")
+
+    a_runner(kept, a_task(least=6, most=6), launch=launch).run()
+
+    assert launched(kept).count((0, "binding=one-cpu")) == 1
+    assert sum(key == "binding=one-cpu" for _, key in launched(kept)) == 2
+    assert sum(key == "binding=none" for _, key in launched(kept)) == 6
+
+
+def test_no_launch_starts_after_the_budget() -> None:
+    kept: list[Launch] = []
+    seconds = iter(range(1000))
+
+    ending = a_runner(kept, a_task(), budget_s=4.5, clock=lambda: float(next(seconds))).run()
+
+    assert ending == "out of time"
+    assert 0 < len(kept) < 6
+
+
+def test_cells_whose_ratio_is_wide_get_more_launches_up_to_the_most() -> None:
+    kept: list[Launch] = []
+    medians_ns = iter(range(1_000_000, 100_000_000, 700_000))
+
+    a_runner(
+        kept,
+        a_task(least=3, most=7),
+        launch=lambda _job: an_outcome(median_ns=next(medians_ns)),
+    ).run()
+
+    assert max(block for block, _ in launched(kept)) == 6
+
+
+@given(stop=st.integers(0, 14), again=st.integers(0, 14), seed=st.integers(0, 50))
+def test_a_killed_run_goes_on_as_if_it_had_not_been(stop: int, again: int, seed: int) -> None:
+    whole: list[Launch] = []
+    a_runner(whole, a_task(bindings=MODES), seed=seed).run()
+
+    kept: list[Launch] = []
+    for limit in (stop, again):
+        _run_until(kept, limit, seed=seed)
+    a_runner(kept, a_task(bindings=MODES), seed=seed).run()
+
+    assert launched(kept) == launched(whole)
+
+
+@given(
+    stop=st.integers(0, 30),
+    operators=st.booleans(),
+    seed=st.integers(0, 50),
+    least=st.integers(2, 4),
+)
+def test_a_run_is_complete_when_going_on_would_record_nothing(
+    stop: int, operators: bool, seed: int, least: int
+) -> None:
+    task = a_task(bindings=("none", "one-cpu", {"cpus": "60000"}), least=least, most=4, operators=5)
+    whole: list[Launch] = []
+    a_runner(whole, task, seed=seed, operators=operators).run()
+    done = whole[:stop]
+
+    complete = is_complete(a_run(seed=seed), (task,), done, operators=operators)
+
+    assert complete == (len(done) == len(whole))
+
+
+def test_a_run_that_lacks_only_profiles_is_complete_where_none_are_wanted() -> None:
+    task = a_task(operators=5)
+    kept: list[Launch] = []
+    a_runner(kept, task, operators=False).run()
+
+    assert is_complete(a_run(), (task,), kept, operators=False)
+    assert not is_complete(a_run(), (task,), kept, operators=True)
+
+
+def _run_until(kept: list[Launch], limit: int, *, seed: int) -> Ending | None:
+    budget = iter(range(limit))
+
+    def launch(_job: Job) -> LaunchResult:
+        if next(budget, None) is None:
+            raise Stopped
+        return an_outcome()
+
+    try:
+        return a_runner(kept, a_task(bindings=MODES), seed=seed, launch=launch).run()
+    except Stopped:
+        return None
+
+
+def test_scenarios_take_turns_block_by_block() -> None:
+    kept: list[Launch] = []
+
+    a_runner(kept, a_task(), a_task(name="other")).run()
+
+    turns = [(launch.block, launch.cell.scenario) for launch in kept]
+    assert list(dict.fromkeys(turns)) == [
+        (block, name) for block in range(3) for name in ("a-scenario", "other")
+    ]
+
+
+def test_a_favoured_scenario_has_several_blocks_a_turn_and_no_more_launches() -> None:
+    kept: list[Launch] = []
+
+    a_runner(kept, a_task(), replace(a_task(name="other"), turns=2)).run()
+
+    turns = [(launch.block, launch.cell.scenario) for launch in kept]
+    assert list(dict.fromkeys(turns)) == [
+        (0, "a-scenario"), (0, "other"), (1, "other"),
+        (1, "a-scenario"), (2, "other"), (2, "a-scenario"),
+    ]  # fmt: skip
+
+
+def test_operators_are_profiled_once_a_cell_when_all_is_measured() -> None:
+    kept: list[Launch] = []
+    task = a_task(operators=5, environment="pytorch")
+
+    ending = a_runner(kept, task).run()
+
+    assert ending == "complete"
+    assert profiled(kept) == ["binding=none", "binding=one-cpu"]
+    assert [launch.kind for launch in kept] == ["measure"] * 6 + ["profile"] * 2
+    assert [launch.id for launch in kept[6:]] == ["a-scenario-profile-0", "a-scenario-profile-1"]
+
+
+def test_a_profile_is_not_repeated_by_a_run_that_goes_on() -> None:
+    kept: list[Launch] = []
+    task = a_task(operators=5, environment="pytorch")
+    a_runner(kept, task).run()
+    before = list(kept)
+
+    a_runner(kept, task).run()
+
+    assert kept == before
+
+
+def test_a_profile_that_failed_is_not_tried_again() -> None:
+    kept: list[Launch] = []
+
+    def launch(job: Job) -> LaunchResult:
+        return an_outcome("failed" if job.kind == "profile" else "ok")
+
+    for _ in range(2):
+        a_runner(kept, a_task(operators=5, environment="pytorch"), launch=launch).run()
+
+    assert profiled(kept) == ["binding=none", "binding=one-cpu"]
+
+
+def test_no_operators_are_profiled_where_they_are_not_asked_for() -> None:
+    for task, operators in (
+        (a_task(environment="pytorch"), True),
+        (a_task(operators=5, environment="pytorch"), False),
+    ):
+        kept: list[Launch] = []
+        a_runner(kept, task, operators=operators).run()
+        assert profiled(kept) == []
+
+
+def test_operators_that_cannot_be_profiled_are_a_skip_with_its_reason() -> None:
+    kept: list[Launch] = []
+
+    a_runner(kept, a_task(operators=5)).run()
+
+    skips = [launch for launch in kept if launch.kind == "profile"]
+    assert [launch.status for launch in skips] == ["skipped", "skipped"]
+    assert "no operators to tell apart" in str(skips[0].reason)
+
+
+def test_a_cell_the_host_cannot_hold_is_not_profiled() -> None:
+    kept: list[Launch] = []
+    task = a_task(operators=5, environment="pytorch", bindings=("none", "smt-siblings"))
+
+    a_runner(kept, task).run()
+
+    assert profiled(kept) == ["binding=none"]
+
+
+def test_no_profile_starts_after_the_budget() -> None:
+    kept: list[Launch] = []
+    # Each launch looks at the clock three times: before it, as it starts, as it ends.
+    seconds = iter(range(1000))
+    task = a_task(operators=5, environment="pytorch")
+
+    ending = a_runner(kept, task, budget_s=18.5, clock=lambda: float(next(seconds))).run()
+
+    assert ending == "out of time"
+    assert (len(launched(kept)), profiled(kept)) == (6, [])
+
+
+def test_a_profile_is_asked_for_in_the_request_and_measuring_is_not_changed() -> None:
+    planned = a_task(operators=5, environment="pytorch").planned[0]
+
+    assert requests(a_job(planned, "profile"))[0].operators == 5
+    assert requests(a_job(planned, "measure")) == planned.requests
+    assert planned.requests[0].operators is None
+
+
+def a_job(planned: PlannedCell, kind: Kind) -> Job:
+    return Job(name="a", kind=kind, block=0, position=0, planned=planned)
+
+
+def a_disturbed_outcome() -> LaunchResult:
+    """Twenty iterations of 100 ms on a CPU of which half was stolen."""
+    windows = (a_window(from_ms=500 * at, to_ms=500 * at + 500, steal_ms=250) for at in range(4))
+    return replace(an_outcome(median_ns=100_000_000), host=a_host_over_time(*windows))
+
+
+def test_a_disturbed_launch_is_refused_and_made_again_at_the_end_of_its_block() -> None:
+    kept: list[Launch] = []
+    first = iter([a_disturbed_outcome()])
+
+    a_runner(kept, a_task(), launch=lambda _job: next(first, None) or an_outcome()).run()
+
+    refused, *others = kept
+    assert refused.status == "invalid"
+    assert refused.disturbance is not None
+    assert refused.disturbance.refused
+    assert refused.evidence == refused.disturbance.evidence
+    assert [(one.first, one.last) for one in refused.workers[0].disturbed] == [(1, 19)]
+    again = kept[2]
+    assert (again.block, again.cell.key) == (0, refused.cell.key)
+    assert (again.id, again.attempt) == (f"{refused.id}-again-1", 1)
+    assert all(launch.status == "ok" for launch in others)
+    assert len(kept) == 7
+
+
+def test_the_name_of_a_launch_that_is_made_again_is_that_of_the_first_whatever_it_is() -> None:
+    kept: list[Launch] = []
+    first = iter([a_disturbed_outcome()])
+
+    a_runner(
+        kept, a_task(name="is-it-again-slow"), launch=lambda _job: next(first, None) or an_outcome()
+    ).run()
+
+    assert kept[2].id == f"{kept[0].id}-again-1"
+
+
+def test_a_host_that_disturbs_everything_makes_no_run_endless_and_no_cell_empty() -> None:
+    kept: list[Launch] = []
+
+    ending = a_runner(kept, a_task(), launch=lambda _job: a_disturbed_outcome()).run()
+
+    assert ending == "complete"
+    for key in ("binding=none", "binding=one-cpu"):
+        statuses = [launch.status for launch in kept if launch.cell.key == key]
+        assert statuses.count("invalid") == Measure().relaunch_disturbed
+        assert statuses.count("ok") == 3
+    assert all(launch.disturbance is not None for launch in kept)
+    assert len({launch.id for launch in kept}) == len(kept)
+
+
+def test_a_scenario_may_keep_every_disturbed_launch_and_each_is_marked() -> None:
+    kept: list[Launch] = []
+
+    a_runner(kept, a_task(relaunch_disturbed=0), launch=lambda _job: a_disturbed_outcome()).run()
+
+    assert [launch.status for launch in kept] == ["ok"] * 6
+    assert all(launch.disturbance and not launch.disturbance.refused for launch in kept)
+    assert all(launch.workers[0].disturbed for launch in kept)
+
+
+def test_refused_launches_are_made_again_within_the_budget_only() -> None:
+    kept: list[Launch] = []
+    seconds = iter(range(1000))
+
+    ending = a_runner(
+        kept,
+        a_task(),
+        launch=lambda _job: a_disturbed_outcome(),
+        budget_s=4.5,
+        clock=lambda: float(next(seconds)),
+    ).run()
+
+    assert ending == "out of time"
+    assert len(kept) < 3
+
+
+def test_a_run_killed_after_a_refused_launch_makes_it_again() -> None:
+    whole: list[Launch] = []
+    a_runner(whole, a_task(), launch=lambda _job: a_disturbed_outcome()).run()
+
+    for stop in range(len(whole)):
+        kept = whole[:stop]
+        a_runner(kept, a_task(), launch=lambda _job: a_disturbed_outcome()).run()
+
+        assert sorted(launch.id for launch in kept) == sorted(launch.id for launch in whole)
+
+
+def test_a_launch_that_failed_is_not_also_refused() -> None:
+    kept: list[Launch] = []
+
+    a_runner(
+        kept, a_task(), launch=lambda _job: replace(a_disturbed_outcome(), status="failed")
+    ).run()
+
+    assert {launch.status for launch in kept} == {"failed"}
+
+
+def test_a_launch_that_ran_out_of_time_while_it_was_stopped_is_made_again() -> None:
+    kept: list[Launch] = []
+    stopped = a_host_over_time(
+        a_window(), a_window(from_ms=500, to_ms=9000, suspended_ns=8 * 10**9)
+    )
+    late = replace(an_outcome("timed-out"), host=stopped)
+    first = iter([late, replace(late, host=a_host_over_time(a_window()))])
+
+    a_runner(kept, a_task(), launch=lambda _job: next(first, None) or an_outcome()).run()
+
+    assert [launch.status for launch in kept[:3]] == ["invalid", "timed-out", "ok"]
+    assert "suspended for 8.00 s" in (kept[0].reason or "")
+    assert kept[2].id == f"{kept[0].id}-again-1"
+
+
+def a_disturbed_profile() -> LaunchResult:
+    """Of two seconds, during the first half second of which half of a CPU was stolen."""
+    windows = (
+        a_window(from_ms=500 * at, to_ms=500 * at + 500, steal_ms=0 if at else 250)
+        for at in range(4)
+    )
+    return replace(an_outcome(), workers=(a_worker(wall_ns=()),), host=a_host_over_time(*windows))
+
+
+def test_a_disturbed_profile_is_made_again_when_the_others_have_been() -> None:
+    whole: list[Launch] = []
+    task = a_task(operators=5, environment="pytorch")
+
+    def launch_with(first: list[LaunchResult]) -> Callable[[Job], LaunchResult]:
+        return lambda job: first.pop() if job.kind == "profile" and first else an_outcome()
+
+    a_runner(whole, task, launch=launch_with([a_disturbed_profile()])).run()
+
+    made = [one for one in whole if one.kind == "profile"]
+    assert [(one.id, one.status) for one in made] == [
+        ("a-scenario-profile-0", "invalid"),
+        ("a-scenario-profile-1", "ok"),
+        ("a-scenario-profile-0-again-1", "ok"),
+    ]
+    # A run that was killed before it was made again does so.
+    kept = whole[: whole.index(made[0]) + 1]
+    a_runner(kept, task).run()
+    assert sorted(one.id for one in kept) == sorted(one.id for one in whole)
+
+
+def test_a_host_that_disturbs_every_profile_is_given_up_and_the_last_one_kept() -> None:
+    kept: list[Launch] = []
+
+    def launch(job: Job) -> LaunchResult:
+        return a_disturbed_profile() if job.kind == "profile" else an_outcome()
+
+    a_runner(kept, a_task(operators=5, environment="pytorch"), launch=launch).run()
+
+    for key in ("binding=none", "binding=one-cpu"):
+        made = [one.status for one in kept if one.kind == "profile" and one.cell.key == key]
+        assert made == ["invalid"] * Measure().relaunch_disturbed + ["ok"]
+
+
+def test_launches_that_do_not_count_say_nothing_of_when_to_stop() -> None:
+    def made(*, invalid_ns: int) -> list[tuple[int, str]]:
+        kept: list[Launch] = []
+
+        def launch(job: Job) -> LaunchResult:
+            if job.block in {1, 4} and job.planned.cell.binding.mode == "one-cpu":
+                bad = an_outcome(median_ns=invalid_ns)
+                return replace(bad, status="invalid", evidence=("it moved",))
+            return an_outcome(median_ns=1_000_000 + job.block * 1_000)
+
+        a_runner(kept, a_task(least=6, most=30), launch=launch).run()
+        return launched(kept)
+
+    # Four launches that count are alike to a few tenths of a per cent.
+    assert max(block for block, _ in made(invalid_ns=1_000_000)) == 5
+    assert made(invalid_ns=1_000_000) == made(invalid_ns=90_000_000)
+
+
+def two_alike(**asked: Any) -> Task:
+    """Two cells that differ in a parameter alone, so that they may alternate."""
+    return a_task(bindings=("one-cpu",), sides=("a", "b"), alternate="auto", **asked)
+
+
+def test_cells_that_alternate_are_launched_together_and_their_records_name_one_another() -> None:
+    kept: list[Launch] = []
+
+    a_runner(kept, two_alike(least=2, most=2)).run()
+
+    assert [launch.block for launch in kept] == [0, 0, 1, 1]
+    for one, other in (kept[:2], kept[2:]):
+        assert one.alternated == (other.id,)
+        assert other.alternated == (one.id,)
+
+
+def test_launches_of_their_own_name_no_other() -> None:
+    kept: list[Launch] = []
+
+    a_runner(kept, a_task()).run()
+
+    assert {launch.alternated for launch in kept} == {()}
+
+
+def test_of_launches_that_alternated_all_are_made_again_if_one_was_disturbed() -> None:
+    kept: list[Launch] = []
+    first = iter([an_outcome(), a_disturbed_outcome()])
+
+    a_runner(
+        kept, two_alike(least=2, most=2), launch=lambda _job: next(first, None) or an_outcome()
+    ).run()
+
+    refused, again = kept[:2], kept[2:4]
+    assert [launch.status for launch in refused] == ["invalid", "invalid"]
+    assert "alternated with was disturbed" in (refused[0].reason or "")
+    assert [(launch.status, launch.block, launch.attempt) for launch in again] == [("ok", 0, 1)] * 2
+    assert again[0].alternated == (again[1].id,)

@@ -1,0 +1,63 @@
+"""What the catalogue says of the built-in workloads holds together, and the guide lists them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from corebound.scenario.builtin_workloads import BUILT_IN, BuiltIn
+from corebound.scenario.cell import Framework
+from support.paths import ROOT
+
+every_built_in = pytest.mark.parametrize(
+    ("name", "built_in"), BUILT_IN.items(), ids=lambda one: one if isinstance(one, str) else ""
+)
+
+
+@every_built_in
+def test_choices_are_of_words_and_least_values_of_whole_numbers(
+    name: str, built_in: BuiltIn
+) -> None:
+    assert {built_in.parameters[one] for one in built_in.choices} <= {str}
+    assert {built_in.parameters[one] for one in built_in.least} <= {int}
+
+
+@every_built_in
+def test_words_have_choices_and_whole_numbers_a_least_value(name: str, built_in: BuiltIn) -> None:
+    words = {one for one, kind in built_in.parameters.items() if kind is str}
+    numbers = {one for one, kind in built_in.parameters.items() if kind is int}
+
+    assert words == set(built_in.choices)
+    assert numbers == set(built_in.least)
+
+
+@every_built_in
+def test_each_target_stands_in_a_module_named_after_its_framework(
+    name: str, built_in: BuiltIn
+) -> None:
+    assert set(built_in.targets) <= set(get_args(Framework))
+    for framework, target in built_in.targets.items():
+        module, _, function = target.partition(":")
+        source = ROOT / "src" / Path(*module.split(".")).with_suffix(".py")
+        assert source.stem.endswith(f"_{framework}")
+        kind = "class" if built_in.serves else "def"
+        assert f"\n{kind} {function}(" in source.read_text(encoding="utf-8")
+
+
+@every_built_in
+def test_the_guide_lists_it_with_its_environments_parameters_and_choices(
+    name: str, built_in: BuiltIn
+) -> None:
+    guide = (ROOT / "docs" / "writing-scenarios.md").read_text(encoding="utf-8")
+
+    (row,) = (line for line in guide.splitlines() if line.startswith(f"| `{name}` |"))
+
+    _, environments, parameters = row.strip("| ").split(" | ")
+    leading = {environment.partition("-")[0] for environment in environments.split(", ")}
+    assert leading == set(built_in.targets)
+    for one in built_in.parameters:
+        assert f"`{one}`" in parameters
+    for choices in built_in.choices.values():
+        assert ", ".join(choices) in parameters

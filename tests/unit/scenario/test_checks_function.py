@@ -1,0 +1,279 @@
+"""A function of the user's own is judged by its module's source, and only where that tells."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corebound.errors import ScenarioFaults
+from corebound.launch import find_module
+from corebound.scenario.function_checks import read
+from corebound.scenario.loader import load
+from corebound.scenario.module_source import Finder, Module
+
+HEAD = "schema: 1\nname: a\ntitle: T\nquestion: Q?\n"
+SOURCE = b"""
+import functools
+from other import exported
+
+def setup(*, rows, columns=3):
+    return lambda: None
+
+def anything(**given):
+    return lambda: None
+
+def by_position(rows, /, columns=3):
+    return lambda: None
+
+def on_gpus(*, gpus):
+    return lambda: None
+
+@functools.cache
+def decorated(rows):
+    return lambda: None
+
+async def asynchronous():
+    return lambda: None
+
+def generator():
+    yield lambda: None
+
+class Made:
+    def __init__(self, rows):
+        self.rows = rows
+
+class Plain:
+    def step(self):
+        pass
+
+class Inherits(Made):
+    pass
+
+if functools:
+    def conditional(rows):
+        return lambda: None
+
+def twice(rows):
+    return lambda: None
+
+twice = functools.partial(twice, rows=1)
+
+def changed(rows):
+    return lambda: None
+
+changed.__kwdefaults__ = {"rows": 1}
+assigned = lambda rows: None
+"""
+
+
+def of_a_source(source: bytes = SOURCE) -> Finder:
+    return lambda _module, _environment: Module(source=source)
+
+
+def faults(text: str, find: Finder) -> str:
+    """What is said of a scenario; nothing where it is sound."""
+    try:
+        load((HEAD + text).encode(), "f.yaml", find)
+    except ScenarioFaults as error:
+        return str(error)
+    return ""
+
+
+# Each: the scenario from line 5 on, then what is said of it, in full.
+WRONG: dict[str, tuple[str, str]] = {
+    "a misspelt function": (
+        "workload: mine:setpu\n",
+        "f.yaml:5: `mine` has no function `setpu`. Did you mean `setup`?",
+    ),
+    "a misspelt parameter": (
+        "workload: mine:setup\nparameters:\n  rwos: 1\n",
+        "f.yaml:7: `setup` has no parameter `rwos`. Did you mean `rows`?",
+    ),
+    "a parameter on an axis": (
+        "workload: mine:setup\nparameters: {rows: 1}\nmatrix:\n  parameters:\n    depth: [1, 2]\n",
+        "f.yaml:9: `setup` has no parameter `depth`. It takes rows and columns.",
+    ),
+    "a parameter of an include": (
+        (
+            "workload: mine:setup\nmatrix:\n  parameters: {rows: [1]}\n  include:\n"
+            "  - {threads: 2}\n  - {parameters: {depth: 1}}\n"
+        ),
+        "f.yaml:10: `setup` has no parameter `depth`. It takes rows and columns.",
+    ),
+    "a parameter of a profile": (
+        (
+            "workload: mine:setup\nparameters: {rows: 1}\nprofiles:\n  quick:\n"
+            "    parameters: {colums: 1}\n"
+        ),
+        "f.yaml:9: `setup` has no parameter `colums`. Did you mean `columns`?",
+    ),
+    "a parameter that is not given": (
+        "workload: mine:setup\n",
+        "f.yaml:5: `setup` needs `rows`, which has no default. Write `rows:` among the parameters.",
+    ),
+    "GPUs that it cannot be told of": (
+        "workload: mine:setup\nparameters: {rows: 1}\ngpus: 1\n",
+        "f.yaml:7: `setup` has no parameter `gpus`. It takes rows and columns.",
+    ),
+    "a parameter by position": (
+        "workload: mine:by_position\n",
+        (
+            "f.yaml:5: `by_position` takes `rows` by position only. Remove the `/` from its"
+            " definition."
+        ),
+    ),
+    "a class without parameters": (
+        "workload: mine:Plain\nparameters: {rows: 1}\n",
+        "f.yaml:6: `Plain` has no parameter `rows`. It takes none.",
+    ),
+    "a class": (
+        "workload: mine:Made\nparameters: {row: 1}\n",
+        "f.yaml:6: `Made` has no parameter `row`. Did you mean `rows`?",
+    ),
+    "a generator": (
+        "workload: mine:generator\n",
+        (
+            "f.yaml:5: `mine:generator` has a `yield`, so calling it runs nothing of it. Return the"
+            " step instead."
+        ),
+    ),
+    "a coroutine": (
+        "workload: mine:asynchronous\n",
+        (
+            "f.yaml:5: `mine:asynchronous` is `async def`, so calling it runs nothing of it. Write"
+            " `async: true` below `workload`, or make it a plain `def`."
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "said"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_is_said_once_with_its_line(text: str, said: str) -> None:
+    assert faults(text, of_a_source()) == said
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "workload: mine:setup\nparameters: {rows: 1, columns: 2}\n",
+        "workload: mine:setup\nmatrix: {parameters: {rows: [1, 2]}}\n",
+        "workload: mine:on_gpus\ngpus: 1\n",
+        "workload: mine:asynchronous\nasync: true\n",
+        "workload: mine:Made\nparameters: {rows: 1}\n",
+        # Scenarios whose modules are found elsewhere, or whose workload has no function.
+        "workload: mine:setpu\nenv: {PYTHONPATH: /elsewhere}\n",
+        "workload: {command: ['true']}\n",
+        "workload: gemm\nenvironment: numpy\n",
+    ],
+)
+def test_what_is_right_is_a_sound_scenario(text: str) -> None:
+    assert faults(text, of_a_source()) == ""
+
+
+UNTELLABLE = (
+    "anything", "decorated", "Inherits", "conditional", "twice", "changed", "assigned", "exported",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNTELLABLE)
+def test_what_the_source_does_not_tell_is_no_fault(name: str) -> None:
+    assert faults(f"workload: mine:{name}\nparameters: {{odd: 1}}\n", of_a_source()) == ""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "globals()['made'] = print",
+        "from other import *",
+        "def __getattr__(name): return print",
+        "import sys; sys.modules[__name__] = print",
+        "exec('made = print')",
+        "def f():\n    global made\n    made = print",
+        "[made := print for _ in range(1)]",
+        "for made in (print,): pass",
+        "try:\n    pass\nexcept ValueError as made:\n    pass",
+        "match [print]:\n    case [made]: pass",
+        "import made.inner",
+        "import inner as made",
+        "with open('x') as (_, made): pass",
+        "made: object",
+        "class made(Base): pass",
+    ],
+)
+def test_a_name_that_may_come_to_be_at_run_time_is_no_fault(line: str) -> None:
+    assert faults("workload: mine:made\nparameters: {a: 1}\n", of_a_source(line.encode())) == ""
+
+
+def test_a_method_that_is_called_modules_hides_nothing() -> None:
+    source = b"def setup(): return [one for one in network.modules()]"
+
+    assert "Did you mean `setup`?" in faults("workload: mine:setpu\n", of_a_source(source))
+
+
+def test_a_module_that_is_not_python_is_a_fault_unless_asv_may_build_for_another() -> None:
+    broken = of_a_source(b"\ndef setup(:\n")
+
+    assert "f.yaml:5: `mine` has a syntax error in line 2:" in faults("workload: mine:f\n", broken)
+    assert faults("workload: mine:f\nenvironment: project\n", broken) == ""
+
+
+def test_one_environment_that_cannot_be_told_does_not_hide_another() -> None:
+    def find(_module: str, environment: str) -> Module | None:
+        return None if environment == "numpy" else Module(source=SOURCE)
+
+    text = "workload: mine:setpu\nmatrix: {environment: [numpy, host]}\n"
+
+    assert "`mine` has no function `setpu`" in faults(text, find)
+
+
+@given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode), st.text(max_size=5))
+def test_no_source_makes_reading_fail(source: bytes, name: str) -> None:
+    read(source, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "environment_is_made", "said"),
+    [
+        ("miner", True, "no module `miner` is beside this file or in environment `host`. Did you"),
+        ("miner", False, "no module `miner` is beside this file. Did you mean `mine`?"),
+        ("other", True, "no module `other` is beside this file or in environment `host`. Put it"),
+        ("other", False, ""),
+        ("package.part", True, ""),
+        ("package.prat", True, "`package` has no module `prat`."),
+        ("package.prat", False, "`package` has no module `prat`."),
+        ("mine.part", True, "`mine` has no module `part`."),
+        ("folder.prat", True, "`folder` has no module `prat`."),
+        ("dynamic.part", True, ""),
+        ("os.path", True, ""),
+        ("xml.prat", True, "`xml` has no module `prat`."),
+        ("math", True, ""),
+        ("random", True, ""),
+        ("corebound.worker.workloads.gemm_numpy", False, ""),
+    ],
+)
+def test_a_module_is_looked_for_where_a_worker_would(
+    name: str, environment_is_made: bool, said: str, tmp_path: Path
+) -> None:
+    for folder in ("package", "folder", "dynamic"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "package" / "__init__.py").write_text("")
+    (tmp_path / "package" / "part.py").write_text("def f(): ...\n")
+    (tmp_path / "dynamic" / "__init__.py").write_text("__path__.append('/elsewhere')\n")
+    (tmp_path / "mine.py").write_text("def f(): ...\n")
+    # The worker may have imported the standard library's by the time that it looks for this one.
+    (tmp_path / "random.py").write_text("")
+    python = Path(sys.executable) if environment_is_made else None
+
+    found = faults(
+        f"workload: {name}:product\n",
+        lambda module, _environment: find_module.find(module, folder=tmp_path, python=python),
+    )
+
+    if said:
+        assert said in found
+    else:
+        assert "no module" not in found

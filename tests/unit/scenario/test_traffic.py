@@ -1,0 +1,97 @@
+"""What a load generator is told and says: one line each, and nothing else passes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corebound.scenario import traffic
+from corebound.scenario.traffic import Message, MlPerf, Shape, Warmed, Window
+from corebound.worker import protocol
+from support.build import OF_A_SHAPE, a_traffic, an_answered, an_order
+
+counts = st.dictionaries(st.text(), st.integers(1))
+windows = st.builds(
+    Window, ok=st.integers(0), errors=st.integers(0), worst_ns=st.none() | st.integers(0)
+)
+mlperfs = st.builds(
+    MlPerf,
+    queries=st.integers(1),
+    percentile=st.none() | st.floats(0, 1),
+    needed=st.none() | st.integers(1),
+    satisfied=st.booleans(),
+    latency_ns=st.none() | st.integers(0),
+)
+messages = st.one_of(
+    st.builds(Warmed, ok=st.integers(0), errors=counts),
+    st.builds(
+        an_answered,
+        errors=counts,
+        lateness=st.none() | st.text(),
+        windows=st.lists(windows).map(tuple),
+        mlperf=st.none() | mlperfs,
+    ),
+    st.builds(protocol.Failure, during=st.text(), what=st.text(), mend=st.none() | st.text()),
+)
+
+
+@given(messages)
+def test_a_message_is_one_line_and_comes_back_as_it_was(message: Message) -> None:
+    line = traffic.encode(message)
+
+    assert line.count(b"\n") == 1
+    assert traffic.decode_message(line) == message
+
+
+@pytest.mark.parametrize("shape", OF_A_SHAPE)
+def test_an_order_of_any_shape_comes_back_as_it_was(shape: Shape) -> None:
+    order = an_order(traffic=a_traffic(shape=shape))
+
+    assert traffic.decode_order(traffic.encode(order)) == order
+
+
+@given(st.binary())
+def test_anything_else_is_refused(line: bytes) -> None:
+    with pytest.raises(protocol.WireError):
+        traffic.decode_message(line)
+    with pytest.raises(protocol.WireError):
+        traffic.decode_order(line)
+
+
+@pytest.mark.parametrize(
+    "line", [b"[]", b"{}", b'{"kind":"answered"}', b'{"kind":["warmed"]}', b'{"traffic":{}}']
+)
+def test_json_that_is_no_message_is_refused(line: bytes) -> None:
+    with pytest.raises(protocol.WireError):
+        traffic.decode_message(line)
+    with pytest.raises(protocol.WireError):
+        traffic.decode_order(line)
+
+
+@pytest.mark.parametrize(
+    ("shape", "change"),
+    [
+        ("closed", {"concurrency": None}),
+        ("closed", {"concurrency": 0}),
+        ("closed", {"rate_per_s": 5.0}),
+        ("closed", {"requests": 0}),
+        ("closed", {"timeout_s": 0.0}),
+        ("constant", {"rate_per_s": 0.0}),
+        ("constant", {"client": "ab"}),
+        ("multi-stream", {"samples_a_query": 3}),
+        ("server", {"bound_ms": None}),
+    ],
+)
+def test_a_traffic_that_cannot_be_sent_is_not_made(shape: Shape, change: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"traffic|shape|ab sends"):
+        a_traffic(shape=shape, **change)
+
+
+def test_an_order_of_an_unknown_shape_is_refused() -> None:
+    line = traffic.encode(an_order()).replace(b'"closed"', b'"tidal"')
+
+    with pytest.raises(protocol.WireError, match="known"):
+        traffic.decode_order(line)

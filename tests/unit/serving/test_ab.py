@@ -1,0 +1,167 @@
+"""ApacheBench's words and figures, from a real run of version 2.3 against a server that
+answers every fourth request with a 503."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from corebound.errors import LaunchError
+from corebound.scenario.traffic import Answered, GeneratorOrder
+from corebound.serving.generator import apache
+from corebound.stats import latency
+from support.build import a_traffic, an_order
+from support.paths import DATA
+
+SAVED = DATA / "ab"
+OUTPUT, PERCENTILES, TIMES = (
+    (SAVED / name).read_text() for name in ("output.txt", "percentiles.csv", "times.tsv")
+)
+
+
+def the_order(**of_traffic: Any) -> GeneratorOrder:
+    traffic = a_traffic(**{"client": "ab", "requests": 60, **of_traffic})
+    return an_order(traffic=traffic, body_file="x.jpg", content_type="image/jpeg")
+
+
+def read(
+    output: str = OUTPUT, percentiles: str = PERCENTILES, times: str = TIMES, **of_traffic: Any
+) -> Answered:
+    return apache.answered(
+        output,
+        percentiles,
+        times,
+        order=the_order(**of_traffic),
+        began_ns=7,
+        cpu_ns=8,
+        wall_ns=9,
+    )
+
+
+def argv(order: GeneratorOrder, requests: int = 60) -> tuple[str, ...]:
+    return apache.argv(order, requests=requests, percentiles="pct.csv", times="times.tsv")
+
+
+def test_ab_is_started_as_the_study_started_it() -> None:
+    assert " ".join(argv(the_order(timeout_s=300.0))) == (
+        "ab -k -r -l -q -s 300 -c 4 -n 60 -p x.jpg -T image/jpeg -e pct.csv -g times.tsv "
+        "http://127.0.0.1:8080/predictions/model"
+    )
+
+
+def test_no_more_are_asked_for_at_once_than_in_all() -> None:
+    words = argv(the_order(), requests=3)
+
+    assert words[words.index("-c") + 1] == "3"
+
+
+@pytest.mark.parametrize(
+    ("method", "body_file", "words"),
+    [
+        ("GET", None, ()),
+        ("DELETE", None, ("-m", "DELETE")),
+        ("PUT", "b", ("-u", "b")),
+        ("PATCH", "b", ("-p", "b", "-m", "PATCH")),
+    ],
+)
+def test_a_method_and_a_body_are_said_as_ab_wants_them(
+    method: str, body_file: str | None, words: tuple[str, ...]
+) -> None:
+    order = an_order(traffic=a_traffic(client="ab"), method=method, body_file=body_file)
+
+    between = argv(order)[11:-5]
+
+    assert between == words
+
+
+def test_answers_that_are_no_2xx_are_errors_though_ab_does_not_call_them_failed() -> None:
+    answered = read()
+
+    assert "Failed requests:        0" in OUTPUT
+    assert (answered.ok, answered.errors) == (45, {"status": 15})
+
+
+def test_the_percentiles_are_abs_own() -> None:
+    found = latency.percentiles(read().latencies)
+
+    assert found is not None
+    ours = dict(line.split(",") for line in PERCENTILES.splitlines()[1:])
+    # Ranks differ by one at most; HDR histograms are good to a thousandth.
+    for share, value_ns in ((50, found.p50_ns), (90, found.p90_ns)):
+        near = [float(ours[str(at)]) for at in range(share - 2, share + 3)]
+        assert min(near) * 0.999 - 0.001 <= value_ns / 1e6 <= max(near) * 1.001 + 0.002
+    assert found.count == 60
+
+
+def test_no_time_is_further_from_what_ab_wrote_than_ab_rounds() -> None:
+    found = latency.percentiles(read().latencies)
+
+    longest_ms = max(float(line.split("\t")[4]) for line in TIMES.splitlines()[1:])
+    assert found is not None
+    assert abs(found.max_ns / 1e6 - longest_ms) <= 0.5 + 0.001 * longest_ms
+
+
+def test_its_duration_and_connections_are_read() -> None:
+    answered = read()
+
+    said = next(line for line in OUTPUT.splitlines() if line.startswith("Time taken"))
+    assert answered.duration_ns == round(float(said.split()[4]) * 1e9)
+    assert (answered.connections, answered.opened) == (4, 4)
+    assert (answered.began_ns, answered.cpu_ns, answered.wall_ns) == (7, 8, 9)
+
+
+def test_ab_has_neither_windows_nor_lateness() -> None:
+    answered = read()
+
+    assert (answered.windows, answered.lateness, answered.mlperf) == ((), None, None)
+
+
+def test_failed_requests_are_counted_by_the_way_they_failed() -> None:
+    output = OUTPUT.replace(
+        "Failed requests:        0",
+        "Failed requests:        5\n   (Connect: 0, Receive: 3, Length: 0, Exceptions: 2)",
+    )
+
+    assert read(output).errors == {"receive": 3, "exception": 2, "status": 15}
+
+
+def test_one_request_that_failed_twice_over_is_not_counted_for_two() -> None:
+    output = OUTPUT.replace("Non-2xx responses:      15", "Non-2xx responses:      60").replace(
+        "Failed requests:        0",
+        "Failed requests:        9\n   (Connect: 0, Receive: 9, Length: 0, Exceptions: 0)",
+    )
+
+    answered = read(output)
+
+    assert answered.ok + sum(answered.errors.values()) == 60
+
+
+def test_warm_up_requests_are_counted_likewise() -> None:
+    warm = apache.warmed(OUTPUT, requests=60)
+
+    assert (warm.ok, warm.errors) == (45, {"status": 15})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"output": ""},
+        {"output": OUTPUT.replace("Time taken", "Time lost")},
+        {"percentiles": "Percentage served,Time in ms\n0\n"},
+        {"times": "starttime\tseconds\n"},
+        {"times": TIMES.replace("\t", " ")},
+        {"requests": 61},
+    ],
+)
+def test_figures_that_are_not_as_they_always_were_are_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(LaunchError):
+        read(**change)
+
+
+def test_an_ab_that_gave_up_is_told_with_its_last_words() -> None:
+    error = apache.gave_up(
+        111, "apr_pollset_poll: timeout\napr_socket_recv: Connection refused (111)\n"
+    )
+
+    assert "exit code 111 (apr_socket_recv: Connection refused (111))" in error.what

@@ -1,0 +1,264 @@
+"""The shapes of traffic in made-up time, against servers that do as they are told."""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corebound.scenario.traffic import OPEN, Shape
+from corebound.serving.generator.driver import FIRST_CONNECTIONS, LoadDriver, Samples
+from corebound.serving.generator.http import Answer
+from support.build import OF_A_SHAPE, a_traffic, an_order
+
+MS = 1_000_000
+
+
+class MadeUpTime(selectors.SelectSelector):
+    """A selector that never waits: time passes when there is nothing else to do."""
+
+    now_s = 1_000.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        assert timeout is not None, "everything waits for ever"
+        self.now_s += timeout
+        return super().select(0)
+
+
+class MadeUpLoop(asyncio.SelectorEventLoop):
+    """A loop that goes by such time."""
+
+    def __init__(self, made_up: MadeUpTime) -> None:
+        super().__init__(made_up)
+        self._made_up = made_up
+
+    def time(self) -> float:
+        return self._made_up.now_s
+
+
+class Server:
+    """Answers each request as told by its number, so much later; None: never."""
+
+    def __init__(self, does: Callable[[int], tuple[float, str | None]]) -> None:
+        self._does = does
+        self.clock_ns: Callable[[], int] = lambda: 0
+        self.seen: list[int] = []
+        self.at_once = 0
+        self.most_at_once = 0
+
+    async def answer(self, deadline_ns: int) -> Answer:
+        took_ms, error = self._does(len(self.seen))
+        self.seen.append(self.clock_ns())
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        left_s = (deadline_ns - self.clock_ns()) / 1e9
+        late = took_ms / 1e3 > left_s
+        await asyncio.sleep(left_s if late else took_ms / 1e3)
+        self.at_once -= 1
+        return Answer(error="timeout" if late else error, ended_ns=self.clock_ns())
+
+
+class ServedLine:
+    """A connection to such a server."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self.free_ns = 0
+        self.opened = 0
+
+    async def connect(self, deadline_ns: int) -> str | None:
+        assert deadline_ns > self._server.clock_ns()
+        self.opened += 1
+        return None
+
+    async def ask(self, deadline_ns: int) -> Answer:
+        return await self._server.answer(deadline_ns)
+
+    def close(self) -> None:
+        return
+
+
+def drive(
+    server: Server, *, connections: int = 64, held_up_ms: float = 0.0, **of_traffic: Any
+) -> tuple[Samples, int]:
+    """Drive a server; the generator is held up so long before each reading of its clock."""
+    selector = MadeUpTime()
+    server.clock_ns = lambda: round(selector.now_s * 1e9)
+
+    def clock_ns() -> int:
+        selector.now_s += held_up_ms / 1e3
+        return server.clock_ns()
+
+    order = an_order(traffic=a_traffic(**of_traffic), connections=connections)
+    with asyncio.Runner(loop_factory=lambda: MadeUpLoop(selector)) as runner:
+
+        async def all_of_it() -> tuple[Samples, int]:
+            ours = LoadDriver(order, lambda: ServedLine(server), clock_ns)
+            await ours.connect()
+            return await ours.measure()
+
+        return runner.run(all_of_it())
+
+
+def steady(took_ms: float) -> Server:
+    return Server(lambda _: (took_ms, None))
+
+
+def as_ms(times_ns: Any) -> list[int]:
+    return [round(time_ns / MS) for time_ns in times_ns]
+
+
+def test_a_closed_loop_keeps_so_many_requests_under_way() -> None:
+    server = steady(10)
+
+    samples, _ = drive(server, shape="closed", requests=100, concurrency=8)
+
+    assert server.most_at_once == 8
+    assert as_ms(samples.latency_ns) == [10] * 100
+
+
+def test_a_closed_loop_s_latency_counts_from_the_sending_and_not_from_a_free_connection() -> None:
+    samples, _ = drive(steady(10), shape="closed", requests=9, concurrency=1, held_up_ms=5)
+
+    assert as_ms(samples.latency_ns) == [10] * 9
+    assert as_ms(samples.lateness_ns) == [5] * 9
+
+
+def test_a_closed_loop_of_fewer_requests_than_connections_sends_each_once() -> None:
+    server = steady(10)
+
+    samples, _ = drive(server, shape="closed", requests=3, concurrency=8)
+
+    assert (samples.ok, len(server.seen)) == (3, 3)
+
+
+def test_a_single_stream_sends_one_after_the_other() -> None:
+    server = steady(10)
+
+    drive(server, shape="single-stream", requests=20)
+
+    assert as_ms(at_ns - server.seen[0] for at_ns in server.seen) == list(range(0, 200, 10))
+
+
+def test_a_query_of_several_requests_waits_for_the_slowest_of_the_last() -> None:
+    server = Server(lambda number: (30 if number % 4 == 2 else 10, None))
+
+    drive(server, shape="multi-stream", requests=12, samples_a_query=4)
+
+    began_ns = server.seen[0]
+    assert as_ms(at_ns - began_ns for at_ns in server.seen) == [0] * 4 + [30] * 4 + [60] * 4
+
+
+def test_offline_sends_as_many_as_there_are_connections_and_counts_from_the_start() -> None:
+    server = steady(10)
+
+    samples, _ = drive(server, shape="offline", requests=9, connections=3)
+
+    assert server.most_at_once == 3
+    assert as_ms(samples.latency_ns) == [10, 10, 10, 20, 20, 20, 30, 30, 30]
+
+
+@pytest.mark.parametrize("shape", ["constant", "poisson", "server"])
+def test_an_open_loop_sends_by_its_schedule_whatever_the_server_does(shape: Shape) -> None:
+    quick, slow = steady(1), steady(1_000)
+
+    drive(quick, shape=shape, requests=50, connections=1_000)
+    drive(slow, shape=shape, requests=50, connections=1_000)
+
+    assert as_ms(quick.seen) == as_ms(slow.seen)
+
+
+def test_a_server_that_stalls_for_two_seconds_shows_them_in_an_open_loop() -> None:
+    # At 100/s, 200 requests fall into a stall that begins with the first: they wait for what
+    # is left of it, from 2,000 ms down in steps of 10.
+    server = steady(0)
+    server._does = lambda _: (max(0.0, 3_000 - (server.clock_ns() / MS - 1_000_000)), None)
+
+    samples, _ = drive(server, shape="constant", requests=500, rate_per_s=100.0, connections=1_000)
+
+    assert as_ms(samples.latency_ns)[:3] == [3_000, 2_990, 2_980]
+    assert sum(latency_ns > 1_000 * MS for latency_ns in samples.latency_ns) == 200
+
+
+def test_the_same_stall_shows_in_a_closed_loop_only_once_a_connection() -> None:
+    server = Server(lambda number: (2_000 if number < 4 else 1, None))
+
+    samples, _ = drive(server, shape="closed", requests=500, concurrency=4)
+
+    assert sum(latency_ns > 1_000 * MS for latency_ns in samples.latency_ns) == 4
+
+
+def test_waiting_for_a_connection_is_latency_but_not_lateness() -> None:
+    # One connection, 10 ms a request, one due every millisecond: the n-th waits 9 n ms.
+    samples, _ = drive(steady(10), shape="constant", requests=5, rate_per_s=1_000.0, connections=1)
+
+    assert as_ms(samples.latency_ns) == [10, 19, 28, 37, 46]
+    assert as_ms(samples.lateness_ns) == [0] * 5
+    assert samples.waited == 4
+
+
+def test_connections_are_opened_as_an_open_loop_needs_them_up_to_the_most() -> None:
+    server = steady(1_000)
+
+    drive(server, shape="constant", requests=100, connections=FIRST_CONNECTIONS + 5)
+
+    assert server.most_at_once == FIRST_CONNECTIONS + 5
+
+
+def test_a_request_that_waits_longer_than_it_may_is_an_error_and_never_sent() -> None:
+    server = steady(1_000)
+
+    samples, _ = drive(
+        server, shape="constant", requests=10, rate_per_s=1e12, connections=1, timeout_s=0.5
+    )
+
+    assert samples.errors == {"timeout": 10}
+    assert len(server.seen) == 1
+
+
+def test_errors_are_counted_by_kind_and_the_loop_goes_on() -> None:
+    kinds = ["status 503", None, None, "reset"]
+    server = Server(lambda number: (1, kinds[number % 4]))
+
+    samples, _ = drive(server, shape="closed", requests=10)
+
+    assert (samples.ok, samples.errors) == (5, {"status 503": 3, "reset": 2})
+
+
+answers = st.tuples(
+    st.floats(0, 2_000), st.sampled_from([None, "reset", "closed", "status 500", "refused"])
+)
+
+
+@given(
+    shape=st.sampled_from(sorted(OF_A_SHAPE)),
+    script=st.lists(answers, min_size=1, max_size=20),
+    queries=st.integers(1, 20),
+    connections=st.integers(1, 30),
+    timeout_s=st.floats(0.01, 3),
+)
+def test_every_request_of_any_shape_ends_as_one_answer_or_one_error(
+    shape: Shape,
+    script: list[tuple[float, str | None]],
+    queries: int,
+    connections: int,
+    timeout_s: float,
+) -> None:
+    server = Server(lambda number: script[number % len(script)])
+
+    samples, began_ns = drive(
+        server, shape=shape, requests=4 * queries, connections=connections, timeout_s=timeout_s
+    )
+
+    assert samples.ok + sum(samples.errors.values()) == samples.noted == 4 * queries
+    assert len(server.seen) <= 4 * queries
+    assert min(samples.ended_ns) >= began_ns
+    if shape in OPEN:
+        # Nothing is waited for longer than it may take from when it was meant to go; the
+        # made-up clock is good to a microsecond.
+        assert max(samples.latency_ns) <= timeout_s * 1e9 + 1_000

@@ -1,0 +1,148 @@
+"""What is kept of a launch's requests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corebound.scenario.traffic import Answered, Shape
+from corebound.serving.generator.driver import Moments, Samples
+from corebound.serving.generator.http import Answer
+from corebound.serving.generator.reduce import MOST_WINDOWS, Cost, reduce, window_ns
+from corebound.stats import latency
+from support.build import a_traffic
+
+MS = 1_000_000
+BEGAN_NS = 5_000 * MS
+COST = Cost(cpu_ns=1, wall_ns=2, connections=3, opened=4)
+
+# When a request went, how long it took, and how it ended.
+Went = tuple[int, int, str | None]
+
+
+def reduced(requests: Sequence[Went], *, shape: Shape = "closed", **of_traffic: Any) -> Answered:
+    samples = Samples(len(requests))
+    for index, (at_ms, took_ms, error) in enumerate(requests):
+        at_ns = BEGAN_NS + at_ms * MS
+        moments = Moments(due_ns=at_ns, from_ns=at_ns, sent_ns=at_ns)
+        samples.note(index, moments, Answer(error=error, ended_ns=at_ns + took_ms * MS))
+    traffic = a_traffic(shape=shape, requests=len(requests), **of_traffic)
+    return reduce(samples, traffic, began_ns=BEGAN_NS, cost=COST)
+
+
+kinds = st.sampled_from([None, None, "reset", "status 503"])
+went = st.lists(
+    st.tuples(st.integers(0, 300_000), st.integers(0, 5_000), kinds), min_size=1, max_size=100
+)
+
+
+@given(went)
+def test_every_request_is_in_one_window_and_the_worst_of_all_is_in_its_own(
+    requests: list[Went],
+) -> None:
+    answered = reduced(requests)
+
+    well = [took_ms * MS for _, took_ms, error in requests if error is None]
+    assert sum(window.ok for window in answered.windows) == answered.ok == len(well)
+    assert sum(window.errors for window in answered.windows) == sum(answered.errors.values())
+    assert max((w.worst_ns for w in answered.windows if w.worst_ns is not None), default=None) == (
+        max(well, default=None)
+    )
+    assert answered.windows[-1].ok + answered.windows[-1].errors > 0
+
+
+@given(st.integers(0, 7 * 86_400 * 1_000 * MS))
+def test_there_are_some_200_windows_at_most_and_none_is_below_100_ms(duration_ns: int) -> None:
+    length_ns = window_ns(duration_ns)
+
+    assert length_ns >= 100 * MS
+    assert duration_ns // length_ns + 1 <= MOST_WINDOWS
+
+
+def test_errors_are_no_latencies() -> None:
+    answered = reduced([(0, 10, None), (0, 900, "reset"), (0, 900, "status 503")])
+
+    found = latency.percentiles(answered.latencies)
+    assert found is not None
+    assert (found.count, round(found.max_ns / MS)) == (1, 10)
+    assert answered.errors == {"reset": 1, "status 503": 1}
+
+
+def test_the_duration_runs_to_the_last_answer_of_any_kind() -> None:
+    answered = reduced([(0, 10, None), (50, 900, "timeout")])
+
+    assert answered.duration_ns == 950 * MS
+
+
+def test_a_stall_is_windows_without_answers_and_then_a_bad_one() -> None:
+    requests: list[Went] = [(at_ms, 1, None) for at_ms in range(0, 100, 10)]
+
+    answered = reduced([*requests, (100, 450, None)])
+
+    assert [window.ok for window in answered.windows] == [10, 0, 0, 0, 0, 1]
+    assert answered.windows[-1].worst_ns == 450 * MS
+
+
+def test_a_single_stream_is_judged_at_its_90th_percentile() -> None:
+    # 64 is the least number of queries; none may be discarded then.
+    answered = reduced([(0, took_ms, None) for took_ms in range(1, 65)], shape="single-stream")
+
+    assert answered.mlperf is not None
+    assert (answered.mlperf.needed, answered.mlperf.satisfied) == (64, True)
+    assert answered.mlperf.latency_ns == 64 * MS
+
+
+def test_one_failed_query_of_64_leaves_no_estimate() -> None:
+    requests: list[Went] = [(0, 1, None)] * 63
+    answered = reduced([*requests, (0, 1, "reset")], shape="single-stream")
+
+    assert answered.mlperf is not None
+    assert (answered.mlperf.satisfied, answered.mlperf.latency_ns) == (False, None)
+
+
+def test_a_query_takes_as_long_as_its_slowest_request() -> None:
+    # 662 queries of two requests, 1 ms and 7 ms.
+    requests: list[Went] = [(0, 1, None), (0, 7, None)] * 662
+
+    answered = reduced(requests, shape="multi-stream", samples_a_query=2)
+
+    assert answered.mlperf is not None
+    assert (answered.mlperf.queries, answered.mlperf.latency_ns) == (662, 7 * MS)
+
+
+@pytest.mark.parametrize(
+    ("requests", "over", "satisfied"), [(459, 0, True), (458, 0, False), (459, 1, False)]
+)
+def test_a_server_is_satisfied_by_459_requests_within_the_bound(
+    requests: int, over: int, satisfied: bool
+) -> None:
+    within: list[Went] = [(0, 50, None)] * (requests - over)
+    late: list[Went] = [(0, 51, None)] * over
+
+    answered = reduced([*within, *late], shape="server", bound_ms=50.0)
+
+    assert answered.mlperf is not None
+    assert (answered.mlperf.over_bound, answered.mlperf.satisfied) == (over, satisfied)
+
+
+def test_a_failed_request_is_over_any_bound() -> None:
+    answered = reduced([(0, 1, None), (0, 1, "closed")], shape="server", bound_ms=50.0)
+
+    assert answered.mlperf is not None
+    assert answered.mlperf.over_bound == 1
+
+
+def test_offline_is_a_throughput() -> None:
+    answered = reduced([(0, 500, None)] * 10, shape="offline")
+
+    assert answered.mlperf is not None
+    assert answered.mlperf.samples_per_s == 20.0
+
+
+@pytest.mark.parametrize("shape", ["closed", "constant", "poisson"])
+def test_shapes_that_are_not_mlperfs_are_not_judged_by_it(shape: Shape) -> None:
+    assert reduced([(0, 1, None)], shape=shape).mlperf is None

@@ -1,0 +1,125 @@
+"""Answers of HTTP/1.1 as they come off the wire: in any pieces, and only real ones."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corebound.serving.generator.http import MalformedError, Response, request
+
+SIZED = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nanswer"
+CHUNKED = (
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    b"3\r\nans\r\nA;x=y\r\n\r\n\r\n\r\n\r\n\r\n\r\n0\r\nTrailer: t\r\n\r\n"
+)
+CONTINUED = b"HTTP/1.1 100 Continue\r\n\r\n" + SIZED
+EMPTY = b"HTTP/1.1 204 No Content\r\n\r\n"
+REFUSED = b"HTTP/1.1 503 Full\r\ncontent-length:0\r\nconnection: Close\r\n\r\n"
+
+
+@given(st.sampled_from([SIZED, CHUNKED, CONTINUED, EMPTY, REFUSED]), st.data())
+def test_an_answer_is_complete_with_its_last_byte_in_whatever_pieces(
+    answer: bytes, data: st.DataObject
+) -> None:
+    cuts = data.draw(st.lists(st.integers(1, len(answer) - 1), unique=True).map(sorted))
+    response = Response()
+
+    pieces = [answer[a:b] for a, b in zip([0, *cuts], [*cuts, len(answer)], strict=True)]
+
+    assert [response.feed(piece) for piece in pieces] == [False] * len(cuts) + [True]
+
+
+@pytest.mark.parametrize(
+    ("head", "keeps"),
+    [
+        (b"HTTP/1.1 200 OK\r\n", True),
+        (b"HTTP/1.1 200 OK\r\nConnection: close\r\n", False),
+        (b"HTTP/1.0 200 OK\r\n", False),
+        (b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\n", True),
+    ],
+)
+def test_a_connection_is_kept_where_the_server_keeps_it(head: bytes, keeps: bool) -> None:
+    response = Response()
+
+    response.feed(head + b"Content-Length: 0\r\n\r\n")
+
+    assert response.keeps is keeps
+
+
+@given(st.binary())
+def test_an_answer_of_no_stated_length_ends_with_its_connection(body: bytes) -> None:
+    response = Response()
+
+    assert not response.feed(b"HTTP/1.1 200 OK\r\n\r\n" + body)
+    assert response.end()
+    assert not response.keeps
+
+
+@pytest.mark.parametrize("answer", [SIZED, CHUNKED])
+def test_an_answer_cut_short_is_not_complete(answer: bytes) -> None:
+    response = Response()
+
+    response.feed(answer[:-1])
+
+    assert not response.end()
+
+
+def test_an_answer_to_a_head_request_has_no_body() -> None:
+    assert Response(to_head=True).feed(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n")
+
+
+def test_the_status_is_the_servers() -> None:
+    response = Response()
+
+    response.feed(REFUSED)
+
+    assert response.status == 503
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"SSH-2.0",
+        b"HTTP/2 200\r\n\r\n",
+        b"HTTP/1.1 abc\r\n\r\n",
+        b"HTTP/1.1 999 What\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 1_0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1" * 70_000,
+        b"HTTP/1.1 200 OK\r\n" + b"x" * 70_000,
+        SIZED + b"!",
+    ],
+)
+def test_what_is_no_answer_is_refused(answer: bytes) -> None:
+    with pytest.raises(MalformedError):
+        Response().feed(answer)
+
+
+@given(st.lists(st.binary(max_size=40), max_size=6))
+def test_nothing_a_server_says_ends_us(pieces: list[bytes]) -> None:
+    response = Response()
+    try:
+        for piece in pieces:
+            response.feed(b"HTTP/1.1 200 OK\r\n" + piece if piece is pieces[0] else piece)
+    except MalformedError:
+        assert not response.keeps or response.complete
+
+
+def test_a_request_says_where_it_goes_and_how_long_it_is() -> None:
+    written = request(
+        method="POST", host="::1", port=80, path="/p", content_type="image/jpeg", body=b"12345"
+    )
+
+    head, _, body = written.partition(b"\r\n\r\n")
+    assert head.splitlines()[:2] == [b"POST /p HTTP/1.1", b"Host: [::1]:80"]
+    assert head.splitlines()[-2:] == [b"Content-Type: image/jpeg", b"Content-Length: 5"]
+    assert body == b"12345"
+
+
+@pytest.mark.parametrize("path", ["/a b", "/a\r\nX: y", "", "/ü"])
+def test_a_path_that_would_be_another_request_is_refused(path: str) -> None:
+    with pytest.raises(ValueError, match="plain"):
+        request(method="GET", host="h", port=80, path=path, content_type=None, body=None)

@@ -1,0 +1,114 @@
+"""What a server is set up with before it is started: its Java, its doors, its pipes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from corebound.launch import thread_sampler
+from corebound.launch.thread_sampler import ThreadSampler
+from corebound.launch.worker_connection import Pipes
+from corebound.machine.java import java
+from corebound.serving.server import ServedModel
+from corebound.serving.servers import TorchServe
+from corebound.worker import protocol
+
+
+def a_program(file: Path) -> Path:
+    file.parent.mkdir(parents=True)
+    file.write_text("#!/bin/sh\n", encoding="ascii")
+    file.chmod(0o755)
+    return file
+
+
+def test_java_of_java_home_comes_before_that_of_path(tmp_path: Path) -> None:
+    of_home = a_program(tmp_path / "home" / "bin" / "java")
+    of_path = a_program(tmp_path / "path" / "java")
+    variables = {"PATH": str(of_path.parent), "JAVA_HOME": str(tmp_path / "home")}
+
+    assert java(variables) == str(of_home)
+    assert java({"PATH": variables["PATH"]}) == str(of_path)
+
+
+def test_a_java_home_without_java_is_none_whatever_path_has(tmp_path: Path) -> None:
+    of_path = a_program(tmp_path / "path" / "java")
+
+    assert java({"PATH": str(of_path.parent), "JAVA_HOME": str(tmp_path / "none")}) is None
+
+
+def settings_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """What TorchServe finds in its configuration."""
+    monkeypatch.setenv("JAVA_HOME", str(a_program(tmp_path / "java" / "bin" / "java").parents[1]))
+    folder = tmp_path / "work"
+    folder.mkdir()
+    python = tmp_path / "environment" / "bin" / "python"
+    server = TorchServe(ServedModel(folder=tmp_path), workers=2, pinned=None, python=python)
+    told = server.write(folder)
+    assert told["PATH"].split(os.pathsep)[0] == str(python.parent)
+    lines = (folder / "config.properties").read_text(encoding="utf-8").splitlines()
+    return dict(line.split("=", 1) for line in lines)
+
+
+def test_torchserve_asks_for_no_token_and_listens_to_this_host_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = settings_of(tmp_path, monkeypatch)
+
+    assert ("disable_token_authorization", "true") in settings.items()
+    addresses = [value for name, value in settings.items() if name.endswith("_address")]
+    assert len(addresses) == 3
+    assert all(address.startswith("http://127.0.0.1:") for address in addresses)
+
+
+def test_every_door_has_a_port_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = settings_of(tmp_path, monkeypatch)
+
+    ports = [
+        value.rpartition(":")[2]
+        for name, value in settings.items()
+        if name.endswith(("_address", "_port"))
+    ]
+    assert len(set(ports)) == len(ports) == 5
+
+
+def test_lines_over_pipes_come_whole_however_they_are_cut() -> None:
+    pipes = Pipes()
+    theirs = os.dup(pipes.theirs[1])
+    pipes.keep_ours()
+
+    os.write(theirs, b"one\ntw")
+    first = list(pipes.lines())
+    os.write(theirs, b"o\n")
+    second = list(pipes.lines())
+    os.close(theirs)
+    last = list(pipes.lines())
+
+    assert (first, second, last, pipes.open) == ([b"one"], [b"two"], [], False)
+    pipes.close()
+
+
+def test_a_process_that_has_ended_is_not_told_anything() -> None:
+    pipes = Pipes()
+    pipes.keep_ours()
+
+    assert not pipes.send(protocol.GO)
+    pipes.close()
+
+
+@pytest.mark.parametrize(("seconds", "pause_s"), [(1, 0.01), (100, 0.25), (4000, 10.0)])
+def test_a_launch_of_an_hour_is_looked_at_as_often_as_one_of_minutes(
+    seconds: int, pause_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_ns = 10**12
+    monkeypatch.setattr("time.monotonic_ns", lambda: now_ns)
+    watch = ThreadSampler(os.getpid())
+    watch.mark()
+    now_ns += seconds * 10**9
+
+    # Looking costs nothing yet; 400 looks in the time that has gone.
+    assert watch.pause_s == pytest.approx(
+        max(thread_sampler.SHORTEST_S, seconds / thread_sampler.LOOKS)
+    )
+    assert watch.pause_s >= pause_s

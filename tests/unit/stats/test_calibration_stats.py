@@ -1,0 +1,211 @@
+"""What a calibration promises holds in experiments that it has not seen."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from corebound.stats.comparison import Comparison, compare
+from corebound.stats.launch_summary import CellSummary, summarise
+from corebound.stats.noise_floor import LEAST_PAIRS, experiments, needed, noise, spread_ratio
+from support.build import a_cell, a_launch, a_worker
+
+MARGIN = 0.001
+
+
+def pairs(rng: np.random.Generator, count: int, spread: float = 0.02) -> list[float]:
+    return [math.exp(log) for log in rng.normal(0, spread, count)]
+
+
+def student_says(drawn: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Means of experiments and the reach of their 95 % intervals; t(0.975, 9) is 2.262."""
+    n = drawn.shape[1]
+    assert n == 10
+    return drawn.mean(axis=1), 2.262 * drawn.std(axis=1, ddof=1) / math.sqrt(n)
+
+
+def test_two_equal_cells_alarm_in_one_of_twenty_calibrations_draws() -> None:
+    rng = np.random.default_rng(1)
+
+    rates = [
+        noise(pairs(rng, 30), launches=10, margin=MARGIN, adaptive=False, seed=k).false_alarm_rate
+        for k in range(20)
+    ]
+
+    assert 0.04 <= float(np.mean(rates)) <= 0.06
+
+
+def test_a_wide_margin_makes_every_quiet_pair_equivalent() -> None:
+    found = noise(
+        pairs(np.random.default_rng(1), 30, 0.001),
+        launches=10,
+        margin=0.02,
+        adaptive=False,
+        seed=1,
+    )
+
+    assert found.false_alarm_rate == 0
+    # Whatever lies within the margin is equal: so a slowdown has to reach about that far.
+    assert found.detectable_ratio == pytest.approx(0.02, abs=0.002)
+
+
+def test_a_slowdown_as_small_as_said_is_found_nine_times_in_ten() -> None:
+    rng = np.random.default_rng(2)
+    shares = []
+    for k in range(20):
+        found = noise(pairs(rng, 30), launches=10, margin=MARGIN, adaptive=False, seed=k)
+        assert found.detectable_ratio is not None
+        drawn = rng.normal(math.log1p(found.detectable_ratio), 0.02, (2000, 10))
+        means, reaches = student_says(drawn)
+        shares.append(float(np.mean(means - reaches > 0)))
+
+    # Thirty pairs tell a spread to 13 %, so calibrations differ; on the whole they are right.
+    assert float(np.mean(shares)) == pytest.approx(0.9, abs=0.03)
+
+
+def test_the_floor_is_how_far_an_interval_reaches() -> None:
+    rng = np.random.default_rng(3)
+    floors = [
+        noise(pairs(rng, 30), launches=10, margin=MARGIN, adaptive=False, seed=k).floor_ratio
+        for k in range(20)
+    ]
+    _, reaches = student_says(rng.normal(0, 0.02, (4000, 10)))
+
+    # Thirty pairs tell a spread to 13 %, twenty times thirty to 3 %.
+    assert float(np.mean(floors)) == pytest.approx(float(np.median(reaches)), rel=0.08)
+
+
+@settings(max_examples=25)
+@given(
+    logs=st.lists(st.floats(-0.5, 0.5), min_size=LEAST_PAIRS, max_size=20),
+    launches=st.integers(2, 30),
+    seed=st.integers(0, 10),
+)
+def test_which_copy_is_called_which_does_not_matter(
+    logs: list[float], launches: int, seed: int
+) -> None:
+    one, other = (
+        noise(
+            [math.exp(sign * log) for log in logs],
+            launches=launches,
+            margin=0.02,
+            adaptive=True,
+            seed=seed,
+        )
+        for sign in (1, -1)
+    )
+
+    assert one.floor_ratio == pytest.approx(other.floor_ratio)
+    assert one.false_alarm_rate == pytest.approx(other.false_alarm_rate, abs=0.05)
+
+
+def test_more_launches_see_less() -> None:
+    ratios = pairs(np.random.default_rng(4), 30)
+
+    found = [
+        noise(ratios, launches=n, margin=MARGIN, adaptive=False, seed=1) for n in (4, 8, 16, 30)
+    ]
+
+    sizes = [one.detectable_ratio or math.inf for one in found]
+    assert sizes == sorted(sizes, reverse=True)
+    assert [one.floor_ratio for one in found] == sorted(
+        (one.floor_ratio for one in found), reverse=True
+    )
+
+
+def test_stopping_when_it_is_narrow_has_its_price() -> None:
+    ratios = pairs(np.random.default_rng(5), 20)
+
+    fixed, adaptive = (
+        noise(ratios, launches=10, margin=MARGIN, adaptive=price, seed=1).floor_ratio
+        for price in (False, True)
+    )
+
+    assert math.log1p(adaptive) == pytest.approx(1.1 * math.log1p(fixed))
+
+
+def test_a_host_on_which_nothing_can_be_told_says_so() -> None:
+    wild = [0.01, 100.0, 0.01]
+
+    assert noise(wild, launches=2, margin=0.02, adaptive=False, seed=1).detectable_ratio is None
+
+
+def test_a_spread_is_a_share() -> None:
+    # The logarithms are -0.01, 0, 0.01, whose standard deviation is 0.01.
+    ratios = [math.exp(log) for log in (-0.01, 0.0, 0.01)]
+
+    assert spread_ratio(ratios) == pytest.approx(math.expm1(0.01))
+
+
+def test_two_pairs_tell_nothing() -> None:
+    with pytest.raises(ValueError, match="three pairs"):
+        noise([1.0, 1.1], launches=6, margin=0.02, adaptive=False, seed=1)
+
+
+def one_in_ten_slow(rng: np.random.Generator, *size: int) -> NDArray[np.float64]:
+    """Times of launches that differ by 1 %; one in ten takes half as long again."""
+    slow = np.where(rng.random(size) < 0.1, math.log(1.5), 0.0)
+    times: NDArray[np.float64] = 1e8 * np.exp(rng.normal(0, 0.01, size) + slow)
+    return times
+
+
+def a_side(medians_ns: NDArray[np.float64]) -> CellSummary:
+    launches = [
+        a_launch(block=block, workers=(a_worker(wall_ns=(round(median_ns),)),))
+        for block, median_ns in enumerate(medians_ns)
+    ]
+    return summarise(a_cell(), launches, "auto")
+
+
+def compared_for_real(trials: int, *, slowdown: float, adaptive: bool = False) -> list[Comparison]:
+    """Comparisons of ten launches of each, of which one side is slower, by `compare` itself."""
+    found = []
+    for times in one_in_ten_slow(np.random.default_rng(7), trials, 2, 10):
+        cell, baseline = a_side(times[0] * (1 + slowdown)), a_side(times[1])
+        one = compare(cell, baseline, margin=0.02, adaptive=adaptive)
+        assert one is not None
+        found.append(one)
+    return found
+
+
+def known_pairs() -> list[float]:
+    """Pairs enough to know that noise."""
+    times = one_in_ten_slow(np.random.default_rng(6), 2, 500)
+    return [float(ratio) for ratio in times[0] / times[1]]
+
+
+@pytest.mark.parametrize("adaptive", [False, True])
+def test_a_calibration_finds_as_much_as_compare_where_one_launch_in_ten_is_slow(
+    adaptive: bool,
+) -> None:
+    drawn = experiments(known_pairs(), launches=10, adaptive=adaptive, seed=1)
+
+    for slowdown in (0.02, 0.03, 0.05):
+        promised = np.mean([needed(one, 0.02) <= math.log1p(slowdown) for one in drawn])
+        real = compared_for_real(250, slowdown=slowdown, adaptive=adaptive)
+        found = np.mean([one.verdict == "slower" for one in real])
+        # Of 250 trials a rate of one half has a standard deviation of 3.2 %, and less elsewhere.
+        assert promised == pytest.approx(found, abs=3 * 0.032)
+        # A mean of all launches finds 3 % in a quarter of the trials.
+        assert slowdown < 0.03 or promised > 0.8
+
+
+def test_its_floor_and_its_false_alarms_are_those_of_compare_where_one_launch_in_ten_is_slow() -> (
+    None
+):
+    promised = noise(known_pairs(), launches=10, margin=0.02, adaptive=False, seed=1)
+
+    real = compared_for_real(300, slowdown=0.0)
+
+    reaches = [one.interval.relative_half_width for one in real if one.interval]
+    assert promised.floor_ratio == pytest.approx(float(np.median(reaches)), rel=0.1)
+    # A mean of all launches has a floor of 13 %.
+    assert promised.floor_ratio < 0.02
+    alarms = np.mean([one.verdict in {"faster", "slower"} for one in real])
+    # 300 trials at 3 %: standard deviation 1 %.
+    assert promised.false_alarm_rate == pytest.approx(alarms, abs=0.03)

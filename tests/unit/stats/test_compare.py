@@ -1,0 +1,346 @@
+"""Is a cell faster than its baseline, and can one be sure?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from corebound.records.launch_record import Launch, TimeSlice
+from corebound.scenario.models import WarmupIterations
+from corebound.stats.between_runs import BetweenRuns
+from corebound.stats.comparison import Comparison, compare, speedup_interval
+from corebound.stats.launch_summary import CellSummary, summarise
+from support.build import a_cell, a_launch, a_worker
+
+MARGIN = 0.02
+# Two runs whose levels do not differ: then Welch alone is asked.
+ALIKE = BetweenRuns(variance=0.0, freedom=1.0, runs=0, whole=0.0)
+SWAPPED = {"faster": "slower", "slower": "faster"}
+
+medians = st.lists(st.integers(10**6, 10**9), min_size=2, max_size=12)
+
+
+def a_summary(*medians_ns: float, first_block: int = 0) -> CellSummary:
+    """A cell with one launch a block, of these medians."""
+    launches = [
+        a_launch(block=block, workers=(a_worker(wall_ns=(round(median_ns),)),))
+        for block, median_ns in enumerate(medians_ns, start=first_block)
+    ]
+    return summarise(a_cell(), launches, "auto")
+
+
+def compared(cell: CellSummary, baseline: CellSummary) -> Comparison:
+    comparison = compare(cell, baseline, margin=MARGIN)
+    assert comparison is not None
+    return comparison
+
+
+def around(level: float, *percent: float) -> list[float]:
+    return [level * (1 + share / 100) for share in percent]
+
+
+def test_half_the_time_is_twice_the_speed() -> None:
+    comparison = compared(a_summary(*[5e8] * 6), a_summary(*[1e9] * 6))
+
+    assert comparison.speedup_ratio == pytest.approx(2.0)
+    assert (comparison.verdict, comparison.pairs) == ("faster", 6)
+
+
+def test_what_slows_a_whole_block_cancels() -> None:
+    blocks = np.array([1.0, 3.0, 1.2, 2.0, 5.0, 1.1])
+
+    comparison = compared(a_summary(*(1.10e8 * blocks)), a_summary(*(1e8 * blocks)))
+
+    assert comparison.verdict == "slower"
+    assert comparison.interval is not None
+    assert comparison.interval.relative_half_width < 1e-6
+
+
+def test_a_difference_within_the_margin_is_none_however_certain() -> None:
+    comparison = compared(a_summary(*[1.00e9] * 6), a_summary(*[1.01e9] * 6))
+
+    assert comparison.verdict == "equivalent"
+
+
+def test_an_interval_across_1_is_undecided_and_says_what_it_takes() -> None:
+    cell = a_summary(*around(1e9, -4, 3, 5, -3, 4, 1))
+
+    comparison = compared(cell, a_summary(*around(1e9, 3, -2, -4, 4, -1, 2)))
+
+    assert comparison.verdict == "undecided"
+    assert comparison.launches_needed is not None
+    assert comparison.launches_needed > 6
+
+
+def test_so_many_launches_as_forecast_decide_if_the_spread_stays() -> None:
+    pattern = (-6.0, -2.8, -1.5, -0.5, 0.2, 0.8, 1.5, 2.5, 3.8, 7.0)
+    first = compared(a_summary(*around(1e9, *pattern)), a_summary(*[1e9] * 10))
+    assert first.verdict == "undecided"
+    assert first.launches_needed is not None
+
+    # Whole patterns, so that the mean stays as it is; and a few for the standard
+    # deviation, which n - 1 makes a little smaller in a longer series.
+    rounds = first.launches_needed // 10 + 1
+    longer = compared(a_summary(*around(1e9, *pattern * rounds)), a_summary(*[1e9] * 10 * rounds))
+
+    assert longer.verdict != "undecided"
+
+
+def test_a_wider_margin_is_decided_by_fewer_launches() -> None:
+    cell = a_summary(*around(1e9, -4, 3, 5, -3, 4, 1))
+    baseline = a_summary(*around(1e9, 3, -2, -4, 4, -1, 2))
+
+    strict, mild = (compare(cell, baseline, margin=margin) for margin in (0.01, 0.03))
+
+    assert strict is not None
+    assert mild is not None
+    assert (strict.verdict, mild.verdict) == ("undecided", "undecided")
+    assert strict.launches_needed is not None
+    assert mild.launches_needed is not None
+    assert strict.launches_needed > 2 * mild.launches_needed
+
+
+def test_a_few_launches_that_are_far_out_do_not_decide() -> None:
+    level = around(1e9, -1, 1, 0, -2, 2, -1, 1, 0, 50, 60)
+
+    comparison = compared(a_summary(*level), a_summary(*around(1.1e9, *[0] * 10)))
+
+    assert comparison.verdict == "faster"
+    assert comparison.speedup_ratio == pytest.approx(1.1, abs=0.01)
+
+
+def alternating(
+    *blocks: tuple[tuple[int, ...], tuple[int, ...]],
+) -> tuple[CellSummary, CellSummary]:
+    """Cells of which each block's launches alternated, an iteration a stint, of these lengths."""
+    sides: list[list[Launch]] = [[], []]
+    for block, both in enumerate(blocks):
+        for side, wall_ns in enumerate(both):
+            stints = tuple(TimeSlice(iterations=1, began_us=at) for at in range(len(wall_ns) - 1))
+            made = a_launch(block=block, position=side, workers=(a_worker(wall_ns=wall_ns),))
+            workers = (replace(made.workers[0], stints=stints),)
+            other = f"{made.id.rpartition('-')[0]}-{1 - side}"
+            sides[side].append(replace(made, workers=workers, alternated=(other,)))
+    cell, baseline = (
+        summarise(a_cell(), launches, WarmupIterations(iterations=1)) for launches in sides
+    )
+    return cell, baseline
+
+
+def of_disturbed(summary: CellSummary) -> CellSummary:
+    return replace(
+        summary, launches=tuple(replace(one, disturbed=True) for one in summary.launches)
+    )
+
+
+def test_what_is_slower_only_while_it_was_disturbed_is_undecided() -> None:
+    slow, fast = a_summary(*around(2e8, 0, 1, 0, 1)), a_summary(*around(1e8, 0, 1, 1, 0))
+
+    for found in (compared(of_disturbed(slow), fast), compared(fast, of_disturbed(slow))):
+        assert (found.verdict, found.p_value, found.launches_needed) == ("undecided", None, None)
+        assert found.interval is not None
+
+    # Both were, or only the one that is faster all the same.
+    assert compared(of_disturbed(slow), of_disturbed(fast)).verdict == "slower"
+    assert compared(slow, of_disturbed(fast)).verdict == "slower"
+
+
+def test_what_no_disturbance_can_explain_is_told_all_the_same() -> None:
+    slow, fast = a_summary(*around(1e10, 0, 1, 0, 1)), a_summary(*around(1e8, 0, 1, 1, 0))
+
+    assert compared(of_disturbed(slow), fast).verdict == "slower"
+    assert compared(fast, of_disturbed(slow)).verdict == "faster"
+
+
+def test_launches_that_alternated_are_compared_stint_by_stint() -> None:
+    # The host halves its clock at another moment in each block; each pair of stints saw the same.
+    slow = [[1, 1, 2, 2, 2, 2, 2], [1, 1, 1, 1, 1, 2, 2], [1, 2, 2, 2, 2, 2, 1]]
+    blocks = [
+        (tuple(900_000 * at for at in course), tuple(1_000_000 * at for at in course))
+        for course in slow
+    ]
+
+    comparison = compared(*alternating(*blocks))
+
+    assert [ratio for _, ratio in comparison.per_block] == pytest.approx([1 / 0.9] * 3)
+
+
+def test_stints_with_a_launch_of_another_moment_are_no_pairs() -> None:
+    cell, baseline = alternating(
+        *[((10, 10, 20, 20, 30, 30, 40), (10, 10, 10, 10, 10, 10, 10))] * 2
+    )
+    apart = replace(
+        cell, launches=tuple(replace(one, alternated=("elsewhere",)) for one in cell.launches)
+    )
+
+    assert compared(apart, baseline).speedup_ratio == pytest.approx(10 / 25)
+
+
+def test_only_blocks_with_both_are_paired() -> None:
+    comparison = compared(a_summary(1e9, 2e9, 3e9), a_summary(2e9, 3e9, 4e9, first_block=1))
+
+    assert [block for block, _ in comparison.per_block] == [1, 2]
+    assert [ratio for _, ratio in comparison.per_block] == pytest.approx([1.0, 1.0])
+    assert comparison.pairs == 2
+
+
+def test_launches_that_share_no_block_are_compared_unpaired() -> None:
+    cell, baseline = a_summary(*around(5e8, 0, 1, 2)), a_summary(*[1e9] * 3, first_block=7)
+
+    comparison = compared(cell, baseline)
+
+    assert (comparison.pairs, comparison.per_block) == (0, ())
+    assert comparison.verdict == "faster"
+
+
+def test_launches_of_two_runs_are_compared_unpaired_though_their_blocks_have_equal_numbers() -> (
+    None
+):
+    # A session that drifts: paired, the ratio would seem certain.
+    cell, baseline = a_summary(*around(1e9, 0, 20, 40, 60)), a_summary(*around(9e8, 0, 20, 40, 60))
+
+    comparison = compare(cell, baseline, margin=MARGIN, between=ALIKE)
+
+    assert comparison is not None
+    assert (comparison.pairs, comparison.verdict) == (0, "undecided")
+    assert compared(cell, baseline).verdict == "slower"
+
+
+def test_unequal_numbers_of_launches_are_compared_by_welch() -> None:
+    # Welch's error of means: sqrt(s1^2/n1 + s2^2/n2), of logarithms.
+    few, many = [1e9, 1.02e9, 0.99e9], [5e8, 5.1e8, 4.9e8, 5.05e8, 4.95e8, 5e8, 5.02e8]
+    logs = [np.log(side) for side in (few, many)]
+    error = np.sqrt(sum(side.var(ddof=1) / side.size for side in logs))
+
+    comparison = compare(a_summary(*many), a_summary(*few), margin=MARGIN, between=ALIKE)
+
+    assert comparison is not None
+    assert comparison.interval is not None
+    assert comparison.speedup_ratio == pytest.approx(np.exp(logs[0].mean() - logs[1].mean()))
+    reach = np.log(comparison.interval.high / comparison.interval.low) / 2
+    # Between Student's factors of 8 and of 2 degrees of freedom, as Welch's always lies.
+    assert 2.306 * error < reach < 4.303 * error
+
+
+def of_logs(*logs: float) -> CellSummary:
+    """Launches whose medians have these logarithms, up to a constant and to rounding."""
+    return a_summary(*(1e9 * float(np.exp(log)) for log in logs))
+
+
+# Two kinds of soporific, hours of sleep gained by each of ten patients: Student, "The probable
+# error of a mean", Biometrika 6 (1908). Paired, t is 4.062 with 9 degrees of freedom, p 0.00283.
+SLEEP_1 = (0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0)
+SLEEP_2 = (1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4)
+
+
+def test_blocks_are_compared_by_students_t() -> None:
+    comparison = compared(of_logs(*SLEEP_1), of_logs(*SLEEP_2))
+
+    assert comparison.p_value == pytest.approx(0.00283, abs=5e-6)
+    assert comparison.interval is not None
+    # Student's 95 % interval of the difference is 0.700 to 2.460.
+    assert np.log(comparison.interval.low) == pytest.approx(0.700, abs=5e-4)
+    assert np.log(comparison.interval.high) == pytest.approx(2.460, abs=5e-4)
+
+
+def test_launches_of_two_runs_are_compared_by_welchs_t() -> None:
+    # The same without pairs: t is 1.861 with 17.776 degrees of freedom (not 18), p 0.0794.
+    comparison = compare(of_logs(*SLEEP_1), of_logs(*SLEEP_2), margin=MARGIN, between=ALIKE)
+
+    assert comparison is not None
+    assert comparison.p_value == pytest.approx(0.07939, abs=5e-6)
+    assert comparison.interval is not None
+    assert np.log(comparison.interval.low) == pytest.approx(-0.2055, abs=5e-4)
+
+
+def test_welchs_freedom_is_that_of_the_side_that_varies_most() -> None:
+    # s² / n is 2 / 2 of (-1, 1) and 0.1 / 6 of the others: t is 2 / √1.016667 = 1.98354 with
+    # 1.016667² / (1² / 1 + 0.016667² / 5) = 1.03355 degrees of freedom; pooled they are 6.
+    cell, baseline = of_logs(-1, 1), of_logs(1.5, 2.5, 2, 2, 2, 2)
+
+    comparison = compare(cell, baseline, margin=MARGIN, between=ALIKE)
+
+    assert comparison is not None
+    # With 1 degree p is 1 - 2 / π × atan 1.98354 = 0.297, with 6 it is 0.095.
+    assert comparison.p_value == pytest.approx(0.2909, abs=5e-5)
+
+
+def test_one_launch_of_each_gives_a_ratio_and_no_verdict() -> None:
+    comparison = compared(a_summary(5e8), a_summary(1e9))
+
+    assert comparison.speedup_ratio == pytest.approx(2.0)
+    assert comparison.interval is None
+    assert comparison.verdict == "undecided"
+    assert comparison.launches_needed is None
+
+
+def test_without_launches_or_with_times_of_nothing_there_is_no_ratio() -> None:
+    assert compare(a_summary(), a_summary(1e9, 1e9), margin=MARGIN) is None
+    assert compare(a_summary(0, 0), a_summary(1e9, 1e9), margin=MARGIN) is None
+    assert speedup_interval(a_summary(), a_summary(1e9)) is None
+
+
+@given(ours=medians, theirs=medians)
+def test_swapping_the_two_gives_the_reciprocal(ours: list[int], theirs: list[int]) -> None:
+    one, other = a_summary(*ours), a_summary(*theirs)
+
+    there, back = compared(one, other), compared(other, one)
+
+    assert there.speedup_ratio * back.speedup_ratio == pytest.approx(1.0)
+    assert back.verdict == SWAPPED.get(there.verdict, there.verdict)
+    assert there.launches_needed == back.launches_needed
+    assert there.interval is not None
+    assert back.interval is not None
+    assert there.interval.low > 0
+    if there.interval.low > 1e-300:
+        assert there.interval.low * back.interval.high == pytest.approx(1.0)
+
+
+@given(ours=medians, factor=st.integers(2, 50))
+def test_another_unit_changes_no_verdict(ours: list[int], factor: int) -> None:
+    theirs = [10**7] * len(ours)
+
+    one = compared(a_summary(*ours), a_summary(*theirs))
+    scaled = compared(
+        a_summary(*[m * factor for m in ours]), a_summary(*[m * factor for m in theirs])
+    )
+
+    assert scaled.speedup_ratio == pytest.approx(one.speedup_ratio)
+    assert scaled.verdict == one.verdict
+
+
+@pytest.mark.parametrize("blocks", [4, 6, 12])
+def test_equal_cells_on_a_noisy_host_raise_no_more_alarms_than_promised(blocks: int) -> None:
+    rng = np.random.default_rng(blocks)
+    covered = alarms = 0
+    for _ in range(300):
+        session = 1e8 * np.exp(np.cumsum(rng.normal(0, 0.05, blocks)))
+        pair = session * np.exp(rng.normal(0, 0.015, (2, blocks)))
+        comparison = compared(a_summary(*pair[0]), a_summary(*pair[1]))
+        assert comparison.interval is not None
+        covered += comparison.interval.contains(1.0)
+        alarms += comparison.verdict in {"faster", "slower"}
+
+    # 300 draws at 5 %: 15 expected, standard deviation 3.8.
+    assert alarms <= 15 + 3 * 3.8
+    assert 300 - covered == pytest.approx(15, abs=3 * 3.8)
+
+
+def test_an_interval_that_decided_when_to_stop_is_a_tenth_wider() -> None:
+    cell, baseline = a_summary(*around(1e9, -1, 1, 0, 2)), a_summary(*[1e9] * 4)
+
+    fixed = speedup_interval(cell, baseline)
+    adaptive = speedup_interval(cell, baseline, adaptive=True)
+
+    assert fixed is not None
+    assert adaptive is not None
+    widths = [np.log(i.high / i.low) for i in (fixed, adaptive)]
+    assert widths[1] == pytest.approx(1.1 * widths[0])
+
+
+def test_a_margin_is_above_0() -> None:
+    with pytest.raises(ValueError, match="margin"):
+        compare(a_summary(1e9), a_summary(1e9), margin=0.0)

@@ -1,0 +1,227 @@
+"""Which iterations something outside disturbed, and when that is too many."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from corebound.records.launch_record import TimeSlice
+from corebound.records.telemetry import HostOverTime, Marked
+from corebound.stats.interference import causes, disturbance, is_too_much, marked
+from support.build import a_host_over_time, a_window, a_worker
+
+MS = 1_000_000
+
+
+def test_a_tenth_of_a_cpu_taken_is_a_disturbance_and_less_is_none() -> None:
+    # 50 of 500 ms, and 49: the ticks' blur of 17 ms is below both.
+    assert causes(a_window(foreign_ms=50, waited_ms=50), 1) == {"foreign load": 0.1}
+    assert causes(a_window(foreign_ms=49, waited_ms=49), 1) == {}
+    assert causes(a_window(steal_ms=50), 1) == {"steal": 0.1}
+    assert causes(a_window(throttled_ms=50), 1) == {"throttling": 0.1}
+    assert causes(a_window(), 1) == {}
+
+
+def test_a_short_window_is_not_judged_by_the_ticks_of_its_clock() -> None:
+    # 10 of 20 ms is half of a CPU, and one tick.
+    assert causes(a_window(to_ms=20, steal_ms=10, foreign_ms=10, waited_ms=10), 1) == {}
+
+
+def test_many_cpus_blur_the_sum_by_the_root_of_their_number() -> None:
+    # 17 ms × √64 = 136 ms.
+    assert causes(a_window(foreign_ms=130, waited_ms=500), 64) == {}
+    assert causes(a_window(foreign_ms=140, waited_ms=500), 64) == {"foreign load": 0.28}
+
+
+def test_what_runs_on_cpus_that_the_launch_left_idle_takes_nothing_from_it() -> None:
+    assert causes(a_window(foreign_ms=400, waited_ms=10), 4) == {}
+    assert causes(a_window(foreign_ms=400, waited_ms=200), 4) == {"foreign load": 0.8}
+
+
+def test_one_thread_on_several_busy_cpus_waits_for_less_than_half_of_what_they_do() -> None:
+    # Three programs on each of two CPUs leave it a quarter of one.
+    assert causes(a_window(foreign_ms=875, waited_ms=375), 2) == {"foreign load": 1.75}
+    assert causes(a_window(foreign_ms=875, waited_ms=50), 2) == {"foreign load": 1.75}
+    assert causes(a_window(foreign_ms=875, waited_ms=49), 2) == {}
+
+
+def test_without_a_word_on_waiting_foreign_load_counts_beyond_what_the_cpus_rested() -> None:
+    busy = a_window(foreign_ms=200, waited_ms=None, rested_ms=0)
+
+    assert causes(busy, 1) == {"foreign load": 0.4}
+    assert causes(replace(busy, rested_ns=1500 * MS), 4) == {}
+
+
+def test_what_nobody_could_see_disturbs_nothing() -> None:
+    unseen = a_window(steal_ms=None, foreign_ms=None, waited_ms=None, throttled_ms=None)
+
+    assert causes(unseen, 2) == {}
+
+
+def test_iterations_that_overlap_a_disturbed_window_are_marked_the_first_never() -> None:
+    # Ten of 100 ms after the first, which ran before the workers were told to go:
+    # the window from 500 to 1000 ms holds those that end at 600 to 1000.
+    host = a_host_over_time(a_window(), a_window(from_ms=500, to_ms=1000, steal_ms=250))
+
+    worker = a_worker(wall_ns=(900 * MS, *[100 * MS] * 10))
+
+    assert marked(worker, host) == (Marked(first=6, last=10, by=("steal",)),)
+
+
+def test_iterations_of_a_launch_that_alternated_are_where_their_stints_were() -> None:
+    # Of 100 ms each: two from 0, two from 400 and two from 800 ms.
+    stints = tuple(TimeSlice(iterations=2, began_us=at_ms * 1000) for at_ms in (0, 400, 800))
+    worker = replace(a_worker(wall_ns=(MS, *[100 * MS] * 6)), stints=stints)
+    host = a_host_over_time(a_window(), a_window(from_ms=500, to_ms=1000, steal_ms=250))
+
+    assert marked(worker, host) == (Marked(first=4, last=6, by=("steal",)),)
+
+
+def test_an_iteration_over_several_windows_has_the_causes_of_each() -> None:
+    host = a_host_over_time(
+        a_window(steal_ms=250), a_window(from_ms=500, to_ms=1000, throttled_ms=250)
+    )
+
+    assert marked(a_worker(wall_ns=(MS, 800 * MS, 200 * MS)), host) == (
+        Marked(first=1, last=1, by=("steal", "throttling")),
+        Marked(first=2, last=2, by=("throttling",)),
+    )
+
+
+@given(
+    walls=st.lists(st.integers(1, 400 * MS), min_size=1, max_size=60),
+    bad=st.lists(st.booleans(), min_size=1, max_size=12),
+)
+def test_marks_are_those_of_looking_at_every_iteration_and_window(
+    walls: list[int], bad: list[bool]
+) -> None:
+    windows = [
+        a_window(from_ms=500 * at, to_ms=500 * at + 500, steal_ms=250 if is_bad else 0)
+        for at, is_bad in enumerate(bad)
+    ]
+    expected, end = set(), 0
+    for index, wall in enumerate(walls[1:], start=1):
+        begin, end = end, end + wall
+        if any(
+            is_bad and begin < one.to_ms * MS and end > one.from_ms * MS
+            for one, is_bad in zip(windows, bad, strict=True)
+        ):
+            expected.add(index)
+
+    found = marked(a_worker(wall_ns=tuple(walls)), a_host_over_time(*windows))
+
+    assert {at for one in found for at in range(one.first, one.last + 1)} == expected
+
+
+def a_half_stolen_host(*, windows: int = 4, bad: int = 3) -> HostOverTime:
+    return a_host_over_time(
+        *(
+            a_window(from_ms=500 * at, to_ms=500 * at + 500, steal_ms=250 if at < bad else 0)
+            for at in range(windows)
+        )
+    )
+
+
+@pytest.mark.parametrize(("bad", "too_much"), [(2, False), (3, True)])
+def test_more_than_half_of_the_iterations_is_too_much(bad: int, *, too_much: bool) -> None:
+    # 200 of 10 ms over four windows of 500 ms.
+    host = a_half_stolen_host(bad=bad)
+    worker = a_worker(wall_ns=(MS, *[10 * MS] * 200))
+    worker = replace(worker, disturbed=marked(worker, host))
+
+    found = disturbance((worker,), host)
+
+    assert found is not None
+    assert found.share == bad / 4
+    assert found.by == ("steal",)
+    assert is_too_much(found, host) is too_much
+
+
+@pytest.mark.parametrize(("lost_ms", "too_much"), [(120, False), (130, True)])
+def test_a_launch_of_less_than_a_second_has_to_lose_a_quarter_of_a_cpu(
+    lost_ms: int, *, too_much: bool
+) -> None:
+    # 120 of 500 ms is 24 %; more than a tenth, which marks it.
+    host = a_host_over_time(a_window(foreign_ms=lost_ms, waited_ms=lost_ms))
+
+    found = disturbance((replace(a_worker(), disturbed=marked(a_worker(), host)),), host)
+
+    assert found is not None
+    assert found.share == 1.0
+    assert is_too_much(found, host) is too_much
+
+
+def test_only_iterations_that_enter_the_value_count() -> None:
+    # 200 of 10 ms; the host is disturbed from the second half second on.
+    windows = [
+        a_window(from_ms=500 * at, to_ms=500 * at + 500, steal_ms=250 if at >= 2 else 0)
+        for at in range(4)
+    ]
+    host = a_host_over_time(*windows)
+    worker = a_worker(wall_ns=(MS, *[10 * MS] * 200))
+    worker = replace(worker, disturbed=marked(worker, host))
+
+    whole, after = (disturbance((worker,), host, warm=warm) for warm in ((), (101,)))
+
+    assert whole is not None
+    assert after is not None
+    assert (whole.share, after.share) == (0.5, 1.0)
+    assert not is_too_much(whole, host)
+    assert is_too_much(after, host)
+
+
+def test_a_suspended_launch_is_too_much_however_few_iterations_it_hit() -> None:
+    # One of 101 iterations took 5 s.
+    host = a_host_over_time(
+        a_window(to_ms=500),
+        a_window(from_ms=500, to_ms=5500, suspended_ns=4990 * MS),
+        a_window(from_ms=5500, to_ms=6000),
+    )
+    worker = a_worker(wall_ns=(MS, *[5 * MS] * 100, 5000 * MS, *[5 * MS] * 100))
+
+    found = disturbance((replace(worker, disturbed=marked(worker, host)),), host)
+
+    assert found is not None
+    assert found.by == ("suspension",)
+    assert found.share < 0.05
+    assert found.evidence[1] == "its processes were suspended for 4.99 s"
+    assert is_too_much(found, host)
+
+
+def test_a_moment_between_two_looks_is_no_suspension() -> None:
+    assert causes(a_window(suspended_ns=49 * MS), 1) == {}
+    assert causes(a_window(suspended_ns=50 * MS), 1) == {"suspension": 0.1}
+
+
+def test_a_profile_is_too_much_disturbed_from_a_tenth_of_its_time_on() -> None:
+    # It adds up all of the time; a launch's median is that of the undisturbed half.
+    windows = [
+        a_window(from_ms=500 * at, to_ms=500 * at + 500, steal_ms=250 if at < 9 else 0)
+        for at in range(20)
+    ]
+    host = a_host_over_time(*windows)
+    found = disturbance((a_worker(wall_ns=()),), host)
+
+    assert found is not None
+    assert found.share == 0.45
+    assert is_too_much(found, host, "profile")
+    assert not is_too_much(found, host)
+
+
+def test_a_server_s_share_is_of_time() -> None:
+    found = disturbance((a_worker(wall_ns=()),), a_half_stolen_host())
+
+    assert found is not None
+    assert found.share == 0.75
+    # 3 × 250 ms of 2 s.
+    assert found.evidence == (
+        "75 % of its time overlapped a disturbance",
+        "the hypervisor gave 38 % of a CPU to others (steal)",
+    )
+
+
+def test_a_quiet_launch_and_one_that_nobody_watched_were_not_disturbed() -> None:
+    assert disturbance((a_worker(),), a_host_over_time(a_window())) is None
+    assert disturbance((a_worker(),), None) is None

@@ -1,0 +1,117 @@
+"""Two points of one history against one another, by how nights differ."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corebound.stats.comparison import Comparison
+from corebound.stats.history.arrays import HistoryArrays, segments_of
+from corebound.stats.history.pairwise import LEAST_NIGHTS, compare_points
+
+LOGS = st.lists(st.floats(-1, 1), min_size=30, max_size=60)
+
+
+def a_course(logs: list[float], *, kernels: str = "", error: float = 0.0) -> HistoryArrays:
+    """A night a figure, in one kernel, or each in that of its letter."""
+    values = np.array(logs, dtype=np.float64)
+    told = kernels or "a" * len(logs)
+    borders = [at for at in range(1, len(told)) if told[at] != told[at - 1]]
+    return HistoryArrays(
+        logs=values,
+        errors=np.full(values.size, error),
+        segments=segments_of(told, borders),
+    )
+
+
+def noise(nights: int, *, seed: int = 1, kind: str = "normal") -> list[float]:
+    rng = np.random.default_rng(seed)
+    course = rng.normal(0, 0.02, nights)
+    if kind == "spikes":
+        course += np.where(rng.random(nights) < 0.05, rng.exponential(0.3, nights), 0)
+    if kind == "two kinds":
+        course += 0.06 * (rng.random(nights) < 0.3)
+    return [*map(float, course)]
+
+
+def width_of(found: Comparison | None) -> float:
+    assert found is not None
+    assert found.interval is not None
+    return found.interval.high / found.interval.low
+
+
+def test_a_step_is_told_from_the_nights_about_it() -> None:
+    logs = noise(40) + [0.2 + value for value in noise(40, seed=2)]
+
+    found = compare_points(a_course(logs), 10, 70, changed=(40,), margin=0.02)
+
+    assert found is not None
+    assert found.verdict == "slower"
+    assert found.interval is not None
+    assert found.interval.low < math.exp(-0.2) < found.interval.high
+    assert found.p_value is not None
+    assert found.p_value < 0.01
+
+
+@pytest.mark.parametrize("kind", ["normal", "spikes", "two kinds"])
+def test_two_nights_of_one_level_are_told_apart_once_in_twenty(kind: str) -> None:
+    wrong = tries = 0
+    for seed in range(40):
+        course = a_course(noise(60, seed=seed, kind=kind))
+        for before, after in ((5, 50), (20, 21), (30, 59)):
+            found = compare_points(course, before, after, changed=(), margin=0.001)
+            assert found is not None
+            wrong += found.verdict in {"faster", "slower"}
+            tries += 1
+    # Three standard errors of a binomial count about one in twenty.
+    assert wrong <= tries / 20 + 3 * math.sqrt(tries * 0.05 * 0.95)
+
+
+def test_of_a_night_without_a_figure_there_is_nothing_to_tell() -> None:
+    logs = noise(30)
+    logs[3] = math.nan
+
+    assert compare_points(a_course(logs), 3, 9, changed=(), margin=0.02) is None
+
+
+def test_of_few_nights_the_noise_is_not_known() -> None:
+    found = compare_points(a_course([0.0, *noise(LEAST_NIGHTS - 2)]), 0, 5, changed=(), margin=0.02)
+
+    assert found is not None
+    assert (found.interval, found.p_value, found.verdict) == (None, None, "undecided")
+
+
+def test_points_that_are_unsure_themselves_are_not_surer_together() -> None:
+    sure = compare_points(a_course(noise(40)), 3, 9, changed=(), margin=0.02)
+    unsure = compare_points(a_course(noise(40), error=0.5), 3, 9, changed=(), margin=0.02)
+
+    assert width_of(unsure) > width_of(sure)
+
+
+@given(logs=LOGS, places=st.tuples(st.integers(0, 29), st.integers(0, 29)))
+def test_the_other_way_round_it_is_the_reciprocal(
+    logs: list[float], places: tuple[int, int]
+) -> None:
+    course = a_course(logs)
+    one = compare_points(course, *places, changed=(), margin=0.02)
+    other = compare_points(course, *reversed(places), changed=(), margin=0.02)
+
+    assert one is not None
+    assert other is not None
+    assert one.speedup_ratio * other.speedup_ratio == pytest.approx(1)
+    assert width_of(one) == pytest.approx(width_of(other))
+    assert one.p_value == other.p_value
+
+
+def test_figures_as_far_apart_as_floats_can_be_have_a_ratio() -> None:
+    logs = [math.log(5e-324)] * 20 + [math.log(1.7e308)] * 20
+
+    found = compare_points(a_course(logs), 0, 39, changed=(20,), margin=0.02)
+
+    assert found is not None
+    assert found.verdict == "slower"
+    assert 0 < found.speedup_ratio < 1e-300

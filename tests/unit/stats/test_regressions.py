@@ -1,0 +1,614 @@
+"""What `corebound regressions` tells, what people decide, and what alarms."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from typer.testing import CliRunner, Result
+
+from corebound.analysis.change_history import chronicle
+from corebound.cli.app import app
+from corebound.errors import InputError
+from corebound.records import documents, history_files
+from corebound.records.decisions import (
+    HEAD,
+    Answer,
+    ChangeLocation,
+    Confirmation,
+    Decision,
+    State,
+    entry,
+    read_decisions,
+)
+from corebound.records.history import HistoryPoints, Series
+from corebound.stats.history.alerts import JudgedChange, judged
+from corebound.stats.history.early_warnings import early_warning
+from corebound.stats.history.regressions import Change, analyse, course_of, failing
+from corebound.workflow import decisions_file
+from support.build import a_point, a_series
+from support.markup import parsed
+
+LONG_AGO = "2020-01-01T00:00:00Z"
+FOREIGN = "<b>a & 'b'\x1b[31m\x00| `c` \ud7ff"
+
+
+def nights(
+    count: int = 60, *, step: int | None = None, back: int | None = None, seed: int = 1
+) -> list[float | None]:
+    """Figures that vary by 1 %, from `step` to `back` 8 % higher."""
+    chance = random.Random(seed)
+    ends = (count if step is None else step, count if back is None else back)
+    return [
+        100e6 * math.exp(chance.gauss(0, 0.01) + (0.08 if ends[0] <= night < ends[1] else 0))
+        for night in range(count)
+    ]
+
+
+def a_change(**changed: Any) -> Change:
+    (change,) = analyse([a_series(nights(step=50), **changed)]).changes
+    return change
+
+
+def a_decision(
+    state: State = "accepted", *, change: Change | None = None, at: str = LONG_AGO
+) -> Decision:
+    about = change or a_change()
+    return Decision(id=about.id, state=state, because="why not", at=at, place=about.place)
+
+
+def a_confirmation(
+    answer: Answer, *, change: Change | None = None, both: bool = False, seen: str | None = None
+) -> Confirmation:
+    about = change or a_change()
+    return Confirmation(
+        schema=1,
+        id=about.id,
+        place=about.place,
+        answer=answer,
+        both=both,
+        how="somehow",
+        at=LONG_AGO,
+        seen=seen or about.series.points[-1].at,
+        run=None,
+        ratio=None,
+        interval=None,
+    )
+
+
+def one(change: Change, *known: Decision | Confirmation) -> JudgedChange:
+    (found,) = judged(
+        [change],
+        [each for each in known if isinstance(each, Decision)],
+        [each for each in known if isinstance(each, Confirmation)],
+    )
+    return found
+
+
+def test_a_new_regression_that_nobody_decided_about_alarms() -> None:
+    assert one(a_change()).alarm
+
+
+def test_a_gain_alarms_nobody() -> None:
+    figures = [figure and 1e16 / figure for figure in nights(step=50)]
+    (change,) = analyse([a_series(figures)]).changes
+
+    assert not change.is_regression
+    assert not one(change).alarm
+
+
+def test_an_accepted_step_does_not_alarm_and_a_reopened_one_does() -> None:
+    assert not one(a_change(), a_decision("accepted")).alarm
+    assert one(a_change(), a_decision("accepted"), a_decision("open")).alarm
+
+
+def test_an_accepted_step_stays_accepted_as_its_place_is_told_better() -> None:
+    figures = nights(step=50)
+    seen = [
+        change for until in range(51, 61) for change in analyse([a_series(figures[:until])]).changes
+    ]  # night by night, from the first on which it is seen at all
+
+    told = {one(a_change(), a_decision("accepted", change=change)).state for change in seen}
+
+    assert told == {"accepted"}
+
+
+def test_of_two_decisions_the_last_counts() -> None:
+    found = one(a_change(), a_decision("fixed"), a_decision("accepted"))
+
+    assert found.state == "accepted"
+
+
+def test_a_decision_about_another_step_of_the_series_says_nothing() -> None:
+    decision = a_decision()
+    other = replace(decision, id="other", place=replace(decision.place, by=decision.place.after))
+
+    assert one(a_change(), other).alarm
+
+
+def test_a_fixed_step_that_is_gone_is_quiet() -> None:
+    (first, _) = sorted(
+        analyse([a_series(nights(70, step=50, back=60))]).changes, key=lambda c: c.step.at
+    )
+
+    assert not one(first, a_decision("fixed", change=first, at=first.series.points[59].at)).alarm
+
+
+def test_a_fixed_step_that_is_still_there_three_pointslater_alarms() -> None:
+    change = a_change()
+    points = change.series.points
+
+    assert not one(change, a_decision("fixed", at=points[-3].at)).alarm
+    back = one(change, a_decision("fixed", at=points[-4].at))
+    assert back.alarm
+    assert back.is_back
+
+
+def test_a_fixed_step_that_comes_back_later_is_another_and_alarms() -> None:
+    figures = [*nights(80, step=30, back=50), *nights(10, step=0, seed=2)]
+    found = sorted(analyse([a_series(figures)]).changes, key=lambda each: each.step.at)
+    decision = a_decision("fixed", change=found[0], at=found[0].series.points[55].at)
+
+    told = judged(found, [decision], [])
+
+    assert [each.alarm for each in told] == [False, False, True]
+
+
+def test_a_refuted_step_does_not_alarm_until_three_more_pointsshow_it() -> None:
+    change = a_change()
+    points = change.series.points
+
+    assert not one(change, a_confirmation("refuted")).alarm
+    assert not one(change, a_confirmation("refuted", seen=points[-3].at)).alarm
+    assert one(change, a_confirmation("refuted", seen=points[-4].at)).alarm
+    # Commits do not change with the nights, but a change may prove to be beside them.
+    both = a_confirmation("refuted", both=True, seen=points[0].at)
+    assert not one(change, both).alarm
+    assert one(change, replace(both, place=replace(both.place, after=change.first_bad.at))).alarm
+
+
+@pytest.mark.parametrize("answer", ["undecided", "impossible", "confirmed"])
+def test_a_vote_that_no_re_run_refutes_alarms(answer: Answer) -> None:
+    assert one(a_change(), a_confirmation(answer)).alarm
+
+
+def a_suspicion() -> Change:
+    series = a_series([*nights(60), 108e6, 109e6])
+    step = early_warning(course_of(series), ())
+    assert step is not None
+    return Change(series=series, step=step, clear=False)
+
+
+def test_two_pointsthat_stand_out_are_suspected_and_alarm_once_both_commits_confirm() -> None:
+    change = a_suspicion()
+
+    assert change.step.at == 60
+    assert not one(change).alarm
+    assert one(change).is_open
+    assert not one(change, a_confirmation("confirmed", change=change)).alarm
+    assert one(change, a_confirmation("confirmed", change=change, both=True)).alarm
+
+
+def test_what_is_not_clear_among_the_suites_steps_is_suspected_only() -> None:
+    told = one(replace(a_change(), clear=False))
+
+    assert told.is_open
+    assert not told.alarm
+
+
+def test_the_state_of_a_change_is_known_by_the_id_it_has_today() -> None:
+    change = a_change()
+    earlier = replace(a_decision("accepted"), id="as it was called when it was seen first")
+
+    assert [one.state for one in judged([change], [earlier], [])] == ["accepted"]
+
+
+def test_a_series_that_ends_without_figures_has_failed_since() -> None:
+    failed = a_series([1.0, None, 1.0, None, None], scenario="a")
+    never = a_series([None, None], scenario="b")
+    fine = a_series([None, 1.0], scenario="c")
+
+    (found,) = failing([fine, never, failed])
+
+    assert (found.series.scenario, found.since.at[:10], found.points) == ("a", "2026-01-04", 2)
+
+
+def missing(series: Series, *reasons: str) -> Series:
+    """The series with these reasons at its last points, which have no figure."""
+    kept, ends = series.points[: -len(reasons)], series.points[-len(reasons) :]
+    told = (
+        replace(point, figure=None, missing=why) for point, why in zip(ends, reasons, strict=True)
+    )
+    return replace(series, points=HistoryPoints.of([*kept, *told]))
+
+
+BELOW_0 = "-2.88 %: only a figure above 0 can be compared"
+
+
+def test_a_series_that_ends_in_values_not_above_0_has_not_failed() -> None:
+    # As datalad's overheads, which are below 0 in every other night.
+    alternating = missing(a_series([1.5, 1.0, 0.9, 1.0]), BELOW_0)
+    below = missing(
+        a_series([1.5, 1.0, 0.9, 1.0]), "0 %: only a figure above 0 can be compared", BELOW_0
+    )
+
+    assert failing([alternating, below]) == ()
+
+
+def test_a_series_fails_from_its_first_point_after_a_value_on_whatever_the_value_was() -> None:
+    since_then = missing(a_series([1.5, 1.0, 0.9, 1.0]), BELOW_0, "it failed", "it failed")
+    never_compared = missing(a_series([1.5, 1.0]), BELOW_0, "it failed")
+
+    assert [one.points for one in failing([since_then, never_compared])] == [2, 1]
+
+
+def test_a_series_that_gives_a_value_again_has_failed_no_more() -> None:
+    assert failing([missing(a_series([1.5, 1.0, 0.9]), "it failed", BELOW_0)]) == ()
+
+
+# The file of decisions.
+
+
+WORDS = st.text(st.characters().filter(str.isprintable), min_size=1).filter(str.strip)
+
+
+@given(WORDS)
+def test_whatever_words_are_given_the_file_reads_them_back(words: str) -> None:
+    decision = Decision(
+        id=words,
+        state="fixed",
+        because=words,
+        at=LONG_AGO,
+        place=ChangeLocation(series=words, direction="down", after=LONG_AGO, by=LONG_AGO),
+    )
+
+    (found,), faults = read_decisions((HEAD + entry(decision)).encode(), "f")
+
+    assert not faults
+    assert replace(found, line=None) == decision
+
+
+@given(st.text())
+def test_words_that_no_editor_shows_do_not_break_the_file(words: str) -> None:
+    decision = replace(a_decision(), because=f"a {words}".encode("utf-8", "replace").decode())
+
+    _, faults = read_decisions((HEAD + entry(decision)).encode(), "f")
+
+    assert not faults
+
+
+@given(st.binary(max_size=200))
+def test_no_file_is_a_traceback(data: bytes) -> None:
+    read_decisions(b"schema: 1\ndecisions:\n" + data, "f")
+    read_decisions(data, "f")
+
+
+def test_all_faults_of_the_file_are_named_with_their_lines() -> None:
+    data = b"""schema: 1
+decisions:
+  - change: 12
+    status: mended
+    because: [a]
+    at: yesterday
+    series: s
+    direction: up
+    after: 2026-01-01
+    by: 2026-01-02T00:00:00Z
+    who: me
+  - a word
+more: 1
+"""
+
+    found, faults = read_decisions(data, "f.yaml")
+
+    assert found == ()
+    assert [(fault.line, fault.what) for fault in faults] == [
+        (4, "`status: mended` is not known."),
+        (5, "`because` is no text."),
+        (6, "`at: yesterday` is no moment."),
+        (11, "`who` is no key of a decision."),
+        (12, "this is no decision."),
+        (13, "`more` is no key of this file."),
+    ]
+
+
+@pytest.mark.parametrize("schema", [b"", b"schema: 2\n", b"schema: true\n"])
+def test_a_file_of_another_schema_is_refused(schema: bytes) -> None:
+    _, faults = read_decisions(schema + b"decisions: []\n", "f")
+
+    assert len(faults) == 1
+    assert "schema" in faults[0].what
+
+
+# The command.
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def keep(*series: Series) -> None:
+    history_files.keep("proj", [replace(each, project="proj") for each in series], RECORDS)
+
+
+RECORDS = Path("reports/records")
+
+
+def call(*words: str) -> Result:
+    result = CliRunner().invoke(app, ["regressions", *words])
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result
+
+
+@pytest.mark.parametrize("words", [(), ("--records", "mistyped")])
+def test_where_nothing_can_be_judged_that_is_no_good_night(
+    here: Path, words: tuple[str, ...]
+) -> None:
+    with pytest.raises(InputError, match="nothing in it that could be judged"):
+        CliRunner().invoke(app, ["regressions", *words], catch_exceptions=False)
+
+
+def test_a_history_that_cannot_be_read_is_no_good_night(here: Path) -> None:
+    keep(a_series(nights(step=50), project="p"))
+    (file,) = (RECORDS / "histories").iterdir()
+    file.write_bytes(file.read_bytes()[:100])
+
+    with pytest.raises(InputError, match="nothing in it"):
+        CliRunner().invoke(app, ["regressions"], catch_exceptions=False)
+
+
+def test_a_regression_is_told_with_all_it_takes_to_look_at_it_and_exits_with_1(here: Path) -> None:
+    keep(a_series(nights(step=50)), a_series(nights(seed=2), scenario="other"))
+
+    result = call("--site", "https://example.org/perf/")
+
+    assert result.exit_code == 1
+    assert "1 new regression, in 2 series." in result.stdout
+    assert re.search(r"▼ [78]\.\d % slower, 95 % interval \[[6-8]\.\d, [7-9]\.\d\]", result.stdout)
+    assert re.search(
+        r"commits 0{8}\w\w\.\.0{8}\w\w \(change 5\d\), nights 2026-\d\d-\d\d \d\d:00 UTC to 2026-",
+        result.stdout,
+    )
+    assert "https://example.org/perf/history/matmul-" in result.stdout
+    assert "reproduce: corebound run matmul.yaml" in result.stdout
+
+
+def test_it_is_accepted_once_and_never_alarms_again_and_comments_stay(here: Path) -> None:
+    keep(a_series(nights(step=50)))
+    name = json.loads(call("--json").stdout)["changes"][0]["id"]
+    status = here / "reports" / "regressions.yaml"
+    status.parent.mkdir(exist_ok=True)
+    status.write_text("# ours\nschema: 1\ndecisions: # none yet\n# so far")
+
+    refused = CliRunner().invoke(app, ["regressions", "--accept", name])
+    accepted = call("--accept", name, "--because", 'it "checks": more')
+
+    assert refused.exit_code != 0
+    assert accepted.exit_code == 0
+    assert status.read_text().startswith("# ours\nschema: 1\ndecisions: # none yet\n# so far\n  - ")
+    assert call().exit_code == 0
+    listed = call("--all")
+    assert 'accepted; because it "checks": more' in listed.stdout
+    assert call("--reopen", name).exit_code == 0
+    assert call().exit_code == 1
+
+
+def test_what_was_said_to_be_fixed_and_is_there_all_the_same_is_back_in_every_format(
+    here: Path,
+) -> None:
+    series = a_series(nights(step=50))
+    (change,) = analyse([replace(series, project="proj")]).changes
+    keep(series)
+    status = here / "reports" / "regressions.yaml"
+    status.parent.mkdir(exist_ok=True)
+    status.write_text(HEAD + entry(a_decision("fixed", change=change)))
+
+    said = {form: call("--format", form) for form in ("text", "md", "json", "junit")}
+
+    assert {result.exit_code for result in said.values()} == {1}
+    assert json.loads(said["json"].stdout)["changes"][0]["state"] == "back"
+    words = "back: said to be fixed 2020-01-01, and there all the same"
+    assert all(words in said[form].stdout for form in ("text", "md", "junit"))
+    assert "why not" not in said["text"].stdout
+    # On the pages nobody has decided about it.
+    assert (
+        chronicle([change.series], decisions=[a_decision("fixed", change=change)]).status(change)
+        == "open"
+    )
+
+
+@pytest.mark.parametrize("form", ["text", "md", "junit"])
+def test_every_format_has_size_interval_commits_link_and_the_command(form: str, here: Path) -> None:
+    keep(a_series(nights(step=50)))
+
+    said = call("--format", form, "--site", "https://example.org/perf").stdout.replace("\\", "")
+
+    assert re.search(r"▼ [78]\.\d % slower, 95 % interval \[[6-8]\.\d, [7-9]\.\d\]", said)
+    assert re.search(r"commits 0{8}\w\w\.\.0{8}\w\w \(change 5\d\), nights 2026-", said)
+    assert "https://example.org/perf/history/matmul-" in said
+    assert "reproduce: corebound run matmul.yaml" in said
+
+
+@pytest.mark.parametrize("form", ["text", "md"])
+def test_what_recovered_is_told_with_the_commits_that_it_did_in(form: str, here: Path) -> None:
+    keep(a_series(nights(70, step=50, back=60)))
+
+    said = call("--all", "--format", form).stdout.replace("\\", "")
+
+    assert re.search(r"undone: commits 0{10}\.\.0{10} \(change 60\), nights 2026-03-01 ", said)
+
+
+def test_a_history_of_commits_is_told_with_their_dates_and_no_nights(here: Path) -> None:
+    series = a_series(nights(step=50))
+    dated = [
+        replace(point, at=point.commit.committed_at, run=None)
+        for point in series.points
+        if point.commit is not None
+    ]
+    keep(replace(series, points=HistoryPoints.of(dated)))
+
+    said = call().stdout
+
+    assert re.search(r"\(change 5\d\), of 20\d\d-\d\d-\d\d \d\d:\d\d UTC to 20", said)
+    assert "nights" not in said
+
+
+def test_a_recovery_is_data_too(here: Path) -> None:
+    keep(a_series(nights(70, step=50, back=60)))
+
+    told = {one["step"]: one["recovery"] for one in json.loads(call("--json").stdout)["changes"]}
+
+    assert told["new"] is None
+    found = told["recovered"]
+    assert (found["last_good"]["subject"], found["first_bad"]["subject"]) == (
+        "change 59",
+        "change 60",
+    )
+    assert found["left"] == pytest.approx(1.0, abs=0.01)
+    assert (found["steps"], found["whole"], found["clear"]) == (1, True, True)
+
+
+def test_a_file_that_cannot_be_added_to_is_left_as_it_is(here: Path) -> None:
+    keep(a_series(nights(step=50)))
+    name = json.loads(call("--json").stdout)["changes"][0]["id"]
+    status = here / "status.yaml"
+    status.write_text("decisions: []\nschema: 1\n")
+
+    result = CliRunner().invoke(app, ["regressions", "--status", "status.yaml", "--fixed", name])
+
+    assert "nothing can be added" in str(result.exception)
+    assert status.read_text() == "decisions: []\nschema: 1\n"
+
+
+def test_an_id_that_is_none_is_told(here: Path) -> None:
+    keep(a_series(nights()))
+
+    result = CliRunner().invoke(app, ["regressions", "--fixed", "nope"])
+
+    assert "there is no change `nope`" in str(result.exception)
+
+
+def test_failing_points_are_told_and_are_no_regression(here: Path) -> None:
+    series = a_series([*nights(20), None, None])
+    points = (
+        *series.points[:-2],
+        *(replace(p, missing="out of memory") for p in series.points[-2:]),
+    )
+    keep(replace(series, points=HistoryPoints.of(points)))
+
+    result = call()
+
+    assert result.exit_code == 0
+    assert "no figure since 2026-01-21T02:00:00Z, 2 nights: out of memory" in result.stdout
+
+
+def an_ended_suite() -> tuple[Series, ...]:
+    """A regression whose series then ended, one that stands out at its end, and one that goes on.
+
+    A retired environment is like this: its host has runs long after its own last one.
+    """
+    spared = random.Random(2)
+    calm = [100e6 * math.exp(spared.gauss(0, 0.01)) for _ in range(58)]
+    return (
+        a_series(nights(step=50), scenario="retired", title="Retired"),
+        a_series([*calm, 104e6, 104.2e6], scenario="stood-out"),
+        a_series([*calm, None, None], scenario="failed-last"),
+        a_series(nights(120, seed=5), scenario="goes-on"),
+    )
+
+
+def test_nothing_in_a_series_that_has_ended_is_news_as_on_the_site(here: Path) -> None:
+    keep(*an_ended_suite())
+
+    told = json.loads(call("--json").stdout)
+
+    assert told["alarms"] == 0
+    assert told["failing"] == []
+    assert [change["ended"] for change in told["changes"]] == [True]
+    assert "No new regression, in 4 series, 3 of which ended." in call().stdout
+    assert "ended" in call("--all").stdout
+    assert news_of_the_site() == []
+
+
+def test_a_change_that_is_reopened_is_news_even_where_its_series_has_ended(here: Path) -> None:
+    keep(*an_ended_suite())
+    (change,) = json.loads(call("--json").stdout)["changes"]
+    call("--reopen", change["id"])
+
+    assert json.loads(call("--json").stdout)["alarms"] == 1
+    assert news_of_the_site() == [change["id"]]
+
+
+def news_of_the_site() -> list[str]:
+    every, _ = history_files.read_all(RECORDS)
+    decisions, _ = decisions_file.read(decisions_file.STATUS)
+    return [one.id for one in chronicle(every, decisions=decisions).news]
+
+
+def test_junit_is_well_formed_whatever_foreign_names_hold(here: Path) -> None:
+    worse = a_series(nights(step=50), title=FOREIGN, cell=FOREIGN, reproduce=("a", FOREIGN))
+    points = [a_point(1.0, day=58), a_point(None, day=59, missing=FOREIGN)]
+    failed = a_series([1.0], scenario=FOREIGN, points=HistoryPoints.of(points))
+    keep(worse, failed)
+
+    result = call("--format", "junit")
+
+    suite = parsed(result.stdout)
+    assert result.exit_code == 1
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("2", "1", "1")
+    assert len(suite.findall("testcase/failure")) == len(suite.findall("testcase/error")) == 1
+
+
+def test_text_obeys_no_foreign_escape_and_markdown_shows_foreign_marks(here: Path) -> None:
+    keep(a_series(nights(step=50), title=FOREIGN))
+
+    assert "\x1b" not in call().stdout
+    shown = call("--format", "md").stdout
+    assert "\x1b" not in shown
+    assert r"\<b\>a \& 'b'" in shown
+
+
+def test_an_imported_history_cannot_be_measured_again_and_alarms_as_before(here: Path) -> None:
+    keep(a_series(nights(step=50)))
+
+    result = call("--confirm")
+
+    assert result.exit_code == 1
+    assert "could not be measured again" in result.stdout
+    (kept,), _ = documents.read_confirmations(RECORDS)
+    assert kept.answer == "impossible"
+
+
+@pytest.mark.parametrize("form", ["text", "md", "junit", "json"])
+def test_what_asv_measured_is_asked_again_at_both_its_commits(form: str, here: Path) -> None:
+    keep(a_series(nights(step=50), reproduce=("asv", "run", "--bench", "matmul")))
+    (change,) = json.loads(call("--json").stdout)["changes"]
+    shas = [change[name]["commit"][:10] for name in ("last_good", "first_bad")]
+
+    told = call("--format", form).stdout
+
+    again = ["asv", "continuous", "--bench", "matmul", *shas]
+    if form == "json":
+        assert change["compare"] == again
+    else:
+        assert f"both commits: {' '.join(again)}" in told.replace("\\", "")
+
+
+def test_a_damaged_confirmation_is_named_and_passed_over(here: Path) -> None:
+    file = documents.keep_confirmation(a_confirmation("refuted"), RECORDS)
+    file.with_name("0.json").write_text("{")
+
+    found, faults = documents.read_confirmations(RECORDS)
+
+    assert [each.answer for each in found] == ["refuted"]
+    assert len(faults) == 1

@@ -1,0 +1,232 @@
+"""Segments that grow: what is found does not depend on how they did."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from corebound.stats.history import incremental as module
+from corebound.stats.history import search
+from corebound.stats.history.change_point import ChangePoint
+from corebound.stats.history.incremental import (
+    Segment,
+    SegmentCache,
+    SegmentResult,
+    analyse_segment,
+    needs_rescan,
+)
+
+Array = NDArray[np.float64]
+
+
+def a_segment(values: Array) -> Segment:
+    return Segment(values=values, errors=np.zeros(values.size), threshold=0.02, seed=0)
+
+
+def nights(n: int, *steps: tuple[int, float], seed: int = 1) -> Array:
+    """So many logarithms with a noise of 1 %, from each of these nights on so much higher."""
+    values = 0.01 * np.random.default_rng(seed).standard_normal(n)
+    for at, size in steps:
+        values[at:] += size
+    return values
+
+
+def rising(found: SegmentResult, n: int) -> bool:
+    edges = (0, *(step.at for step in found.steps), n)
+    return all(one < other for one, other in itertools.pairwise(edges))
+
+
+def near(steps: tuple[ChangePoint, ...], *at: int) -> bool:
+    return len(steps) == len(at) and all(
+        abs(step.at - one) <= 3 for step, one in zip(steps, at, strict=True)
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_night_by_night_the_same_is_found_as_at_once(seed: int) -> None:
+    values = nights(400, (120, 0.05), (350, 0.06), seed=seed)
+    before: dict[str, SegmentResult] = {}
+
+    for n in range(360, 401):
+        memory = SegmentCache(before)
+        grown = analyse_segment(a_segment(values[:n]), memory)
+        assert grown == analyse_segment(a_segment(values[:n]), SegmentCache())
+        before = memory.asked
+
+
+def test_what_is_known_is_kept_for_the_nights_to_come() -> None:
+    whole_up_to = a_segment(nights(400)).before
+    assert whole_up_to is not None
+    first, second = SegmentCache(), SegmentCache()
+    analyse_segment(a_segment(nights(400)), first)
+    analyse_segment(a_segment(nights(400)), second)
+
+    again = SegmentCache(second.asked)
+    analyse_segment(a_segment(nights(400)), again)
+
+    assert again.asked.keys() == first.asked.keys() >= {whole_up_to.key}
+
+
+def test_one_more_night_is_looked_at_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = nights(402)
+    sizes: list[int] = []
+
+    def counting(logs: Array, *rest: Array, threshold: float, seed: int) -> object:
+        sizes.append(logs.size)
+        return search.search(logs, *rest, threshold=threshold, seed=seed)
+
+    monkeypatch.setattr(module, "search", counting)
+    memory = SegmentCache()
+    for n in range(339, 403):
+        memory = SegmentCache(memory.asked)
+        analyse_segment(a_segment(values[:n]), memory)
+
+    # Sixty-four nights more: as a whole at the beginning, and twice since.
+    assert len(sizes) == 3
+
+
+@pytest.mark.parametrize("since", [1, 9, 17, 25, 31])
+def test_a_new_step_is_found_whenever_the_whole_was_last_looked_at(since: int) -> None:
+    segment = a_segment(nights(700))
+    assert segment.before is not None
+    # Ten nights after a step of 5 %, so many after the whole was looked at.
+    n = segment.before.values.size + since
+    values = nights(n, (200, -0.1), (n - 10, 0.05))
+
+    found = analyse_segment(a_segment(values), SegmentCache())
+
+    assert near(found.steps, 200, n - 10)
+
+
+def test_an_old_step_has_the_levels_of_now() -> None:
+    steady = nights(420, (200, 0.10))
+    changed = np.concatenate((steady, steady[-12:] + 0.10))
+
+    (first,) = analyse_segment(a_segment(steady), SegmentCache()).steps
+    second, _ = analyse_segment(a_segment(changed), SegmentCache()).steps
+
+    assert (first.at, second.at) == (200, 200)
+    assert abs(np.log(second.ratio) - 0.10) < 0.01
+
+
+def test_a_short_segment_is_always_looked_at_as_a_whole() -> None:
+    assert a_segment(nights(320)).before is None
+
+
+def test_segments_that_began_together_are_looked_at_on_different_nights() -> None:
+    befores = [a_segment(nights(700, seed=seed)).before for seed in range(20)]
+
+    assert len({before.values.size for before in befores if before}) > 10
+
+
+def test_what_is_found_is_hardly_ever_other_than_in_the_whole() -> None:
+    other = 0
+    for seed in range(20):
+        values = nights(440, (100, 0.05), (330, -0.06), (415, 0.05), seed=seed)
+        segment = a_segment(values)
+        grown, whole = analyse_segment(segment, SegmentCache()), module._whole(segment)
+        other += [step.at for step in grown.steps] != [step.at for step in whole.steps]
+
+    # docs/adr/0015: of real series 2 in 100.
+    assert other <= 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_where_nothing_stands_out_no_detector_is_asked(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    segment = a_segment(nights(700, (200, 0.1), seed=seed))
+    assert segment.before is not None
+    memory = SegmentCache()
+    known = analyse_segment(segment.before, memory)
+    monkeypatch.setattr(module, "search_on", None)
+
+    assert analyse_segment(segment, memory) is known
+
+
+@pytest.mark.parametrize("more", [(0.08, 0.08), (0.0, *[0.03] * 12), (-0.05,) * 5])
+def test_what_stands_out_is_asked_about(more: tuple[float, ...]) -> None:
+    values = nights(200)
+    values[-len(more) :] += more
+
+    assert needs_rescan(values, first=100, threshold=0.02)
+
+
+def test_few_nights_after_a_step_are_asked_about_whatever_they_are() -> None:
+    assert needs_rescan(np.zeros(15), first=0, threshold=0.02)
+    assert not needs_rescan(np.zeros(16), first=0, threshold=0.02)
+
+
+def many_changes(n: int, *, gap: float, size: float, noise: float, seed: int) -> Array:
+    """So many logarithms whose level moves again and again, and for a third of it slowly."""
+    rng = np.random.default_rng(seed)
+    moves = size * rng.standard_normal(n) * (rng.random(n) < 1 / gap)
+    slow = np.zeros(n)
+    begin = int(rng.integers(0, n - n // 3))
+    slow[begin : begin + n // 3] = rng.normal(0, 3 * size) / (n // 3)
+    kinds = size * (rng.random(n) < rng.choice([0.0, 0.5]))
+    values: Array = np.cumsum(moves + slow) + kinds + noise * rng.standard_normal(n)
+    return values
+
+
+@settings(max_examples=6)
+@given(
+    n=st.one_of(st.integers(300, 500), st.integers(300, 3000)),
+    gap=st.sampled_from([3.0, 10.0, 40.0]),
+    size=st.sampled_from([0.03, 0.1, 1.0]),
+    noise=st.sampled_from([0.0, 0.01, 0.05]),
+    seed=st.integers(0, 10**6),
+)
+def test_steps_rise_strictly_night_by_night(
+    n: int, gap: float, size: float, noise: float, seed: int
+) -> None:
+    values = many_changes(n + 2, gap=gap, size=size, noise=noise, seed=seed)
+    before: dict[str, SegmentResult] = {}
+
+    for nights_known in (n, n + 1, n + 2):
+        memory = SegmentCache(before)
+        found = analyse_segment(a_segment(values[:nights_known]), memory)
+        assert rising(found, nights_known)
+        before = memory.asked
+
+
+def a_step(at: int, first_bad: int) -> ChangePoint:
+    return ChangePoint(
+        at=at,
+        last_good=at - 1,
+        first_bad=first_bad,
+        direction="up",
+        before=1.0,
+        ratio=1.1,
+        interval=None,
+        votes=(),
+        p_value=1e-3,
+        status="new",
+    )
+
+
+@settings(max_examples=25)
+@given(data=st.data(), seed=st.integers(0, 1000))
+def test_steps_rise_strictly_wherever_that_of_the_day_before_may_lie(
+    data: st.DataObject, seed: int
+) -> None:
+    changes = st.lists(st.integers(200, 345), min_size=1, max_size=6, unique=True)
+    values = nights(348, *((at, 0.2) for at in data.draw(changes)), seed=seed)
+    segment = a_segment(values)
+    before = segment.before
+    assume(before is not None)
+    assert before is not None
+    n = before.values.size
+    place = data.draw(st.integers(2, n - 4))
+    middle = data.draw(st.integers(place, n - 2))
+    step = a_step(middle, first_bad=data.draw(st.integers(middle, n - 1)))
+    known = SegmentResult(steps=(step,), places=(place,), rho=0.0)
+
+    grown = analyse_segment(segment, SegmentCache({before.key: known}))
+
+    assert rising(grown, 348)

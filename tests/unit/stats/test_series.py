@@ -1,0 +1,217 @@
+"""What a run adds to the history of its cells, and what of a history is a change."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from pathlib import Path
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from corebound.records import codec, history_files
+from corebound.records.launch_record import Launch
+from corebound.records.run_record import Commit, EnvironmentLock, Run
+from corebound.scenario.matrix import expand, select
+from corebound.stats.history.incremental import SegmentCache, SegmentResult
+from corebound.stats.history.regressions import analyse
+from corebound.stats.history.series import joined, series_of_run
+from support.build import a_launch, a_machine, a_run, a_scenario, a_series
+
+SCENARIO = a_scenario(name="matmul")
+CELLS = expand(SCENARIO, "matmul.yaml", None)
+
+
+def a_night(
+    day: int, *, launches: tuple[Launch, ...] | None = None
+) -> tuple[Run, tuple[Launch, ...]]:
+    run = a_run(
+        scenarios=(SCENARIO,), run_id=f"run{day:02}", started_at=f"2026-03-{day:02}T02:00:00Z"
+    )
+    made = launches or tuple(
+        a_launch(cell=cell, block=block, position=position)
+        for block in range(3)
+        for position, cell in enumerate(CELLS)
+    )
+    return run, made
+
+
+def test_every_cell_launched_has_one_point_a_run() -> None:
+    series = series_of_run(*a_night(1))
+
+    assert [one.cell for one in series] == sorted(cell.key for cell in CELLS)
+    assert all(len(one.points) == 1 and len(one.points[0].launches) == 3 for one in series)
+    assert all(one.points[0].bounds is not None for one in series)
+
+
+def test_a_working_tree_with_changes_is_no_point_of_a_history() -> None:
+    run, launches = a_night(1)
+    clean = Commit(sha="b" * 40, subject="s", committed_at="2026-03-01T00:00:00Z", dirty=False)
+    changed = replace(clean, dirty=True, tree="d" * 40)
+    name = CELLS[0].environment
+    held = {
+        commit.name: EnvironmentLock(
+            name=name, sha256="", python="3.11.2", packages=(), commit=commit
+        )
+        for commit in (clean, changed)
+    }
+
+    found = {
+        commit: len(series_of_run(replace(run, environments=(lock,)), launches))
+        for commit, lock in held.items()
+    }
+
+    assert found == {"bbbbbbbbbb": len(CELLS), "bbbbbbbbbb+dirty.ddddddd": 0}
+
+
+def test_runs_join_to_one_series_a_cell_oldest_first() -> None:
+    nights = [series_of_run(*a_night(day)) for day in (3, 1, 2)]
+
+    series = joined(one for night in nights for one in night)
+
+    assert len(series) == len(CELLS)
+    for one in series:
+        assert [point.run for point in one.points] == ["run01", "run02", "run03"]
+
+
+def test_a_night_without_a_good_launch_says_why_and_has_no_figure() -> None:
+    bad = replace(a_launch(cell=CELLS[0]), status="failed", reason="out of memory")
+
+    point = series_of_run(*a_night(1, launches=(bad,)))[0].points[0]
+
+    assert point.figure is None
+    assert point.missing == "failed: out of memory"
+
+
+def test_a_cell_that_the_host_cannot_hold_has_no_history() -> None:
+    skipped = replace(a_launch(cell=CELLS[0]), status="skipped", reason="too many CPUs")
+
+    assert series_of_run(*a_night(1, launches=(skipped,))) == ()
+
+
+def test_another_kernel_begins_another_segment_and_another_commit_does_not() -> None:
+    run, launches = a_night(1)
+    newer = replace(run, host=replace(a_machine(), kernel="7.0"))
+    committed = Commit(
+        sha="b" * 40, subject="new", committed_at="2026-03-01T00:00:00Z", dirty=False
+    )
+
+    one, other, third = (
+        series_of_run(each, launches)[0].points[0].circumstances
+        for each in (run, newer, replace(run, commit=committed))
+    )
+
+    assert one != other
+    assert one == third
+
+
+def test_another_profile_is_told_by_what_it_measures_and_is_no_other_scenario() -> None:
+    run, launches = a_night(1)
+
+    whole, quick = (
+        dict(series_of_run(each, launches)[0].points[0].circumstances)
+        for each in (run, replace(run, profile="quick"))
+    )
+
+    assert (whole["iterations"], whole["warm-up"]) == ("100", "auto")
+    assert (quick.pop("iterations"), quick) == ("20", {k: whole[k] for k in quick})
+
+
+def test_a_step_is_a_regression_where_figures_went_up() -> None:
+    noise = random.Random(1)
+    figures = [100 * (1.1 if night >= 30 else 1) * noise.gauss(1, 0.01) for night in range(60)]
+
+    found = analyse([a_series(figures), a_series(figures[::-1], cell="binding=node")]).changes
+
+    assert {(one.series.cell, one.is_regression, one.clear) for one in found} == {
+        ("default", True, True),
+        ("binding=node", False, True),
+    }
+    assert all(abs(one.step.at - 30) <= 1 for one in found)
+
+
+def test_a_change_keeps_its_id_as_nights_are_added() -> None:
+    noise = random.Random(1)
+    figures = [100 * (1.1 if night >= 30 else 1) * noise.gauss(1, 0.01) for night in range(60)]
+
+    ids = [analyse([a_series(figures[:nights])]).changes[0].id for nights in (50, 60)]
+
+    assert ids[0] == ids[1]
+
+
+def test_histories_come_back_as_they_were_kept(tmp_path: Path) -> None:
+    series = (a_series([1.0, 2.0], project="sunpy"),)
+
+    history_files.keep("sunpy", series, tmp_path)
+    history_files.keep("sunpy", series, tmp_path)
+
+    assert history_files.read_all(tmp_path) == (series, ())
+
+
+def test_a_file_that_holds_no_history_is_named_and_passed_over(tmp_path: Path) -> None:
+    history_files.keep("sunpy", (a_series([1.0]),), tmp_path)
+    broken = tmp_path / "histories" / "0.json"
+    broken.write_text("{}")
+
+    series, faults = history_files.read_all(tmp_path)
+
+    assert len(series) == 1
+    assert [fault.file for fault in faults] == [str(broken)]
+
+
+def test_what_measures_a_cell_again_names_that_cell_alone() -> None:
+    # Several `--only` are alternatives: two axes apart would name many cells.
+    scenario = a_scenario(matrix={"binding": ["none", "one-cpu"], "threads": [1, 2]})
+    cells = expand(scenario, "s.yaml")
+    run = a_run(scenarios=(scenario,))
+
+    for one in series_of_run(run, [a_launch(cell=cell) for cell in cells]):
+        only = [word for before, word in itertools.pairwise(one.reproduce) if before == "--only"]
+        assert [cell.key for cell in select(cells, only)] == [one.cell]
+
+
+def test_points_share_what_they_have_in_common() -> None:
+    once = b"".join(history_files.encode([a_series([1e6] * 100)]))
+    both = [a_series([1e6] * 100), a_series([1e6] * 100, cell="other")]
+    twice = b"".join(history_files.encode(both))
+
+    assert len(twice) < 1.5 * len(once)
+
+
+def test_columns_that_do_not_fit_together_are_no_series() -> None:
+    first, line = history_files.encode([a_series([1e6])])
+    told = msgspec.json.decode(line)
+
+    for name, value in (("moments", 7), ("figures", ""), ("figures", "AAAA"), ("missing", "AAAA")):
+        damaged = msgspec.json.encode(told | {name: value})
+        with pytest.raises(codec.UnreadableError):
+            history_files.decode([first, damaged])
+
+
+def test_a_history_that_was_cut_short_is_none() -> None:
+    *lines, _ = history_files.encode([a_series([1e6]), a_series([1e6], cell="other")])
+
+    with pytest.raises(codec.UnreadableError, match="cut short: 1 of 2 series"):
+        history_files.decode(lines)
+
+
+def test_what_is_known_of_a_segment_is_not_found_again() -> None:
+    figures = [1e6 * (1.1 if night > 30 else 1.0) * (1 + night % 3 / 500) for night in range(60)]
+    memory = SegmentCache()
+    found = analyse([a_series(figures)], memory=memory).changes
+
+    (key,) = memory.asked
+    again = analyse(
+        [a_series(figures)], memory=SegmentCache({key: SegmentResult(steps=(), places=(), rho=0.0)})
+    ).changes
+
+    assert (len(found), again) == (1, ())
+
+
+def test_a_night_more_is_another_segment() -> None:
+    first, second = SegmentCache(), SegmentCache()
+    analyse([a_series([1e6] * 9)], memory=first)
+    analyse([a_series([1e6] * 10)], memory=second)
+
+    assert not first.asked.keys() & second.asked.keys()

@@ -1,0 +1,162 @@
+"""Two nights that stand out are suspected; a re-run says whether they were an accident."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corebound.records.decisions import Answer
+from corebound.stats.comparison import Comparison, Verdict
+from corebound.stats.history.early_warnings import (
+    alarms,
+    both_say,
+    early_warning,
+    is_final,
+    rerun_says,
+)
+from corebound.stats.intervals import Interval
+from support.night_by_night import Night, course, find_steps
+
+
+def nights(*later: float, before: int = 40, seed: int = 1, key: str = "") -> list[Night]:
+    """Nights that vary by 1 %, then the figures given, of a level of 1."""
+    chance = random.Random(seed)
+    usual = [math.exp(chance.gauss(0, 0.01)) for _ in range(before)]
+    return [Night(figure=figure, key=key) for figure in (*usual, *later)]
+
+
+def test_two_nights_that_stand_out_are_suspected_with_their_size_and_place() -> None:
+    step = early_warning(course(nights(1.05, 1.06)), ())
+
+    assert step is not None
+    assert (step.at, step.last_good, step.direction) == (40, 39, "up")
+    assert 1.04 < step.ratio < 1.07
+    assert step.votes == ()
+
+
+@pytest.mark.parametrize("later", [(1.05,), (1.05, 1.0), (1.0, 1.05), (0.95, 1.05), (1.015, 1.015)])
+def test_one_night_or_two_that_differ_or_little_are_not(later: tuple[float, ...]) -> None:
+    assert early_warning(course(nights(*later)), ()) is None
+
+
+def test_what_the_vote_has_found_is_no_suspicion_any_more() -> None:
+    history = nights(1.08, 1.08, 1.08)
+    found = find_steps(history)
+
+    assert found
+    assert early_warning(course(history), found) is None
+
+
+def test_nights_that_are_often_so_do_not_stand_out() -> None:
+    # One night in ten takes 9 % longer: two of them in a row are no news.
+    history = [
+        Night(figure=night.figure * 1.09 if place % 10 == 3 else night.figure)
+        for place, night in enumerate(nights())
+        if night.figure is not None
+    ]
+
+    assert early_warning(course([*history, Night(figure=1.06), Night(figure=1.06)]), ()) is None
+
+
+def test_another_host_or_kernel_begins_anew() -> None:
+    moved = [*nights(), Night(figure=1.05, key="new"), Night(figure=1.06, key="new")]
+
+    assert early_warning(course(moved), ()) is None
+
+
+def test_a_night_that_its_own_launches_doubt_is_not_suspected() -> None:
+    doubtful = [
+        Night(figure=1.05, interval=Interval(low=0.95, high=1.16, confidence=0.95))
+        for _ in range(2)
+    ]
+
+    assert early_warning(course([*nights(), *doubtful]), ()) is None
+
+
+def test_no_night_at_all_is_no_suspicion() -> None:
+    assert early_warning(course(()), ()) is None
+    assert early_warning(course([Night(figure=None)] * 10), ()) is None
+
+
+@pytest.mark.parametrize(
+    ("rerun", "answer"),
+    [(1.0, "refuted"), (1.02, "refuted"), (1.05, "confirmed"), (1.2, "confirmed")],
+)
+def test_a_re_run_is_held_against_the_good_nights(rerun: float, answer: Answer) -> None:
+    good = [night.figure for night in nights() if night.figure is not None]
+
+    assert rerun_says(good, rerun, direction="up", ratio=1.05) == answer
+    down = rerun_says([1 / one for one in good], 1 / rerun, direction="down", ratio=1 / 1.05)
+    assert down == answer
+
+
+def test_good_nights_of_two_kinds_leave_it_open() -> None:
+    good = [1.0, 1.06] * 20
+
+    assert rerun_says(good, 1.06, direction="up", ratio=1.05) == "undecided"
+
+
+@given(st.lists(st.floats(0.5, 2.0), max_size=1), st.floats(0.5, 2.0))
+def test_next_to_no_good_nights_never_confirm(good: list[float], rerun: float) -> None:
+    assert rerun_says(good, rerun, direction="up", ratio=1.05) != "confirmed"
+
+
+def compared(verdict: Verdict, speedup_ratio: float, *, p_value: float = 0.001) -> Comparison:
+    return Comparison(
+        speedup_ratio=speedup_ratio,
+        interval=None,
+        verdict=verdict,
+        pairs=10,
+        per_block=(),
+        p_value=p_value,
+        launches_needed=None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("comparison", "answer"),
+    [
+        (compared("slower", 1 / 1.05), "confirmed"),
+        # Slower, but by much less than was suspected, or not so clearly.
+        (compared("slower", 1 / 1.02), "undecided"),
+        (compared("slower", 1 / 1.05, p_value=0.04), "undecided"),
+        (compared("undecided", 1 / 1.05), "undecided"),
+        (compared("equivalent", 1.0), "refuted"),
+        (compared("faster", 1.05), "refuted"),
+    ],
+)
+def test_what_both_commits_say(comparison: Comparison, answer: Answer) -> None:
+    assert both_say(comparison, direction="up", ratio=1.05) == answer
+
+
+def test_a_suspicion_alarms_only_where_both_commits_confirm_it() -> None:
+    assert alarms(voted=False, said="confirmed", both=True)
+    assert not alarms(voted=False, said="confirmed", both=False)
+    assert not alarms(voted=False, said=None, both=False)
+
+
+def test_a_vote_alarms_unless_it_is_refuted() -> None:
+    assert alarms(voted=True, said=None, both=False)
+    assert alarms(voted=True, said="undecided", both=True)
+    assert not alarms(voted=True, said="refuted", both=False)
+
+
+def test_what_one_night_refuted_is_asked_again_and_what_the_commits_did_is_not() -> None:
+    assert is_final("confirmed", both=False, covered=False)
+    assert is_final("refuted", both=True, covered=True)
+    assert not is_final("refuted", both=True, covered=False)
+    assert not is_final("refuted", both=False, covered=True)
+
+
+def test_figures_further_apart_than_a_float_tells_are_a_step_all_the_same() -> None:
+    history = [Night(figure=1e-160)] * 12 + [Night(figure=1e160)] * 2
+
+    step = early_warning(course(history), ())
+
+    assert step is not None
+    assert step.ratio > 1e300
+    assert 1 / step.ratio > 0

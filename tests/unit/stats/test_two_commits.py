@@ -1,0 +1,68 @@
+"""Two commits over a suite: what is told has to hold among all that was compared."""
+
+from __future__ import annotations
+
+from corebound.stats.comparison import Comparison, Verdict
+from corebound.stats.intervals import Interval
+from corebound.stats.multiplicity import CommitPair, judge
+
+
+def a_pair(
+    *,
+    p_value: float | None = 0.0001,
+    speedup_ratio: float = 0.8,
+    verdict: Verdict = "slower",
+    margin: float = 0.02,
+) -> CommitPair:
+    return CommitPair(
+        scenario="a-scenario",
+        cell="default",
+        base_ns=1e6,
+        head_ns=1e6 / speedup_ratio,
+        comparison=Comparison(
+            speedup_ratio=speedup_ratio,
+            interval=Interval(low=speedup_ratio * 0.99, high=speedup_ratio * 1.01, confidence=0.95),
+            verdict=verdict,
+            pairs=6,
+            per_block=(),
+            p_value=p_value,
+            launches_needed=None,
+        ),
+        margin=margin,
+        missing=(),
+    )
+
+
+def test_a_clear_slow_down_is_a_regression() -> None:
+    (judged,) = judge([a_pair()])
+
+    assert (judged.verdict, judged.is_regression) == ("slower", True)
+
+
+def test_one_in_twenty_that_looks_slower_by_chance_is_undecided() -> None:
+    many = [a_pair(p_value=0.5, speedup_ratio=1.0, verdict="equivalent") for _ in range(19)]
+
+    *_, judged = judge([*many, a_pair(p_value=0.04, speedup_ratio=0.97)])
+
+    assert (judged.verdict, judged.is_regression) == ("undecided", False)
+
+
+def test_a_certain_slow_down_within_the_margin_is_no_regression() -> None:
+    (judged,) = judge([a_pair(speedup_ratio=0.99, margin=0.02)])
+
+    assert (judged.verdict, judged.is_regression) == ("slower", False)
+
+
+def test_a_gain_is_no_regression() -> None:
+    (judged,) = judge([a_pair(speedup_ratio=1.3, verdict="faster")])
+
+    assert (judged.verdict, judged.is_regression) == ("faster", False)
+
+
+def test_a_pair_without_figures_has_no_verdict() -> None:
+    pair = CommitPair(
+        scenario="a-scenario", cell="default", base_ns=None, head_ns=1.0, comparison=None,
+        margin=0.02, missing=("1a2b3c4d: skipped",),
+    )  # fmt: skip
+
+    assert [one.verdict for one in judge([pair, a_pair()])] == [None, "slower"]

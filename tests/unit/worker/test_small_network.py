@@ -1,0 +1,42 @@
+"""The small network's numbers and counts, which every framework starts from."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from corebound.worker.workload import WorkloadError
+from corebound.worker.workloads.small_network import Shape, numbers, refuse
+
+SHAPES = st.builds(
+    Shape, batch=st.integers(1, 4), width=st.integers(1, 8), layers=st.integers(1, 3)
+)
+
+
+@given(shape=SHAPES)
+@settings(max_examples=25)
+def test_there_are_as_many_numbers_as_parameters(shape: Shape) -> None:
+    made = numbers(shape)
+
+    trainable = (*made.weights, *made.biases, *made.scales, made.head)
+    assert sum(map(len, trainable)) == shape.parameter_count
+    assert len(made.inputs) == len(made.targets) == shape.batch * shape.width
+
+
+@given(shape=SHAPES)
+@settings(max_examples=25)
+def test_one_shape_always_has_the_same_numbers(shape: Shape) -> None:
+    assert numbers(shape) == numbers(shape)
+
+
+def test_a_step_has_three_products_a_layer_but_for_the_inputs_gradient() -> None:
+    # Two layers and the head: 3 forward, 3 for weights, 2 for inputs; each 2·4·8·8.
+    assert Shape(batch=4, width=8, layers=2).matmul_flops == 8 * 512
+
+
+def test_only_what_is_set_is_refused() -> None:
+    refuse(framework="Other", dispatch_threads=0, blocking=False, mode="")
+
+    with pytest.raises(WorkloadError, match="Other has no `blocking`"):
+        refuse(framework="Other", dispatch_threads=0, blocking=True)

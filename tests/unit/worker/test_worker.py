@@ -1,0 +1,186 @@
+"""The loop and the wire: what a worker measures and says."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corebound.worker import protocol
+from corebound.worker.timing import measure
+from corebound.worker.workload import AsyncWorkload, FunctionWorkload, WorkloadError
+
+
+def ticking(*ticks_ns: int) -> Callable[[], int]:
+    values: Iterator[int] = iter(ticks_ns)
+    return lambda: next(values)
+
+
+def test_each_call_is_timed_alone_and_all_are_kept() -> None:
+    walls, cpus = measure(
+        lambda: None,
+        iterations=2,
+        wall_ns=ticking(100, 107, 200, 205),
+        cpu_ns=ticking(10, 14, 17),
+    )
+
+    assert (walls.tolist(), cpus.tolist()) == ([7, 5], [4, 3])
+
+
+def test_nothing_but_the_call_lies_between_the_two_readings_of_the_wall_clock() -> None:
+    done: list[str] = []
+
+    def noted(what: str) -> int:
+        done.append(what)
+        return 0
+
+    measure(
+        lambda: noted("step"),
+        iterations=2,
+        wall_ns=lambda: noted("wall"),
+        cpu_ns=lambda: noted("cpu"),
+    )
+
+    assert done == ["cpu", *["wall", "step", "wall", "cpu"] * 2]
+
+
+def test_no_iterations_give_no_samples() -> None:
+    walls, cpus = measure(lambda: None, iterations=0, wall_ns=ticking(), cpu_ns=ticking(10))
+
+    assert (len(walls), len(cpus)) == (0, 0)
+
+
+messages = st.one_of(
+    st.builds(protocol.Phase, name=st.text(), duration_ns=st.integers()),
+    st.builds(protocol.Samples, wall_ns=st.lists(st.integers()), cpu_ns=st.lists(st.integers())),
+    st.builds(protocol.Failure, during=st.text(), what=st.text(), mend=st.none() | st.text()),
+)
+
+
+@given(messages)
+def test_a_message_is_one_line_and_comes_back_as_it_was(message: protocol.Message) -> None:
+    line = protocol.encode(message)
+
+    assert line.count(b"\n") == 1
+    assert protocol.decode_message(line) == message
+
+
+@given(st.binary())
+def test_anything_else_is_refused(line: bytes) -> None:
+    with pytest.raises(protocol.WireError):
+        protocol.decode_message(line)
+
+
+@pytest.mark.parametrize("line", [b"[]", b"1", b"{}", b'{"kind":"ready"}', b'{"kind":["a"]}'])
+def test_json_that_is_no_message_is_refused(line: bytes) -> None:
+    with pytest.raises(protocol.WireError):
+        protocol.decode_message(line)
+
+
+async def a_coroutine() -> int:
+    await asyncio.sleep(0)
+    return 42
+
+
+async def an_asynchronous_generator() -> AsyncIterator[int]:
+    yield 42
+
+
+def a_generator() -> Iterator[int]:
+    yield 42
+
+
+class Awaitable:
+    """What is awaited without being a coroutine."""
+
+    def __await__(self) -> Iterator[None]:
+        yield
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        (a_coroutine, "returned a coroutine"),
+        (an_asynchronous_generator, "returned an asynchronous generator"),
+        (a_generator, "returned a generator"),
+        (Awaitable, "returned a Awaitable"),
+    ],
+)
+def test_a_step_that_has_not_done_its_work_is_refused(
+    step: Callable[[], object], said: str
+) -> None:
+    workload = FunctionWorkload(step, "steps:made")
+
+    with pytest.raises(WorkloadError, match=f"a step of `steps:made` {said}"):
+        workload.check(workload.step())
+
+
+@pytest.mark.parametrize("made", [a_coroutine, an_asynchronous_generator, a_generator])
+def test_a_setup_that_has_not_done_its_work_is_refused(made: Callable[[], object]) -> None:
+    with pytest.raises(WorkloadError, match="`steps:made` returned"):
+        FunctionWorkload(made(), "steps:made")
+
+
+class Whole:
+    """A workload whose methods are all asynchronous."""
+
+    def __init__(self) -> None:
+        self.loops = [asyncio.get_running_loop()]
+
+    async def step(self) -> int:
+        self.loops.append(asyncio.get_running_loop())
+        return await a_coroutine()
+
+    async def check(self, result: int) -> None:
+        if result != 43:
+            raise ValueError(f"{result} is wrong")
+
+    async def teardown(self) -> None:
+        self.loops.append(asyncio.get_running_loop())
+
+
+async def whole() -> Whole:
+    return Whole()
+
+
+def test_methods_that_are_not_awaited_are_refused() -> None:
+    workload = FunctionWorkload(asyncio.run(whole()), "steps:whole")
+
+    with pytest.raises(WorkloadError, match="`check` of `steps:whole` returned a coroutine"):
+        workload.check(42)
+    with pytest.raises(WorkloadError, match="`teardown` of `steps:whole` returned a coroutine"):
+        workload.teardown()
+
+
+def test_an_asynchronous_workload_is_awaited_on_one_event_loop() -> None:
+    made: list[Whole] = []
+
+    async def setup() -> Whole:
+        made.append(Whole())
+        return made[0]
+
+    workload = AsyncWorkload(setup, "steps:whole")
+
+    assert [workload.step(), workload.step()] == [42, 42]
+    with pytest.raises(ValueError, match="42 is wrong"):
+        workload.check(42)
+    workload.teardown()
+    assert len(made[0].loops) == 4
+    assert len(set(made[0].loops)) == 1
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [(lambda: 42, "int, which cannot be awaited"), (a_generator, "a generator")],
+)
+def test_a_step_that_cannot_be_awaited_is_refused_where_it_should_be(
+    step: Callable[[], object], said: str
+) -> None:
+    workload = AsyncWorkload(lambda: step, "steps:made")
+
+    with pytest.raises(WorkloadError, match=f"a step of `steps:made` returned {said}"):
+        workload.step()
+    workload.teardown()

@@ -1,0 +1,108 @@
+"""A worker that alternates: it iterates when told to, and hands over in time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corebound.worker import protocol
+from corebound.worker.timing import Timed, iterate
+
+MS = 1_000_000
+
+
+class Clock:
+    """Stands still but for the steps, which take so long."""
+
+    def __init__(self, *lengths_ns: int) -> None:
+        self.now_ns = 0
+        self._lengths_ns: Iterator[int] = iter(lengths_ns)
+
+    def step(self) -> None:
+        self.now_ns += next(self._lengths_ns)
+
+
+class Told:
+    """A baton that comes back so often, after the others had their stint."""
+
+    def __init__(self, clock: Clock, times: int, others_ns: int = 0) -> None:
+        self._clock, self._left, self._others_ns = clock, times, others_ns
+        self.handed_over = 0
+
+    def awaited(self) -> bool:
+        self._clock.now_ns += self._others_ns
+        self._left -= 1
+        return self._left >= 0
+
+    def hand_over(self) -> None:
+        self.handed_over += 1
+
+
+def timed(clock: Clock, baton: Told | None, iterations: int) -> Timed:
+    return iterate(
+        clock.step,
+        iterations=iterations,
+        wall_ns=lambda: clock.now_ns,
+        cpu_ns=lambda: clock.now_ns,
+        baton=baton,
+    )
+
+
+def test_long_iterations_are_a_stint_each_and_the_last_hands_over_to_nobody() -> None:
+    clock = Clock(*[2 * MS] * 3)
+    baton = Told(clock, 3, others_ns=5 * MS)
+
+    made = timed(clock, baton, 3)
+
+    assert list(made.walls) == [2 * MS] * 3
+    assert list(made.lengths) == [1, 1, 1]
+    assert list(made.began_us) == [5_000, 12_000, 19_000]
+    assert baton.handed_over == 2
+
+
+def test_short_iterations_share_a_stint_of_a_millisecond() -> None:
+    clock = Clock(*[MS // 4] * 6)
+
+    made = timed(clock, Told(clock, 9), 6)
+
+    assert list(made.lengths) == [4, 2]
+
+
+def test_a_worker_that_is_left_alone_goes_on_without_a_break() -> None:
+    clock = Clock(*[2 * MS] * 5)
+    baton = Told(clock, 2)
+
+    made = timed(clock, baton, 5)
+
+    assert list(made.lengths) == [1, 1, 3]
+    assert baton.handed_over == 2
+
+
+def test_without_a_baton_there_are_no_stints() -> None:
+    made = timed(Clock(1, 2, 3), None, 3)
+
+    assert list(made.walls) == [1, 2, 3]
+    assert not made.lengths
+    assert not made.began_us
+
+
+@given(
+    lengths=st.lists(st.integers(1, 3 * MS), min_size=1, max_size=60),
+    times=st.integers(0, 80),
+)
+def test_stints_hold_every_iteration_once_and_end_as_soon_as_they_are_long_enough(
+    lengths: list[int], times: int
+) -> None:
+    clock = Clock(*lengths)
+
+    made = timed(clock, Told(clock, times), len(lengths))
+
+    assert list(made.walls) == lengths
+    assert sum(made.lengths) == len(lengths)
+    begin = 0
+    for length in made.lengths[: min(times, len(made.lengths) - 1)]:
+        stint = lengths[begin : begin + length]
+        assert sum(stint) >= protocol.STINT_NS > sum(stint[:-1])
+        begin += length

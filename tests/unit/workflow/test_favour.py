@@ -1,0 +1,91 @@
+"""More of a night's time for what the last one could not decide."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from corebound.planning.plan import HostCapabilities, assemble
+from corebound.records import jsonl
+from corebound.records.launch_record import Launch
+from corebound.records.run_record import Run
+from corebound.runner import Task
+from corebound.scenario.matrix import expand
+from corebound.stats.sample_size import DOUBTFUL_TURNS
+from corebound.workflow.prioritise import favoured
+from support.build import a_host, a_launch, a_run, a_scenario, a_worker
+
+NAMES = ("sure", "noisy", "failed", "new")
+
+
+def a_task(name: str) -> Task:
+    scenario = a_scenario(
+        name=name, matrix={"binding": ["none", "one-cpu"]}, measure={"launches": {"min": 4}}
+    )
+    means = HostCapabilities(
+        topology=a_host(), tools=frozenset({"taskset"}), pythons={"host": "/usr/bin/python3"}
+    )
+    cells = expand(scenario, "a.yaml")
+    return Task(
+        scenario=scenario,
+        planned=assemble(scenario, cells, means, folder="/suite", profile=None, seed=1),
+    )
+
+
+def launches(task: Task, run: Run, spread: float) -> list[Launch]:
+    """Four blocks of both cells, their medians apart by so large a share."""
+    return [
+        a_launch(
+            run=run.id,
+            cell=planned.cell,
+            block=block,
+            workers=(a_worker(wall_ns=(round(1e6 * (1 + spread * (block % 2) * place)),) * 30),),
+        )
+        for block in range(4)
+        for place, planned in enumerate(task.planned)
+    ]
+
+
+@pytest.fixture
+def tasks() -> tuple[Task, ...]:
+    return tuple(map(a_task, NAMES))
+
+
+def keep(run: Run, made: list[Launch], records: Path) -> None:
+    appender = jsonl.Appender(jsonl.file_of(run, records))
+    appender.append(run)
+    for launch in made:
+        appender.append(launch)
+    appender.close()
+
+
+def test_the_scenarios_that_were_undecided_come_first_with_more_blocks_a_turn(
+    tasks: tuple[Task, ...], tmp_path: Path
+) -> None:
+    sure, noisy, failed, _ = tasks
+    last = a_run(run_id="last", scenarios=tuple(task.scenario for task in tasks[:3]))
+    broken = [a_launch(run=last.id, cell=failed.planned[0].cell, status="failed")]
+    keep(last, [*launches(sure, last, 0.0), *launches(noisy, last, 0.5), *broken], tmp_path)
+
+    found = favoured(tasks, a_run(run_id="now"), tmp_path)
+
+    # What failed, and what was never measured, waits its turn.
+    assert [(task.scenario.name, task.turns) for task in found] == [
+        ("noisy", DOUBTFUL_TURNS), ("sure", 1), ("failed", 1), ("new", 1),
+    ]  # fmt: skip
+
+
+def test_the_latest_run_counts_and_not_the_one_that_goes_on(
+    tasks: tuple[Task, ...], tmp_path: Path
+) -> None:
+    noisy = tasks[1]
+    for name, day, spread in (("older", 1, 0.5), ("last", 2, 0.0), ("now", 3, 0.5)):
+        run = a_run(
+            run_id=name, scenarios=(noisy.scenario,), started_at=f"2026-01-0{day}T03:04:05Z"
+        )
+        keep(run, launches(noisy, run, spread), tmp_path)
+
+    found = favoured((noisy,), a_run(run_id="now"), tmp_path)
+
+    assert [task.turns for task in found] == [1]

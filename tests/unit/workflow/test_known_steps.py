@@ -1,0 +1,101 @@
+"""Steps that one command found no other looks for again."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from corebound.analysis.change_history import chronicle
+from corebound.cli.app import app
+from corebound.records import history_files
+from corebound.records.history import Series
+from corebound.stats.history import incremental
+from corebound.workflow.change_point_cache import known_steps
+from support.build import a_series
+
+
+def imported(project: str) -> Series:
+    noise = random.Random(project)
+    course = [1e6 * (1.2 if day >= 45 else 1.0) * noise.gauss(1, 0.005) for day in range(60)]
+    return a_series(course, project=project, scenario=project, title=project)
+
+
+@pytest.fixture
+def searched(monkeypatch: pytest.MonkeyPatch) -> list[incremental.Segment]:
+    """What was looked at anew."""
+    found: list[incremental.Segment] = []
+    whole = incremental._whole
+
+    def noted(one: incremental.Segment) -> incremental.SegmentResult:
+        found.append(one)
+        return whole(one)
+
+    monkeypatch.setattr(incremental, "_whole", noted)
+    return found
+
+
+def look(records: Path, *projects: str, of_all: bool) -> None:
+    with known_steps(records, of_all=of_all) as memory:
+        chronicle([imported(name) for name in projects], memory=memory)
+
+
+def test_who_looks_at_some_series_forgets_nothing_of_the_others(
+    tmp_path: Path, searched: list[incremental.Segment]
+) -> None:
+    look(tmp_path, "one", "two", of_all=True)
+    look(tmp_path, "one", "three", of_all=False)
+    assert len(searched) == 3
+
+    look(tmp_path, "one", "two", "three", of_all=False)
+    assert len(searched) == 3
+
+
+def test_what_no_series_asks_for_any_more_is_forgotten(
+    tmp_path: Path, searched: list[incremental.Segment]
+) -> None:
+    look(tmp_path, "one", "two", of_all=True)
+    look(tmp_path, "two", of_all=True)
+    look(tmp_path, "one", of_all=False)
+
+    assert len(searched) == 3
+
+
+def test_who_is_interrupted_keeps_what_was_found_until_then(
+    tmp_path: Path, searched: list[incremental.Segment]
+) -> None:
+    def interrupted() -> None:
+        with known_steps(tmp_path, of_all=True) as memory:
+            chronicle([imported("two")], memory=memory)
+            raise KeyboardInterrupt
+
+    look(tmp_path, "one", of_all=True)
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+
+    look(tmp_path, "one", "two", of_all=False)
+    assert len(searched) == 2
+
+
+def test_a_comparison_of_commits_the_report_and_the_gate_look_once(
+    tmp_path: Path, searched: list[incremental.Segment]
+) -> None:
+    series = imported("trees")
+    history_files.keep("trees", [series], tmp_path)
+    before, after = (point.commit for point in (series.points[30], series.points[55]))
+    assert before is not None
+    assert after is not None
+    words = ["compare", before.sha, after.sha]
+
+    for asked, code in (
+        (words, 0),
+        (words, 0),
+        (["report", "--out", f"{tmp_path}/site"], 0),
+        (["regressions"], 1),  # there is one
+    ):
+        result = CliRunner().invoke(app, [*asked, "--records", str(tmp_path)])
+
+        assert result.exit_code == code, result.output
+        assert len(searched) == 1

@@ -1,0 +1,112 @@
+"""What is known of runs whose files nobody has to read again."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from corebound.errors import Fault
+from corebound.records import jsonl
+from corebound.records.launch_record import Launch
+from corebound.records.run_record import Run
+from corebound.workflow.run_index import KnownRun, known_runs
+from support.build import a_launch, a_run
+
+
+def kept(records: Path, run: Run, *launches: Launch) -> Path:
+    file = jsonl.file_of(run, records)
+    appender = jsonl.begin(run, file)
+    for launch in launches:
+        appender.append(launch)
+    appender.close()
+    return file
+
+
+def read_again(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the files that are read from now on."""
+    read: list[str] = []
+    really = jsonl.read
+
+    def watched(file: Path) -> jsonl.Stored:
+        read.append(file.name)
+        return really(file)
+
+    monkeypatch.setattr(jsonl, "read", watched)
+    return read
+
+
+@pytest.fixture
+def two_nights(tmp_path: Path) -> Path:
+    run = a_run()
+    later = replace(run, id="r2", started_at="2026-03-15T08:00:00+00:00")
+    for one in (run, later):
+        kept(tmp_path, one, *(a_launch(block=block) for block in (1, 2)))
+    return tmp_path
+
+
+def told(found: list[KnownRun]) -> list[object]:
+    return [(one.abstract, tuple(one.launches)) for one in found]
+
+
+def test_a_run_is_what_its_file_says(two_nights: Path) -> None:
+    first, second = known_runs(two_nights, [])
+
+    assert [one.abstract.run.id for one in (first, second)] == [a_run().id, "r2"]
+    assert first.launches[0] == a_launch(block=1)
+    assert len(second.launches) == 2
+    assert len(first.abstract.series[0].points) == 1
+
+
+def test_a_file_that_is_as_it_was_is_read_for_its_launches_only(
+    two_nights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = told(list(known_runs(two_nights, [])))
+    read = read_again(monkeypatch)
+
+    again = list(known_runs(two_nights, []))
+    assert read == []
+
+    assert told(again) == before
+    assert len(read) == 2
+
+
+def test_a_run_that_went_on_is_read_again(
+    two_nights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (_, before) = known_runs(two_nights, [])
+    file = jsonl.file_of(before.abstract.run, two_nights)
+    appender = jsonl.Appender(file)
+    appender.append(a_launch(block=3))
+    appender.close()
+    os.utime(file, ns=(1, 1))
+    read = read_again(monkeypatch)
+
+    (_, after) = known_runs(two_nights, [])
+
+    assert read == [file.name]
+    assert len(after.abstract.series[0].points[0].launches) == 3
+
+
+def test_a_damaged_line_is_told_each_time(two_nights: Path) -> None:
+    file = next(jsonl.files(two_nights))
+    file.write_bytes(file.read_bytes() + b"{}\n")
+
+    for _ in range(2):
+        first, _second = known_runs(two_nights, [])
+        (fault,) = first.abstract.faults
+        assert "damaged" in str(fault)
+
+
+def test_a_file_that_holds_no_run_is_told_and_all_others_count(two_nights: Path) -> None:
+    first, second = sorted(two_nights.glob("*/*.jsonl"))
+    first.write_bytes(b"#" + first.read_bytes())
+    faults: list[Fault] = []
+
+    (left,) = known_runs(two_nights, faults)
+
+    assert left.file == second
+    assert [(one.file, one.line) for one in faults] == [(str(first), 1)]
+    assert "this run was passed over" in faults[0].what
