@@ -66,10 +66,10 @@ def test_what_the_caller_has_closed_is_open_to_no_file_of_ours(closed: str, code
 CRASH = """
 import sys
 from corebound.__main__ import main
-from corebound.planning import schema
+from corebound.scenario import json_schema
 def crash():
     {crash}
-schema.schema_text = crash
+json_schema.schema_text = crash
 sys.argv = ["corebound", "schema"]
 main()
 """

@@ -137,7 +137,7 @@ def test_json_of_tuning_has_what_was_and_what_is(root: Path) -> None:
 # Root may write everywhere, so it becomes somebody else once it has imported everything.
 AS_ANOTHER = """
 import os, sys
-from corebound.cli import doctor
+from corebound.cli.commands import doctor
 from corebound.cli.app import main
 if os.geteuid() == 0:
     os.setgroups([])

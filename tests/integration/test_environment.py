@@ -125,8 +125,8 @@ def test_the_hosts_own_python_needs_no_making(suite: Path) -> None:
 
 def test_an_environment_in_use_is_not_removed(suite: Path, made: Made) -> None:
     _, _, bare = made
-    holding = "import sys; from pathlib import Path; from corebound.launch import environment;"
-    holding += "environment.hold(Path(sys.argv[1])); print(flush=True); sys.stdin.read()"
+    holding = "import sys; from pathlib import Path; from corebound.launch import environments;"
+    holding += "environments.hold(Path(sys.argv[1])); print(flush=True); sys.stdin.read()"
     with subprocess.Popen(
         (sys.executable, "-c", holding, str(bare.python)),
         stdin=subprocess.PIPE,

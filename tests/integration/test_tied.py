@@ -14,9 +14,9 @@ from support.processes import runs
 
 STARTS_ONE = """\
 import subprocess, sys
-from corebound.launch import tied
+from corebound.launch import die_with_parent
 
-process = subprocess.Popen(tied.words(("sleep", "900")))
+process = subprocess.Popen(die_with_parent.words(("sleep", "900")))
 print(process.pid, flush=True)
 process.wait()
 """

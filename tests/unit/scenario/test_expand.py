@@ -263,7 +263,6 @@ def test_a_cell_is_looked_at_as_often_however_many_there_are(
         return value_of(cell, key)
 
     monkeypatch.setattr("corebound.scenario.matrix.value_of", counting)
-    monkeypatch.setattr("corebound.scenario.matrix.value_of", counting)
     matrix = {"binding": ["none", "node"], "threads": list(range(1, cells // 2 + 1))}
     scenario = a_scenario(matrix=matrix, baseline={"binding": "none"})
     every = expand(scenario, "a.yaml")
