@@ -46,11 +46,12 @@ test-numa: $(READY) ## test on a booted machine of two sockets and four cores wi
 
 check: lint test ## everything that has to hold before a commit
 
-lint: $(READY) ## style, types and the direction of imports
+lint: $(READY) ## style, types, the direction of imports and changelog fragments
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache --no-logo
+	$(BIN)/python scripts/check_changelog.py
 
 golden: $(READY) ## write the expected pages anew; look at the difference
 	COREBOUND_GOLDEN=write $(BIN)/python -m pytest -q tests/unit/report/test_golden.py
