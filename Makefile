@@ -12,7 +12,7 @@ BUDGET ?= 7m
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-numa check lint golden schema bench clean
+.PHONY: help demo test test-numa check lint golden schema bench release clean
 
 help: ## say what can be made
 	@sed -nE 's/^([a-z-]+):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -63,5 +63,8 @@ schema: $(READY) ## write the JSON Schema of scenario files anew
 bench: $(READY) ## how fast corebound itself is
 	$(BIN)/python -m benchmarks.harness
 
+release: $(READY) ## build sdist and wheel into dist/ and check them in a fresh environment
+	scripts/release-check $(BIN)/python
+
 clean: ## remove what was made, but not the records
-	rm -rf $(VENV) reports/site .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) dist reports/site .mypy_cache .ruff_cache .pytest_cache .hypothesis
