@@ -1,1 +1,1 @@
-"""Decisions from numbers: intervals, comparisons, change points. Pure."""
+"""Statistics without I/O: intervals, comparisons, warm-up, disturbances and change points."""

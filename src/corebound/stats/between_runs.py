@@ -1,4 +1,4 @@
-"""How much a cell's level differs from one run to the next, with nothing changed."""
+"""Run-to-run variation of a cell's level when nothing has changed."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-# Without a history: the largest coefficient of variation between repetitions in three months of
-# an application benchmark in a public cloud, 2,366 runs (Henning et al., "When should I run my
+# Used without a history. The largest coefficient of variation between repetitions in three months
+# of an application benchmark in a public cloud, 2,366 runs (Henning et al., "When should I run my
 # application benchmark?", FSE Companion 2025).
 DEFAULT_SPREAD = math.log1p(0.037)
-# As many degrees of freedom as the fewest that a history is believed with.
+# The minimum degrees of freedom of a usable history; the default variance has as many.
 LEAST_FREEDOM = 4
-# Half of the differences between two normal numbers are less than √2 / this many deviations.
+# The median absolute difference between two normal values is √2 / this many standard deviations.
 _NORMAL = 1.4826
-# Successive differences share runs: in simulation their median is as sure as a standard
-# deviation of half as many. That of all pairs is as sure as one of all.
+# Successive differences share runs. In simulation, their median is as precise as a standard
+# deviation of half as many values. The median over all pairs is as precise as one of all values.
 _SUCCESSIVE = 0.5
 
 
 class EarlierRun(Struct, frozen=True, kw_only=True):
-    """What one run said of a cell.
+    """The results of one cell in one earlier run.
 
     Attributes:
         logs: Logarithms of its launches' medians.
-        commit: The hash of its commit; None where that is not known.
-        delay: How much longer other programs can have made it take, the mean of its launches'.
+        commit: The hash of the commit that the run measured; None if unknown.
+        delay: The most that other programs can have slowed it down: the mean over its launches.
     """
 
     logs: tuple[float, ...]
@@ -40,11 +40,11 @@ class BetweenRuns(Struct, frozen=True, kw_only=True):
     """How much the level of a cell varies from run to run.
 
     Attributes:
-        variance: Of the logarithm of a run's level, beside what its launches vary by.
+        variance: Variance of the logarithm of a run's level, beyond the variation of its launches.
         freedom: Degrees of freedom of `whole`.
-        runs: How many earlier runs it was learned from; 0 where it is the default.
-        whole: The variance with the part of the launches, which was taken off: what is left
-            is as uncertain as that.
+        runs: How many earlier runs it is estimated from; 0 for the default.
+        whole: The variance before the launches' part is subtracted. `variance` is as uncertain
+            as this one.
     """
 
     variance: float
@@ -54,26 +54,29 @@ class BetweenRuns(Struct, frozen=True, kw_only=True):
 
     @property
     def spread_ratio(self) -> float:
-        """Its standard deviation as a share: 0.02 is 2 %."""
+        """The standard deviation as a share: 0.02 is 2 %."""
         return math.expm1(math.sqrt(self.variance))
 
 
 def between_runs(earlier: Sequence[EarlierRun]) -> BetweenRuns:
-    """Learn from a cell's earlier runs on a host how much two runs differ by themselves.
+    """Estimate from a cell's earlier runs on a host how much two runs differ without a cause.
 
-    Half of all pairs of runs of one commit differ by less than their median; of normal numbers
-    that tells the standard deviation, and a few runs that are far out do not move it. Where too
-    few runs share a commit, runs of different commits are compared, each with the next: a
-    commit that changed something is then one large difference among many. What other programs
-    delayed a run by is taken off its level, for a comparison knows and adds it for the two that
-    it is of; and the part that comes from the launches of a run.
+    The estimate uses the median absolute difference between pairs of runs of one commit. For
+    normal values this median determines the standard deviation, and a few outlying runs do not
+    move it. If too few runs share a commit, each run is compared with the next one, whatever
+    their commits. A commit that changes the speed is then one large difference among many.
+
+    Two parts are subtracted: the delay by other programs, from each run's level, because a
+    comparison knows this delay for its own two runs and adds it; and the part of the variance
+    that comes from the launches within a run.
 
     Args:
-        earlier: The runs, oldest first, measured alike; those without two launches are left out.
+        earlier: The runs, oldest first, measured in the same way. Runs with fewer than two
+            launches are ignored.
 
     Returns:
-        What they show; with fewer than `LEAST_FREEDOM` degrees of freedom what they show
-        or the default, whichever is more.
+        The estimate. With fewer than `LEAST_FREEDOM` degrees of freedom, the larger of the
+        estimate and the default.
 
     Source: the median of pairwise differences, Rousseeuw & Croux, "Alternatives to the median
     absolute deviation", JASA 88 (1993); successive differences, von Neumann et al., "The mean

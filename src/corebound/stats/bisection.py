@@ -1,7 +1,7 @@
-"""Which commit did it: a search in which every answer is a test on noisy launches.
+"""Bisect a range of commits to find a change in speed; each step is a test on noisy launches.
 
-`search` decides what to measure next and what the answers say; it measures nothing itself.
-docs/commits.md says how its errors are kept small.
+`search` decides what to measure next and interprets the answers. It measures nothing itself.
+docs/commits.md explains how it bounds its errors.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from msgspec import Struct
 from corebound.stats import special
 from corebound.stats.intervals import CONFIDENCE, Interval, adaptive_trimmed_mean, log_interval
 
-# How likely the whole search may be to tell anything wrong: a bound where differences are normal,
-# for other noise what simulations keep to (docs/commits.md).
+# The probability that the whole search reports anything wrong. A bound where differences are
+# normal; for other noise, what simulations keep to (docs/commits.md).
 ALPHA = 0.05
 _SMALLEST_LOOK = 3
 
-# For two places in the line of commits, the logarithm of time at the second over time at the
-# first, block by block.
+# For two places in the line of commits: the logarithm of time at the second over time at the
+# first, by block.
 LogRatios = Mapping[tuple[int, int], Mapping[int, float]]
 
 
 class Ask(Struct, frozen=True, kw_only=True):
-    """What is to be measured: so many launches of each of these places, block by block.
+    """A request to measure this many launches of each of these places, block by block.
 
-    What was measured of the same places before counts.
+    Earlier measurements of the same places count.
     """
 
     places: tuple[int, ...]
@@ -36,7 +36,7 @@ class Ask(Struct, frozen=True, kw_only=True):
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """What was measured of each place and the next, and the places that could not be."""
+    """The results for each place and the next one, and the places that cannot be measured."""
 
     log_ratios: LogRatios
     broken: frozenset[int] = frozenset()
@@ -46,20 +46,19 @@ Outcome = Literal["found", "range", "no difference", "undecided", "broken"]
 
 
 class Ending(Struct, frozen=True, kw_only=True):
-    """What the search came to.
+    """The outcome of a search.
 
     Attributes:
-        outcome: `found`: `suspects` is the one commit. `range`: it is one of
-            `suspects`, which cannot be told apart. `no difference`: the ends are as
-            fast as one another, within the margin. `undecided`: a difference, of the ends or,
-            where there are suspects, of the last pair, could be neither shown nor excluded.
-            `broken`: an end cannot be measured.
+        outcome: `found`: `suspects` holds the one commit. `range`: it is one of `suspects`,
+            which cannot be told apart. `no difference`: the ends are equally fast, within the
+            margin. `undecided`: a difference can be neither shown nor excluded, between the ends
+            or, if there are suspects, between the last pair. `broken`: an end cannot be measured.
         suspects: Places, oldest first.
         good, bad: The places that enclose the suspects.
-        slowdown_ratio: Time at `bad` over time at `good`, as last measured; None where it
-            was not.
-        interval: Where that ratio lies, 95 %.
-        tests: How many questions were answered.
+        slowdown_ratio: Time at `bad` over time at `good`, as last measured; None if it was not
+            measured.
+        interval: The 95 % interval of that ratio.
+        tests: How many tests the search performed.
     """
 
     outcome: Outcome
@@ -72,7 +71,7 @@ class Ending(Struct, frozen=True, kw_only=True):
 
 
 def looks(least: int, most: int) -> tuple[int, ...]:
-    """After how many launches to look at the data: doubling, from `least` to `most`.
+    """The numbers of launches after which to test: doubling, from `least` to `most`.
 
     >>> looks(6, 30), looks(2, 2)
     ((6, 12, 24, 30), (3,))
@@ -85,14 +84,14 @@ def looks(least: int, most: int) -> tuple[int, ...]:
 
 
 def share(test: int, planned: int) -> float:
-    """The chance of error that a test may have, so that all of them keep within ALPHA together.
+    """The error probability of one test, chosen so that all tests together keep within ALPHA.
 
-    Half of it is for the planned tests, in equal parts; commits that cannot be measured
-    can make more necessary, and each of those has half of what is left.
+    The planned tests share half of ALPHA equally. Commits that cannot be measured can require
+    more tests. Each additional test gets half of what is left.
 
     Args:
-        test: Counted from 0.
-        planned: How many there are when every commit can be measured.
+        test: Index of the test, from 0.
+        planned: How many tests there are if every commit can be measured.
     """
     if test < planned:
         return ALPHA / 2 / planned
@@ -100,11 +99,11 @@ def share(test: int, planned: int) -> float:
 
 
 def sign(differences: Sequence[float], level: float) -> Literal[-1, 0, 1]:
-    """Which way differences go, by Student's t test; 0 where it cannot be told.
+    """The sign of the mean difference, by Student's t test; 0 if it is not significant.
 
     Args:
         differences: One for each block, at least two.
-        level: How likely a sign may be told where the mean is 0.
+        level: The probability of a nonzero sign where the mean is 0.
     """
     found = adaptive_trimmed_mean(differences)
     if found.error == 0:
@@ -119,21 +118,21 @@ def sign(differences: Sequence[float], level: float) -> Literal[-1, 0, 1]:
 def search(last: int, *, least: int, most: int, margin: float) -> Generator[Ask, Answer, Ending]:
     """Search the line of commits from 0, which is good, to `last`, which is bad.
 
-    First the ends are compared; then, again and again, the commit in the middle with
-    the two that enclose it, to which of them it is nearer; at last the one that is
-    left with the one before it.
+    The search first compares the two ends. Then it repeatedly measures the commit in the
+    middle together with the two ends, and tests which end it is closer to. Finally it
+    compares the remaining commit with the one before it.
 
     Args:
         last: The place of the bad end, at least 1.
-        least: Launches of each commit before the first look.
-        most: Launches of each commit at most.
-        margin: A ratio of the ends within 1 / (1 + margin) to 1 + margin is no difference.
+        least: Launches of each commit before the first test.
+        most: Maximum number of launches of each commit.
+        margin: A ratio of the ends from 1 / (1 + margin) to 1 + margin is no difference.
 
     Yields:
-        What is to be measured; it is sent the answer.
+        What to measure next. The caller sends the answer.
 
     Returns:
-        The ending.
+        The outcome.
     """
     return (yield from _Search(last, looks(least, most), margin).run())
 
@@ -146,12 +145,12 @@ class _Search:
         self._looks = when
         self._margin = margin
         self._tests = 0
-        # The ends, every halving, and the last pair.
+        # One test of the ends, one for every halving, and one of the last pair.
         self._planned = math.ceil(math.log2(last)) + 2
-        # Those that could not be judged, and between which ends; None: between any.
+        # Commits that could not be judged, with the ends at that time; None: with any ends.
         self._aside: dict[int, tuple[int, int] | None] = {}
         self._way = 0
-        # Of the ends, and in the end of the last pair.
+        # The log ratios of the ends; after the last test, those of the last pair.
         self._logs: list[float] | None = None
 
     def run(self) -> Generator[Ask, Answer, Ending]:
@@ -167,7 +166,7 @@ class _Search:
         return self._ending(outcome or ("found" if self._bad - self._good == 1 else "range"))
 
     def _ends(self) -> Generator[Ask, Answer, Outcome | None]:
-        """Whether the ends differ at all; None if they do."""
+        """Test whether the ends differ; None if they do."""
         level = self._level() / len(self._looks)
         for launches in self._looks:
             answer = yield Ask(places=(self._good, self._bad), launches=launches)
@@ -184,7 +183,7 @@ class _Search:
 
     def _halve(self, place: int) -> Generator[Ask, Answer, None]:
         """Move one end to the commit in the middle, or set that commit aside."""
-        # One more than there are looks, for what is asked after the last.
+        # One more than the number of looks, for the test after the last look.
         level = self._level() / (len(self._looks) + 1)
         before: list[float] | None = None
         after: list[float] | None = None
@@ -195,22 +194,23 @@ class _Search:
             if before is None or after is None:
                 self._aside[place] = None
                 return
-            # Above 0: it is farther from the good end than from the bad one.
+            # Above 0: it is farther from the good end than from the bad end.
             farther = [one - two for one, two in zip(before, after, strict=True)]
             if way := sign(farther, level):
                 self._move(place, is_bad=way == self._way)
                 return
-        # As far from one as from the other. If it is far from both, each half has a
-        # change of its own, and either will do.
+        # It is equally far from both ends. If it differs from both, each half contains a change,
+        # and the search can follow either one.
         if before and after and sign(before, level) == sign(after, level) == self._way:
             self._move(place, is_bad=True)
         else:
             self._aside[place] = (self._good, self._bad)
 
     def _last(self) -> Generator[Ask, Answer, Outcome | None]:
-        """Measure the two that are left anew, as often as may be, so that nothing favours them.
+        """Measure the last pair afresh, with the most launches, so that earlier data add no bias.
 
-        None if they can be told apart.
+        Returns:
+            None if the two can be told apart.
         """
         level = self._level()
         answer = yield Ask(places=(self._good, self._bad), launches=self._looks[-1])
@@ -226,9 +226,9 @@ class _Search:
             self._good = place
 
     def _middle(self) -> int | None:
-        """The commit nearest to the middle that can be judged; None if none is left.
+        """The commit nearest to the middle that can still be judged; None if none is left.
 
-        One that was undecided is tried again in the end, if other ends enclose it by then.
+        An undecided commit is retried last, if different ends enclose it by then.
         """
         hopeless = (None, (self._good, self._bad))
         left = [
@@ -240,7 +240,7 @@ class _Search:
         return min(left, key=lambda at: (at in self._aside, abs(at - centre)), default=None)
 
     def _level(self) -> float:
-        """How likely the next test may err."""
+        """The error probability of the next test."""
         self._tests += 1
         return share(self._tests - 1, self._planned)
 
@@ -258,9 +258,9 @@ class _Search:
 
 
 def _log_ratios(answer: Answer, good: int, bad: int) -> list[float] | None:
-    """Logarithm of time at `bad` over time at `good`, of each block that has every place.
+    """Logarithms of time at `bad` over time at `good`, for each block that has every place.
 
-    None where one of the two cannot be measured, or fewer than two blocks were.
+    None if one of the two cannot be measured, or fewer than two blocks are complete.
     """
     known = {pair: of for pair, of in answer.log_ratios.items() if of}
     if {good, bad} & answer.broken or (good, bad) not in known:
@@ -272,7 +272,7 @@ def _log_ratios(answer: Answer, good: int, bad: int) -> list[float] | None:
 
 
 def _interval(logs: Sequence[float], *, confidence: float) -> Interval:
-    """Where the ratio lies, of at least two blocks."""
+    """The interval of the ratio, from at least two blocks."""
     found = adaptive_trimmed_mean(logs)
     return log_interval(
         found.mean,

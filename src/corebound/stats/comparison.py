@@ -1,4 +1,4 @@
-"""Is a cell faster than its baseline, and how sure is that?"""
+"""Compare a cell with its baseline: speed-up ratio, confidence interval and verdict."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from corebound.stats.between_runs import BetweenRuns
 from corebound.stats.intervals import CONFIDENCE, Array, Interval, log_interval, middles
 from corebound.stats.launch_summary import CellSummary
 
-# With fewer stints of both, the launches' own medians tell as much.
+# With fewer shared time slices, the launches' own medians are as good.
 _LEAST_STINTS = 5
 
 
 def log_ratios(cell: CellSummary, baseline: CellSummary) -> dict[int, float]:
-    """For each block with an `ok` launch of both, the logarithm of baseline time over cell time.
+    """Logarithms of baseline time over cell time, for each block with an `ok` launch of both.
 
-    Of launches that alternated it is the median over their stints, each with the other's
-    next to it; else it is the launches' medians. Empty where a median is 0.
+    For launches that alternated, it is the median over their time slices, each paired with the
+    other's adjacent slice. Otherwise it uses the launches' medians. Empty if a median is 0.
     """
     logs, baseline_logs = logs_by_block(cell), logs_by_block(baseline)
     if logs is None or baseline_logs is None:
@@ -41,7 +41,7 @@ def log_ratios(cell: CellSummary, baseline: CellSummary) -> dict[int, float]:
 
 
 def logs_by_block(summary: CellSummary) -> dict[int, list[float]] | None:
-    """The logarithms of the launches' medians; None without any, or where one is 0."""
+    """The logarithms of the launches' medians, by block; None without any, or if one is 0."""
     logs = defaultdict(list)
     for launch in summary.launches:
         if launch.median_ns <= 0:
@@ -63,22 +63,22 @@ def _by_stints(cell: CellSummary, baseline: CellSummary) -> dict[int, float]:
     return found
 
 
-# How likely so many launches are to decide. Half would disappoint every other time.
+# The probability that this many launches decide. With 50 %, every second forecast would fail.
 _LIKELY = 0.8
-# Beyond what anyone would wait for, a forecast from the spread of a few launches is idle.
+# A forecast from the spread of a few launches is pointless beyond what anyone would wait for.
 _MOST_LAUNCHES = 100_000
-# In the middles of so many equally likely parts each of what is not known is looked at.
+# Each unknown is evaluated at the midpoints of this many equally likely parts.
 _PARTS = (np.arange(25) + 0.5) / 25
 
 FloatArray = NDArray[np.float64]
 
 
 class ObservedEffect(Struct, frozen=True, kw_only=True):
-    """What the launches say so far: a log ratio, the error of it, and how sure that is.
+    """The results so far: a log ratio, its standard error and that error's degrees of freedom.
 
-    `error` is the standard error of `middle`, above 0; `freedom` its degrees of freedom;
-    `launches` how many there were of each. `fixed` is half the width of the interval that would
-    be left with endless launches, 0 within one run.
+    `error` is the standard error of `middle`, above 0, and `freedom` its degrees of freedom.
+    `launches` is the number of launches of each side. `fixed` is half the width of the interval
+    that would remain with infinitely many launches; 0 within one run.
     """
 
     middle: float
@@ -91,24 +91,25 @@ class ObservedEffect(Struct, frozen=True, kw_only=True):
 def launches_needed(seen: ObservedEffect, *, room: float) -> int | None:
     """The least number of launches that decides with a probability of four fifths.
 
-    Decided is a comparison whose interval excludes 1 or fits the margin. How likely it is
-    to be after n launches follows from the true ratio and the true spread; neither is known,
-    so it is averaged over what both may be after the launches seen, which stay in the mean.
+    A comparison is decided if its interval excludes 1 or lies within the margin. The
+    probability of that after n launches depends on the true ratio and the true spread. Neither
+    is known, so it is averaged over their distributions given the launches seen. Those launches
+    stay in the mean.
 
     Args:
-        seen: What they say so far.
+        seen: The results so far.
         room: The logarithm of the margin's end, above 0.
 
     Returns:
-        The number of each in all, more than so far; None where even very many would not.
+        The total number for each side, more than so far; None if even very many would not decide.
 
     Source: the predictive distribution of a normal sample, Gelman et al., "Bayesian Data
-    Analysis" (2013), section 3.2; deciding by it whether to go on, Spiegelhalter, Freedman
+    Analysis" (2013), section 3.2; using it to decide whether to continue, Spiegelhalter, Freedman
     & Blackburn, "Monitoring clinical trials: conditional or predictive power?" (1986).
     """
     root = math.sqrt(seen.launches)
     sigmas = seen.error * root * np.sqrt(seen.freedom / special.chdtri(seen.freedom, _PARTS))
-    # Each spread with each place of the truth that it allows.
+    # Each spread, combined with each true ratio that it allows.
     truths = seen.middle + np.outer(sigmas / root, special.ndtri(_PARTS))
 
     def decides(n: int) -> bool:
@@ -126,8 +127,8 @@ def launches_needed(seen: ObservedEffect, *, room: float) -> int | None:
 def _decided(
     n: int, seen: ObservedEffect, truths: FloatArray, sigmas: FloatArray, room: float
 ) -> float:
-    """How likely a comparison of n launches is to be decided, over all truths."""
-    # What the later launches add to the mean of those seen.
+    """The probability that a comparison of n launches is decided, over all true ratios."""
+    # How the later launches change the mean of those seen.
     later = n - seen.launches
     centre = (seen.launches * seen.middle + later * truths) / n
     wander = sigmas * math.sqrt(later) / n
@@ -146,11 +147,11 @@ def _decided(
 Verdict = Literal["faster", "slower", "equivalent", "undecided"]
 
 # Stopping as soon as the interval is narrow favours samples whose spread is small by
-# chance: up to 8 % of A/A pairs alarmed without this factor, at most 5 % with it.
-# Found by simulation; docs/statistics.md has the figures.
+# chance. Without this factor up to 8 % of A/A pairs gave a false alarm; with it, at most 5 %.
+# Found by simulation; docs/statistics.md has the numbers.
 PRICE_OF_STOPPING = 1.1
-# Beside the time that others keep a program waiting, one that shares its core, cache or memory
-# with it may halve its speed.
+# Besides making a program wait, another program that shares its core, cache or memory may halve
+# its speed.
 _SHARED_CORE = math.log(2)
 
 
@@ -159,18 +160,18 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
     Attributes:
         speedup_ratio: Baseline time over cell time; above 1 the cell is faster.
-        interval: Where that ratio lies, 95 %; None where the launches cannot
-            tell, as with one of each.
-        verdict: What the interval says; `undecided` without one.
-        pairs: How many blocks had an `ok` launch of both and were paired; 0
-            where the launches were compared unpaired, as asked or because fewer
-            than two blocks had.
+        interval: The 95 % interval of that ratio; None if the launches are too few
+            for one, for example one of each.
+        verdict: The verdict from the interval; `undecided` without one.
+        pairs: How many blocks had an `ok` launch of both and were paired. 0
+            if the launches were compared unpaired, by request or because fewer
+            than two blocks had both.
         per_block: Each paired block and the ratio within it.
-        p_value: How likely launches of two equal cells are to differ so much; None
-            without an interval. For `multiplicity.holm`, where cells are many.
-        launches_needed: Where undecided, how many launches of each would decide
-            it four times in five, by the ratio and the spread seen and how sure
-            of these one can be; None where decided or where the data cannot tell.
+        p_value: The probability that launches of two equal cells differ this much; None
+            without an interval. Input of `multiplicity.holm` for several cells.
+        launches_needed: If undecided, how many launches of each side would decide the
+            comparison with a probability of four fifths, given the ratio and the spread
+            seen and their uncertainty. None if decided or if the data cannot tell.
     """
 
     speedup_ratio: float
@@ -185,11 +186,11 @@ class Comparison(Struct, frozen=True, kw_only=True):
 class Estimate(Struct, frozen=True, kw_only=True):
     """The logarithm of a ratio.
 
-    `blocks` are the logarithms it is the mean of, empty where unpaired;
-    `error` is its standard error and `freedom` that error's degrees of
-    freedom, or both None; `launches` is how many of each side it took.
-    Of `error`, `by_launches` is the part, with its own degrees of freedom, that more
-    launches would lower; None where that is all of it.
+    `blocks` are the logarithms whose mean it is, empty if unpaired. `error` is its
+    standard error and `freedom` that error's degrees of freedom; both can be None.
+    `launches` is the number of launches used of each side.
+    `by_launches` is the part of `error` that more launches would reduce, with its own
+    degrees of freedom; None if that is all of it.
     """
 
     blocks: tuple[tuple[int, float], ...]
@@ -210,37 +211,38 @@ def compare(
 ) -> Comparison | None:
     """Compare a cell with its baseline, paired by block.
 
-    The launches of one block ran close in time, so what the host did to all of
-    them cancels in the ratio. Of two that alternated it is the median over their
-    stints, each with the other's next to it, so that what lasts a few milliseconds
-    cancels too. With fewer than two shared blocks, the launches
-    are compared unpaired (Welch), which takes unequal numbers of them as they are.
-    Either way on logarithms, so that swapping the two gives exactly the reciprocal.
+    The launches of one block run close in time, so disturbances by the host that affect
+    all of them cancel in the ratio. For two launches that alternate, the ratio is the
+    median over their time slices, each paired with the other's adjacent slice. Disturbances
+    of a few milliseconds then cancel too. With fewer than two shared blocks, the launches
+    are compared unpaired (Welch), which allows unequal numbers of launches. Both methods
+    use logarithms, so swapping the two cells gives exactly the reciprocal.
 
     Args:
         cell: The cell.
-        baseline: What it is compared with; of the same run, unless `between` is given.
+        baseline: What it is compared with; from the same run, unless `between` is given.
         margin: How far either way still counts as equal, above 0; a ratio of
             1 / (1 + margin) to 1 + margin.
-        adaptive: Whether the number of launches followed from their spread, as
-            `stopping.unfinished` has it where `Launches.max` exceeds `min`.
-            The interval is then a tenth wider, for stopping when it happens to
-            be narrow costs that much.
-        between: How much the cell's level varies from run to run, where the two are of
-            different runs: blocks of equal number then share nothing. The interval is
+        adaptive: Whether the number of launches depended on their spread, as in
+            `sample_size.unfinished` if `Launches.max` exceeds `min`.
+            The interval is then a tenth wider, to correct for stopping when it
+            happens to be narrow.
+        between: How much the cell's level varies from run to run, if the two come from
+            different runs; blocks with the same number are then unrelated. The interval is
             widened by it, and by how unequally other programs delayed the two.
 
-    Where only the slower side's value rests on disturbed launches the verdict is `undecided`.
+    The verdict is `undecided` if only the slower side's value is based on disturbed launches
+    and the disturbance can explain the difference.
 
     Returns:
-        The comparison, or None where one of the two has no `ok` launch, or a
+        The comparison, or None if one of the two has no `ok` launch, or if a
         launch's median is 0 and so no ratio exists.
 
     Raises:
         ValueError: `margin` is not above 0.
 
     Source: pairing, Kalibera & Jones, "Rigorous benchmarking in reasonable time"
-    (2013); blocks that are far out, `middle.middle`; equivalence by inclusion of the
+    (2013); outlying blocks, `intervals.adaptive_trimmed_mean`; equivalence by inclusion of the
     interval, Schuirmann (1987), here at the stricter 95 %; Welch, Biometrika 34 (1947);
     degrees of freedom of a sum of variances, Satterthwaite, Biometrics Bulletin 2 (1946).
     """
@@ -254,7 +256,7 @@ def compare(
     slower = {"slower": cell, "faster": baseline}.get(verdict)
     quicker = baseline if slower is cell else cell
     if slower is not None and not quicker.disturbed and _may_be_disturbance(slower, interval):
-        # What disturbed it is reason enough to be slower, and more launches do not tell.
+        # The disturbance alone can explain the difference, and more launches cannot tell.
         verdict, estimate = "undecided", replace(estimate, error=None)
     return Comparison(
         speedup_ratio=math.exp(estimate.middle),
@@ -268,7 +270,7 @@ def compare(
 
 
 def _may_be_disturbance(slower: CellSummary, interval: Interval | None) -> bool:
-    """Whether what disturbed a cell's launches can have made it as much slower as it is."""
+    """Whether disturbances alone could have made a cell's launches this much slower."""
     if not slower.disturbed:
         return False
     if interval is None:
@@ -280,7 +282,7 @@ def _may_be_disturbance(slower: CellSummary, interval: Interval | None) -> bool:
 def speedup_interval(
     cell: CellSummary, baseline: CellSummary, *, adaptive: bool = False
 ) -> Interval | None:
-    """The interval of `compare`, for who need not judge; None where that has none."""
+    """The interval of `compare`, without a verdict; None if there is no interval."""
     estimate = _estimate(cell, baseline, adaptive=adaptive, between=None)
     return interval_of(estimate) if estimate else None
 
@@ -288,7 +290,7 @@ def speedup_interval(
 def _estimate(
     cell: CellSummary, baseline: CellSummary, *, adaptive: bool, between: BetweenRuns | None
 ) -> Estimate | None:
-    """Pair by block where two blocks can be and may; None where there is no ratio."""
+    """Pair by block if at least two blocks can be paired; None if there is no ratio."""
     logs, baseline_logs = logs_by_block(cell), logs_by_block(baseline)
     if logs is None or baseline_logs is None:
         return None
@@ -301,11 +303,11 @@ def _estimate(
 
 
 def paired_estimates(rows: Array, *, adaptive: bool) -> list[Estimate]:
-    """What `compare` makes of each of k comparisons of n pairs, without their blocks.
+    """The estimates that `compare` makes from k comparisons of n pairs, without their blocks.
 
     Args:
         rows: (k, n) log ratios of pairs of launches, n at least two.
-        adaptive: As `compare` takes it.
+        adaptive: As in `compare`.
     """
     return [
         _priced(
@@ -323,7 +325,7 @@ def paired_estimates(rows: Array, *, adaptive: bool) -> list[Estimate]:
 
 
 def _priced(estimate: Estimate, *, adaptive: bool) -> Estimate:
-    """With the error that stopping by the spread leaves."""
+    """Widen the error to correct for stopping based on the spread."""
     if adaptive and estimate.error is not None:
         return replace(estimate, error=estimate.error * PRICE_OF_STOPPING)
     return estimate
@@ -334,10 +336,10 @@ def _flat(logs: dict[int, list[float]]) -> list[float]:
 
 
 def _unpaired(logs: Sequence[float], baseline_logs: Sequence[float]) -> Estimate:
-    """Welch's t: each side with a spread of its own, and with all its launches.
+    """Welch's t: each side with its own spread and all its launches.
 
-    Leaving far ones out of one side and not of the other would move the ratio: where
-    launches are of two kinds such intervals held the truth in 83 of 100 trials.
+    Trimming outliers from one side and not from the other would shift the ratio. If
+    launches fall into two groups, such intervals held the truth in only 83 of 100 trials.
     """
     middle = statistics.fmean(baseline_logs) - statistics.fmean(logs)
     sides = (logs, baseline_logs)
@@ -364,13 +366,13 @@ def shift(cell: CellSummary, baseline: CellSummary) -> float:
 
 
 def _widened(estimate: Estimate, between: BetweenRuns, delayed: float) -> Estimate:
-    """With what two runs differ by, that no number of launches tells."""
+    """Add the variation between two runs, which more launches cannot reduce."""
     if estimate.error is None or estimate.freedom is None:
         return estimate
-    # The levels of two runs differ by twice the variance of one.
+    # The difference between the levels of two runs has twice the variance of one level.
     own, runs = estimate.error**2, 2 * between.variance
     variance = own + runs + delayed**2
-    # A delay is a bound on what the host did, not an estimate: it adds no doubt about the error.
+    # A delay is a bound on the host's effect, not an estimate: it adds no uncertainty of the error.
     doubt = own**2 / estimate.freedom + (2 * between.whole) ** 2 / between.freedom
     return replace(
         estimate,
@@ -381,7 +383,7 @@ def _widened(estimate: Estimate, between: BetweenRuns, delayed: float) -> Estima
 
 
 def interval_of(estimate: Estimate) -> Interval | None:
-    """Where the ratio lies, by Student's t; None without an error."""
+    """The interval of the ratio, by Student's t; None without an error."""
     if estimate.error is None or estimate.freedom is None:
         return None
     return log_interval(
@@ -393,7 +395,7 @@ def interval_of(estimate: Estimate) -> Interval | None:
 
 
 def _p_value(estimate: Estimate) -> float | None:
-    """Two-sided, of the hypothesis that the ratio is 1."""
+    """Two-sided p-value of the hypothesis that the ratio is 1."""
     if estimate.error is None or estimate.freedom is None:
         return None
     if estimate.error == 0:
@@ -402,7 +404,7 @@ def _p_value(estimate: Estimate) -> float | None:
 
 
 def verdict_of(interval: Interval | None, margin: float) -> Verdict:
-    """What the interval of a ratio of speeds says; too small a difference is none."""
+    """The verdict from the interval of a speed ratio; differences within the margin are none."""
     if interval is None:
         return "undecided"
     if 1 / (1 + margin) <= interval.low and interval.high <= 1 + margin:
@@ -413,7 +415,7 @@ def verdict_of(interval: Interval | None, margin: float) -> Verdict:
 
 
 def _launches_needed(estimate: Estimate, margin: float) -> int | None:
-    """How many launches of each decide four times in five, by what these tell so far."""
+    """How many launches of each side decide with a probability of four fifths, given these."""
     if estimate.error is None or estimate.freedom is None:
         return None
     error, freedom = estimate.by_launches or (estimate.error, estimate.freedom)
@@ -421,7 +423,7 @@ def _launches_needed(estimate: Estimate, margin: float) -> int | None:
         return None
     factor = float(special.stdtrit(estimate.freedom, (1 + CONFIDENCE) / 2))
     seen = ObservedEffect(
-        # The side does not matter; so both sides round alike.
+        # The sign does not matter; taking it off makes both directions round alike.
         middle=abs(estimate.middle),
         error=error,
         freedom=freedom,

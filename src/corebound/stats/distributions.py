@@ -1,7 +1,7 @@
-"""The few distributions that a history is judged by, for one value at a time.
+"""Normal, binomial and Student's t probabilities for single values, without importing SciPy.
 
-As SciPy has them, which the tests hold them to, but without its import: a site of many nights
-asks for nothing else of it.
+The tests compare them with SciPy's. Judging a history needs no other distribution, so building
+a site of many nightly runs does not import SciPy.
 """
 
 from __future__ import annotations
@@ -10,30 +10,30 @@ import math
 from statistics import NormalDist
 
 _NORMAL = NormalDist()
-# Of a continued fraction: with so many terms all digits of a float are there.
+# With this many terms a continued fraction is exact to every digit of a float.
 _MOST_TERMS = 500
 _TINY = 1e-300
 
 
 def normal_below(x: float) -> float:
-    """How likely a standard normal value is not above this one."""
+    """The probability that a standard normal value is at most x."""
     return math.erfc(-x / math.sqrt(2)) / 2
 
 
 def normal_quantile(p: float) -> float:
-    """The value that a standard normal one is not above with a probability in (0, 1)."""
+    """The value that a standard normal value does not exceed with probability p, in (0, 1)."""
     return _NORMAL.inv_cdf(p)
 
 
 def binomial_above(k: int, n: int, p: float) -> float:
-    """How likely more than k of n trials succeed, each with a probability in (0, 1)."""
+    """The probability that more than k of n trials succeed, each with probability p in (0, 1)."""
     if k < 0:
         return 1.0
     return sum(math.comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(k + 1, n + 1))
 
 
 def student_below(freedom: float, t: float) -> float:
-    """How likely Student's t is not above this value, which is 0 or less.
+    """The probability that Student's t is at most `t`, for `t` of 0 or less.
 
     Args:
         freedom: Degrees of freedom, above 0 and not necessarily whole.
@@ -49,14 +49,14 @@ def student_below(freedom: float, t: float) -> float:
     a, b = freedom / 2, 0.5
     beta = math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
     front = math.exp(a * -math.log1p(square) + b * math.log(rest) - beta)
-    # The fraction is quick on one side only; the other is what is left.
+    # The fraction converges fast on one side only; the other side is its complement.
     if x < (a + 1) / (a + b + 2):
         return front * _fraction(a, b, x) / a / 2
     return (1 - front * _fraction(b, a, rest) / b) / 2
 
 
 def _fraction(a: float, b: float, x: float) -> float:
-    """The continued fraction of the incomplete beta function, from its top (Lentz's method)."""
+    """The continued fraction of the incomplete beta function, by the modified Lentz's method."""
     upper, lower = 1.0, 1 / _kept_from_0(1 - (a + b) * x / (a + 1))
     value = lower
     for m in range(1, _MOST_TERMS):

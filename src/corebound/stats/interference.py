@@ -1,4 +1,4 @@
-"""What disturbed a launch from outside, iteration by iteration."""
+"""Detect what disturbed a launch from outside, iteration by iteration."""
 
 from __future__ import annotations
 
@@ -18,38 +18,39 @@ from corebound.records.telemetry import (
 )
 from corebound.units import duration, percent
 
-# A tenth of a CPU: what `corebound doctor` takes for a busy host, and a loss that makes a
-# thread on that CPU a ninth slower, several times what a comparison's margin allows.
+# A tenth of a CPU. `corebound doctor` uses the same threshold for a busy host. A loss of this size
+# makes a thread on that CPU a ninth slower, several times what a comparison's margin allows.
 LEAST_LOST_CPUS = 0.1
 
-# Idle time and steal are told in ticks of 10 ms, so the difference of two looks is off by
-# up to one, with a standard deviation of 10/√6 = 4.1 ms a CPU and column (there are two
-# that move). Three of these: 3 × 4.1 × √2 = 17 ms for a CPU, and √n times that for n.
+# Idle time and steal are reported in ticks of 10 ms, so the difference of two readings is off by
+# up to one tick, with a standard deviation of 10/√6 = 4.1 ms per CPU and column (two columns
+# change). Three of these: 3 × 4.1 × √2 = 17 ms for a CPU, and √n times that for n.
 _BLUR_NS = 17_000_000
 
-# Foreign load counts where the launch's threads waited: on CPUs that they left idle it
-# takes nothing from them. Half of it is enough, for two that compete take turns, and a wait may
-# fall into the next window; and so is a wait that would count by itself, for one thread on two
-# busy CPUs waits for less than half of what both do.
+# Foreign load counts only if the launch's threads waited: on CPUs that they left idle it
+# takes nothing from them. A wait of half the load is enough, because two competing threads take
+# turns, and a wait may fall into the next window. So is a wait that would count by itself, because
+# one thread on two busy CPUs waits for less than half of their combined load.
 _LEAST_WAITED = 0.5
 
-# A launch's figure is its median: with more than half of the iterations disturbed it is
-# one of those.
+# A launch's value is its median. With more than half of the iterations disturbed, the median
+# is itself a disturbed iteration.
 MOST_DISTURBED = 0.5
-# Which iterations were disturbed is known to a window, which is half a second or more. In a
-# launch shorter than two of these a tenth of a CPU may be a burst within a few iterations. One
-# program that competes takes half of a CPU, so beyond a quarter of one most of the time was hit.
+# Disturbances are located to one window, which lasts half a second or more. In a launch shorter
+# than two windows, a tenth of a CPU may be a burst within a few iterations. One competing
+# program takes half of a CPU, so beyond a quarter of one most of the time was disturbed.
 LEAST_SEEN_MS = 1_000
 LEAST_LOST_OF_SHORT = 0.25
 
-# An operator's time is a sum over the whole profile, not a median: a tenth of it disturbed by
-# as little as counts makes a sum a hundredth too large, and by a busy neighbour a tenth.
+# An operator's time is a sum over the whole profile, not a median. If a tenth of the profile is
+# disturbed, the sum is 1 % too large at the smallest loss that counts, and 10 % too large with a
+# busy neighbour.
 MOST_OF_PROFILE = 0.1
 
-# Two looks apart at the least, and more than a scheduler keeps anything from running.
+# At least two readings apart, and longer than a scheduler keeps any thread from running.
 _LEAST_SUSPENDED_NS = 50_000_000
 
-# An interval needs two launches: with so many undisturbed ones a cell needs no others.
+# An interval needs two launches. With this many undisturbed ones, a cell uses no others.
 _LEAST_UNDISTURBED = 2
 
 T = TypeVar("T")
@@ -62,12 +63,12 @@ _NAMES: dict[Cause, str] = {
 
 
 def causes(window: HostWindow, cpus: int) -> dict[Cause, float]:
-    """What took CPU time from a launch in this window, each in CPUs; empty if nothing did.
+    """CPU time that a launch lost in this window, in CPUs, by cause; empty if it lost none.
 
-    Suspension takes all of them: it is the share of the time.
+    For a suspension, which stops all CPUs, it is the share of the time.
 
     Args:
-        window: A stretch of the launch.
+        window: A part of the launch.
         cpus: How many CPUs the launch was given.
     """
     elapsed_ns = (window.to_ms - window.from_ms) * 1_000_000
@@ -89,10 +90,10 @@ def causes(window: HostWindow, cpus: int) -> dict[Cause, float]:
 
 
 def _competing_ns(window: HostWindow, *, least_waited_ns: float) -> int:
-    """Foreign load that the launch had to make room for; 0 where it need not have.
+    """Foreign load that competed with the launch; 0 if it did not have to.
 
-    Where the kernel does not tell what threads waited, what the CPUs rested is taken off:
-    foreign load might have run there as well.
+    If the kernel does not report how long threads waited, the CPUs' idle time is subtracted,
+    because the foreign load could have run then.
     """
     foreign_ns, waited_ns = window.foreign_ns or 0, window.waited_ns
     if waited_ns is None:
@@ -103,13 +104,13 @@ def _competing_ns(window: HostWindow, *, least_waited_ns: float) -> int:
 def marked(worker: Worker, host: HostOverTime) -> tuple[Marked, ...]:
     """The iterations of one worker that overlapped a disturbed window, as ranges.
 
-    When an iteration began is not recorded: within a stint, or from the moment the workers
-    are told to go, they follow one another with well under a microsecond between them. The
-    first ran before.
+    The start time of an iteration is not recorded. Iterations follow one another with well
+    under a microsecond between them, from the start of their time slice or from the moment
+    the workers start measuring. The first iteration runs before that moment.
 
     Args:
         worker: With every iteration.
-        host: What was seen of the host.
+        host: The host's telemetry.
     """
     bad = [(window, lost) for window in host.windows if (lost := causes(window, len(host.cpus)))]
     if not bad:
@@ -130,7 +131,7 @@ def marked(worker: Worker, host: HostOverTime) -> tuple[Marked, ...]:
 
 
 def _spans_ms(worker: Worker) -> Iterator[tuple[float, float]]:
-    """When each iteration but the first began and ended, in ms since workers were told to go."""
+    """Start and end of each iteration but the first, in ms since the workers' start signal."""
     walls_ns = iter(worker.wall_ns[1:])
     stints = worker.stints or (TimeSlice(iterations=len(worker.wall_ns), began_us=0),)
     for stint in stints:
@@ -143,7 +144,7 @@ def _spans_ms(worker: Worker) -> Iterator[tuple[float, float]]:
 def _overlapping(
     bad: Sequence[tuple[HostWindow, dict[Cause, float]]], end_ms: float
 ) -> tuple[Cause, ...]:
-    """What disturbs an iteration up to `end_ms`, given the windows that end after it began."""
+    """The causes that affect an iteration up to `end_ms`; `bad` has windows that end later."""
     by: set[Cause] = set()
     for window, lost in bad:
         if window.from_ms >= end_ms:
@@ -155,14 +156,14 @@ def _overlapping(
 def disturbance(
     workers: Sequence[Worker], host: HostOverTime | None, *, warm: Sequence[int] = ()
 ) -> Disturbance | None:
-    """What disturbed a launch, `refused` left open; None where nothing was seen to.
+    """The disturbances of a launch, with `refused` not yet set; None if there were none.
 
     Args:
         workers: Its workers, with the iterations that `marked` found. Without any
-            iteration, as of a server, the share is of time.
-        host: What was seen of the host.
-        warm: Of each worker, how many iterations at its beginning enter no value; without,
-            only the first does not.
+            iterations, as for a server, the share is of time.
+        host: The host's telemetry.
+        warm: For each worker, how many iterations at its start are not used. If empty,
+            only the first is not.
     """
     if host is None:
         return None
@@ -194,7 +195,7 @@ def _said(cause: Cause, lost: float, host: HostOverTime) -> str:
 
 
 def lost_cpus(host: HostOverTime) -> dict[Cause, float]:
-    """What disturbed windows took from a launch, in CPUs over its whole time, by cause."""
+    """CPU time that disturbed windows took from a launch, in CPUs over its whole time, by cause."""
     lost: dict[Cause, float] = {}
     for window in host.windows:
         part = (window.to_ms - window.from_ms) / host.duration_ms if host.duration_ms else 0.0
@@ -204,10 +205,10 @@ def lost_cpus(host: HostOverTime) -> dict[Cause, float]:
 
 
 def delay(host: HostOverTime | None) -> float:
-    """How much longer than its own CPU time others can have made a launch take, as a logarithm.
+    """The most that others can have slowed a launch beyond its own CPU time, as a logarithm.
 
-    That is the time for which its threads waited for a CPU while other programs used it, and
-    for which a hypervisor or a quota stopped them. 0 where nothing is known.
+    It counts the time for which threads waited for a CPU while other programs used it, and
+    the time for which a hypervisor or a quota stopped them. 0 if nothing is known.
     """
     ran_ns = host.total("ran_ns") if host else None
     if host is None or not ran_ns or ran_ns < 0:
@@ -227,7 +228,7 @@ def _delayed_ns(window: HostWindow) -> int:
 
 
 def _share(workers: Sequence[Worker], host: HostOverTime, warm: Sequence[int]) -> float:
-    # The first iteration ran before there was anything to see.
+    # The first iteration ran before the telemetry started.
     counted = [
         range(max(1, begin), len(worker.wall_ns))
         for worker, begin in zip(workers, warm, strict=True)
@@ -249,15 +250,15 @@ def _each(worker: Worker) -> Iterator[int]:
 def is_too_much(
     found: Disturbance | None, host: HostOverTime | None, kind: Kind = "measure"
 ) -> bool:
-    """Whether a launch was disturbed so that its value is the disturbance's.
+    """Whether a launch was disturbed so much that its value mostly reflects the disturbance.
 
-    Decided by what was seen of the host alone, never by how long iterations took: launches
-    that are left out for their own values would flatter what is left.
+    This depends on the host's telemetry only, never on how long iterations took: leaving out
+    launches because of their own values would bias the rest.
 
     Args:
-        found: What disturbed it.
-        host: What was seen of the host; None where the record does not have it.
-        kind: What the launch is for.
+        found: The launch's disturbances.
+        host: The host's telemetry; None if the record lacks it.
+        kind: The purpose of the launch.
     """
     if found is None:
         return False
@@ -274,23 +275,23 @@ def is_too_much(
 
 
 def is_spoilt(launch: Launch) -> bool:
-    """Whether a launch's value, or its profile, is mostly what disturbed it, refused or kept."""
+    """Whether a launch's value or profile mostly reflects a disturbance, discarded or not."""
     return is_too_much(launch.disturbance, launch.host, launch.kind)
 
 
 def counting(launches: Sequence[T], is_disturbed: Callable[[T], bool]) -> list[T]:
-    """Of a cell's `ok` launches those that enter its values.
+    """The `ok` launches of a cell that its values are computed from.
 
-    All that were not disturbed if these are enough, else all.
+    All undisturbed launches if there are enough of them, else all.
 
     Args:
-        launches: Its `ok` launches, as records or reduced.
-        is_disturbed: Whether one is, as `is_spoilt` says.
+        launches: Its `ok` launches, as records or summaries.
+        is_disturbed: Whether a launch is disturbed, as in `is_spoilt`.
     """
     undisturbed = [one for one in launches if not is_disturbed(one)]
     return undisturbed if len(undisturbed) >= _LEAST_UNDISTURBED else list(launches)
 
 
 def is_refused(launch: Launch) -> bool:
-    """Whether a launch was refused for what disturbed it, and is to be made again."""
+    """Whether a launch was discarded because of a disturbance, and must be repeated."""
     return launch.disturbance is not None and launch.disturbance.refused

@@ -1,4 +1,4 @@
-"""Intervals: how far off a value may be, never without its confidence."""
+"""Confidence intervals, geometric means and the adaptive trimmed mean."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from corebound.stats import special
 
-# Of every interval that a verdict rests on.
+# The confidence of every interval that a verdict is based on.
 CONFIDENCE = 0.95
-# A quantity between one and a hundred of something is not known.
+# An interval whose ends differ by more than this factor is not usable.
 _MOST_FACTOR = 100.0
 
 
 class Interval(Struct, frozen=True, kw_only=True):
-    """Where a quantity lies with the confidence given, in the quantity's own unit."""
+    """The range that holds a quantity with the given confidence, in the quantity's own unit."""
 
     low: float
     high: float
@@ -31,11 +31,11 @@ class Interval(Struct, frozen=True, kw_only=True):
 
     @property
     def relative_half_width(self) -> float:
-        """How far the ends lie from their geometric middle, as a share of it.
+        """How far the ends lie from their geometric mean, as a share of it.
 
-        0.02 says: true within 2 % either way. Ratios and times are positive
-        and uncertain by factors, so the middle is the geometric one; infinite
-        where the low end is 0.
+        0.02 means that the value is known to within 2 % either way. Ratios and times are
+        positive and vary by factors, so the centre is the geometric mean. The result is
+        infinite if the low end is 0.
 
         >>> round(Interval(low=0.98, high=1.02, confidence=0.95).relative_half_width, 3)
         0.02
@@ -45,12 +45,12 @@ class Interval(Struct, frozen=True, kw_only=True):
         return math.sqrt(self.high / self.low) - 1.0 if self.low > 0 else math.inf
 
     def contains(self, value: float) -> bool:
-        """Whether the value lies inside, ends included."""
+        """Whether the value lies inside the interval, ends included."""
         return self.low <= value <= self.high
 
 
 def is_usable(low: float, high: float) -> bool:
-    """Whether the ends of an interval of a factor, from 0 up, say anything to a reader.
+    """Whether an interval of a factor, from 0 up, is narrow enough to be worth showing.
 
     >>> is_usable(0.5, 2.0), is_usable(3.8e-05, float("inf")), is_usable(0.0, 0.0)
     (True, False, True)
@@ -63,16 +63,16 @@ def geometric_mean_interval(
 ) -> Interval | None:
     """Bound the geometric mean of positive numbers: Student's t on their logarithms.
 
-    Times and ratios of times vary by factors, so their logarithms are closer to
-    normal than they are, and the interval can never reach below 0.
+    Times and ratios of times vary by factors. Their logarithms are therefore closer to
+    normal than the values themselves, and the interval never reaches below 0.
 
     Args:
         ratios: n numbers above 0, one for each launch or block.
         confidence: Coverage wanted, in (0, 1).
 
     Returns:
-        The interval in the unit of the numbers, or None where n < 2 or a number
-        is not above 0 (it has no logarithm, and no factor leads to it).
+        The interval in the unit of the numbers, or None if n < 2 or a number
+        is not above 0 (such a number has no logarithm).
 
     Raises:
         ValueError: `confidence` lies outside (0, 1).
@@ -96,7 +96,7 @@ def geometric_mean_interval(
 
 
 def geometric_mean(values: Sequence[float]) -> float:
-    """The factor-wise mean of numbers from 0 up; 0 as soon as one of them is 0.
+    """The geometric mean of numbers from 0 up; 0 if any of them is 0.
 
     Raises:
         ValueError: There are none, or one is negative.
@@ -112,7 +112,7 @@ def geometric_mean(values: Sequence[float]) -> float:
 def log_interval(
     middle: float, *, standard_error: float, freedom: float, confidence: float = CONFIDENCE
 ) -> Interval:
-    """Student's t interval about the logarithm of a quantity, given back as a factor.
+    """Student's t interval of the logarithm of a quantity, converted back to a factor.
 
     Args:
         middle: Natural logarithm of the estimate.
@@ -125,7 +125,7 @@ def log_interval(
 
 
 def _exp(power: float) -> float:
-    """Infinite rather than an overflow: two launches may tell next to nothing."""
+    """The exponential, infinite instead of an overflow: two launches can give a huge interval."""
     try:
         return math.exp(power)
     except OverflowError:
@@ -142,16 +142,16 @@ def variation_interval(
 ) -> Interval | None:
     """Bound the coefficient of variation: standard deviation as a share of the mean.
 
-    Right where launches vary like normal numbers, and near the exact interval of these while
-    the share is below a third. Where single launches stand far out it is too narrow.
+    The interval assumes that launches vary normally. It is close to the exact interval while
+    the share is below a third. It is too narrow if single launches are outliers.
 
     Args:
         values: n numbers above 0, one for each launch, in any unit.
         confidence: Coverage wanted, in (0, 1).
 
     Returns:
-        The interval of the share; its high end is infinite where so few tell nothing. None
-        where n < 2 or a number is not above 0.
+        The interval of the share. Its high end is infinite if so few values give no bound. None
+        if n < 2 or a number is not above 0.
 
     Source: Vangel, "Confidence intervals for a normal coefficient of variation",
     The American Statistician 50 (1996), the modified McKay interval.
@@ -162,7 +162,7 @@ def variation_interval(
     ratio = statistics.stdev(values) / statistics.fmean(values)
 
     def end(above: float) -> float:
-        # `chdtri` takes the probability above.
+        # `chdtri` takes the upper tail probability.
         quantile = float(special.chdtri(n - 1, above))
         square = ((quantile + 2) / n - 1) * ratio**2 + quantile / (n - 1)
         return ratio / math.sqrt(square) if square > 0 else math.inf
@@ -171,14 +171,14 @@ def variation_interval(
     return Interval(low=end(beyond), high=end(1 - beyond), confidence=confidence)
 
 
-# With fewer numbers none is left out.
+# With fewer values, none is trimmed.
 LEAST = 6
-# Of so many one is left out at either end, one at least.
+# One in this many values is trimmed at either end, at least one.
 ONE_OF = 5
-# What leaving any out has to make of the interval to be worth it. A mean of all is the better
-# one as long as none stands out, and where numbers are of two equal kinds; and whoever chooses
-# after the fact pays for it, the more so the more often. Of factors from 0.4 to 0.7 this has
-# the best coverage of six numbers; docs/statistics.md has the figures.
+# Trimming is used only if it shrinks the interval below this share. The mean of all values is
+# better if none is an outlier, and if the values fall into two equal groups. Choosing after seeing
+# the data has a cost, which grows with how often it happens. Among shares from 0.4 to 0.7 this one
+# has the best coverage with six values; docs/statistics.md has the numbers.
 WORTH = 0.4
 
 Array = NDArray[np.float64]
@@ -198,17 +198,17 @@ class TrimmedMean(Struct, frozen=True, kw_only=True):
 
 
 def adaptive_trimmed_mean(values: Sequence[float]) -> TrimmedMean:
-    """Mean of the values; without the outermost, where these alone make it uncertain.
+    """The mean of the values, trimmed only if a few outliers make the full mean uncertain.
 
-    The fifth that is lowest and the fifth that is highest are left out if the interval is
-    then less than `WORTH` as wide.
+    Trimming leaves out the lowest and the highest fifth. It is used if it makes the interval
+    less than `WORTH` times as wide.
 
     Args:
-        values: At least two, of which one may as well be far above as far below.
+        values: At least two; a value must be as likely to lie far above as far below.
 
     Source: the trimmed mean and its t, Tukey & McLaughlin, "Less vulnerable confidence
-    and significance procedures for location based on a single sample" (1963). To choose
-    by what is seen: Hogg, "Adaptive robust procedures" (1974).
+    and significance procedures for location based on a single sample" (1963). Choosing
+    after seeing the data: Hogg, "Adaptive robust procedures" (1974).
 
     >>> adaptive_trimmed_mean([1.0, 2.0, 3.0, 4.0, 5.0, 9.0]).mean
     4.0
@@ -219,9 +219,9 @@ def adaptive_trimmed_mean(values: Sequence[float]) -> TrimmedMean:
 
 
 def middles(rows: Array) -> list[TrimmedMean]:
-    """The `middle` of each of k rows of n values, (k, n) with n of at least two.
+    """The `adaptive_trimmed_mean` of each row of a (k, n) array, with n of at least two.
 
-    A calibration asks for thousands at once; a comparison for one.
+    A calibration needs thousands at once; a comparison needs one.
     """
     whole = _trimmed(rows, 0)
     n = rows.shape[1]
@@ -235,11 +235,11 @@ def middles(rows: Array) -> list[TrimmedMean]:
 
 
 def _trimmed(rows: Array, out: int) -> list[TrimmedMean]:
-    """Means without so many at either end, which the errors take to lie where others begin."""
+    """Means without `out` values at either end; errors by winsorising those to the nearest kept."""
     n = rows.shape[1]
     kept = n - 2 * out
     ordered = np.sort(rows, axis=1)
-    # From a value of its own, so that rounding gives equal values no spread.
+    # Subtract one of the values, so that rounding gives equal values no spread.
     origins = ordered[:, n // 2, None]
     inner = (ordered - origins)[:, out : n - out]
     drawn_in = np.pad(inner, ((0, 0), (out, out)), mode="edge")

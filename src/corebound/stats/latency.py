@@ -1,4 +1,4 @@
-"""Latencies of many requests: HDR histograms, percentiles, MLPerf's early stopping."""
+"""Request latencies: HDR histograms, percentiles and MLPerf's early stopping."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ HIGHEST_US = 3_600_000_000
 DIGITS = 3
 SHARES = (0.5, 0.9, 0.99, 0.999, 1.0)
 
-# Points of a curve each time that the share left over is halved.
+# Points of a curve for each halving of the remaining share.
 POINTS_A_HALVING = 5
 
 
 class Percentiles(Struct, frozen=True, kw_only=True):
-    """Latencies that a share of the requests stayed within, and how many there were."""
+    """Latency percentiles, and the number of requests."""
 
     count: int
     p50_ns: int
@@ -35,20 +35,20 @@ class Percentiles(Struct, frozen=True, kw_only=True):
 
 
 class PercentilePoint(Struct, frozen=True, kw_only=True):
-    """A share of the requests, in (0, 1], and the latency that they stayed within."""
+    """A share of the requests, in (0, 1], and the latency that they do not exceed."""
 
     share: float
     latency_ns: int
 
 
 def encode(durations_ns: ArrayLike) -> str:
-    """Count durations; those above an hour count as one.
+    """Encode durations as an HDR histogram; those above one hour are recorded as one hour.
 
     Args:
-        durations_ns: Any number of them, from 0 up, in any order.
+        durations_ns: Any number of durations, from 0 up, in any order.
 
     Raises:
-        ValueError: One is negative.
+        ValueError: A duration is negative.
     """
     durations = np.asarray(durations_ns, dtype=np.float64)
     if durations.size and durations.min() < 0:
@@ -61,10 +61,10 @@ def encode(durations_ns: ArrayLike) -> str:
 
 
 def merge(encoded: Sequence[str]) -> str:
-    """One histogram of all that several have counted.
+    """Add up several histograms.
 
     Raises:
-        InputError: One of them is no histogram.
+        InputError: One of them is not a valid histogram.
     """
     merged = HdrHistogram(1, HIGHEST_US, DIGITS)
     for text in encoded:
@@ -73,15 +73,15 @@ def merge(encoded: Sequence[str]) -> str:
 
 
 def percentiles(encoded: str) -> Percentiles | None:
-    """The percentiles that pages show; None where nothing was counted.
+    """The percentiles that pages show; None if the histogram is empty.
 
     Raises:
-        InputError: It is no histogram.
+        InputError: The text is not a valid histogram.
     """
     histogram = _decode(encoded)
     if not histogram.get_total_count():
         return None
-    # Of its tens of thousands of classes the library reads one at a time.
+    # The library would read its tens of thousands of buckets one at a time.
     up_to = np.cumsum(_counts(histogram))
     wanted = [histogram.get_target_count_at_percentile(share * 100) for share in SHARES]
     p50_ns, p90_ns, p99_ns, p99_9_ns, max_ns = (
@@ -98,10 +98,10 @@ def percentiles(encoded: str) -> Percentiles | None:
 
 
 def mean_ns(encoded: str) -> float | None:
-    """The mean, by the middles of the classes; None where nothing was counted.
+    """The mean, from the midpoints of the buckets; None if the histogram is empty.
 
     Raises:
-        InputError: It is no histogram.
+        InputError: The text is not a valid histogram.
     """
     histogram = _decode(encoded)
     counts = _counts(histogram)
@@ -115,14 +115,14 @@ def mean_ns(encoded: str) -> float | None:
 
 
 def curve(encoded: str) -> tuple[PercentilePoint, ...]:
-    """The points of a percentile chart, the closer the nearer they are to the worst.
+    """The points of a percentile chart, denser towards the maximum.
 
     Returns:
-        Shares and latencies, both never falling; the last has a share of 1. Empty
-        where nothing was counted.
+        Shares and latencies, both non-decreasing; the last share is 1. Empty
+        if the histogram is empty.
 
     Raises:
-        InputError: It is no histogram.
+        InputError: The text is not a valid histogram.
     """
     histogram = _decode(encoded)
     counts = _counts(histogram)
@@ -134,7 +134,7 @@ def curve(encoded: str) -> tuple[PercentilePoint, ...]:
     while places[-1] < counted.size - 1:
         levels.append(_next_level(levels[-1]))
         places.append(int(np.searchsorted(reached, levels[-1])))
-    # The last class is that of the level before, and of all.
+    # The last bucket is the one of the previous level, and of 100 %.
     ends = zip((*levels, 100.0), (*places, places[-1]), strict=True)
     return tuple(
         PercentilePoint(share=level / 100, latency_ns=_highest_us(histogram, counted[place]) * 1000)
@@ -145,14 +145,14 @@ def curve(encoded: str) -> tuple[PercentilePoint, ...]:
 def _next_level(level: float) -> float:
     """The next share of a curve in per cent, in (0, 100).
 
-    Source: HdrHistogram's percentile iterator, which itself reads one class after the other.
+    Source: HdrHistogram's percentile iterator, which itself reads the buckets one by one.
     """
     halvings = math.log(100 / (100.0 - level)) / math.log(2) + 1
     return level + 100.0 / (POINTS_A_HALVING * math.pow(2, halvings))
 
 
 def throughput_per_s(ok: int, duration_ns: int) -> float | None:
-    """Good answers a second of a launch; None where it took no time.
+    """Successful requests per second of a launch; None if its duration is 0.
 
     >>> throughput_per_s(300, 2_000_000_000)
     150.0
@@ -161,12 +161,12 @@ def throughput_per_s(ok: int, duration_ns: int) -> float | None:
 
 
 def _counts(histogram: HdrHistogram) -> NDArray[np.int64]:
-    """How many values each class has, from the lowest."""
+    """The number of values in each bucket, from the lowest bucket."""
     return np.ctypeslib.as_array(histogram.counts).astype(np.int64)
 
 
 def _highest_us(histogram: HdrHistogram, index: np.int64) -> int:
-    """The upper end of a class."""
+    """The upper end of a bucket."""
     highest_us: int = histogram.get_highest_equivalent_value(
         histogram.get_value_from_index(int(index))
     )
@@ -193,12 +193,12 @@ CONFIDENCE = 0.99
 
 
 class Estimate(Struct, frozen=True, kw_only=True):
-    """A latency that the percentile does not exceed, with MLPerf's confidence.
+    """An upper bound of a percentile, with MLPerf's confidence.
 
     Attributes:
-        needed: The least queries there can be an estimate from.
-        value: In the unit of the latencies; None where there are fewer.
-        discarded: The queries above it; None likewise.
+        needed: The least number of queries that allows an estimate.
+        value: In the unit of the latencies; None with fewer queries.
+        discarded: How many queries exceed it; None with fewer queries.
     """
 
     needed: int
@@ -209,12 +209,12 @@ class Estimate(Struct, frozen=True, kw_only=True):
 def least_within(
     over: int, *, share: float, tolerance: float = 0.0, confidence: float = CONFIDENCE
 ) -> int:
-    """How many queries have to be within the latency for `over` others to be few enough.
+    """How many queries must stay within the latency if `over` others exceed it.
 
     Args:
-        over: Queries over the latency, from 0 up.
+        over: Queries that exceed the latency, from 0 up.
         share: The percentile as a share, in (0, 1).
-        tolerance: How much less than `share` is acceptable, below `share`.
+        tolerance: How far below `share` is acceptable; less than `share`.
         confidence: In (0, 1).
 
     Raises:
@@ -241,10 +241,10 @@ def least_within(
 
 
 def estimate(latencies: Sequence[float], *, share: float) -> Estimate:
-    """Estimate a percentile from above: the largest value that may not be discarded.
+    """Bound a percentile from above: the largest value that must not be discarded.
 
     Args:
-        latencies: n, in any order and unit; infinite where a query was never answered.
+        latencies: n, in any order and unit; infinite if a query had no response.
         share: The percentile as a share, in (0, 1).
 
     >>> estimate(range(1, 65), share=0.9)
@@ -254,7 +254,7 @@ def estimate(latencies: Sequence[float], *, share: float) -> Estimate:
     needed = least_within(1, share=share) + 1
     if n < needed:
         return Estimate(needed=needed, value=None, discarded=None)
-    # least_within(t) + t grows with t: the greatest t that still fits into n.
+    # least_within(t) + t grows with t: find the greatest t for which the sum is at most n.
     low, high = 1, n
     while low < high:
         middle = (low + high + 1) // 2

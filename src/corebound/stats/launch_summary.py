@@ -1,4 +1,4 @@
-"""From launches to what a cell measures: a launch gives one value, a cell an interval."""
+"""Summarise launches: one value for each launch, one value with its interval for a cell."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from corebound.stats.latency import percentiles
 from corebound.stats.server_summary import figure_ns
 from corebound.stats.warmup import SteadyState, steady_state, unsettled_start, worst
 
-# One iteration in a hundred takes longer than p99: with fewer, none may.
+# One iteration in a hundred takes longer than p99. With fewer iterations, possibly none does.
 LEAST_FOR_P99 = 100
 
 
 def effective_sample_size(samples: Sequence[float]) -> float:
-    """As how many independent numbers a series counts, going by each and the one before.
+    """The number of independent values that an autocorrelated series is worth.
 
     Args:
-        samples: n numbers in time order and any unit, which only their ranks enter of, so
-            that a few that are far out do not decide.
+        samples: n numbers in time order, in any unit. Only their ranks are used, so that
+            a few outliers do not decide the result.
 
     Returns:
-        n (1 - r) / (1 + r) where the correlation r is above 0, else n.
+        n (1 - r) / (1 + r) if the lag-1 correlation r is above 0, else n.
 
-    Source: Bayley & Hammersley (1946), for a series of which each goes with the last alone.
+    Source: Bayley & Hammersley (1946), for a series in which each value depends on the last only.
 
     >>> effective_sample_size([1, 5, 2, 4, 3])
     5.0
@@ -52,9 +52,9 @@ def effective_sample_size(samples: Sequence[float]) -> float:
 
 
 def p99_ns(wall_ns: Sequence[float]) -> float | None:
-    """The 99th percentile, by the rule whose mean over launches is the least biased.
+    """The 99th percentile, by the rule whose mean over launches has the least bias.
 
-    Of a hundred samples it lies halfway between the two longest.
+    For a hundred samples it lies halfway between the two longest.
 
     Source: Hazen (1914), the fifth of Hyndman & Fan, "Sample quantiles in statistical
     packages" (1996); chosen by simulation, see docs/statistics.md.
@@ -66,17 +66,17 @@ def p99_ns(wall_ns: Sequence[float]) -> float | None:
 
 Warmup = Literal["auto"] | WarmupIterations | WarmupSeconds
 
-# With fewer a launch's own p99 is biased, and many launches only make sure of the bias.
+# With fewer, a launch's own p99 is biased, and more launches only make the bias more precise.
 # Found by simulation: `python -m benchmarks.simulation percentiles`.
 _LEAST_FOR_P99_INTERVAL = 500
 
-# Of an iteration's CPU time 0.5 to 2 µs are the worker's own, for its two clocks and its loop;
-# of a shorter iteration that is more than 1 %, and makes one thread busier than it can be.
+# Of an iteration's CPU time, 0.5 to 2 µs are spent in the worker's own clock calls and loop. For a
+# shorter iteration this is more than 1 %, and makes one thread appear busier than possible.
 LEAST_FOR_CPU_NS = 200_000
 
 
 class LaunchSummary(Struct, frozen=True, kw_only=True):
-    """One launch, its warm-up left out.
+    """One launch, without its warm-up.
 
     Attributes:
         launch: The launch's id.
@@ -84,17 +84,17 @@ class LaunchSummary(Struct, frozen=True, kw_only=True):
         median_ns: Median wall time of an iteration, over all its workers.
         p99_ns: Wall time that 99 of 100 iterations do not exceed; None below
             100 iterations.
-        cpu_median_ns: Median CPU time of an iteration, or None where unknown, or where an
+        cpu_median_ns: Median CPU time of an iteration; None if unknown, or if an
             iteration is too short for the CPU clock.
-        used: Iterations that entered, over all workers.
-        independent: As how many they count, where each goes with the one before.
-        stints_ns: Of each stint that entered, its number and the median of its iterations;
-            empty where the launch did not alternate.
+        used: Number of iterations used, over all workers.
+        independent: Effective number of independent iterations, given their autocorrelation.
+        stints_ns: For each time slice used, its number and the median of its iterations;
+            empty if the launch did not alternate.
         alternated: The ids of the launches that it alternated with.
-        disturbed: Whether something outside disturbed most of what entered.
-        steady: How the launch behaved; of several workers, the worst.
-        settled: Whether all the iterations that entered are steady ones.
-        delay: How much longer other programs can have made it take (`disturbance.delay`).
+        disturbed: Whether something outside disturbed most of the iterations used.
+        steady: How the launch behaved; with several workers, the worst of them.
+        settled: Whether all the iterations used are steady.
+        delay: The most that other programs can have slowed it down (`interference.delay`).
     """
 
     launch: str
@@ -113,26 +113,26 @@ class LaunchSummary(Struct, frozen=True, kw_only=True):
 
 
 class CellSummary(Struct, frozen=True, kw_only=True):
-    """What the launches of one cell say together.
+    """The combined results of one cell's launches.
 
     Attributes:
         cell: The cell.
-        launches: Its `ok` launches that enter its value, by block.
-        counts: How many launches came to each status; absent ones are 0.
+        launches: Its `ok` launches that its values are computed from, by block.
+        counts: How many launches have each status; absent ones are 0.
         median_ns: Geometric mean of the launches' medians: the middle of
             `interval`. None without an `ok` launch.
-        interval: Where a typical launch's median lies, in nanoseconds, 95 %;
+        interval: The 95 % interval of a typical launch's median, in nanoseconds;
             None with fewer than two `ok` launches.
         p99_ns: Geometric mean over the launches that have one.
-        p99_interval: Where a typical launch's p99 lies, in nanoseconds, 95 %; None
-            where one of the launches has none, or too few iterations to be sure
-            of its own.
-        cpu_median_ns: Geometric mean over the launches that have one, as `median_ns` is, so
-            that the two can be divided: no thread is busier than all the time.
+        p99_interval: The 95 % interval of a typical launch's p99, in nanoseconds. None
+            if one of the launches has none, or too few iterations for a reliable
+            p99 of its own.
+        cpu_median_ns: Geometric mean over the launches that have one. It is the same kind of
+            mean as `median_ns`, so that their quotient never exceeds one CPU per thread.
         spread_ratio: Standard deviation of the launches' medians as a share of
             their mean; None with fewer than two.
         unsettled: How many of `launches` used iterations that are not steady.
-        left_out: Its other `ok` launches: disturbed ones, of a cell with enough that were not.
+        left_out: Its other `ok` launches: disturbed ones, if enough others were not.
     """
 
     cell: Cell
@@ -149,23 +149,23 @@ class CellSummary(Struct, frozen=True, kw_only=True):
 
     @property
     def disturbed(self) -> int:
-        """How many of the launches that enter its value were disturbed."""
+        """How many of the launches that its values are computed from were disturbed."""
         return sum(launch.disturbed for launch in self.launches)
 
     def count(self, status: Status) -> int:
-        """How many launches came to this status."""
+        """How many launches have this status."""
         return dict(self.counts).get(status, 0)
 
     @property
     def spread_interval(self) -> Interval | None:
-        """Where `spread_ratio` lies, 95 %; None with fewer than two `ok` launches."""
+        """The 95 % interval of `spread_ratio`; None with fewer than two `ok` launches."""
         return variation_interval([launch.median_ns for launch in self.launches])
 
     @property
     def cpus_busy(self) -> float | None:
         """CPU time over wall time: the geometric mean over the launches that have both.
 
-        None where none has.
+        None if no launch has both.
         """
         return _mean(
             None if one.cpu_median_ns is None or not one.median_ns
@@ -175,24 +175,24 @@ class CellSummary(Struct, frozen=True, kw_only=True):
 
     @property
     def attempts(self) -> int:
-        """How many launches there were, whatever became of them."""
+        """How many launches there were, whatever their status."""
         return sum(number for _, number in self.counts)
 
 
 def summarise_launch(launch: Launch, warmup: Warmup) -> LaunchSummary:
-    """Reduce a launch to its figures.
+    """Reduce a launch to its summary values.
 
-    Every worker's warm-up is found by itself, for processes settle apart; then
-    the iterations of all are taken together.
+    The warm-up of every worker is detected separately, because processes settle
+    independently. Then the iterations of all workers are combined.
 
     Args:
-        launch: An `ok` launch. One of a server is reduced to what it is judged by,
-            in place of the median, with the p99 of its latencies.
-        warmup: `Measure.warmup`. A fixed one that leaves no iteration is
-            answered like a launch that never settles.
+        launch: An `ok` launch. For a server, the value that it is judged by replaces
+            the median, and p99 is that of its latencies.
+        warmup: `Measure.warmup`. If a fixed warm-up leaves no iteration, the launch
+            is treated like one that never settles.
 
     Raises:
-        ValueError: No worker has a sample, or the launch was there to be profiled.
+        ValueError: No worker has a sample, or the launch was profiled.
     """
     if launch.kind != "measure":
         raise ValueError(f"launch {launch.id} was profiled, not measured")
@@ -223,7 +223,7 @@ def summarise_launch(launch: Launch, warmup: Warmup) -> LaunchSummary:
 
 
 def _summarise_served(launch: Launch, served: Served) -> LaunchSummary:
-    """Of a server; its warm-up requests are apart, and how it settled shows in its windows."""
+    """Summarise a server launch. Its warm-up requests are separate; its windows show settling."""
     answered = served.answered
     tail = percentiles(answered.latencies)
     pace_ns = [answered.window_ns // window.ok for window in answered.windows[:-1] if window.ok]
@@ -244,11 +244,11 @@ def _summarise_served(launch: Launch, served: Served) -> LaunchSummary:
 
 
 def summarise(cell: Cell, launches: Iterable[Launch], warmup: Warmup) -> CellSummary:
-    """Take the launches of one cell together; only `ok` ones enter a statistic.
+    """Summarise the launches of one cell; only `ok` ones contribute to its statistics.
 
     Args:
         cell: The cell.
-        launches: Its launches, of one run, in any order and of any status.
+        launches: Its launches, from one run, in any order and of any status.
         warmup: `Measure.warmup`.
     """
     attempted = tuple(launches)
@@ -264,17 +264,17 @@ def summarise(cell: Cell, launches: Iterable[Launch], warmup: Warmup) -> CellSum
 def gather(
     cell: Cell, summaries: Iterable[LaunchSummary], statuses: Iterable[Status]
 ) -> CellSummary:
-    """Take launches together that have been summarised already.
+    """Combine launches that are already summarised.
 
-    Launches that never settle enter too, flagged and counted in `unsettled`:
-    leaving them out would choose the well-behaved ones and flatter the cell.
-    Disturbed ones do not, if there are enough others: what was seen of the host tells which
-    they are, and not how long they took. Else they enter, counted in `disturbed`.
+    Launches that never settle are included, flagged and counted in `unsettled`.
+    Leaving them out would bias the result in the cell's favour.
+    Disturbed launches are left out if there are enough others, because the host's telemetry
+    identifies them, not their duration. Otherwise they are included and counted in `disturbed`.
 
     Args:
         cell: The cell.
         summaries: Its `ok` launches, in any order.
-        statuses: Those of all its launches.
+        statuses: The statuses of all its launches.
     """
     every = sorted(summaries, key=lambda summary: (summary.block, summary.launch))
     by_block = counting(every, lambda summary: summary.disturbed)
@@ -305,7 +305,7 @@ def is_too_short(cell: CellSummary) -> bool:
 
 
 class _Kept(Struct, frozen=True, kw_only=True):
-    """What is left of one worker's samples."""
+    """The samples of one worker that remain after its warm-up."""
 
     wall_ns: Sequence[int]
     cpu_ns: Sequence[int]
@@ -315,7 +315,7 @@ class _Kept(Struct, frozen=True, kw_only=True):
 
 
 def counted_from(worker: Worker, warmup: Warmup) -> int:
-    """The first of a worker's iterations that enters its launch's value.
+    """Index of the first iteration of a worker that its launch's value uses.
 
     Args:
         worker: With its iterations.
@@ -327,7 +327,7 @@ def counted_from(worker: Worker, warmup: Warmup) -> int:
 
 
 def _warm(wall_ns: Sequence[int], warmup: Warmup, found: SteadyState) -> int:
-    """How many samples the warm-up takes; of a fixed one perhaps more than there are."""
+    """How many samples the warm-up takes; a fixed warm-up can exceed their number."""
     if isinstance(warmup, WarmupIterations):
         return warmup.iterations
     if isinstance(warmup, WarmupSeconds):
@@ -353,8 +353,8 @@ def _kept(worker: Worker, warmup: Warmup) -> _Kept:
 
 
 def _stints_ns(worker: Worker, start: int) -> Iterator[tuple[int, float]]:
-    """Number and median of each stint that begins at this iteration or later."""
-    begin = 1  # the first iteration is of none
+    """Number and median of each time slice that begins at this iteration or later."""
+    begin = 1  # the first iteration belongs to no time slice
     for number, stint in enumerate(worker.stints):
         if begin >= start:
             stint_ns = worker.wall_ns[begin : begin + stint.iterations]
@@ -363,7 +363,7 @@ def _stints_ns(worker: Worker, start: int) -> Iterator[tuple[int, float]]:
 
 
 def _started_within(wall_ns: Sequence[int], limit_ns: int) -> int:
-    """How many iterations start before so much time has gone by."""
+    """How many iterations start before this much time has elapsed."""
     started_ns = 0
     for index, sample in enumerate(wall_ns):
         if started_ns >= limit_ns:

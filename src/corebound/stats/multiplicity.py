@@ -1,4 +1,4 @@
-"""Several comparisons at once: how many would look like a finding by chance alone."""
+"""Correct for multiple comparisons: Holm, and Benjamini and Hochberg."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from corebound.stats.comparison import Comparison, Verdict
 
 
 def holm(p_values: Sequence[float | None], *, alpha: float = 0.05) -> tuple[bool, ...]:
-    """Tell the findings from a family of tests, with few false ones in the whole family.
+    """Find the significant tests of a family, bounding the chance of any false finding.
 
     Args:
-        p_values: One for each test; None where there is none, which is no finding.
-        alpha: How likely the family may be to hold any false finding, in (0, 1).
+        p_values: One for each test; None if there is none, which is never a finding.
+        alpha: The probability of any false finding in the family, in (0, 1).
 
     Returns:
-        For each test whether it is a finding.
+        Whether each test is a finding.
 
     Raises:
         ValueError: `alpha` lies outside (0, 1).
 
     Source: Holm, "A simple sequentially rejective multiple test procedure" (1979). Unlike
-    Benjamini and Hochberg's it needs no independence, and comparisons that share a
-    baseline have none.
+    Benjamini and Hochberg's, it does not require independence, which comparisons with a
+    common baseline lack.
 
     >>> holm([0.01, 0.04, None, 0.03])
     (True, False, False, False)
@@ -43,28 +43,28 @@ def holm(p_values: Sequence[float | None], *, alpha: float = 0.05) -> tuple[bool
 def benjamini_hochberg(
     p_values: Sequence[float | None], *, alpha: float = 0.05
 ) -> tuple[bool, ...]:
-    """Tell the findings of a whole suite, with few false ones among those told.
+    """Find the significant tests of a whole suite, bounding the share of false findings.
 
-    Where Holm keeps the chance of any false finding small, this keeps their share
-    small: of the findings of a night, at most `alpha` are false on average over many nights. For
-    a suite of hundreds of series, where Holm would see little.
+    Holm bounds the probability of any false finding. This bounds their share: on average
+    over many nightly runs, at most `alpha` of the findings are false. It suits a suite of
+    hundreds of series, where Holm would find little.
 
     Args:
-        p_values: One for each test; None where there is none, which is no finding.
-        alpha: What share of the findings may be false on average, in (0, 1).
+        p_values: One for each test; None if there is none, which is never a finding.
+        alpha: The share of findings that may be false on average, in (0, 1).
 
     Returns:
-        For each test whether it is a finding.
+        Whether each test is a finding.
 
     Raises:
         ValueError: `alpha` lies outside (0, 1).
 
     Source: Benjamini & Hochberg, "Controlling the false discovery rate" (1995), who prove it for
-    independent tests. It holds as well for tests with positive regression dependency (Benjamini
+    independent tests. It also holds for tests with positive regression dependency (Benjamini
     & Yekutieli, "The control of the false discovery rate in multiple testing under dependency",
     Annals of Statistics 29(4), 2001, theorem 1.2). Two-sided comparisons with one baseline are
-    not known to have it; for them 5 % is what simulations keep to (docs/statistics.md). Their
-    correction for any dependency, alpha / (1 + 1/2 + ... + 1/m), is not made.
+    not known to have this property; for them, simulations stay within 5 % (docs/statistics.md).
+    Their correction for any dependency, alpha / (1 + 1/2 + ... + 1/m), is not applied.
 
     >>> benjamini_hochberg([0.01, 0.04, None, 0.03])
     (True, True, False, True)
@@ -72,22 +72,22 @@ def benjamini_hochberg(
     if not 0 < alpha < 1:
         raise ValueError("alpha lies between 0 and 1")
     tested = sorted(p for p in p_values if p is not None)
-    # The greatest p-value under its line takes all smaller ones with it.
+    # The largest p-value below its line makes all smaller ones findings too.
     passing = [p for rank, p in enumerate(tested, start=1) if p <= alpha * rank / len(tested)]
     limit = max(passing, default=-1.0)
     return tuple(p is not None and p <= limit for p in p_values)
 
 
 def suite_findings(comparisons: Sequence[Comparison | None]) -> tuple[bool, ...]:
-    """Tell which rows of a whole run or suite are findings, and not one of many by chance.
+    """Find the comparisons of a whole run or suite that remain significant after correction.
 
     Args:
-        comparisons: All that are judged together, of every scenario; None where a cell
+        comparisons: All that are judged together, of every scenario; None if a cell
             has none.
 
     Returns:
-        For each whether it is `faster` or `slower` and stays so by Benjamini and Hochberg's
-        method: of all that are told as findings, one in twenty is false at most, on average.
+        Whether each is `faster` or `slower` and remains so by Benjamini and Hochberg's
+        method: on average, at most one in twenty of the findings is false.
     """
     clear = benjamini_hochberg([None if one is None else one.p_value for one in comparisons])
     return tuple(
@@ -100,14 +100,14 @@ class CommitPair(Struct, frozen=True, kw_only=True):
     """A cell at two commits.
 
     Attributes:
-        scenario: The scenario's name, without what the comparison added to it.
+        scenario: The scenario's name, without the part that the comparison added.
         cell: The cell's key, without its commit.
-        base_ns, head_ns: Time of an iteration at each; None where it has no figure.
-        comparison: Of head with base; None where one has no figure.
-        margin: What counts as no difference.
-        missing: Why a side has no figure, in words; empty where both have.
-        cpu_ratio: CPU time of an iteration at head, as a multiple of that at base; None where
-            one is not known. No verdict rests on it.
+        base_ns, head_ns: Time of an iteration at each commit; None without a value.
+        comparison: Head compared with base; None if one has no value.
+        margin: Differences within it count as equal.
+        missing: Why a side has no value, in words; empty if both have one.
+        cpu_ratio: CPU time of an iteration at head, as a multiple of that at base; None if
+            one is unknown. No verdict is based on it.
     """
 
     scenario: str
@@ -121,9 +121,9 @@ class CommitPair(Struct, frozen=True, kw_only=True):
 
     @property
     def cpu_differs(self) -> bool:
-        """Whether CPU time changed by what the interval of wall time does not hold.
+        """Whether the change of CPU time lies outside the interval of wall time.
 
-        Wall time holds waiting and what else ran on the host as well.
+        Wall time also includes waiting and other load on the host.
         """
         bounds = self.comparison.interval if self.comparison else None
         return (
@@ -134,10 +134,10 @@ class CommitPair(Struct, frozen=True, kw_only=True):
 
 
 class JudgedPair(Struct, frozen=True, kw_only=True):
-    """A pair, and what it is as one of many.
+    """A pair with its verdict among all pairs.
 
-    `verdict` is None without a comparison. `is_regression`: slower by more than the
-    margin at the best guess, and a finding of the whole suite.
+    `verdict` is None without a comparison. `is_regression`: the estimate is slower by more than
+    the margin, and the difference is a finding of the whole suite.
     """
 
     pair: CommitPair
@@ -146,10 +146,10 @@ class JudgedPair(Struct, frozen=True, kw_only=True):
 
 
 def judge(pairs: Sequence[CommitPair]) -> tuple[JudgedPair, ...]:
-    """Give each pair its verdict; `faster` and `slower` have to hold among all of them.
+    """Give each pair its verdict, corrected for the number of pairs.
 
-    Of the differences told, one in twenty at most is none (Benjamini & Hochberg). The
-    others of the pairs whose own interval excludes 1 are `undecided`.
+    On average, at most one in twenty reported differences is false (Benjamini & Hochberg). A pair
+    whose own interval excludes 1 but that is not significant after correction is `undecided`.
     """
     findings = benjamini_hochberg(
         [pair.comparison.p_value if pair.comparison else None for pair in pairs]

@@ -1,4 +1,4 @@
-"""How much of a difference is noise: a cell compared with itself."""
+"""Measure how much of a difference is noise, by comparing a cell with itself."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from corebound.stats.comparison import compare, interval_of, paired_estimates, v
 from corebound.stats.intervals import Interval, geometric_mean
 from corebound.stats.launch_summary import summarise
 
-# With fewer pairs nothing is known of how pairs vary.
+# With fewer pairs, their variation is unknown.
 LEAST_PAIRS = 3
-# A rate of 5 % is known to half a per cent.
+# Gives a rate of 5 % to within 0.5 %.
 _DRAWS = 4000
 # "Nine times in ten".
 _POWER = 0.9
-# What takes ten times as long needs no statistics.
+# A slowdown of ten times or more needs no statistics.
 _MOST_SLOWDOWN = math.log(10)
 
 
 def noise(
     ratios: Sequence[float], *, launches: int, margin: float, adaptive: bool, seed: int
 ) -> Noise:
-    """What comparisons of so many launches come to, where there is no difference.
+    """Simulate comparisons of this many launches where there is no difference.
 
-    Experiments are drawn from the pairs that were measured: so many of them, each as it
-    was or its two sides swapped, for which copy is called which is arbitrary. So there is
-    no difference in any of them, and each varies as the pairs did. Every one is judged
-    by the functions that `compare` judges with.
+    Experiments are drawn from the measured pairs. Each experiment draws as many pairs as it has
+    launches, and swaps the two sides of each at random, because the copies' names are arbitrary.
+    So no experiment contains a difference, and each varies as the pairs did. The functions
+    that `compare` uses judge every experiment.
 
     Args:
-        ratios: Of each pair of launches, one copy's figure over the other's, above 0.
-        launches: Of each copy, in the comparisons that this is to tell of; at least 2.
+        ratios: For each pair of launches, one copy's value over the other's, above 0.
+        launches: Launches of each copy in the simulated comparisons; at least 2.
         margin: How far either way still counts as equal, above 0.
-        adaptive: Whether their number follows from their spread, as in `compare`.
-        seed: Of the draws; the same pairs and seed give the same figures.
+        adaptive: Whether the number of launches depends on their spread, as in `compare`.
+        seed: Seed of the draws; the same pairs and seed give the same values.
 
     Raises:
         ValueError: there are fewer than `LEAST_PAIRS` pairs, or fewer than 2 launches.
@@ -53,7 +53,7 @@ def noise(
     """
     intervals = experiments(ratios, launches=launches, adaptive=adaptive, seed=seed)
     alarms = [verdict_of(one, margin) in {"faster", "slower"} for one in intervals]
-    # Without interpolation, which knows no infinite bounds.
+    # Without interpolation, which cannot handle infinite bounds.
     seen = float(
         np.quantile([needed(one, margin) for one in intervals], _POWER, method="inverted_cdf")
     )
@@ -68,7 +68,7 @@ def noise(
 def experiments(
     ratios: Sequence[float], *, launches: int, adaptive: bool, seed: int
 ) -> list[Interval]:
-    """Intervals of comparisons without a difference, drawn from pairs as `noise` has it.
+    """Intervals of comparisons without a difference, drawn from pairs as in `noise`.
 
     Raises:
         ValueError: there are fewer than `LEAST_PAIRS` pairs, or fewer than 2 launches.
@@ -79,7 +79,7 @@ def experiments(
     rng = np.random.default_rng(seed)
     size = (_DRAWS, launches)
     if launches <= logs.size:
-        # None twice: with repeats an experiment seems to vary less than any would.
+        # No pair twice: with repeats, an experiment would vary less than a real one.
         chosen = rng.permuted(np.tile(np.arange(logs.size), (_DRAWS, 1)), axis=1)[:, :launches]
     else:
         chosen = rng.integers(logs.size, size=size)
@@ -89,27 +89,27 @@ def experiments(
 
 
 def needed(interval: Interval, margin: float) -> float:
-    """From which slowdown on, as a logarithm, an experiment would have been called `slower`.
+    """The least slowdown, as a logarithm, for which an experiment would have been `slower`.
 
-    A slowdown moves the whole interval of a speed-up down. It has to lie below 1, and not
-    all of it within the margin, as `verdict_of` has it.
+    A slowdown moves the whole interval of a speed-up down. The interval must lie below 1, and
+    not entirely within the margin, as in `verdict_of`.
     """
     low = math.log(interval.low) if interval.low > 0 else -math.inf
     return max(math.log(interval.high), math.log1p(margin) + low)
 
 
 def spread_ratio(ratios: Sequence[float]) -> float:
-    """Standard deviation of figures that vary by factors, as a share: 0.02 is 2 %."""
+    """Standard deviation of values that vary by factors, as a share: 0.02 is 2 %."""
     return math.expm1(float(np.log(np.array(ratios, dtype=np.float64)).std(ddof=1)))
 
 
-# The axis that tells the copies apart, and what it calls them.
+# The axis that distinguishes the copies, and its values.
 COPY = "copy"
 COPIES = ("a", "b")
 
 
 def calibrated(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> Calibration | None:
-    """What a calibrating run says of one of its scenarios.
+    """The calibration that a run gives for one of its scenarios.
 
     Args:
         run: The run.
@@ -117,11 +117,11 @@ def calibrated(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> 
         launches: The run's launches of that scenario, of cells that differ in `copy` alone.
 
     Returns:
-        The calibration; None where fewer than `LEAST_PAIRS` blocks hold an `ok` launch of
-        both copies, or their figures have no ratio.
+        The calibration; None if fewer than `LEAST_PAIRS` blocks hold an `ok` launch of
+        both copies, or if their values have no ratio.
 
     Raises:
-        pydantic.ValidationError: the recorded scenario is none this version can read.
+        pydantic.ValidationError: This version cannot read the recorded scenario.
     """
     scenario = Scenario.model_validate(source.document)
     measure = measured(scenario, run.profile)
@@ -172,7 +172,7 @@ def calibrated(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> 
 
 
 def lock_digest(locks: Sequence[EnvironmentLock], environment: str) -> str:
-    """What an environment held, hashed; empty where that is not known."""
+    """A hash of an environment's contents; empty if they are unknown."""
     lock = next((one for one in locks if one.name == environment), None)
     if lock is None:
         return ""
@@ -181,5 +181,5 @@ def lock_digest(locks: Sequence[EnvironmentLock], environment: str) -> str:
 
 
 def _key(cell: Cell) -> str:
-    """The key of the cell that the copies are of."""
+    """The key of the cell that was copied."""
     return ",".join(f"{axis}={value}" for axis, value in cell.axes if axis != COPY) or "default"

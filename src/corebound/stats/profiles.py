@@ -1,4 +1,4 @@
-"""The operator profiles of a run, for they are few and small beside its samples."""
+"""Collect the operator profiles of a run's launches."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from corebound.records.launch_record import Launch, OperatorProfile
 from corebound.stats.interference import is_spoilt
 
-# For each launch that profiled: its cell's id, and the profile of each of its workers.
+# For each profiled launch: its cell's id, and the profile of each of its workers.
 Profiles = tuple[tuple[str, tuple[OperatorProfile, ...]], ...]
 
 
 def profiles_of(launches: Iterable[Launch]) -> Profiles:
-    """Those of a run's `ok` launches that nothing outside disturbed, in their order."""
+    """The profiles of a run's `ok` launches that nothing outside disturbed, in their order."""
     return tuple(
         (launch.cell.id, found)
         for launch in launches

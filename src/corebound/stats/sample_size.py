@@ -1,4 +1,4 @@
-"""Which cells need more launches, and how many."""
+"""Decide which cells need more launches."""
 
 from __future__ import annotations
 
@@ -8,36 +8,35 @@ from corebound.scenario.models import Launches
 from corebound.stats.comparison import Comparison, speedup_interval
 from corebound.stats.launch_summary import CellSummary
 
-# What fails twice and never succeeds would fail for the rest of the night.
+# A cell that fails twice and never succeeds would keep failing for the rest of the nightly run.
 _ATTEMPTS_BEFORE_GIVING_UP = 2
 
 
 def unfinished(
     summaries: Sequence[CellSummary], baselines: Mapping[str, str], launches: Launches
 ) -> frozenset[str]:
-    """Name the cells of one scenario that the next block is to launch.
+    """Name the cells of one scenario that the next block launches.
 
-    Every cell wants launches up to `launches.min`. It goes on, up to
-    `launches.max`, while the interval of its ratio to its baseline is wider,
-    either way, than `launches.until_relative_ci`; and its baseline goes on with
-    it, for the two are paired. A cell with no ratio, as the only one of a
-    scenario or one whose baseline cannot run, looks at the interval of its own
-    time instead.
+    Every cell gets launches up to `launches.min`. It gets more, up to `launches.max`,
+    while the interval of its ratio to its baseline is wider, either way, than
+    `launches.until_relative_ci`. Its baseline then gets more too, because the two are
+    paired. A cell with no ratio uses the interval of its own time instead. Examples are
+    the only cell of a scenario, and a cell whose baseline cannot run.
 
-    A cell is given up without an `ok` launch after two attempts, or after one
-    that was skipped: the host will not grow.
+    A cell without an `ok` launch is given up after two attempts. After a skipped launch it
+    is given up at once, because the host will not gain resources.
 
-    The rule looks at how wide an interval is, never at where it lies, so a
-    cell is not launched again and again until it happens to look different.
+    The rule depends on the width of an interval, never on its position. So no
+    cell is launched again and again until it happens to look different.
 
     Args:
-        summaries: The scenario's cells so far, those without a launch included.
+        summaries: The scenario's cells so far, including those without a launch.
         baselines: For a cell's key, the key of the cell it is compared with. A
-            baseline is left out or is its own.
-        launches: How many are wanted. Every attempt counts, whatever became of it.
+            baseline is absent or maps to itself.
+        launches: How many are wanted. Every attempt counts, whatever its status.
 
     Returns:
-        Keys of the cells that want another launch.
+        Keys of the cells that need another launch.
     """
     by_key = {summary.cell.key: summary for summary in summaries}
     compared = {
@@ -45,7 +44,7 @@ def unfinished(
         for key in by_key
         if key in baselines and baselines[key] in by_key and baselines[key] != key
     }
-    # A baseline whose comparisons are all given up is a cell like any other.
+    # A baseline whose compared cells are all given up is treated like any other cell.
     leading = {compared[key] for key in compared if not given_up(by_key[key])}
     open_keys = {
         key
@@ -65,14 +64,14 @@ def unfinished(
 
 
 def given_up(summary: CellSummary) -> bool:
-    """Whether a cell is launched no more, for it never went well."""
+    """Whether a cell gets no more launches, because none was ever `ok`."""
     if summary.count("ok"):
         return False
     return summary.count("skipped") > 0 or summary.attempts >= _ATTEMPTS_BEFORE_GIVING_UP
 
 
 def _narrow(summary: CellSummary, baseline: CellSummary | None, launches: Launches) -> bool:
-    """Whether what is reported of this cell is as certain as asked."""
+    """Whether the reported value of this cell is as precise as requested."""
     if baseline is None or given_up(baseline):
         interval = summary.interval
     else:
@@ -80,23 +79,24 @@ def _narrow(summary: CellSummary, baseline: CellSummary | None, launches: Launch
     return interval is not None and interval.relative_half_width <= launches.until_relative_ci
 
 
-# Blocks a turn of a scenario with a doubtful cell, where one without has one. Three of four
-# launches go to it where there is one of each, and no scenario waits for another's end.
+# Blocks per turn of a scenario with a doubtful cell; a scenario without one gets one block. With
+# one scenario of each kind, the doubtful one gets three of four launches, and no scenario waits
+# for another to finish.
 DOUBTFUL_TURNS = 3
 
 
 def needs_more_launches(
     summary: CellSummary, compared: Comparison | None, launches: Launches
 ) -> bool:
-    """Whether a cell was undecided when it was last measured, or too noisy to tell.
+    """Whether a cell's last result was undecided or too noisy.
 
     Args:
-        summary: What its launches came to.
-        compared: With its baseline; None where it has none: its own time counts then.
-        launches: How narrow an interval the scenario asks for.
+        summary: The summary of its launches.
+        compared: Its comparison with its baseline; None without one: its own time counts then.
+        launches: The interval width that the scenario requests.
 
     Returns:
-        False also where no launch was `ok`: more would fail as well.
+        False also if no launch was `ok`, because more would fail as well.
     """
     if not summary.count("ok"):
         return False
@@ -106,25 +106,25 @@ def needs_more_launches(
     return interval is None or interval.relative_half_width > launches.until_relative_ci
 
 
-# A cell this many times as slow as its baseline is a trap; why it is one is worth knowing.
+# A cell this many times slower than its baseline is a trap, and its cause is worth knowing.
 _TRAP_RATIO = 2.0
 
 
 def telling(
     summaries: Sequence[CellSummary], baselines: Mapping[str, str]
 ) -> tuple[tuple[str, ...], ...]:
-    """Choose, for every baseline, the cells that show best where time goes.
+    """Choose, for every baseline, the cells that best show where time goes.
 
     Args:
         summaries: The cells of one scenario.
         baselines: For a cell's key, the key of the cell it is compared with. A
-            baseline is left out or is its own.
+            baseline is absent or maps to itself.
 
     Returns:
         For each baseline, in the order of the cells, keys of measured cells: its
         own, that of the fastest cell compared with it, and that of the slowest
-        where it takes at least twice the baseline's time. A cell whose baseline
-        was not measured belongs with it all the same.
+        if it takes at least twice the baseline's time. A cell whose baseline
+        was not measured is still included in the baseline's group.
     """
     medians_ns = {
         summary.cell.key: summary.median_ns

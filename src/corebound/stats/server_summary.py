@@ -1,4 +1,4 @@
-"""From launches of a server to what its cell comes to: throughput, tail, cost of a request."""
+"""Summarise a server cell: throughput, tail latency and CPU time per request."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from corebound.stats.latency import (
     throughput_per_s,
 )
 
-# Whose figure is a latency; the others are judged by how much they get done.
+# Judged by a latency. The other traffic shapes are judged by throughput.
 BY_TAIL: tuple[Shape, ...] = (*OPEN, "multi-stream")
 BY_P90: tuple[Shape, ...] = ("single-stream",)
 
-# One request in a thousand takes longer than p99.9: with fewer, none may.
+# One request in a thousand takes longer than p99.9. With fewer requests, possibly none does.
 LEAST_FOR_P99_9 = 1_000
 
 
 class Estimate(Struct, frozen=True, kw_only=True):
-    """A figure of a cell: geometric mean over its launches, and where it lies at 95 %.
+    """A cell's result: the geometric mean over its launches, with its 95 % interval.
 
     `interval` is None with fewer than two launches.
     """
@@ -38,17 +38,17 @@ class Estimate(Struct, frozen=True, kw_only=True):
 
 
 class ServedCell(Struct, frozen=True, kw_only=True):
-    """What the `ok` launches of one cell came to.
+    """The summary of one cell's `ok` launches.
 
     Attributes:
-        launches: How many they are.
-        per_s: Requests answered a second.
+        launches: Number of launches.
+        per_s: Requests answered per second.
         p50_ns, p90_ns, p99_ns: Latencies.
-        p99_9_ns: That of all requests of all launches together; None below 1,000 of them.
-        cpu_ns: The server's CPU time for each request.
-        errors: Requests without a good answer, of all launches.
-        requests: Requests sent, of all launches.
-        curve: Latency by percentile, of all launches together.
+        p99_9_ns: Latency over all requests of all launches; None below 1,000 requests.
+        cpu_ns: The server's CPU time per request.
+        errors: Requests without a valid response, over all launches.
+        requests: Requests sent, over all launches.
+        curve: Latency by percentile, over all launches.
     """
 
     launches: int
@@ -64,14 +64,14 @@ class ServedCell(Struct, frozen=True, kw_only=True):
 
 
 def figure_ns(served: Served) -> float:
-    """The figure that a launch is judged by, which is better the less it is.
+    """The value that a launch is judged by; less is better.
 
-    Time for each good answer where the traffic is as much as the server can take
-    (`closed`, `offline`): the inverse of throughput. Elsewhere a latency: the 99th
-    percentile, the 90th for `single-stream`, as MLPerf's rules have it.
+    For saturating traffic (`closed`, `offline`) it is the time per successful request, which is
+    the inverse of throughput. Otherwise it is a latency, as in MLPerf's rules: the 90th
+    percentile for `single-stream`, the 99th for the other shapes.
 
     Raises:
-        ValueError: no request had a good answer.
+        ValueError: No request was successful.
     """
     answered = served.answered
     found = percentiles(answered.latencies)
@@ -85,13 +85,13 @@ def figure_ns(served: Served) -> float:
 
 
 def answered_per_s(launches: Iterable[Launch]) -> Estimate | None:
-    """Requests answered a second, as `ServedCell` has them; None where no launch is `ok`."""
+    """Requests answered per second, as in `ServedCell`; None if no launch is `ok`."""
     good = _good(launches)
     return _estimate(good, _per_s) if good else None
 
 
 def summarise_served(launches: Iterable[Launch]) -> ServedCell | None:
-    """Take the launches of one cell together; None where none is `ok`."""
+    """Summarise the launches of one cell; None if none is `ok`."""
     good = _good(launches)
     if not good:
         return None
@@ -116,7 +116,7 @@ def summarise_served(launches: Iterable[Launch]) -> ServedCell | None:
 
 
 def p99_9_ns(found: Percentiles) -> int | None:
-    """What 999 of 1,000 requests took at most; None where they are fewer."""
+    """The latency that 999 of 1,000 requests do not exceed; None with fewer requests."""
     return found.p99_9_ns if found.count >= LEAST_FOR_P99_9 else None
 
 

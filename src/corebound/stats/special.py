@@ -1,6 +1,6 @@
-"""SciPy's special functions, imported when the first of them is asked for.
+"""SciPy's special functions, imported on first use.
 
-To import them takes a fifth of a second and 27 MiB, which most commands have no use for.
+The import takes a fifth of a second and 27 MiB, and most commands do not need it.
 """
 
 from __future__ import annotations
@@ -10,5 +10,5 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    """A function of `scipy.special`; `scipy.stats` would take half a second to import."""
+    """A function of `scipy.special`. Importing `scipy.stats` would take half a second."""
     return getattr(importlib.import_module("scipy.special"), name)

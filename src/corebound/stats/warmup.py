@@ -1,4 +1,4 @@
-"""When a launch has warmed up, or that it never does."""
+"""Detect when a launch reaches steady state, or that it never does."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 def change_points(
     values: ArrayLike, *, penalty: float, min_segment: int, variance_floor: float
 ) -> tuple[int, ...]:
-    """Cut a series where that makes it likelier by more than the penalty.
+    """Segment a series so that each cut raises the likelihood by more than the penalty.
 
-    Each segment is taken as normal with a mean and a variance of its own; the
-    cuts minimise the sum over segments of `length x log(variance + floor)`
-    plus the penalty for each cut. The minimum is exact: PELT only skips starts
-    that can never win again.
+    Each segment is modelled as normal with its own mean and variance. The cuts minimise
+    the sum over segments of `length x log(variance + floor)` plus the penalty for each
+    cut. The minimum is exact: PELT only skips starts that can never be optimal again.
 
     Args:
         values: n numbers in time order.
@@ -57,15 +56,15 @@ def _last_cuts(
 ) -> NDArray[np.int64]:
     """For each prefix length, the last cut of its best segmentation."""
     n = series.size
-    # Centred, so that the sums of squares do not cancel.
+    # Centred to avoid cancellation in the sums of squares.
     centred = series - np.median(series)
     sums = np.concatenate(([0.0], np.cumsum(centred)))
     squares = np.concatenate(([0.0], np.cumsum(centred * centred)))
     best = np.full(n + 1, np.inf)
     best[0] = -penalty
     last = np.zeros(n + 1, dtype=np.int64)
-    # Only the first `size` entries are in use: growing in place is what keeps
-    # a step of this loop at a handful of microseconds.
+    # Only the first `size` entries are in use. Growing in place keeps each
+    # iteration of this loop at a few microseconds.
     starts = np.zeros(n + 1, dtype=np.int64)
     size = 1
     beaten = np.zeros(0, dtype=np.bool_)
@@ -82,8 +81,8 @@ def _last_cuts(
         best[end] = costs[winner] + penalty
         last[end] = at[winner]
         if end % min_segment == 0:
-            # A start that lost to a cut at `end` loses from `end + min_segment`
-            # on, where that cut may first be made: so it goes one round later.
+            # A start that is beaten by a cut at `end` stays beaten from `end + min_segment` on,
+            # where that cut becomes possible. So it is dropped one round later.
             losing = costs >= best[end]
             stays = np.ones(size, dtype=np.bool_)
             stays[: beaten.size] = ~beaten
@@ -102,11 +101,11 @@ def _trace(last: NDArray[np.int64]) -> tuple[int, ...]:
     return tuple(reversed(cuts))
 
 
-# The least penalty looked at, in multiples of ln n, as in Traini et al. (2022); the rest
-# give candidates for segmentations of fewer cuts, whose cuts need not be among the former.
+# The smallest penalty, in multiples of ln n, as in Traini et al. (2022). The larger ones add
+# candidates for segmentations with fewer cuts, which need not use the same cuts.
 _LEAST_PENALTY = 4.0
 _PENALTIES = (_LEAST_PENALTY, 15.0, 60.0)
-# Where the curve has no elbow: Barrett et al. (2017).
+# Used if the curve has no elbow: Barrett et al. (2017).
 _DEFAULT_PENALTY = 15.0
 
 Array = NDArray[np.float64]
@@ -117,8 +116,8 @@ class _Segmentations(Struct, frozen=True, kw_only=True):
 
     Attributes:
         bounds: Where cuts may be, both ends of the series included.
-        costs: Of the best segmentation with k cuts, for k from 0.
-        before: `before[k][j]` is the bound before `bounds[j]`, of the best k cuts up to there.
+        costs: Cost of the best segmentation with k cuts, for k from 0.
+        before: `before[k][j]` is the bound before `bounds[j]` in the best k cuts up to there.
     """
 
     bounds: NDArray[np.int64]
@@ -126,7 +125,7 @@ class _Segmentations(Struct, frozen=True, kw_only=True):
     before: tuple[NDArray[np.int64], ...]
 
     def cuts(self, penalty: float) -> tuple[int, ...]:
-        """Those of the segmentation that is best at a penalty; fewer where several are."""
+        """The cuts of the best segmentation at this penalty; the one with fewest cuts on a tie."""
         numbers = np.arange(self.costs.size)
         least = int(np.argmin(self.costs + penalty * (1 + 1e-9) * numbers))
         at = self.bounds.size - 1
@@ -140,24 +139,24 @@ class _Segmentations(Struct, frozen=True, kw_only=True):
 def cuts_before_elbow(
     values: ArrayLike, *, min_segment: int, variance_floor: float
 ) -> tuple[int, ...]:
-    """Cut a series where its mean or variance changes, at a penalty of the series' own.
+    """Segment a series where its mean or variance changes, with a penalty chosen from the data.
 
-    The more a cut has to gain, the fewer there are. As the penalty rises from 4 ln n, the
-    number of cuts falls steeply while they are cuts in noise and slowly once they are
-    real; the penalty is that at the elbow between the two.
+    A higher penalty gives fewer cuts. As the penalty rises from 4 ln n, the number of cuts
+    first falls steeply, while cuts fit noise, and then slowly, once they are real. The
+    penalty at the elbow between the two is used.
 
     Args:
         values: n numbers in time order.
         min_segment: Least length of a segment, at least 2.
-        variance_floor: As in `pelt.change_points`.
+        variance_floor: As in `change_points`.
 
     Returns:
         The first index of each segment but the first, in order.
 
     Source: Haynes, Eckley & Fearnhead, "Computationally efficient changepoint detection for
-    a range of penalties" (2017), doi:10.1080/10618600.2015.1116445, here among the cuts
-    that are best at three penalties; the elbow: Satopää et al., "Finding a 'kneedle' in
-    a haystack" (2011), with sensitivity 1; both as in Traini et al. (2022).
+    a range of penalties" (2017), doi:10.1080/10618600.2015.1116445, here restricted to the cuts
+    that are best at three penalties. The elbow: Satopää et al., "Finding a 'kneedle' in
+    a haystack" (2011), with sensitivity 1. Both as in Traini et al. (2022).
 
     >>> series = [5, 6, 5] * 10 + [9, 8, 9] * 10 + [5, 6, 5] * 10
     >>> cuts_before_elbow(series, min_segment=2, variance_floor=0.01)
@@ -188,7 +187,7 @@ def cuts_before_elbow(
 def _segmentations(
     series: Array, candidates: list[int], min_segment: int, variance_floor: float
 ) -> _Segmentations:
-    """The best k cuts among the candidates for every k, by dynamic programming."""
+    """The best k of the candidate cuts, for every k, by dynamic programming."""
     bounds = np.array([0, *candidates, series.size])
     centred = series - np.median(series)
     sums = np.concatenate(([0.0], np.cumsum(centred)))[bounds]
@@ -214,7 +213,7 @@ def _segmentations(
 
 
 def _falling(costs: Array, least: float) -> tuple[Array, Array]:
-    """From which penalty on there are how many cuts: penalties rising, numbers falling."""
+    """The number of cuts from each penalty on: penalties ascending, numbers descending."""
     number = int(np.argmin(costs + least * np.arange(costs.size)))
     penalties, numbers = [least], [number]
     while number > 0:
@@ -228,10 +227,10 @@ def _falling(costs: Array, least: float) -> tuple[Array, Array]:
 
 
 def _elbow(penalties: Array, numbers: Array) -> float | None:
-    """Kneedle on a falling convex curve, looked at from the highest penalty down.
+    """Kneedle on a falling convex curve, traversed from the highest penalty down.
 
-    The first local peak of the curve's distance from its chord after which the distance
-    falls by more than the mean step; None where there is none.
+    Returns the first local peak of the curve's distance from its chord after which the
+    distance falls by more than the mean step; None if there is none.
     """
     if penalties.size < 2:
         return None
@@ -255,39 +254,38 @@ def _elbow(penalties: Array, numbers: Array) -> float | None:
 
 SteadyKind = Literal["steady", "warm-up then steady", "slowdown", "never steady"]
 
-# The worse kind last, for a launch of several workers is as its worst.
+# Ordered from best to worst: a launch with several workers is classified by its worst.
 _KINDS: tuple[SteadyKind, ...] = ("steady", "warm-up then steady", "slowdown", "never steady")
 
 _MIN_SEGMENT = 2
-# With so few samples there is no elbow to be seen: what a cut must gain, in multiples of ln n.
+# With fewer samples there is no elbow to find. The penalty is then fixed, in multiples of ln n.
 _SHORT = 50
 _SHORT_PENALTY = 10.0
 _SHORT_MIN_SEGMENT = 5
-# Noise below 0.1 % of an iteration is no reason to cut: no verdict hangs on it.
+# Noise below 0.1 % of an iteration is too small to affect a verdict, so it causes no cut.
 _VARIANCE_FLOOR = 0.001**2
-# Segments whose means differ by less than this are the same: Traini et al. (2022).
+# Segments whose means differ by less than this are equal: Traini et al. (2022).
 _MARGIN = 0.05
 _Z = 1.96
-# What must be steady at the end: 500 of 3,000 iterations in Traini et al. (2022).
+# The share that must be steady at the end: 500 of 3,000 iterations in Traini et al. (2022).
 _LEAST_STEADY = 1 / 6
-# Shorter spells of speed are luck, not a slowdown to warn of.
+# Shorter fast phases are chance, not a slowdown worth a warning.
 _LEAST_SLOWED = 1 / 20
 _OUTLIER_WINDOW = 200
 _NEVER_OUTLIERS = 20
-# Longer series are looked at in so many groups: the cost of cutting grows with the
-# square, and a start need not be known to the iteration among thousands.
+# Longer series are reduced to this many groups: the cost of segmenting grows with the
+# square, and the start need not be exact to one iteration among thousands.
 _MOST_POINTS = 3000
 
 
 class SteadyState(Struct, frozen=True, kw_only=True):
-    """How a launch behaved, and from which iteration on its samples count.
+    """How a launch behaved, and its first steady iteration.
 
     Attributes:
-        kind: `steady` from its first iteration; `warm-up then steady`;
-            `slowdown`, steady in the end but slower than before; or
-            `never steady`.
-        start: Index of the first steady iteration. Where there is none, that
-            after the first fifth: the samples still have to be counted somehow.
+        kind: `steady`: from its first iteration on. `warm-up then steady`.
+            `slowdown`: steady at the end, but slower than before. `never steady`.
+        start: Index of the first steady iteration. If the launch never settles,
+            the index after the first fifth, because the samples are still used.
     """
 
     kind: SteadyKind
@@ -295,22 +293,22 @@ class SteadyState(Struct, frozen=True, kw_only=True):
 
 
 def steady_state(samples_ns: Sequence[int]) -> SteadyState:
-    """Find where a launch's iterations become, and stay, as long as at its end.
+    """Find the first iteration from which a launch's durations stay as they are at its end.
 
-    The first iterations that stand out singly (imports, compilation, caches)
-    are taken off; the rest, less its outliers, is cut where its mean or its
-    variance changes; then, from the end backwards, segments count as steady as
-    long as their mean is not clearly more than 5 % off that of the last.
+    1. Single outlying iterations at the start (imports, compilation, caches) are removed.
+    2. The rest, without outliers, is segmented where its mean or variance changes.
+    3. From the end backwards, segments count as steady as long as their mean is not
+       significantly more than 5 % off that of the last segment.
 
     Args:
         samples_ns: n durations in time order, warm-ups included.
 
     Returns:
-        The kind and the start; `steady` from 0 where n < 2. Beyond 3,000 samples
-        the start is known to a 3,000th of them.
+        The kind and the start; `steady` from 0 if n < 2. Beyond 3,000 samples
+        the start is accurate to a 3,000th of them.
 
     Source: Barrett et al., "Virtual machine warmup blows hot and cold" (2017),
-    doi:10.1145/3133876; equivalence and the least steady share as in Traini et
+    doi:10.1145/3133876. The equivalence test and the least steady share are from Traini et
     al., "Towards effective assessment of steady state performance in Java
     software" (2022), doi:10.1007/s10664-022-10247-x.
 
@@ -327,12 +325,12 @@ def steady_state(samples_ns: Sequence[int]) -> SteadyState:
 
 
 def unsettled_start(n: int) -> int:
-    """From where on to count n samples of which none are known to be steady."""
+    """The first of n samples to use if none is known to be steady."""
     return n // 5
 
 
 def worst(found: Iterable[SteadyState]) -> SteadyState:
-    """How several workers' launch behaved: as the one that settled worst, and last."""
+    """The state of a launch with several workers: the worst kind, then the latest start."""
     return max(found, key=lambda state: (_KINDS.index(state.kind), state.start))
 
 
@@ -340,16 +338,16 @@ def _find(series_ns: NDArray[np.float64]) -> SteadyState:
     n = series_ns.size
     if n < 2:
         return SteadyState(kind="steady", start=0)
-    # A clock that saw no time pass saw less than its own step: a ratio needs some.
+    # A clock that shows no elapsed time measured less than its resolution; a ratio needs some.
     series_ns = np.maximum(series_ns, 1.0)
     ratios = series_ns / np.median(series_ns)
     head = _head(ratios)
-    # A segment of few samples would take the head in with what comes after it.
+    # In a short series, the head would end up in one segment with the samples after it.
     skipped = head if n < _SHORT else 0
-    # Where in the whole series the samples are that are no outliers.
+    # Indices, in the whole series, of the samples that are not outliers.
     at = skipped + np.flatnonzero(~_outliers(ratios[skipped:]))
     bounds = [int(at[cut]) for cut in _cuts(ratios[at])]
-    # Outliers place no cut, but they are samples, and count where one is.
+    # Outliers place no cut, but they are samples of the segment that they fall into.
     segments = np.split(series_ns[skipped:], [bound - skipped for bound in bounds])
     first = _first_steady(segments)
     start = max(bounds[first - 1] if first else 0, head)
@@ -362,10 +360,10 @@ def _find(series_ns: NDArray[np.float64]) -> SteadyState:
 
 
 def _head(ratios: NDArray[np.float64]) -> int:
-    """How many of the first samples stand out from what comes after, at most half.
+    """How many samples at the start stand out from the later ones, at most half.
 
-    These are too few to be a segment: they are told by being longer than nine
-    in ten of the second half, and by more than a wider margin.
+    They are too few to form a segment. A sample stands out if it exceeds the 90th
+    percentile of the second half by more than twice the margin.
     """
     half = ratios.size // 2
     longest = np.quantile(ratios[half:], 0.9) * (1 + 2 * _MARGIN)
@@ -374,9 +372,9 @@ def _head(ratios: NDArray[np.float64]) -> int:
 
 
 def _outliers(ratios: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Samples further from the median than 3 times what 98 % spread, in any window they are in.
+    """Samples more than 3 times the 1-99 % range from the median, in every window that holds them.
 
-    The first few are never outliers: what is slow there may be warming up.
+    The first few are never outliers: slow ones may be warm-up.
     """
     outliers = np.zeros(ratios.size, dtype=np.bool_)
     later = ratios[_NEVER_OUTLIERS:]
@@ -394,7 +392,7 @@ def _outliers(ratios: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def _cuts(ratios: NDArray[np.float64]) -> tuple[int, ...]:
-    """Where mean or variance change."""
+    """The cuts where the mean or the variance changes."""
     if ratios.size >= _SHORT:
         return cuts_before_elbow(ratios, min_segment=_MIN_SEGMENT, variance_floor=_VARIANCE_FLOOR)
     return change_points(
@@ -406,7 +404,7 @@ def _cuts(ratios: NDArray[np.float64]) -> tuple[int, ...]:
 
 
 def _first_steady(segments: Sequence[NDArray[np.float64]]) -> int:
-    """The first segment from which on all are as long as the last."""
+    """Index of the first segment from which on all are equal to the last."""
     for index in range(len(segments) - 2, -1, -1):
         if _shift(segments[index], segments[-1]):
             return index + 1
@@ -414,9 +412,9 @@ def _first_steady(segments: Sequence[NDArray[np.float64]]) -> int:
 
 
 def _shift(segment_ns: NDArray[np.float64], last_ns: NDArray[np.float64]) -> int:
-    """1 where a segment's samples are clearly longer than the last one's, -1 where shorter.
+    """1 if a segment's samples are significantly longer than the last one's, -1 if shorter.
 
-    Clearly: the 95 % interval of the ratio of their means, by the delta method,
+    Significantly: the 95 % interval of the ratio of their means, by the delta method,
     lies beyond the margin.
     """
     ratio = float(segment_ns.mean() / last_ns.mean())
@@ -427,5 +425,5 @@ def _shift(segment_ns: NDArray[np.float64], last_ns: NDArray[np.float64]) -> int
 
 
 def _relative_variance(samples_ns: NDArray[np.float64]) -> float:
-    """Of the mean, as a share of its square."""
+    """Variance of the mean, as a share of the mean's square."""
     return float(samples_ns.var() / samples_ns.size / samples_ns.mean() ** 2)

@@ -1,1 +1,1 @@
-"""Change points of a history: where they are, how sure they are, which of them alarm."""
+"""Change-point detection in histories: location, confidence, early warnings and alarms."""

@@ -1,4 +1,4 @@
-"""Which changes alarm: after what people decided, and what re-runs said."""
+"""Decide which changes raise an alarm, given people's decisions and the results of re-runs."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from corebound.stats.history.regressions import Change
 
 
 class JudgedChange(Struct, frozen=True, kw_only=True):
-    """A change, and what is to be told of it.
+    """A change with its state and whether it raises an alarm.
 
     Attributes:
         change: The change.
-        id: What it is called: as the decision has it, where there is one.
-        state: What was decided, else `open`.
-        decision: The latest one about it, or None.
-        confirmation: The latest re-run that still counts, or None.
-        is_back: It was said to be fixed, and is there all the same.
-        alarm: Whether it is a new regression that nobody has decided about.
-        has_ended: Its series has had no point of late, and nobody has decided about it.
+        id: The change's id; the decision's id if there is one.
+        state: The state that was decided, else `open`.
+        decision: The latest decision about it, or None.
+        confirmation: The latest re-run that is still valid, or None.
+        is_back: It was marked as fixed but is still present.
+        alarm: Whether it is a new regression without a decision.
+        has_ended: Its series is retired, with no recent points, and there is no decision about it.
     """
 
     change: Change
@@ -38,18 +38,18 @@ class JudgedChange(Struct, frozen=True, kw_only=True):
 
     @property
     def is_new(self) -> bool:
-        """Whether it is news by itself, whatever was decided."""
+        """Whether it is recent and its series is active, whatever was decided."""
         return self.change.step.status == "new" and not self.has_ended
 
     @property
     def is_open(self) -> bool:
-        """Whether it is a regression that somebody should look at, alarm or not."""
+        """Whether it is a regression that needs attention, with or without an alarm."""
         undecided = self.state == "open" and self.is_new
         return self.change.is_regression and (undecided or self.is_back)
 
     @property
     def is_gain(self) -> bool:
-        """Whether it is a new change for the better that stands, and nobody decided about it."""
+        """Whether it is a new, significant improvement without a decision."""
         return (
             not self.change.is_regression
             and self.change.clear
@@ -59,7 +59,7 @@ class JudgedChange(Struct, frozen=True, kw_only=True):
 
     @property
     def is_undecided(self) -> bool:
-        """Whether it is new, and neither the nights nor a re-run nor anybody say what it is."""
+        """Whether it is new and neither the detectors nor a re-run nor a decision settle it."""
         if self.change.is_regression:
             return self.is_open and not self.alarm
         return not self.change.clear and self.is_new and self.state == "open"
@@ -72,13 +72,13 @@ def judged(
     *,
     ended: Container[str] = (),
 ) -> tuple[JudgedChange, ...]:
-    """Put together what is known of each change, in their order.
+    """Combine each change with its decision and re-run result, in the given order.
 
     Args:
-        found: Changes, and suspicions.
-        decisions: What people decided, in the order of the file: the last one counts.
-        confirmations: What re-runs said.
-        ended: Ids of the series that have had no point of late.
+        found: Changes and early warnings.
+        decisions: People's decisions, in the order of the file; the last one counts.
+        confirmations: Results of re-runs.
+        ended: Ids of retired series, which have no recent points.
     """
     return tuple(
         _judged(change, decisions, confirmations, in_ended=change.series.id in ended)
@@ -97,7 +97,7 @@ def _judged(
     confirmation = _confirmation(change, confirmations)
     state: State = "open" if decision is None else decision.state
     is_back = decision is not None and _is_back(change, decision)
-    # Who reopens a change wants to hear of it, also where its series has ended.
+    # Reopening a change asks for its alarm, even if its series is retired.
     has_ended = in_ended and decision is None
     news = is_back or (state == "open" and change.step.status == "new" and not has_ended)
     return JudgedChange(
@@ -124,7 +124,7 @@ def _decision(change: Change, decisions: Sequence[Decision]) -> Decision | None:
 
 
 def _confirmation(change: Change, confirmations: Sequence[Confirmation]) -> Confirmation | None:
-    """The latest; what is not final is forgotten when more nights may tell otherwise."""
+    """The latest re-run; a result that is not final expires after a few more points."""
     about = [one for one in confirmations if one.id == change.id or _is_of(one.place, change)]
     latest = max(about, key=lambda one: one.at, default=None)
     if latest is None or is_final(
@@ -146,7 +146,7 @@ def _is_back(change: Change, decision: Decision) -> bool:
 
 
 def _is_there_since(change: Change, moment: str) -> bool:
-    """Whether the nights after a moment lie nearer to the bad level than to the good."""
+    """Whether the points after a moment are closer to the bad level than to the good one."""
     points, step = change.series.points, change.step
     after = [
         math.log(point.figure)
@@ -156,12 +156,12 @@ def _is_there_since(change: Change, moment: str) -> bool:
     before = [math.log(one.figure) for one in points[: step.at] if one.figure is not None]
     if len(after) < ASK_AGAIN_NIGHTS or not before:
         return False
-    # A series may have stepped before: the good level is that of the nights just before.
+    # The series may have changed earlier: the good level is that of the points just before.
     good = statistics.median(before[-_LATELY:])
     moved = statistics.median(after) - good
     return moved / math.log(step.ratio) > _HALF
 
 
-# Nights that say what the level just before a step was.
+# The number of points that give the level just before a change point.
 _LATELY = 20
 _HALF = 0.5

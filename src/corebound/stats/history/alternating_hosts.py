@@ -1,8 +1,8 @@
-"""Nights of several circumstances that come by turns, looked at together.
+"""Detect change points across segments of a history whose environments alternate.
 
-A machine in a cloud has now one processor, now another, and of a step each has seen two nights
-when the machine has seen ten. What a commit does is a ratio that all of them show, so without
-each one's own level they are nights of one kind.
+A machine in the cloud may get one processor on one run and another on the next. Ten runs
+after a change, each processor may have only two points. A commit changes all of them by the
+same ratio. So, with each segment's own level subtracted, all points form one series.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from corebound.stats.history.shift_tests import (
 )
 from corebound.stats.intervals import CONFIDENCE, Interval
 
-# A level of fewer nights is hardly one; of those before a step half of them do.
+# Fewer points hardly define a level; before a change point, half as many are enough.
 _OF_A_LEVEL = 8
-# What was last seen longer ago comes by no turns any more.
+# A segment whose last point is older than this no longer alternates.
 _LATELY = 30
-# No detector looks further; each side of the middle has as much.
+# No detector uses more points; this allows as many on either side of the middle.
 _WINDOW = 2 * REACH
-# Nearer to a level that changed than to one that did not.
+# Closer to a level that changed than to one that did not.
 _HALF = 0.5
-# Variance of a level of normal nights over that of their mean.
+# Variance of the level of normal values, relative to that of their mean.
 _OF_LEVEL = math.pi / 3
 
 
@@ -45,23 +45,24 @@ def steps_by_turns(
     seed: int,
     memory: SegmentCache,
 ) -> Mapping[int, Sequence[ChangePoint]]:
-    """Find what the segments that go on show together since the last step but one.
+    """Find the change points that the current segments show together.
 
-    Nights are taken less the level of their segment, which takes off a part of a step, if there
-    is one, and adds none.
+    The search starts at the last change point but one. Each point is taken relative to the level
+    of its segment. This removes part of a change, if there is one, and never adds any.
 
     Args:
         course: The history.
-        known: The steps that segments show by themselves, in time order.
-        threshold: Least change that matters, as a ratio less 1.
-        seed: Of the permutations.
-        memory: What was found before; what is found now is added.
+        known: The change points found in single segments, in time order.
+        threshold: Least change that matters, as a ratio minus 1.
+        seed: Seed of the permutations.
+        memory: Results of earlier analyses; new ones are added.
 
     Returns:
-        By the index of each segment that shows them, in time order, with its own levels.
+        For the index of each segment that shows them, its change points in time order, with the
+        segment's own levels.
     """
     n = course.logs.size
-    # The last one too: all together tell better between which nights it lies.
+    # Include the last change point: all segments together locate it more precisely.
     since = max((n - _WINDOW, *(step.first_bad for step in known[:-1])))
     segments: dict[int, Places] = {}
     for which, nights in enumerate(course.segments):
@@ -91,7 +92,7 @@ def steps_by_turns(
 def _sides(
     logs: Array, segments: Mapping[int, Places], begin: int, at: int, end: int
 ) -> dict[int, tuple[Array, Array]]:
-    """The nights of each segment before a step and after it, where it has enough of them."""
+    """Each segment's points before and after a change point, if it has enough of both."""
     sides = {
         which: (
             logs[nights[(nights >= begin) & (nights < at)]],
@@ -109,9 +110,9 @@ def _sides(
 def _sized(
     step: ChangePoint, sides: Mapping[int, tuple[Array, Array]], *, rho: float, threshold: float
 ) -> Iterator[tuple[int, ChangePoint]]:
-    """A step as each segment has it, all with the size that the levels before it tell.
+    """A change point for each segment, all with the size estimated from the levels before it.
 
-    None where these tell no such step, or not at least two of them half of it.
+    Empty if the segments do not confirm it, or fewer than two show at least half of its size.
     """
     if not sides:
         return
@@ -126,7 +127,7 @@ def _sized(
     shares = [hodges_lehmann_shift(before, after) / size for before, after in sides.values()]
     if sum(share >= _HALF for share in shares) < 2:
         return
-    # Nights of one segment share the error of its level.
+    # The points of one segment share the error of its level.
     uncertain = inflation(right.size, rho) / right.size + sum(
         (after.size / right.size) ** 2 * _OF_LEVEL * inflation(before.size, rho) / before.size
         for before, after in sides.values()
@@ -143,10 +144,10 @@ def _sized(
 
 
 def _level(logs: Array) -> float:
-    """The middle of all means of two nights: of two kinds of night it lies between them.
+    """The median of all pairwise means; if points fall into two groups, it lies between them.
 
-    Where a median lies in one of the two, by chance, and segments would differ by as much.
+    A median would fall into one of the groups by chance, and segments would differ by as much.
 
-    Source: Hodges & Lehmann, as of `shift`.
+    Source: Hodges & Lehmann, as in `hodges_lehmann_shift`.
     """
     return hodges_lehmann_shift(-logs, logs) / 2

@@ -1,4 +1,4 @@
-"""A history as columns."""
+"""A history as NumPy arrays."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Places = NDArray[np.int64]
 
 
 class HistoryArrays(Struct, frozen=True, kw_only=True):
-    """A history as columns: what many nights are looked at by.
+    """A history as columns, for detection over many points.
 
     Attributes:
-        logs: n logarithms of figures in time order; NaN where a night tells nothing.
-        errors: Their standard errors by the nights' own launches; 0 where not known.
-        segments: Of each circumstances the indices of the nights in them, in time order. They
-            are of one level but for what commits change, also where others lie between.
+        logs: n logarithms of values in time order; NaN if a point has no value.
+        errors: Their standard errors, from each point's own launches; 0 if unknown.
+        segments: For each environment, the indices of its points, in time order. Within a
+            segment only commits change the level, even if other environments lie in between.
     """
 
     logs: Array
@@ -29,25 +29,25 @@ class HistoryArrays(Struct, frozen=True, kw_only=True):
 
     @property
     def latest(self) -> Places:
-        """The segment that goes on: of the last night; of no nights, none."""
+        """The current segment, which holds the last point; empty without points."""
         last = self.logs.size - 1
         return next((one for one in self.segments if one[-1] == last), np.empty(0, dtype=np.int64))
 
     def level_since(self, start: int) -> Places:
-        """The nights from this one on, of the segment that goes on, that tell something."""
+        """The points of the current segment from `start` on that have a value."""
         own = self.latest[self.latest >= start]
         return own[~np.isnan(self.logs[own])]
 
 
 def segments_of(circumstances: Sequence[Hashable], borders: Sequence[int]) -> tuple[Places, ...]:
-    """The segments of nights whose circumstances these are, by their first nights.
+    """The segments of points with these environments, ordered by their first points.
 
-    Circumstances may come back: a machine in a cloud has now one processor, now another, and
-    commits that are measured later stand among those that were measured long ago.
+    An environment may come back: a machine in the cloud may get one processor and then another,
+    and commits measured later are placed among those measured long ago.
 
     Args:
-        circumstances: One a night.
-        borders: The nights before which they change.
+        circumstances: The environment of each point.
+        borders: The points at which the environment changes.
 
     >>> [places.tolist() for places in segments_of("aabba", (2, 4))]
     [[0, 1, 4], [2, 3]]

@@ -1,4 +1,4 @@
-"""A lasting change in a history, as it is found."""
+"""The data model of a change point: location, size, votes and recovery."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from corebound.stats.intervals import Interval
 
 Direction = Literal["up", "down"]
 Status = Literal["new", "recovered", "old"]
-# Of a ratio that a float can tell, and the other way round too.
+# The range of shifts whose ratio, and its reciprocal, a float can hold.
 _MOST_SHIFT = 700.0
-# From here on a level is no float; up to here it is, by rounding at the end of both.
+# Beyond this, a level exceeds the range of a float.
 _MOST_LEVEL = math.log(sys.float_info.max)
 
 
 def ratio_of(shift: float) -> float:
-    """The ratio that a shift of logarithms is; beyond what a float can tell, about 10 to the 304.
+    """Convert a shift of logarithms to a ratio, limited to what a float holds, about 10^304.
 
     >>> ratio_of(0.0), ratio_of(1e4) == ratio_of(1e5)
     (1.0, True)
@@ -32,7 +32,7 @@ def ratio_of(shift: float) -> float:
 
 
 def level_of(log: float) -> float:
-    """The figure that a logarithm is; beyond what a float can tell, the largest one.
+    """Convert a logarithm to a value, limited to the largest float.
 
     >>> level_of(0.0), level_of(1e4) == sys.float_info.max
     (1.0, True)
@@ -41,14 +41,14 @@ def level_of(log: float) -> float:
 
 
 class Recovery(Struct, frozen=True, kw_only=True):
-    """What later steps the other way took back of a step: the level came nearer to what it was.
+    """How far later change points in the opposite direction reversed a change.
 
     Attributes:
-        at, last_good, first_bad: As of a `Step`: the one with which the level came back to what it
-            was, or beyond; where none did, the last one that went that way.
-        steps: How many went that way, that one included.
-        left: Level after that one over the level before the step: 1.0 is all taken back.
-        whole: Whether the level came back, but for what matters to nobody, or went beyond.
+        at, last_good, first_bad: As in `ChangePoint`, of the opposite change point that brought
+            the level back to what it was, or beyond. If none did, of the last opposite one.
+        steps: How many opposite change points there are, including that one.
+        left: Level after that one over the level before the change: 1.0 is fully recovered.
+        whole: Whether the level came back, within the threshold, or went beyond.
     """
 
     at: int
@@ -63,20 +63,22 @@ class ChangePoint(Struct, frozen=True, kw_only=True):
     """A lasting change within one segment.
 
     Attributes:
-        at: Index of the first night after it; the step is as likely to lie before as beyond.
-        last_good: Index of the last night before every place that is not ruled out.
-        first_bad: Index of the first night after all of these: what changed it came after
-            `last_good` and no later than `first_bad`, in 97 % or more of simulated steps.
-        direction: Whether figures went up or down.
-        before: Level before, in the unit of the figures.
+        at: Index of the first point after it. The change is equally likely to lie before or after.
+        last_good: Index of the last point before all possible locations.
+        first_bad: Index of the first point after all of these. The change came after
+            `last_good` and no later than `first_bad`, in 97 % or more of simulated changes.
+        direction: Whether values went up or down.
+        before: Level before, in the unit of the values.
         ratio: Level after over level before.
-        interval: Of the ratio, 95 %; None where the nights are too few.
-        votes: What each detector says.
-        p_value: A score on the scale of p-values (`step_votes.score`), times the places where
-            the segment might have been cut; for `multiplicity.benjamini_hochberg` over a suite.
-        status: `recovered` where a later step undid it; else `old` where it was known or
-            began more than 30 nights ago; else `new`.
-        recovery: What later steps took back of it; None where there is none the other way.
+        interval: The 95 % interval of the ratio; None if the points are too few.
+        votes: The vote of each detector.
+        p_value: A score on the scale of p-values (`detectors.score`), times the number of places
+            where the segment could have changed. Input of `multiplicity.benjamini_hochberg`
+            over a suite.
+        status: `recovered` if a later change point reversed it. Else `old` if it was known or
+            began more than 30 points ago. Else `new`.
+        recovery: How far later change points reversed it; None without any in the opposite
+            direction.
     """
 
     at: int
@@ -92,7 +94,7 @@ class ChangePoint(Struct, frozen=True, kw_only=True):
     recovery: Recovery | None = None
 
     def moved(self, nights: NDArray[np.int64]) -> ChangePoint:
-        """The same with indices of what these nights are a part of."""
+        """The same change point, with indices converted to those of the whole history."""
         return replace(
             self,
             at=int(nights[self.at]),

@@ -1,4 +1,4 @@
-"""A series that is asked about its cuts, over and over, with ever other cuts in place."""
+"""Score candidate change points of one series, and cache results that can be reused."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from corebound.stats.history.shift_tests import correlation_of, mean_error, medi
 Array = NDArray[np.float64]
 Cuts = tuple[int, ...]
 
-# A single night is no step, whatever it did.
+# A single point is never a level of its own.
 LEAST_NIGHTS = 2
 
 
 class SegmentNoise(Struct, frozen=True, kw_only=True):
-    """How nights lie about the levels that some cuts make.
+    """How points vary about the levels between given cuts.
 
     Attributes:
         spread: Standard deviation, robust.
-        rho: Correlation from one night to the next, in [0, 1).
-        residuals: How far each night lies from its piece's level.
+        rho: Correlation between successive points, in [0, 1).
+        residuals: The distance of each point from the level of its piece.
     """
 
     spread: float
@@ -47,13 +47,13 @@ class SegmentNoise(Struct, frozen=True, kw_only=True):
 
 
 class CutEvaluator:
-    """Answers about the cuts of one series, and remembers what does not depend on the others.
+    """Scores the cuts of one series; caches what does not depend on the other cuts.
 
-    Cuts are first indices of the pieces that they begin, in order.
+    A cut is the first index of the piece that follows it. Cuts are in order.
     """
 
     def __init__(self, values: Array, own_errors: Array, *, threshold: float, seed: int) -> None:
-        """Take n logarithms in time order, their standard errors, and what matters."""
+        """Take n logarithms in time order, their standard errors and the threshold."""
         self._values = values
         self._own_errors = own_errors
         self._threshold = threshold
@@ -69,7 +69,7 @@ class CutEvaluator:
         self._p_values: dict[tuple[Cuts, int], float] = {}
 
     def p_value(self, cuts: Cuts, at: int) -> float:
-        """The likelihood's score alone, for `poll` is much more work."""
+        """The likelihood's score alone, because `poll` takes much more work."""
         known = self._p_values.get((cuts, at))
         if known is None:
             known = self._p_values[cuts, at] = self._p_value(cuts, at)
@@ -84,7 +84,7 @@ class CutEvaluator:
         return p_value_of(self._sides_of(start, at, end), self.noise(cuts).rho)
 
     def poll(self, cuts: Cuts, at: int) -> CutDecision:
-        """The votes on one of the cuts, the others taken for granted, but the costliest one."""
+        """The votes on one of the cuts, given the others, without the most expensive detector."""
         known = self._polls.get((cuts, at))
         if known is None:
             known = poll(self._stretch(cuts, at))
@@ -96,26 +96,26 @@ class CutEvaluator:
         polled = self.poll(cuts, at)
         if polled.elected is None:
             start, end = self._neighbours(cuts, at)
-            # A generator of its own, so that no answer depends on what was asked before.
+            # A separate generator, so that no result depends on earlier calls.
             rng = np.random.default_rng((self._seed, end - start))
             polled = decide(polled, self._stretch(cuts, at), least=LEAST_NIGHTS, rng=rng)
             self._polls[cuts, at] = polled
         return polled
 
     def may_be_cut(self, cuts: Cuts, at: int) -> bool:
-        """Whether a further cut stands a chance beside the others, however the nights vary."""
+        """Whether an additional cut could be accepted, given the others, whatever the noise."""
         start, end = self._neighbours(cuts, at)
         if at - start < LEAST_NIGHTS or end - at < LEAST_NIGHTS:
             return False
         return self._is_large(start, at, end) and self._sides_of(start, at, end).may_pass()
 
     def explains(self, cuts: Cuts, at: int) -> bool:
-        """Whether the shift of a further cut matters and makes the nights likelier at all."""
+        """Whether an additional cut has a shift that matters and raises the likelihood at all."""
         sides = self._sides_of(*self._between(cuts, at))
         return sides.is_large(self._threshold, 0.0) and sides.likelihood > 0
 
     def splits(self, cuts: Cuts, since: int) -> set[int]:
-        """Where each piece would best be cut in two, of what lies from an index on."""
+        """The best place to cut each piece in two, if it lies at or after an index."""
         found = set()
         for begin, end in itertools.pairwise((0, *cuts, self._values.size)):
             start = max(begin, since - REACH)
@@ -129,7 +129,7 @@ class CutEvaluator:
         return found
 
     def located(self, cuts: Cuts, at: int) -> LocationInterval:
-        """The place of a cut between its neighbours."""
+        """The location of a cut between its neighbours."""
         return self._located(*self._between(cuts, at))
 
     def _located(self, start: int, at: int, end: int) -> LocationInterval:
@@ -141,12 +141,12 @@ class CutEvaluator:
         return self._places[start, at, end]
 
     def noise(self, cuts: Cuts) -> SegmentNoise:
-        """How the nights vary about the levels."""
+        """How the points vary about the levels."""
         if cuts not in self._noises:
             pieces = self._residuals(cuts)
             residuals = np.concatenate(pieces)
             spread = spread_of(residuals)
-            # A little more than was seen, the more the shorter the history: it has yet to show it.
+            # Slightly more than observed, to allow for what a short history has not shown yet.
             rho = min(correlation_of(pieces) + 2 / self._values.size, 0.9)
             self._noises[cuts] = SegmentNoise(spread=spread, rho=rho, residuals=residuals)
         return self._noises[cuts]
@@ -168,7 +168,7 @@ class CutEvaluator:
         )
 
     def _neighbours(self, cuts: Cuts, at: int) -> tuple[int, int]:
-        """Where the pieces on both sides of a cut begin and end."""
+        """The start and the end of the pieces on both sides of a cut."""
         before, after = bisect_left(cuts, at), bisect_right(cuts, at)
         start = cuts[before - 1] if before else 0
         return start, cuts[after] if after < len(cuts) else self._values.size
@@ -196,7 +196,7 @@ class CutEvaluator:
         return [self._piece(start, end)[1] for start, end in itertools.pairwise(edges)]
 
     def _piece(self, start: int, end: int) -> tuple[float, Array]:
-        """A piece's level, and how far its nights lie from it."""
+        """A piece's level, and the distances of its points from it."""
         if (start, end) not in self._pieces:
             piece = self._values[start:end]
             level = median(piece)

@@ -1,4 +1,4 @@
-"""When did it change, by how much, and between which two nights?"""
+"""Find the change points of a history: their location, size and recovery."""
 
 from __future__ import annotations
 
@@ -13,31 +13,32 @@ from corebound.stats.history.arrays import HistoryArrays
 from corebound.stats.history.change_point import ChangePoint, Recovery, ratio_of
 from corebound.stats.history.incremental import Segment, SegmentCache, analyse_segment
 
-# Smaller steps matter to nobody; a scenario may say otherwise.
+# Smaller changes do not matter; a scenario can set another threshold.
 THRESHOLD = 0.02
-# A step that began longer ago is no news, even to who first looks at the history.
+# A change that began longer ago is not new, even on the first look at the history.
 RECENT_NIGHTS = 30
-# Of the permutation test: chance that is the same each time.
+# Seed of the permutation test, fixed so that results are reproducible.
 _SEED = 0
 
 
 def change_points_of(
     course: HistoryArrays, *, threshold: float, memory: SegmentCache | None = None
 ) -> tuple[ChangePoint, ...]:
-    """Find where a history changed its level, up or down, and stayed there a while.
+    """Find where the level of a history changes lastingly, up or down.
 
-    Each segment is looked at by itself, also where nights of others lie between its own.
-    Where several show one step the clearest tells it. Five detectors vote; docs/statistics.md says
-    how, and how often they are right. The same nights give the same steps.
+    Each segment is analysed separately, even if points of others lie between its own.
+    If several segments show one change, the clearest one represents it. Five detectors vote;
+    docs/statistics.md explains how, and how often they are right. The same points always give
+    the same change points.
 
     Args:
-        course: The history; nights that have no figure are passed over.
+        course: The history; points without a value are skipped.
         threshold: Least change that matters, above 0; 0.02 is a ratio of 1.02
             or of its reciprocal.
-        memory: What was found before; what is found now is added.
+        memory: Results of earlier analyses; new ones are added.
 
     Returns:
-        In time order.
+        The change points in time order.
 
     Raises:
         ValueError: `threshold` is not above 0.
@@ -77,10 +78,10 @@ def change_points_of(
 
 
 def deduplicate_change_points(by_segment: Sequence[Sequence[ChangePoint]]) -> list[ChangePoint]:
-    """The steps of several segments in time order, each that more than one shows once.
+    """Merge the change points of several segments, in time order, each shared one only once.
 
-    It is told as the segment has it in which chance is the least likely, between the last
-    night before it and the first after it of all of them.
+    A shared change point is taken from the segment with the smallest p-value. Its location is
+    narrowed to the range that all of them allow.
     """
     told: list[tuple[int, ChangePoint]] = []
     every = ((which, step) for which, steps in enumerate(by_segment) for step in steps)
@@ -97,7 +98,7 @@ def deduplicate_change_points(by_segment: Sequence[Sequence[ChangePoint]]) -> li
 
 
 def _are_one(one: ChangePoint, other: ChangePoint) -> bool:
-    """Whether two segments may show the same."""
+    """Whether two segments may show the same change."""
     return one.direction == other.direction and _overlap(one, other)
 
 
@@ -113,7 +114,7 @@ def _narrowed(step: ChangePoint, other: ChangePoint) -> ChangePoint:
 
 
 def _with_recoveries(steps: Sequence[ChangePoint], threshold: float) -> list[ChangePoint]:
-    """Say of the steps of one segment what later ones took back, and if the level is as it was."""
+    """Add to the change points of one segment how far later ones reversed them."""
     return [
         replace(
             step,
@@ -139,7 +140,7 @@ def _recovery(step: ChangePoint, later: Sequence[ChangePoint], threshold: float)
             continue
         back += 1
         if side * moved >= side * math.log(step.ratio):
-            continue  # what it took back was of later steps
+            continue  # it only reversed later changes
         found = Recovery(
             at=one.at,
             last_good=one.last_good,
@@ -154,7 +155,7 @@ def _recovery(step: ChangePoint, later: Sequence[ChangePoint], threshold: float)
 
 
 def _as_told(step: ChangePoint, recovery: Recovery, told: Sequence[ChangePoint]) -> Recovery:
-    """A recovery between the nights that the step which made it is told between."""
+    """A recovery with the location of the reported change point that caused it."""
     for one in told:
         if one.direction != step.direction and _overlap(one, recovery):
             return replace(recovery, at=one.at, last_good=one.last_good, first_bad=one.first_bad)
@@ -162,7 +163,7 @@ def _as_told(step: ChangePoint, recovery: Recovery, told: Sequence[ChangePoint])
 
 
 def _undone(steps: Sequence[ChangePoint], threshold: float) -> bool:
-    """Whether the steps cancel, but for what matters to nobody."""
+    """Whether the changes cancel out, within the threshold."""
     return abs(sum(math.log(step.ratio) for step in steps)) < math.log1p(threshold)
 
 

@@ -1,4 +1,4 @@
-"""Is there a change point here? Five detectors vote, each blind in its own way."""
+"""Decide whether a cut is a change point, by the votes of five complementary detectors."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from corebound.stats.history.shift_tests import (
 
 Array = NDArray[np.float64]
 
-# In this many at a time, so that what is plainly no change is given up early.
+# Permutations per batch, so that a clear absence of change stops early.
 _BATCH = 25
-# Besag & Clifford, "Sequential Monte Carlo p-values" (1991): after so many that are as
-# extreme, more permutations would only sharpen a p-value that is too large.
+# Besag & Clifford, "Sequential Monte Carlo p-values" (1991): after this many results that are as
+# extreme, more permutations would only refine a p-value that is too large.
 _ENOUGH_EXTREME = 5
-# How much is compared at once: what lies beyond the processor's cache is slow to sum.
+# How much is compared at once: data beyond the processor's cache is slow to sum.
 _ROWS = 64
 _SERIES = 8
 _BEFORE = np.tri(_ROWS, k=-1)
@@ -80,9 +80,9 @@ def _scores(series: Array) -> Array:
 
 
 def _to_all(series: Array) -> Array:
-    """Each value's summed distance to all of its series; both (m, n).
+    """The sum of each value's distances to all values of its series; both (m, n).
 
-    From a sorted series it follows by sums of what lies below and above.
+    For a sorted series it follows from the sums of the values below and above.
     """
     n = series.shape[1]
     order = series.argsort(axis=1)
@@ -96,7 +96,7 @@ def _to_all(series: Array) -> Array:
 
 
 def _to_earlier(series: Array) -> Array:
-    """Each value's summed distance to those before it in its series; both (m, n)."""
+    """The sum of each value's distances to earlier values of its series; both (m, n)."""
     m, n = series.shape
     result = np.empty_like(series)
     # A few rows at a time, so that the distances stay in the processor's cache.
@@ -106,7 +106,7 @@ def _to_earlier(series: Array) -> Array:
             some = series[begin : begin + _SERIES]
             apart = some[:, first:last, np.newaxis] - some[:, np.newaxis, :last]
             np.abs(apart, out=apart)
-            # Within the block, only what comes before counts.
+            # Within the block, only earlier values count.
             apart[:, :, first:] *= _BEFORE[: last - first, : last - first]
             result[begin : begin + _SERIES, first:last] = apart.sum(axis=2)
     return result
@@ -115,21 +115,21 @@ def _to_earlier(series: Array) -> Array:
 def split_p_value(
     series: Array, *, least: int, correlation: float, permutations: int, rng: np.random.Generator
 ) -> float:
-    """How likely a series without a change has a cut as good as the best of this one.
+    """The probability that a series without a change has a cut as good as the best of this one.
 
-    What is permuted is not the values but what is left of each when it is
-    predicted from the one before; from these the series is built up anew. Nights
-    that go with their neighbours would otherwise look like changes. Without
-    correlation it is the ordinary permutation test.
+    The test does not permute the values, but the residuals of predicting each from the one
+    before, and rebuilds the series from them. Otherwise autocorrelated points would look like
+    changes. Without correlation it is the ordinary permutation test.
 
     Args:
         series: n numbers in time order, n at least twice `least`.
         least: How many must lie on each side of a cut, at least 1.
         correlation: From one value to the next, in [0, 1).
-        permutations: How many at most; fewer where the answer is plain.
-        rng: Where the permutations come from.
+        permutations: The maximum number; fewer if the result is clear.
+        rng: Generator of the permutations.
 
     Returns:
+        A p-value in [1 / (permutations + 1), 1].
         In [1 / (permutations + 1), 1].
 
     Raises:
@@ -139,7 +139,7 @@ def split_p_value(
         raise ValueError("a correlation that can be undone lies in [0, 1)")
     _, seen = best_split(series, least=least)
     centred = series - np.median(series)
-    # The first value has none before it; scaled to vary as the others do.
+    # The first value has no predecessor; it is scaled to vary like the others.
     surprises = centred.copy()
     surprises[1:] -= correlation * centred[:-1]
     surprises[0] *= np.sqrt(1 - correlation**2)
@@ -148,14 +148,14 @@ def split_p_value(
         size = min(_BATCH, permutations - done)
         shuffled = rng.permuted(np.tile(surprises, (size, 1)), axis=1)
         scores = _scores(_rebuilt(shuffled, correlation))[:, least - 1 : series.size - least]
-        # Equal but for rounding counts as equal.
+        # Values that differ only by rounding count as equal.
         extreme += int(np.count_nonzero(scores.max(axis=1) >= seen * (1 - 1e-9)))
         done += size
     return (extreme + 1) / (done + 1)
 
 
 def _rebuilt(surprises: Array, correlation: float) -> Array:
-    """Series, (m, n), whose every value leans on the one before."""
+    """Rebuild (m, n) autocorrelated series from their residuals."""
     if correlation == 0:
         return surprises
     series = surprises.copy()
@@ -166,10 +166,10 @@ def _rebuilt(surprises: Array, correlation: float) -> Array:
 
 
 def potts_cuts(values: ArrayLike, *, penalty: float) -> tuple[int, ...]:
-    """Cut a series so that pieces are few and the values lie close to their piece's median.
+    """Segment a series into few pieces whose values lie close to the piece's median.
 
-    Minimises the sum of distances from the pieces' medians plus the penalty for
-    each cut. Distances, not squares: one night that took twice as long costs
+    The method minimises the sum of distances from the pieces' medians plus the penalty for
+    each cut. It uses distances, not squares: one point that took twice as long costs
     more to cut out than to leave in.
 
     The minimum is exact. A piece's best level is one of the values, so a
@@ -202,13 +202,13 @@ def potts_cuts(values: ArrayLike, *, penalty: float) -> tuple[int, ...]:
 def _shortest_paths(
     series: NDArray[np.float64], levels: NDArray[np.float64], penalty: float
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64], int]:
-    """For each value and level whether its piece starts there, the best levels, the last."""
+    """For each value and level, whether its piece starts there; the best levels; the last level."""
     costs = np.abs(series[0] - levels)
     starts = np.zeros((series.size, levels.size), dtype=np.bool_)
     best = np.zeros(series.size, dtype=np.int64)
     best[0] = costs.argmin()
     apart = np.empty_like(costs)
-    # In place: a step of this loop is to be a few microseconds.
+    # In place: each iteration of this loop should take a few microseconds.
     for index in range(1, series.size):
         jump = costs[best[index - 1]] + penalty
         np.greater(costs, jump, out=starts[index])
@@ -230,9 +230,9 @@ def _trace(starts: NDArray[np.bool_], best: NDArray[np.int64], level: int) -> tu
 
 
 def cut_gain(left: NDArray[np.float64], right: NDArray[np.float64]) -> float:
-    """How much closer to their medians two pieces are than the one they would make.
+    """How much closer values lie to the medians of two pieces than to that of both together.
 
-    The criterion of `potts_cuts` for one cut between two that stay.
+    This is the criterion of `potts_cuts` for one cut between two fixed ones.
     """
     both = np.concatenate((left, right))
     return float(_distances(both) - _distances(left) - _distances(right))
@@ -244,49 +244,49 @@ def _distances(values: NDArray[np.float64]) -> float:
 
 Detector = Literal["energy", "likelihood", "segmentation", "t", "ranks"]
 
-# The levels were set by simulation (`python -m benchmarks.simulation history`): each by
-# itself would alarm now and then, three of them hardly ever do at once.
+# The levels were set by simulation (`python -m benchmarks.simulation history`). Each detector
+# alone gives false alarms now and then; three of them hardly ever do at once.
 _T_LEVEL = 3e-3
 _RANK_LEVEL = 0.01
 _ENERGY_LEVEL = 0.005
 _PERMUTATIONS = 199
-# Of a natural logarithm: 3,000 times as likely with a step as without.
+# A natural logarithm: 3,000 times as likely with a change as without.
 _LIKELIHOOD_GAIN = 8.0
-# Without at least this no quorum helps: it alone knows how the series at hand varies, and
-# modes that happen to come in runs have deceived the other four together.
+# Required whatever the other votes. Only the likelihood models how this series varies, and
+# alternating modes that happen to form runs have misled the other four together.
 _LEAST_GAIN = 5.0
-# 22,000 times as likely. Where nights are of two kinds a step may be as plain as this while means
-# and ranks hardly tell: then these two need only agree, as they do by chance one time in ten.
+# 22,000 times as likely. If points fall into two groups, a change can be this clear while means
+# and ranks hardly show it. These two then need only agree, which happens by chance 1 time in 10.
 _PLAIN_GAIN = 10.0
 _AGREED_LEVEL = 0.1
-# In standard deviations: what a cut must gain to be worth one more piece.
+# In standard deviations: what a cut must gain to justify one more piece.
 SEGMENT_PENALTY = 5.0
 _QUORUM = 3
-# A run this short may be spikes that happen to be neighbours.
+# A run this short may be adjacent spikes.
 _SHORT = 8
 _SPIKES_LEVEL = 1e-4
-# Of a step: with one of five standard deviations hardly a night reaches it by chance, and
-# hardly one after the step does not.
+# A share of the change. For a change of five standard deviations, hardly any point reaches it by
+# chance, and hardly any point after the change falls short of it.
 _STANDS_OUT = 0.6
-# In standard errors: a shift that the nights' own intervals, at 99 %, do not exclude to be
-# none is not asked about.
+# In standard errors. A shift is not tested if the points' own intervals, at 99 %, include a shift
+# of zero.
 _OWN_DOUBT = 2.58
-# How far to either side is looked, in nights.
+# How many points on either side are used.
 REACH = 100
 
 
 class Vote(Struct, frozen=True, kw_only=True):
-    """What one detector says: yes, no, or None where so few nights cannot tell it."""
+    """The vote of one detector: yes, no, or None if there are too few points to tell."""
 
     detector: Detector
     found: bool | None
 
 
 class CutSides:
-    """Two neighbouring pieces of a series, and what the detectors see in them alone.
+    """Two neighbouring pieces of a series, and the statistics that depend on them alone.
 
-    Each figure is taken once, when it is first asked for: a cut is voted on many times,
-    with other cuts in place, and most of what is looked at stays as it was.
+    Each statistic is computed once, on first use. A cut is voted on many times, with
+    different other cuts in place, and most of these statistics stay the same.
     """
 
     def __init__(self, left: Array, right: Array) -> None:
@@ -296,12 +296,12 @@ class CutSides:
 
     @property
     def nights(self) -> int:
-        """How many nights are looked at."""
+        """The number of points used."""
         return self.left.size + self.right.size
 
     @cached_property
     def both(self) -> Array:
-        """All that is looked at."""
+        """All points used."""
         return np.concatenate((self.left, self.right))
 
     @cached_property
@@ -311,33 +311,33 @@ class CutSides:
 
     @cached_property
     def likelihood(self) -> float:
-        """What the shift gains, were all nights independent."""
+        """The log-likelihood gain of the shift, if all points were independent."""
         return likelihood_gain(self.both, self.left.size, size=self.size)
 
     @cached_property
     def closer(self) -> float:
-        """What the cut gains, as a distance."""
+        """The gain of the cut, as a distance."""
         return cut_gain(self.left, self.right)
 
     @cached_property
     def trimmed(self) -> tuple[Trimmed, Trimmed]:
-        """The sides without their extremes."""
+        """Both sides without their extremes."""
         return trimmed(self.left), trimmed(self.right)
 
     @cached_property
     def ranked(self) -> RankSum:
-        """The sides by their ranks."""
+        """Both sides by their ranks."""
         return rank_sum(self.left, self.right)
 
     def may_pass(self) -> bool:
-        """Whether noise could let a large one pass: nights that go together only gain less."""
+        """Whether a large shift could pass; autocorrelation of the noise only lowers the gain."""
         return self.likelihood >= _LEAST_GAIN
 
     def is_large(self, threshold: float, own_error: float) -> bool:
-        """Whether the shift matters, and the nights' own intervals do not account for it."""
-        # Exactly the threshold may be a hair less, for it is a difference of logarithms.
+        """Whether the shift matters and exceeds what the points' own intervals explain."""
+        # A shift of exactly the threshold may be slightly less after rounding of the logarithms.
         least = max(threshold * (1 - 1e-9), _OWN_DOUBT * own_error)
-        # Of most places the shift itself is never asked for.
+        # For most places the shift itself is never computed.
         return shift_at_least(self._ordered, self.right, least)
 
     @cached_property
@@ -350,15 +350,15 @@ class CutContext(Struct, frozen=True, kw_only=True):
     """A cut, and the noise about the pieces of its series.
 
     Attributes:
-        sides: What lies on either side of it.
-        lengths: Of the whole pieces, in nights.
+        sides: The pieces on either side of it.
+        lengths: Lengths of the whole pieces, in points.
         levels: Medians of the whole pieces.
         spread: Standard deviation about the pieces' levels, robust.
-        rho: Correlation from one night to the next, in [0, 1).
-        all_: Distances of all nights from their own pieces' levels.
-        shorter: Those of the shorter piece.
-        own_error: Standard error of the difference by the nights' own intervals, or 0.
-        large: Whether the shift matters, and these do not account for it.
+        rho: Correlation between successive points, in [0, 1).
+        all_: Distances of all points from their own pieces' levels.
+        shorter: The distances of the points of the shorter piece.
+        own_error: Standard error of the difference from the points' own intervals, or 0.
+        large: Whether the shift matters and exceeds what these intervals explain.
     """
 
     sides: CutSides
@@ -376,11 +376,11 @@ class CutDecision(Struct, frozen=True, kw_only=True):
     """The votes on one cut.
 
     Attributes:
-        votes: Of every detector that was asked; the costliest is asked only
-            where its vote decides.
+        votes: The vote of every detector that ran; the most expensive one runs only
+            if its vote decides.
         p_value: The `score` of this place.
-        elected: Whether enough of them say yes; None where the costliest decides.
-        plain: Whether the likelihood is so sure that means and ranks need only agree.
+        elected: Whether enough votes are yes; None if the most expensive detector decides.
+        plain: Whether the likelihood is so clear that means and ranks need only agree.
     """
 
     votes: tuple[Vote, ...]
@@ -393,15 +393,15 @@ _REFUSED = CutDecision(votes=(), p_value=1.0, elected=False)
 
 
 def p_value_of(sides: CutSides, rho: float) -> float:
-    """The likelihood's score, for a shift that is large and no spikes."""
+    """The likelihood's score, for a large shift that is not made of spikes."""
     return _on_p_scale(sides.likelihood / inflation(sides.nights, rho))
 
 
 def _on_p_scale(gain: float) -> float:
-    """A gain in likelihood on the scale of p-values: as if twice it were chi squared, 1 degree.
+    """Convert a likelihood gain to the scale of p-values: twice the gain as chi squared, 1 degree.
 
-    That would be its p-value (Wilks, 1938) if the densities were known but for the shift. They are
-    kernel estimates from the same nights, so it is a score: `score` says how it was calibrated.
+    It would be a p-value (Wilks, 1938) if the densities were known except for the shift. They are
+    kernel estimates from the same points, so it is a score. `score` describes its calibration.
     """
     return math.erfc(math.sqrt(max(gain, 0.0)))
 
@@ -409,13 +409,14 @@ def _on_p_scale(gain: float) -> float:
 def score(sides: CutSides, *, rho: float, own_error: float) -> float:
     """How little a place looks like chance, on the scale of p-values: 0 clear, 1 not at all.
 
-    That of the likelihood or the p-value of the t test, whichever is less; twice that, for two
-    are asked. Where nights go with their neighbours the likelihood of few is never sure, even if
-    none of them overlap; where nights are of two kinds means hardly tell.
+    The score is twice the smaller of the likelihood's score and the p-value of the t test; it is
+    doubled because there are two. Each covers a weakness of the other. With autocorrelation,
+    the likelihood of few points is never certain, even if the sides do not overlap. If points
+    fall into two groups, means hardly show a change.
 
-    Calibrated by simulation (`python -m benchmarks.simulation scores`): in series without a step
+    Calibrated by simulation (`python -m benchmarks.simulation scores`): in series without a change
     it is at most 5 % at a place in 3 to 8 % of them, and at most 0.1 % in 0.05 to 0.7 %.
-    docs/statistics.md has the figures.
+    docs/statistics.md has the numbers.
     """
     gain = sides.likelihood / inflation(sides.nights, rho)
     t_level = t_p_value(*sides.trimmed, rho=rho, own_error=own_error)
@@ -423,11 +424,12 @@ def score(sides: CutSides, *, rho: float, own_error: float) -> float:
 
 
 def poll(stretch: CutContext) -> CutDecision:
-    """Ask all detectors about a cut but the costliest.
+    """Collect the votes on a cut, except that of the most expensive detector.
 
-    At least three of five must say yes, and the likelihood not plainly no; where it plainly says
-    yes and neither side is short, the t test and the ranks are asked less strictly. The shift must
-    be large; and a short run must be unlike the single nights that stood out before.
+    At least three of five votes must be yes, and the likelihood must not be clearly against. If
+    the likelihood is clearly in favour and neither side is short, the t test and the rank test
+    use a looser level. The shift must be large. A short run must differ from the single points
+    that were outliers before.
     """
     sides, rho = stretch.sides, stretch.rho
     if not stretch.large or like_earlier_spikes(stretch):
@@ -455,7 +457,7 @@ def poll(stretch: CutContext) -> CutDecision:
 def decide(
     polled: CutDecision, stretch: CutContext, *, least: int, rng: np.random.Generator
 ) -> CutDecision:
-    """Ask the costliest detector too, where its vote decides."""
+    """Run the most expensive detector too, if its vote decides."""
     if polled.elected is not None:
         return polled
     vote = _energy_vote(stretch.sides.both, stretch.rho, least=least, rng=rng)
@@ -467,7 +469,7 @@ def _yes(votes: tuple[Vote, ...]) -> int:
 
 
 def _penalty(stretch: CutContext, inflated: float) -> float:
-    """What a cut must gain, as a distance: more where nights go with their neighbours."""
+    """What a cut must gain, as a distance; more if points are autocorrelated."""
     return SEGMENT_PENALTY * stretch.spread * inflated
 
 
@@ -488,10 +490,10 @@ def is_short(*lengths: int) -> bool:
 
 
 def like_earlier_spikes(stretch: CutContext) -> bool:
-    """Whether so many nights in a row could be spikes of the kind that occur anyway.
+    """Whether this run of points could be spikes of the kind that occur anyway.
 
-    A night counts as one that stands out if it lies as far as most of a step off its level, to
-    the side on which the shorter piece lies.
+    A point counts as a spike if its distance from its level is most of the change, in the
+    direction of the shorter piece.
     """
     shorter_is_right = stretch.lengths[1] <= stretch.lengths[0]
     if not is_short(*stretch.lengths):
@@ -504,7 +506,7 @@ def like_earlier_spikes(stretch: CutContext) -> bool:
     standing_out, among = (
         int(np.count_nonzero(side * several > far)) for several in (stretch.all_, stretch.shorter)
     )
-    # Jeffreys' estimate: none seen yet is not never.
+    # Jeffreys' estimate: the rate is above 0 even if no spike occurred yet.
     rate = (standing_out - among + 0.5) / (stretch.all_.size - stretch.shorter.size + 1)
     beyond = int(np.count_nonzero(side * (short - level) > far))
     return binomial_above(beyond - 1, short.size, rate) > _SPIKES_LEVEL

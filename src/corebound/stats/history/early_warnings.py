@@ -1,8 +1,8 @@
-"""Does tonight stand out? What the first two nights after a step say, and a re-run's answer.
+"""Early warnings from the last two points of a history, and the evaluation of their re-runs.
 
-A vote over a history needs several nights on either side of a step, for a false alarm is
-dear. A suspicion is cheap: it costs a re-run. So two nights that both stand out from all
-before them are enough for one, and the re-run decides.
+The detectors need several points on either side of a change, because a false alarm is
+expensive. An early warning is cheap: it costs one re-run. So two points that both stand out
+from all before them are enough for a warning, and the re-run decides.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ from corebound.stats.history.detection import THRESHOLD
 from corebound.stats.history.incremental import believable
 from corebound.stats.history.shift_tests import correlation, hodges_lehmann_shift, median
 
-# The first night may be a spike; a second one like it is hardly one too.
+# The first point may be a spike; a second one like it is unlikely to be one too.
 EARLY_NIGHTS = 2
-# What a re-run refuted or could not tell, so many nights may tell after all.
+# After a re-run refutes or is undecided, this many new points can still overturn it.
 ASK_AGAIN_NIGHTS = 3
-# With fewer before them no night stands out.
+# With fewer earlier points, none stands out.
 _LEAST_BEFORE = 5
-# One night in a hundred lies so far off to this side, were nights normal.
+# If points were normal, one in a hundred would lie this far off in this direction.
 _LEVEL = 0.99
-# Whatever they are: no more than so many of those before may lie as far off.
+# For any distribution: at most this share of the earlier points may lie as far off.
 _SHARE = 0.05
-# What is told apart is good from bad, so the middle between the two decides.
+# The midpoint between the good and the bad level decides.
 _HALF = 0.5
-# Asked every few nights, one comparison in twenty would err in the end.
+# With a comparison every few points, a level of one in twenty would eventually give an error.
 _CERTAIN = 0.01
 
 
 def early_warning(
     course: HistoryArrays, steps: Sequence[ChangePoint], *, threshold: float = THRESHOLD
 ) -> ChangePoint | None:
-    """Suspect a step that began with the last two nights, before a vote can find it.
+    """Detect a change that began with the last two points, before the detectors can confirm it.
 
     Args:
         course: The history.
-        steps: What `steps_of` found in it; one that holds the last two nights
-            already is no suspicion any more.
+        steps: Its change points, from `change_points_of`. If one of them already covers the
+            last two points, there is no early warning.
         threshold: Least change that matters, above 0; 0.02 is a ratio of 1.02.
 
     Returns:
-        The step, without votes and without an interval; None where there is none.
-        Its p-value is of a night as far off as the nearer of the two.
+        The change point, without votes and without an interval; None if there is none.
+        Its p-value is that of the less extreme of the two points.
     """
     present = course.level_since(max((step.at for step in steps), default=0))
     values = course.logs[present]
@@ -82,14 +82,14 @@ def early_warning(
 
 
 def stands_out(before: Array, value: float, *, side: float) -> bool:
-    """Whether a night lies off those before it, to the side that is 1 (above) or -1.
+    """Whether a point stands out from those before it, above (`side` 1) or below (-1).
 
-    Beyond what Student's prediction has for one night in a hundred, and beyond all but
-    one in twenty of the nights themselves, for these may be of two kinds or have spikes.
+    It must lie beyond Student's prediction for one point in a hundred. It must also lie beyond
+    all but one in twenty of the points themselves, which may form two groups or have spikes.
 
     Args:
         before: At least 2 logarithms.
-        value: The night's.
+        value: The point's logarithm.
         side: 1.0 or -1.0.
     """
     as_far = 1 + int(np.count_nonzero(side * before >= side * value))
@@ -102,21 +102,21 @@ def stands_out(before: Array, value: float, *, side: float) -> bool:
 def rerun_says(
     good: Sequence[float], rerun: float, *, direction: Direction, ratio: float
 ) -> Answer:
-    """What a re-run of the present state says of a suspected step.
+    """Evaluate a re-run of the present state for a suspected change.
 
-    It is one night more, taken when it was asked for and not because it looked
-    bad. Nights differ among themselves, so it is held against how the good ones
-    did, not against their mean alone.
+    A re-run is one more point, taken by request and not because it looked bad. Points vary
+    among themselves, so it is compared with the spread of the good points, not with
+    their mean alone.
 
     Args:
-        good: Figures of the nights before the step, above 0.
-        rerun: The re-run's figure, above 0.
-        direction: Of the step.
-        ratio: Of the step: bad level over good.
+        good: Values of the points before the change, above 0.
+        rerun: The re-run's value, above 0.
+        direction: Of the change.
+        ratio: Of the change: bad level over good.
 
     Returns:
-        `refuted` where it is nearer to the good level than to the bad; `confirmed` where
-        it stands out from the good nights to the step's side; else `undecided`.
+        `refuted` if it is closer to the good level than to the bad one. `confirmed` if
+        it stands out from the good points in the direction of the change. Else `undecided`.
     """
     side = 1.0 if direction == "up" else -1.0
     before = np.log(np.array(good, dtype=np.float64))
@@ -131,17 +131,17 @@ def rerun_says(
 
 
 def both_say(compared: Comparison, *, direction: Direction, ratio: float) -> Answer:
-    """What a comparison of the bad commit with the good one says of a suspected step.
+    """Evaluate a comparison of the bad commit with the good one for a suspected change.
 
     Args:
-        compared: The bad commit's cell, its baseline the good commit's, launched in turns.
-        direction: Of the step.
-        ratio: Of the step: bad level over good.
+        compared: The bad commit's cell, with the good commit's as its baseline, launched in turns.
+        direction: Of the change.
+        ratio: Of the change: bad level over good.
 
     Returns:
-        `confirmed` where the bad one is `slower` (of a step down `faster`), by at least half
-        of the step and so clearly that one in a hundred is by chance; `undecided` where it is
-        so less clearly, or the comparison cannot tell; else `refuted`.
+        `confirmed` if the bad commit is `slower` (for a change down, `faster`), by at least half
+        of the change, with a p-value of at most one in a hundred. `undecided` if the evidence is
+        weaker, or the comparison cannot tell. Else `refuted`.
     """
     expected = "slower" if direction == "up" else "faster"
     if compared.verdict not in {expected, "undecided"}:
@@ -152,38 +152,39 @@ def both_say(compared: Comparison, *, direction: Direction, ratio: float) -> Ans
 
 
 def alarms(*, voted: bool, said: Answer | None, both: bool) -> bool:
-    """Whether a step is told as an alarm.
+    """Whether a change raises an alarm.
 
-    A comparison of the two commits, launched in turns, decides by itself. The present
-    state measured again only tells whether the nights were an accident: the host may
-    still be as it was in them. So it refutes, and makes no alarm of a suspicion.
+    A comparison of the two commits, launched in turns, decides by itself. A re-run of the
+    present state only shows whether the points were an accident, because the host may
+    still be in the same state. So it can refute a change, but cannot turn an early warning
+    into an alarm.
 
     Args:
-        voted: Whether it was voted for, and stands among the whole suite's steps.
-        said: What the latest re-run says that still counts; None where there is none.
-        both: Whether that re-run was of both commits.
+        voted: Whether the detectors accepted it and it is significant in the whole suite.
+        said: The result of the latest valid re-run; None without one.
+        both: Whether that re-run measured both commits.
     """
     return (both and said == "confirmed") or (voted and said != "refuted")
 
 
 def is_final(said: Answer, *, both: bool, covered: bool) -> bool:
-    """Whether more nights change nothing about what a re-run said.
+    """Whether a re-run's result holds whatever further points show.
 
-    What confirmed stands. What the commits compared refuted does too, for commits do not
-    change; what the present state refuted was of one night.
+    A confirmation is final. A refutation from a comparison of the commits is final too, because
+    commits do not change. A refutation by the present state is only one point.
 
     Args:
-        said: What the re-run said.
-        both: Whether it was of both commits.
-        covered: Whether all the commits that the step may be in were between these.
+        said: The result of the re-run.
+        both: Whether it measured both commits.
+        covered: Whether all the commits that may hold the change lay between these two.
     """
     return said == "confirmed" or (both and covered and said == "refuted")
 
 
 def _chance(before: Array, value: float, *, side: float) -> float:
-    """How likely one more normal night is to lie as far off to this side.
+    """The probability that one more normal value lies as far off in this direction.
 
-    Student's prediction; nights that go with the night before count for fewer.
+    Student's prediction; autocorrelated points count as fewer.
     """
     rho = correlation([before])
     freedom = max((before.size - 1) * (1 - rho) / (1 + rho), 1.0)

@@ -1,4 +1,4 @@
-"""The change points of one segment, and how those of a longer one follow from them."""
+"""Find the change points of one segment, and update them as the segment grows."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ from corebound.stats.intervals import CONFIDENCE, Interval
 
 Array = NDArray[np.float64]
 
-# After a step, so many nights are few: whatever they are, all detectors are asked.
+# After a change, this many points are few: all detectors run, whatever the values.
 _FEW = 16
-# In standard errors of the rank test, for independent nights: the level at which it votes is 2.58,
-# and of two hundred cuts of a series without a step the clearest one is rarely at more.
+# In standard errors of the rank test, for independent points. The rank detector votes at 2.58. In
+# a series without a change, the clearest of two hundred cuts rarely exceeds this value.
 _CLEAR = 3.0
-# In standard deviations: nights that go with no other are rarely both so far off.
+# In standard deviations: two independent points rarely both lie this far off.
 _FAR = 2.0
 
 
 def needs_rescan(values: Array, *, first: int, threshold: float) -> bool:
-    """Whether the last level of a series may end in another, so that detectors are to be asked.
+    """Whether the last level of a series may contain a change, so that the detectors must run.
 
     Args:
-        values: What is of one level as far as is known, in time order.
-        first: The first index where a step would be news.
+        values: Values of a single level as far as is known, in time order.
+        first: The first index where a change would be new.
         threshold: Least shift that matters, as a logarithm.
 
     Returns:
-        False where neither the last two nights stand out, nor does any cut by ranks, nor
-        does the likelihood speak for the clearest one.
+        False if the last two points do not stand out, no cut is clear by ranks, and
+        the likelihood does not favour the clearest cut.
     """
     n = values.size
     if n < _FEW:
@@ -71,27 +71,27 @@ def needs_rescan(values: Array, *, first: int, threshold: float) -> bool:
     return float(near.max()) >= _CLEAR or (sides.is_large(threshold, 0.0) and sides.may_pass())
 
 
-# A segment is looked at as a whole each time it has so many nights more, and in between only
-# at what is new. docs/adr/0015 says how often that makes a difference.
+# The whole segment is analysed each time it has gained this many points. In between, only the
+# new part is. docs/adr/0015 says how often that makes a difference.
 _WHOLE_EVERY = 32
-# A shorter one always is: its nights hardly tell their noise yet, and it takes no time.
+# A shorter segment is always analysed whole: its noise is uncertain, and the analysis is fast.
 _WHOLE_UP_TO = 320
-# Times what is seen from night to night: what nights may say of themselves.
+# Own errors may exceed the point-to-point variation by this factor.
 _BELIEVED = 2.0
-# Of fewer nights that say anything it is not known what most say.
+# With fewer points that report an error, the typical error is unknown.
 _TELLING = 8
-# Before what is new, so many nights are looked at again: votes look half as far.
+# This many points before the new ones are analysed again; votes use half as many.
 _AGAIN = REACH
 
 
 class Segment(Struct, frozen=True, kw_only=True):
-    """All that the steps of a segment follow from.
+    """Everything that determines the change points of a segment.
 
     Attributes:
         values: n logarithms in time order.
-        errors: Their standard errors as the nights tell them, where they do, else 0.
-        threshold: Least change that matters, as a ratio less 1.
-        seed: Of the permutations.
+        errors: Their standard errors as the points report them; 0 if unknown.
+        threshold: Least change that matters, as a ratio minus 1.
+        seed: Seed of the permutations.
     """
 
     values: Array
@@ -101,7 +101,7 @@ class Segment(Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """The same in so many letters."""
+        """A hash of all of it, as text."""
         told = hashlib.blake2b(f"{self.threshold!r} {self.seed}".encode(), digest_size=16)
         told.update(self.values.tobytes())
         told.update(self.errors.tobytes())
@@ -109,15 +109,15 @@ class Segment(Struct, frozen=True, kw_only=True):
 
     @property
     def believed(self) -> Array:
-        """The errors as far as the values bear them out."""
+        """The errors, reduced to what the values support."""
         return believable(self.errors, self.values)
 
     @property
     def before(self) -> Segment | None:
-        """Its first nights, up to which it was looked at as a whole; None: as a whole itself.
+        """The first points, up to the last analysis of the whole; None if it is analysed whole now.
 
-        Which nights these are follows from the segment alone, however it came to grow. Segments
-        that began together are looked at on different nights, by their first figures.
+        The number of these points depends on the segment alone, not on how it grew. The first
+        values offset it, so that segments that began together are not all analysed at once.
         """
         n = self.values.size
         if n <= _WHOLE_UP_TO:
@@ -129,12 +129,12 @@ class Segment(Struct, frozen=True, kw_only=True):
 
 
 class SegmentResult(Struct, frozen=True, kw_only=True):
-    """What was found in a segment.
+    """The change points of a segment.
 
     Attributes:
-        steps: In time order, with indices into its nights; none is said to be recovered.
-        places: Of each, the index where it stood while others were voted on.
-        rho: Correlation between neighbouring nights that their intervals reckon with.
+        steps: In time order, with indices into its points; none is marked as recovered.
+        places: For each, the index that was used while others were voted on.
+        rho: Correlation between neighbouring points that their intervals use.
     """
 
     steps: tuple[ChangePoint, ...]
@@ -143,16 +143,16 @@ class SegmentResult(Struct, frozen=True, kw_only=True):
 
 
 def believable(errors: Array, values: Array) -> Array:
-    """What nights say of their own errors, as far as they bear it out together.
+    """Reduce the points' own standard errors to what their variation supports.
 
-    A night that is off by chance differs from the next by as much. So what most nights say
-    of themselves is no more than what is seen from one to the next, or twice that, for few
-    may differ less by chance; if it is, all say too much, in that proportion. asv's intervals
-    of two samples, which most slow benchmarks have, say ten times too much. A night that is
-    less sure than most stays so, and of fewer than 8 that say anything all are believed.
+    A random error also shows as a difference between successive points. So most errors should
+    not exceed the point-to-point variation, or twice that, because a few points may differ less
+    by chance. If they do, all errors are scaled down by the same factor. asv's intervals of
+    two samples, which most slow benchmarks have, are ten times too wide. A point that is
+    less precise than most remains so. With fewer than 8 reported errors, all are used as they are.
 
     Args:
-        errors: Standard errors of n nights of one segment; 0 where not known.
+        errors: Standard errors of n points of one segment; 0 if unknown.
         values: Their logarithms, in time order.
     """
     told = errors[errors > 0]
@@ -161,40 +161,40 @@ def believable(errors: Array, values: Array) -> Array:
     return errors * min(1.0, _BELIEVED * rough_spread(values) / median(told))
 
 
-# The keys of what was asked for, and what of it nobody knew before.
+# The keys of the requested results, and the results among them that are new.
 News: TypeAlias = tuple[tuple[str, ...], dict[str, SegmentResult]]
 
 
 class SegmentCache:
-    """What was found in segments, by a hash of all it follows from.
+    """Results of segment analyses, by a hash of everything that determines them.
 
     Attributes:
-        asked: What was asked for, found before or now: all that is worth keeping.
+        asked: The requested results, cached or new: all that is worth keeping.
     """
 
     def __init__(self, before: Mapping[str, SegmentResult] | None = None) -> None:
-        """Take what was found before."""
+        """Take earlier results."""
         self._before = before or {}
         self.asked: dict[str, SegmentResult] = {}
 
     def apart(self) -> SegmentCache:
-        """One that knows what was found before, for who looks elsewhere meanwhile."""
+        """A separate cache with the same earlier results, for work done in parallel."""
         return SegmentCache(self._before)
 
     @property
     def news(self) -> News:
-        """What was asked for, and what of it was not known before."""
+        """The requested keys, and the results among them that are new."""
         asked = self.asked
         return tuple(asked), {key: asked[key] for key in asked.keys() - self._before.keys()}
 
     def learn(self, news: News) -> None:
-        """Take the news of one that was apart."""
+        """Merge the news of a separate cache."""
         keys, found = news
         for key in keys:
             self.asked[key] = found.get(key) or self._before[key]
 
     def get(self, key: str) -> SegmentResult | None:
-        """What follows from this, if it is known."""
+        """The cached result for this key, or None."""
         known = self.asked.get(key) or self._before.get(key)
         if known is not None:
             self.asked[key] = known
@@ -202,17 +202,17 @@ class SegmentCache:
 
 
 def analyse_segment(segment: Segment, memory: SegmentCache) -> SegmentResult:
-    """Find the steps of a segment.
+    """Find the change points of a segment.
 
     Args:
-        segment: Where.
-        memory: What was found before; what is found now is added.
+        segment: The segment.
+        memory: Earlier results; new ones are added.
     """
     key, before = segment.key, segment.before
     known = memory.get(key)
     if known is not None:
         if before is not None:
-            memory.get(before.key)  # for the nights to come
+            memory.get(before.key)  # keep it for later points
         return known
     found = (
         _whole(segment)
@@ -241,7 +241,7 @@ def _whole(segment: Segment) -> SegmentResult:
 
 
 def _grown(segment: Segment, before: Segment, known: SegmentResult) -> SegmentResult:
-    """What is found given what was found in the segment's first nights."""
+    """Update the result of the segment's first points with the points added since."""
     since = before.values.size - _AGAIN
     last = max(known.places[-1] if known.places else 0, since - REACH)
     news = needs_rescan(
@@ -251,7 +251,7 @@ def _grown(segment: Segment, before: Segment, known: SegmentResult) -> SegmentRe
     )
     if not news:
         return known
-    # A step that may lie beyond is asked about again: what is new may lie before its middle.
+    # Re-examine changes that may lie in the new part: their location may depend on the new points.
     stay = sum(1 for _ in itertools.takewhile(lambda step: step.first_bad < since, known.steps))
     cuts = search_on(
         segment.values,
@@ -279,7 +279,7 @@ def _grown(segment: Segment, before: Segment, known: SegmentResult) -> SegmentRe
 
 
 def _around(edges: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Each edge but the outer ones, between its neighbours."""
+    """Each inner edge, with its two neighbours."""
     return zip(edges, edges[1:], edges[2:], strict=False)
 
 
@@ -301,10 +301,10 @@ def _step(segment: Segment, cut: Cut, around: tuple[int, int, int]) -> ChangePoi
 
 
 def _places(n: int, rho: float) -> float:
-    """Bonferroni's number: of the places where a segment of n nights might have been cut.
+    """The Bonferroni factor: the number of places where a segment of n points can change.
 
-    Where nights go with their neighbours, so do the places, and there are as many apart from
-    one another as there are independent nights.
+    With autocorrelated points the places are correlated too, so their effective number is that
+    of the independent points.
     """
     return n / inflation(n, rho)
 
@@ -312,7 +312,7 @@ def _places(n: int, rho: float) -> float:
 def _levelled(
     segment: Segment, step: ChangePoint, around: tuple[int, int, int], rho: float
 ) -> ChangePoint:
-    """A step that was found before, with the levels of now."""
+    """An earlier change point, with its levels recomputed."""
     ratio, interval = _ratio(segment, around, rho)
     begin, end, _ = around
     return replace(
@@ -327,7 +327,7 @@ def _levelled(
 def _ratio(
     segment: Segment, around: tuple[int, int, int], rho: float
 ) -> tuple[float, Interval | None]:
-    """The level after over the level before, and where it lies."""
+    """The level after over the level before, with its interval."""
     pieces = [slice(*ends) for ends in itertools.pairwise(around)]
     left, right = (segment.values[piece] for piece in pieces)
     errors = segment.believed

@@ -1,4 +1,4 @@
-"""Two points of one history: is the one slower, or do nights differ so much anyway?"""
+"""Compare two points of one history, using the variation of the other points as noise."""
 
 from __future__ import annotations
 
@@ -17,43 +17,43 @@ from corebound.stats.intervals import CONFIDENCE, Interval
 
 Array = NDArray[np.float64]
 
-# With fewer nights their noise is not known, and without it nothing can be told of two.
+# With fewer points their noise is unknown, and two points cannot be compared.
 LEAST_NIGHTS = 10
-# Of a level with fewer nights the middle is much like each of them.
+# With fewer points, the median of a level is close to each of them.
 _LEAST_OF_A_LEVEL = 5
-# Noise comes and goes with the years; so many nights about the two tell theirs.
+# Noise changes over the years; this many points around the two determine it.
 _MOST_NIGHTS = 300
 
 
 def compare_points(
     course: HistoryArrays, before: int, after: int, *, changed: Sequence[int], margin: float
 ) -> Comparison | None:
-    """Compare two points by how much other nights differ that are of one level.
+    """Compare two points by the differences among other points of the same level.
 
-    A point is one measurement, often a single process: how it differs from another of the
-    same commit the point itself cannot tell, its history can. So the ratio's interval is as
-    wide as 95 in 100 differences between two nights that share a level are large; spikes,
-    drift and nights of two kinds are in it as they are in the history.
+    A point is one measurement, often a single process. It cannot tell how much it would differ
+    from another measurement of the same commit, but its history can. So the ratio's interval
+    is as wide as 95 of 100 differences between two points of the same level. It covers spikes,
+    drift and bimodal points as they occur in the history.
 
     Args:
         course: The history.
-        before: Index of the one.
-        after: Index of the other.
-        changed: Where its steps are, as first indices; segments are in the course.
+        before: Index of the first point.
+        after: Index of the second point.
+        changed: The change points of the history, as first indices; `course` has the segments.
         margin: How far either way still counts as equal, above 0, as in `compare`.
 
     Returns:
-        The comparison; without interval, p-value or verdict where fewer than `LEAST_NIGHTS`
-        tell the noise. None where one of the two has no figure.
+        The comparison; without an interval and a p-value, and `undecided`, if fewer than
+        `LEAST_NIGHTS` points determine the noise. None if one of the two has no value.
 
     Raises:
         ValueError: `margin` is not above 0.
 
-    The interval is an empirical quantile of the differences between nights, and the p-value the
-    share of them that are as large. Neither is conformal prediction, which would need the two
-    nights to be exchangeable with the others and left out of the levels: they are in them, and
-    pairs of nights share nights. That it errs as rarely as it says is measured, not proven:
-    docs/statistics.md has the figures.
+    The interval is an empirical quantile of the differences between points, and the p-value is
+    the share of them that are as large. Neither is conformal prediction, which would require the
+    two points to be exchangeable with the others and excluded from the levels. They are included,
+    and pairs of points share points. That the error rate is as stated is measured, not proven:
+    docs/statistics.md has the numbers.
     """
     if margin <= 0:
         raise ValueError("a margin is above 0")
@@ -85,13 +85,13 @@ def compare_points(
 
 
 def _residuals(course: HistoryArrays, changed: Sequence[int], *, around: tuple[int, int]) -> Array:
-    """How far nights lie from the middle of their level: those that are next to these two."""
+    """Distances from the median of their level, of the points nearest to these two."""
     found: list[Array] = []
     places: list[NDArray[np.int64]] = []
     for nights in _levels(course, sorted(changed)):
         if nights.size >= _LEAST_OF_A_LEVEL:
             level = course.logs[nights]
-            # Their own middle is nearer to few nights than the level itself is.
+            # The median of few points is closer to them than the true level is.
             shrunk = math.sqrt(nights.size / (nights.size - 1))
             found.append((level - np.median(level)) * shrunk)
             places.append(nights)
@@ -104,25 +104,25 @@ def _residuals(course: HistoryArrays, changed: Sequence[int], *, around: tuple[i
 
 
 def _levels(course: HistoryArrays, changed: Sequence[int]) -> Iterator[Places]:
-    """The nights of each level, without those that have no figure."""
+    """The points of each level, without those that have no value."""
     for segment in course.segments:
         seen = segment[~np.isnan(course.logs[segment])]
         yield from np.split(seen, np.searchsorted(seen, changed))
 
 
 def _differences(residuals: Array) -> Array:
-    """Of every two nights, in order of size."""
+    """Absolute differences between all pairs, ascending."""
     one, other = _pairs(residuals.size)
     return np.sort(np.abs(residuals[one] - residuals[other]))
 
 
-# Series of one project are alike long.
+# Series of one project have similar lengths, so the indices are reused.
 @lru_cache(maxsize=8)
 def _pairs(n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return np.triu_indices(n, 1)
 
 
 def _reach(apart: Array, nights: int) -> float:
-    """What 95 in 100 differences do not exceed, and a little more where nights are few."""
+    """The value that 95 of 100 differences do not exceed; slightly more with few points."""
     share = min(CONFIDENCE * (1 + 1 / nights), 1.0)
     return float(apart[min(math.ceil(share * apart.size), apart.size) - 1])

@@ -1,4 +1,4 @@
-"""Changes in a suite's history: which series stepped, and which end without a figure."""
+"""Find changes in a suite's history, and series that now fail."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from corebound.stats.history.incremental import News, SegmentCache
 from corebound.stats.history.shift_tests import median, spread_of
 from corebound.stats.multiplicity import benjamini_hochberg
 
-# Fewer points hardly tell how far they differ.
+# Fewer points hardly determine a spread.
 _OF_A_LEVEL = 5
 
 
 class Change(Struct, frozen=True, kw_only=True):
     """A lasting change in one series; `step` has indices into its points.
 
-    `clear`: it stands as one of all the suite's steps, of which some look like
-    one by chance; `back_is_clear`: so does that which its recovery ends with.
+    `clear`: it is significant after correction over the whole suite, where some changes
+    appear by chance. `back_is_clear`: so is the change that its recovery ends with.
     """
 
     series: Series
@@ -42,39 +42,39 @@ class Change(Struct, frozen=True, kw_only=True):
 
     @property
     def id(self) -> str:
-        """Stays itself from night to night: of the series, and the point it was first seen at."""
+        """A stable id, made from the series and the first point certainly after the change."""
         first = self.series.points.moments[self.step.first_bad]
         named = f"{self.series.id} {first.commit.sha if first.commit else first.at}"
         return hashlib.sha256(named.encode()).hexdigest()[:10]
 
     @property
     def is_regression(self) -> bool:
-        """Whether it got worse: figures went up, or down where more is better."""
+        """Whether it got worse: values went up, or down if more is better."""
         return self.is_up != self.series.more_is_better
 
     @property
     def is_up(self) -> bool:
-        """Whether figures went up, for better or worse."""
+        """Whether values went up, for better or worse."""
         return self.step.direction == "up"
 
     @property
     def since(self) -> str:
-        """When it began, by an even bet: the moment of the first point after it."""
+        """When it most likely began: the moment of the first point after it."""
         return self.series.points.moments[self.step.at].at
 
     @property
     def last_good(self) -> HistoryPoint:
-        """The last point that is surely before it."""
+        """The last point that is certainly before it."""
         return self.series.points[self.step.last_good]
 
     @property
     def first_bad(self) -> HistoryPoint:
-        """The first point that is surely after it."""
+        """The first point that is certainly after it."""
         return self.series.points[self.step.first_bad]
 
     @property
     def back_between(self) -> tuple[HistoryPoint, HistoryPoint] | None:
-        """The points that its recovery ends between; None where nothing took any of it back."""
+        """The points that its recovery ends between; None without any recovery."""
         recovery, points = self.step.recovery, self.series.points
         if recovery is None:
             return None
@@ -82,7 +82,7 @@ class Change(Struct, frozen=True, kw_only=True):
 
     @property
     def place(self) -> ChangeLocation:
-        """Where it is, for what is decided or measured of it."""
+        """Its location, for decisions and re-runs that refer to it."""
         return ChangeLocation(
             series=self.series.id,
             direction=self.step.direction,
@@ -92,20 +92,20 @@ class Change(Struct, frozen=True, kw_only=True):
 
 
 class NotAnalysed(Struct, frozen=True, kw_only=True):
-    """A series whose analysis failed, and the error in a line."""
+    """A series whose analysis failed, and the error in one line."""
 
     series: Series
     reason: str
 
 
 class Analysis(Struct, frozen=True, kw_only=True):
-    """What the histories of a suite show.
+    """The results of analysing a suite's histories.
 
     Attributes:
-        changes: Every step of every series, largest first.
-        early_warnings: The series whose last two nights stand out, before a vote can tell;
-            largest first, and none is `clear`.
-        not_analysed: The series that nothing is known of, by id.
+        changes: Every change point of every series, largest first.
+        early_warnings: The series whose last two points stand out, before the detectors can
+            confirm a change; largest first, and none is `clear`.
+        not_analysed: The series whose analysis failed, by id.
     """
 
     changes: tuple[Change, ...]
@@ -114,12 +114,12 @@ class Analysis(Struct, frozen=True, kw_only=True):
 
 
 class Failing(Struct, frozen=True, kw_only=True):
-    """A series that was measured and ends in points that were not.
+    """A series that was measured before and whose latest points failed.
 
     Attributes:
         series: The series.
-        since: Its first point without a figure, after the last that was measured.
-        points: How many points have had none since.
+        since: Its first point without a value after the last measured one.
+        points: How many points since then have no value.
     """
 
     series: Series
@@ -128,10 +128,10 @@ class Failing(Struct, frozen=True, kw_only=True):
 
 
 def course_of(series: Series) -> HistoryArrays:
-    """The points as `steps_of` takes them.
+    """Convert a series' points to the arrays that `change_points_of` takes.
 
     Raises:
-        ValueError: a figure is not above 0, or infinite: it has no logarithm.
+        ValueError: A value is not above 0, or infinite, so it has no logarithm.
     """
     points = series.points
     figures = np.array(points.figures)
@@ -150,7 +150,7 @@ def course_of(series: Series) -> HistoryArrays:
 
 
 class _Shown(Struct, frozen=True, kw_only=True):
-    """What one series shows: its steps and early warning, or the error that it ended with."""
+    """The result for one series: its change points and early warning, or the error."""
 
     steps: tuple[ChangePoint, ...] = ()
     early: ChangePoint | None = None
@@ -168,24 +168,24 @@ def analyse(
 ) -> Analysis:
     """Look for changes in every series.
 
-    A series whose analysis raises an error is named in `not_analysed` and left out of the rest.
+    A series whose analysis raises an error is listed in `not_analysed` and left out of the rest.
 
     Args:
         suite: All the series that are judged together.
-        ended: Ids of those that get no early warning, for they have had no point of late.
-        memory: What was found before, as in `steps_of`.
-        mapper: Looks at the series, each by itself.
-        progress: Called with how many series are looked at, of how many.
+        ended: Ids of retired series, which get no early warning.
+        memory: Results of earlier analyses, as in `change_points_of`.
+        mapper: Applies the analysis to each series separately.
+        progress: Called with the number of series done and their total.
 
-    Source: of the steps that the detectors' votes let through, `clear` are those that
+    Source: among the change points that the detectors accept, `clear` are those that
     Benjamini & Hochberg keep over the suite.
     """
     remembered = memory or SegmentCache()
 
     def looked_at(series: Series) -> _Shown:
-        # The only place where an error in the analysis of one series is held back, whichever
-        # process it runs in: it must not cost all the others their answer. What is caught is
-        # a bug of ours, so any error is, and each is told wherever changes are.
+        # The only place that catches an error in the analysis of one series, in any process. The
+        # error must not lose the results of all other series. It is a bug in corebound, so any
+        # exception is caught, and each is reported with the changes.
         try:
             own = remembered.apart()
             course = course_of(series)
@@ -217,7 +217,7 @@ def analyse(
 
 
 def _in_a_line(error: Exception) -> str:
-    """What was raised and where: what a report of the bug needs."""
+    """The exception and its location in one line, for a bug report."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     words = " ".join(traceback.format_exception_only(error)[-1].split())
     return f"{words} ({Path(last.filename).name}, line {last.lineno})"
@@ -240,13 +240,14 @@ def _judged_together(found: Sequence[tuple[Series, ChangePoint]]) -> Iterator[Ch
 
 
 def level_spread(series: Series, steps: Sequence[ChangePoint]) -> float | None:
-    """How far points of the latest level differ, as a logarithm; None of fewer than 5.
+    """The spread of the points of the latest level, as a logarithm; None with fewer than 5.
 
-    A standard deviation by the median distance from the median, so that spikes are not in it.
+    It is a standard deviation computed from the median distance from the median, so spikes do
+    not affect it.
 
     Args:
         series: The series.
-        steps: Its steps.
+        steps: Its change points.
     """
     course = course_of(series)
     logs = course.logs[course.level_since(max((step.at for step in steps), default=0))]
@@ -258,8 +259,8 @@ def level_spread(series: Series, steps: Sequence[ChangePoint]) -> float | None:
 def failing(suite: Iterable[Series]) -> tuple[Failing, ...]:
     """The series that end in points that were not measured, longest first.
 
-    One that never was is new, or was never sound: its run said so. One that came to 0 or
-    below has no figure to be compared, and has not failed.
+    A series without any measured point is not included: it is new or never worked, and its run
+    reports that. A result of 0 or below cannot be compared, but is not a failure.
     """
     found = []
     for series in suite:

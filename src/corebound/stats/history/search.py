@@ -1,4 +1,4 @@
-"""The steps of one segment: cuts are proposed, voted on, and put in their place."""
+"""Search the change points of one segment: propose cuts, vote on them and locate them."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from corebound.stats.history.shift_tests import spread_of
 
 Array = NDArray[np.float64]
 
-# Cuts that are plain whatever the noise turns out to be; where the search starts.
+# A penalty for cuts that are clear whatever the noise; the search starts from these.
 _PLAIN_PENALTY = 5 * SEGMENT_PENALTY
 
 
 class Cut(Struct, frozen=True, kw_only=True):
-    """A step of one segment.
+    """A change point of one segment.
 
     Attributes:
-        likeliest: Where it stands while others are voted on: first index after it.
-        at: The same for the eye; the step is as likely before as beyond.
-        earliest: First place that is not ruled out.
-        latest: Last place that is not.
-        election: What the detectors said.
-        rho: Correlation between neighbouring nights that they reckoned with.
+        likeliest: Its location while others are voted on: the first index after it.
+        at: The reported location; the change is equally likely to lie before or after.
+        earliest: First location that is not ruled out.
+        latest: Last location that is not ruled out.
+        election: The detectors' votes.
+        rho: Correlation between neighbouring points that the detectors used.
     """
 
     likeliest: int
@@ -39,19 +39,19 @@ class Cut(Struct, frozen=True, kw_only=True):
 
 
 def search(values: Array, own_errors: Array, *, threshold: float, seed: int) -> tuple[Cut, ...]:
-    """Find the steps of a series that one host made in one environment.
+    """Find the change points of a series from one host and one environment.
 
-    Starts from the plain cuts, adds what is elected beside them, the clearest first,
-    then asks about each once more with the others in place.
+    The search starts from the clear cuts and adds accepted ones, clearest first.
+    Then it votes on each cut once more with the others in place.
 
     Args:
         values: n logarithms in time order.
-        own_errors: Their standard errors as far as is known, else 0.
+        own_errors: Their standard errors if known, else 0.
         threshold: Least shift that matters, as a logarithm.
-        seed: Of the permutations; the same series and seed give the same steps.
+        seed: Seed of the permutations; the same series and seed give the same cuts.
 
     Returns:
-        In time order.
+        The cuts in time order.
     """
     if values.size < 2 * LEAST_NIGHTS + 1:
         return ()
@@ -73,27 +73,27 @@ def search_on(
     known: Cuts,
     since: int,
 ) -> tuple[Cut, ...]:
-    """Find the later steps of a series whose steps are known that fewer nights showed.
+    """Find the later change points of a series whose earlier ones are known from fewer points.
 
-    As `search`, with all nights to tell the noise by, but cuts are proposed, voted on and
-    placed after the settled ones only. These stay where they are, and bound the others.
+    Works like `search`, with all points to determine the noise. But cuts are proposed, voted
+    on and located only after the settled ones, which stay fixed and bound the others.
 
     Args:
-        values: As there.
-        own_errors: As there.
-        threshold: As there.
-        seed: As there.
-        settled: The cuts that stay, as they are told (`Cut.at`), in order.
-        known: Those after them that are asked about again (`Cut.likeliest`), in order, each at
+        values: As in `search`.
+        own_errors: As in `search`.
+        threshold: As in `search`.
+        seed: As in `search`.
+        settled: The fixed cuts, as reported (`Cut.at`), in order.
+        known: The later cuts that are voted on again (`Cut.likeliest`), in order, each at
             least `LEAST_NIGHTS` after the one before it.
-        since: From which index on further cuts are looked for: no detector looks so far back
-            from a new night.
+        since: The first index for additional cuts; from a new point, no detector looks
+            further back.
 
     Returns:
-        In time order, without the settled ones: each lies after all of them.
+        The cuts in time order, without the settled ones: each lies after all of them.
     """
     jury = CutEvaluator(values, own_errors, threshold=threshold, seed=seed)
-    # What lies before is needed to see a step where the looking begins.
+    # Earlier points are needed to detect a change where the search begins.
     begin = max(since - REACH, 0)
     near = _proposed(values[begin:], max(SEGMENT_PENALTY * rough_spread(values), threshold))
     likely = tuple(begin + cut for cut in near if begin + cut >= since)
@@ -103,20 +103,20 @@ def search_on(
 
 
 def rough_spread(values: Array) -> float:
-    """Standard deviation: seen from night to night, a step is one difference among many."""
+    """Standard deviation from successive differences, among which a change is only one."""
     return spread_of(np.diff(values)) / math.sqrt(2)
 
 
 def _told(jury: CutEvaluator, cuts: Cuts, first: int) -> tuple[Cut, ...]:
-    """Ask about each cut from the first on with the others in place, and say where it is."""
+    """Vote on each cut from the first on with the others in place, and locate it."""
     cuts = _without_the_unelected(jury, _placed(jury, cuts, first), first)
     rho = jury.noise(cuts).rho
-    # The votes are about the likeliest places; what is told is the middle of those possible.
+    # The votes apply to the likeliest locations; the median of those possible is reported.
     elections = [jury.election(cuts, at) for at in cuts[first:]]
     likeliest = cuts
     found = []
     for index, election in enumerate(elections, start=first):
-        # After the middle before it and before the next likeliest place: so middles rise.
+        # Between the median before it and the likeliest location after it, so that medians ascend.
         place = jury.located(cuts, cuts[index])
         cuts = (*cuts[:index], place.middle, *cuts[index + 1 :])
         found.append(
@@ -137,7 +137,7 @@ def _proposed(values: Array, penalty: float) -> Cuts:
 
 
 def _tidy(cuts: Cuts, n: int) -> Cuts:
-    """Leave out cuts that leave too few nights; of a spike's two, both."""
+    """Drop cuts that leave too few points; for a spike, drop both of its cuts."""
     kept = list(cuts)
     while True:
         edges = [0, *kept, n]
@@ -149,18 +149,18 @@ def _tidy(cuts: Cuts, n: int) -> Cuts:
 
 
 def _without_the_unelected(jury: CutEvaluator, cuts: Cuts, first: int) -> Cuts:
-    """Drop the least certain cut until every one from the first on that is left is elected."""
+    """Drop the least certain cut until every remaining one from the first on is accepted."""
     while (worst := _least_certain(jury, cuts, first)) is not None:
         cuts = tuple(cut for cut in cuts if cut != worst)
     return cuts
 
 
 def _least_certain(jury: CutEvaluator, cuts: Cuts, first: int) -> int | None:
-    """Of the later cuts that are not elected the one that is likeliest by chance; None of none.
+    """The rejected later cut that is most likely due to chance; None without any.
 
-    Those before the first stay. Detectors are asked only about those that would be it.
+    Cuts before the first stay. The detectors run only on those that could be the result.
     """
-    # The sort is stable: of equals the first.
+    # The sort is stable: the first of equal cuts is used.
     for at in sorted(cuts[first:], key=lambda at: -jury.p_value(cuts, at)):
         if not jury.election(cuts, at).elected:
             return at
@@ -168,13 +168,13 @@ def _least_certain(jury: CutEvaluator, cuts: Cuts, first: int) -> int | None:
 
 
 def _with_more(jury: CutEvaluator, cuts: Cuts, proposed: Cuts, *, first: int, since: int) -> Cuts:
-    """Add the clearest cut that is elected beside the others, until none is."""
+    """Add the clearest cut that is accepted beside the others, until none is."""
     while True:
         candidates = sorted({*proposed, *jury.splits(cuts, since)} - set(cuts))
         p_values = {
             at: jury.p_value(_and(cuts, at), at) for at in candidates if jury.may_be_cut(cuts, at)
         }
-        # The clearest first, so that most detectors are hardly ever asked.
+        # The clearest first, so that most detectors rarely run.
         for at in sorted(p_values, key=lambda at: p_values[at]):
             if jury.election(_and(cuts, at), at).elected:
                 cuts = _placed(jury, _and(cuts, at), first)
@@ -187,9 +187,10 @@ def _with_more(jury: CutEvaluator, cuts: Cuts, proposed: Cuts, *, first: int, si
 
 
 def _plain_elsewhere(jury: CutEvaluator, cuts: Cuts, since: int) -> int | None:
-    """The first cut that is plain, and elected, where a piece's best split is likeliest.
+    """The first clear and accepted cut at the likeliest location near a piece's best split.
 
-    Where nights are of two kinds the split may lie some nights beside a step, and lose there.
+    If points fall into two groups, the split may lie a few points beside a change, and be
+    rejected there.
     """
     for split in sorted(jury.splits(cuts, since)):
         if jury.explains(cuts, split):
@@ -205,7 +206,7 @@ def _and(cuts: Cuts, at: int) -> Cuts:
 
 
 def _placed(jury: CutEvaluator, cuts: Cuts, first: int) -> Cuts:
-    """Every cut from the first on where it is likeliest between its neighbours."""
+    """Move every cut from the first on to its likeliest location between its neighbours."""
     for at in cuts[first:]:
         moved = jury.located(cuts, at).likeliest
         cuts = tuple(sorted({moved if cut == at else cut for cut in cuts}))

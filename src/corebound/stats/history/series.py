@@ -1,4 +1,4 @@
-"""From records to series, and which of them have ended."""
+"""Build series from the records of runs, and find retired series."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ _canonical = msgspec.json.Encoder(order="sorted")
 
 
 def series_of_run(run: Run, launches: Sequence[Launch]) -> tuple[Series, ...]:
-    """What one run says: for each cell it launched, a series of one point.
+    """Convert one run to series of one point, one for each cell that it launched.
 
-    Cells that the host could not hold are left out: they have no history. Those of a working
-    tree with changes are no point of a history either: a change there is no commit's doing.
+    Cells that did not fit the host are left out. So are cells measured on a working tree with
+    uncommitted changes, because no commit accounts for their values.
 
     Args:
         run: The run.
-        launches: Its launches, in any order; those that profile are passed over.
+        launches: Its launches, in any order; profiling launches are skipped.
 
     Raises:
-        pydantic.ValidationError: a recorded scenario is none this version can read.
+        pydantic.ValidationError: This version cannot read a recorded scenario.
     """
     return tuple(
         _series(run, source, scenario, own)
@@ -52,12 +52,12 @@ def series_of_run(run: Run, launches: Sequence[Launch]) -> tuple[Series, ...]:
 
 
 def circumstances_of_run(run: Run, launches: Sequence[Launch]) -> dict[str, Circumstances]:
-    """What one run was made in, by the id of each cell that `series_of_run` has a series of.
+    """The environment of one run, by the id of each cell for which `series_of_run` has a series.
 
-    Its figures, which take long to find, are not looked for.
+    It does not compute the cells' values, which would take long.
 
     Raises:
-        pydantic.ValidationError: a recorded scenario is none this version can read.
+        pydantic.ValidationError: This version cannot read a recorded scenario.
     """
     return {
         own[0].cell.id: _circumstances(run, scenario, measured(scenario, run.profile), own[0].cell)
@@ -66,9 +66,9 @@ def circumstances_of_run(run: Run, launches: Sequence[Launch]) -> dict[str, Circ
 
 
 def delays_of_run(launches: Iterable[Launch]) -> dict[str, float]:
-    """How much longer other programs can have made each cell's `ok` launches take, by its id.
+    """The most that other programs can have slowed each cell's `ok` launches, by the cell's id.
 
-    The mean of `disturbance.delay`; cells that nobody delayed are left out.
+    The mean of `interference.delay`; cells without any delay are left out.
     """
     found = {}
     for name, own in launches_by_cell(launches).items():
@@ -79,7 +79,7 @@ def delays_of_run(launches: Iterable[Launch]) -> dict[str, float]:
 
 
 def launches_by_cell(launches: Iterable[Launch]) -> dict[str, list[Launch]]:
-    """The launches that were to measure, by their cell's id; not those that could not be made."""
+    """The measuring launches that were not skipped, by their cell's id."""
     by_cell: dict[str, list[Launch]] = {}
     for launch in launches:
         if launch.kind == "measure" and launch.status != "skipped":
@@ -90,7 +90,7 @@ def launches_by_cell(launches: Iterable[Launch]) -> dict[str, list[Launch]]:
 def _cells(
     run: Run, launches: Sequence[Launch]
 ) -> Iterator[tuple[ScenarioSource, Scenario, list[Launch]]]:
-    """Each cell's launches with its scenario, as recorded and read, by the cell's id."""
+    """Each cell's launches with its recorded and parsed scenario, by the cell's id."""
     scenarios = {
         source.document["name"]: (source, Scenario.model_validate(source.document))
         for source in run.scenarios
@@ -101,9 +101,9 @@ def _cells(
 
 
 def joined(series: Iterable[Series]) -> tuple[Series, ...]:
-    """Put the points of equal series together, oldest first.
+    """Merge the points of equal series, oldest first; the result is sorted by id.
 
-    Whatever else a series says, its latest point says. By id.
+    All other attributes come from the part with the latest point.
     """
     by_id: dict[str, list[Series]] = {}
     for one in series:
@@ -175,9 +175,9 @@ def _reproduce(run: Run, source: ScenarioSource, cell: Cell) -> tuple[str, ...]:
 
 
 def _circumstances(run: Run, scenario: Scenario, measure: Measure, cell: Cell) -> Circumstances:
-    """What a commit of the project under test is not to blame for.
+    """Everything but the commit of the project under test that can change a value.
 
-    What is measured counts, not how often or how it is called.
+    It covers what is measured, not how often it is measured or what it is called.
     """
     allowed = [cpu.id for cpu in run.host.topology.allowed]
     substance = (scenario.document()["workload"], replace(cell, axes=(), where=""))
@@ -186,7 +186,7 @@ def _circumstances(run: Run, scenario: Scenario, measure: Measure, cell: Cell) -
         ("CPUs", _digest((run.host.cpu_model, allowed))),
         ("environment", lock_digest(run.environments, cell.environment)),
         ("scenario", _digest(substance)),
-        # A profile has its own, and its nights are others.
+        # A profile has its own; its points form a separate segment.
         ("iterations", str(measure.iterations)),
         ("warm-up", _warmup(measure.warmup)),
     )
@@ -202,18 +202,19 @@ def _digest(value: object) -> str:
     return hashlib.sha256(_canonical.encode(value)).hexdigest()[:12]
 
 
-# Times its longest pause: a machine that is quiet for longer is not expected back.
+# A machine idle for more than this many times its longest pause is not expected back.
 _QUIET = 2
-# Letters of a moment that are its day.
+# The length of the date in a moment.
 _OF_DAY = 10
 
 
 def ended(suite: Iterable[Series]) -> frozenset[str]:
-    """The ids of series that no night will add to, so that nothing in them is news.
+    """The ids of retired series, to which no run will add points, so nothing in them is new.
 
-    Their benchmark or environment was retired: the last point lies before the last 30 moments
-    of its host or machine. Or that was: others of the project have 30 moments since its last,
-    and it has been quiet for twice as long as ever before.
+    A series is retired if its benchmark or environment is: its last point lies before the last
+    30 moments of its host or machine. It is also retired if its host or machine is: others of
+    the project have 30 moments since its last one, and it has been idle for twice as long as
+    ever before.
     """
     by_host: dict[tuple[str | None, str], list[Series]] = {}
     for one in suite:
@@ -230,19 +231,19 @@ def ended(suite: Iterable[Series]) -> frozenset[str]:
 
 
 def _moments(several: Iterable[Series]) -> list[str]:
-    """When a host or machine measured, in order."""
+    """The moments at which a host or machine measured, in order."""
     # Most series share their moments.
     columns = {id(one.points.moments): one.points.moments for one in several}.values()
     return sorted({moment.at for column in columns for moment in column})
 
 
 def _is_gone(own: Sequence[str], later: Collection[str]) -> bool:
-    """Whether a machine is no longer used, by its own moments and those of others since."""
+    """Whether a machine is no longer used, from its own moments and later ones of others."""
     if len(later) < RECENT_NIGHTS:
         return False
     try:
         days = np.array([at[:_OF_DAY] for at in (*own, max(later))], dtype="datetime64[D]")
-    except ValueError:  # what another tool takes for a moment may be none
+    except ValueError:  # another tool's moment may not be a date
         return False
     *before, quiet = np.diff(days).astype(int).tolist()
     return bool(quiet > _QUIET * max(before, default=0))

@@ -1,4 +1,4 @@
-"""Two stretches of points: do they lie at different levels, and how far apart?"""
+"""Two-sample tests and shift estimates: do two sets of points lie at different levels?"""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from corebound.stats.distributions import normal_below, normal_quantile, student
 
 Array = NDArray[np.float64]
 
-# So many are had in hand, and looked through; to narrow down further takes longer.
+# This many differences are held in memory; narrowing down further would take longer.
 _IN_HAND = 20_000
-# A float has 52 bits: halved so often, what is between two bounds is one value.
+# A float has 52 bits; after this many halvings only one value is left between the bounds.
 _MOST_HALVINGS = 60
 
 
 def ranked_differences(left: Array, right: Array, ranks: Sequence[int]) -> tuple[float, ...]:
-    """The differences `right` less `left` of these ranks, the least of which is 0.
+    """The differences `right` minus `left` of these ranks, where the least has rank 0.
 
     Args:
         left: m finite numbers.
@@ -37,20 +37,20 @@ def ranked_differences(left: Array, right: Array, ranks: Sequence[int]) -> tuple
 
 
 def _ranked(left: Array, right: Array, rank: int) -> float:
-    """The difference of one rank, of sorted values: found between two bounds that close in.
+    """The difference of one rank, of sorted values, found by bisection between two bounds.
 
-    How many differences lie below a bound is told by where each value of the right less the
-    bound falls among those of the left.
+    The number of differences below a bound follows from the position of each value of the
+    right, minus the bound, among those of the left.
     """
     low, high = float(right[0] - left[-1]), float(right[-1] - left[0])
-    # Of the right's values: how many of the left's lie too far above to be counted.
+    # For each value of the right: how many of the left's lie too far above to be counted.
     first, last = np.zeros(right.size, dtype=np.int64), np.full(right.size, left.size)
     below = 0
     for _ in range(_MOST_HALVINGS):
         if int((last - first).sum()) <= _IN_HAND:
             break
         middle = low + (high - low) / 2
-        # Those of the left from here on are so near, or above, that the difference is less.
+        # From here on, values of the left are so close, or above, that the difference is less.
         at = left.searchsorted(right - middle, side="right")
         less = left.size * right.size - int(at.sum())
         if less <= rank:
@@ -63,16 +63,16 @@ def _ranked(left: Array, right: Array, rank: int) -> float:
     return float(np.partition(between, rank - below)[rank - below])
 
 
-# Of each end, before a mean is taken: what one spiky night in twenty needs.
+# The share trimmed at each end before a mean is taken: enough for one spike in twenty points.
 _TRIMMED = 0.1
-# Per median distance from the level.
+# Standard deviations per median distance from the level.
 _NORMAL = 1 / 0.6745
-# A side with fewer has no spread of its own that is worth anything.
+# With fewer values, a side's own spread is not reliable.
 _OWN_SPREAD = 8
 
 
 def inflation(n: int, correlation: float) -> float:
-    """How many times as uncertain, as a variance, the mean of n correlated values is.
+    """The variance of the mean of n correlated values, relative to independent values.
 
     Source: Bayley & Hammersley, "The effective number of independent
     observations in an autocorrelated time series" (1946), for AR(1).
@@ -82,16 +82,16 @@ def inflation(n: int, correlation: float) -> float:
     """
     if n < 2:
         return 1.0
-    # The sum over lags of (1 - lag / n) correlation**lag, added up once and for all.
+    # Closed form of the sum over lags of (1 - lag / n) correlation**lag.
     left = 1 - correlation
     return 1 + 2 * correlation / left * (1 - (1 - correlation**n) / (n * left))
 
 
 def correlation(pieces: list[Array]) -> float:
-    """From one night to the next within pieces of one level each, in [0, 0.9].
+    """Correlation of successive points, within pieces of one level each, in [0, 0.9].
 
-    By ranks of the residuals, so that a spike does not hide or make it. What
-    taking off each piece's own level hides is put back.
+    It uses ranks of the residuals, so that a spike neither hides nor causes it. It corrects
+    the bias from subtracting each piece's own level.
 
     Source: the bias, Marriott & Pope (1954); normal scores, van der Waerden.
     """
@@ -99,7 +99,7 @@ def correlation(pieces: list[Array]) -> float:
 
 
 def correlation_of(residuals: list[Array]) -> float:
-    """As `correlation`, of pieces whose levels are taken off already."""
+    """The same as `correlation`, for pieces whose levels are already subtracted."""
     n = sum(piece.size for piece in residuals)
     pairs = n - len(residuals)
     if pairs < 3:
@@ -109,7 +109,7 @@ def correlation_of(residuals: list[Array]) -> float:
     spread = float(np.mean(scores**2))
     if spread == 0:
         return 0.0
-    # Two neighbours that a border parts are no pair.
+    # Two neighbours in different pieces are not a pair.
     products[np.cumsum([piece.size for piece in residuals])[:-1] - 1] = 0.0
     seen = float(products.sum()) / pairs / spread
     return min(max(seen + (1 + 3 * max(seen, 0.0)) * len(residuals) / n, 0.0), 0.9)
@@ -117,13 +117,13 @@ def correlation_of(residuals: list[Array]) -> float:
 
 @lru_cache(maxsize=64)
 def _normal_scores(n: int) -> Array:
-    """Of the ranks 1, 1.5, 2, ... n."""
+    """Normal scores of the ranks 1, 1.5, 2, ... n."""
     shares = (np.arange(2, 2 * n + 1) / 2 - 0.5) / n
     return np.array([normal_quantile(share) for share in shares.tolist()])
 
 
 def ranks(values: Array) -> Array:
-    """From 1 up; equal values share the mean of their ranks."""
+    """Ranks from 1 up; equal values share the mean of their ranks."""
     order = values.argsort()
     ordered = values[order]
     starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
@@ -134,12 +134,12 @@ def ranks(values: Array) -> Array:
 
 
 class Trimmed(Struct, frozen=True, kw_only=True):
-    """A stretch without its extremes.
+    """A sample without its extremes.
 
     Attributes:
-        size: How many values it has.
-        kept: How many stay.
-        mean: Of those that stay.
+        size: Number of values.
+        kept: Number of values kept.
+        mean: Mean of the values kept.
         square: Winsorised sum of squares about its mean.
     """
 
@@ -150,7 +150,7 @@ class Trimmed(Struct, frozen=True, kw_only=True):
 
 
 def trimmed(values: Array) -> Trimmed:
-    """Leave out a tenth of the values at each end."""
+    """Trim a tenth of the values at each end."""
     ordered = np.sort(values)
     cut = int(_TRIMMED * values.size)
     kept = ordered[cut : values.size - cut]
@@ -164,17 +164,17 @@ def trimmed(values: Array) -> Trimmed:
 
 
 def t_p_value(left: Trimmed, right: Trimmed, *, rho: float, own_error: float) -> float:
-    """Two-sided p of equal levels: Student's or Welch's t on trimmed means.
+    """Two-sided p-value of equal levels: Student's or Welch's t on trimmed means.
 
-    Welch's, with a spread for each side, where both are long enough to have one
-    and it is the more careful of the two; else Student's with a common one.
+    Welch's, with a spread for each side, is used if both sides are long enough for their own
+    spread and it has the larger variance. Otherwise Student's with a common spread is used.
 
     Args:
-        left: Of one stretch; with `right` at least 3 values.
-        right: Of the other.
+        left: Of the first sample; with `right` at least 3 values.
+        right: Of the second sample.
         rho: Correlation from one value to the next, in [0, 1).
-        own_error: Standard error of the difference by what the values' own
-            intervals say, or 0; the test's is never taken for less.
+        own_error: Standard error of the difference from the values' own
+            intervals, or 0; the lower limit of the test's error.
 
     Source: Yuen, "The two-sample trimmed t for unequal population variances" (1974).
     """
@@ -191,7 +191,7 @@ def t_p_value(left: Trimmed, right: Trimmed, *, rho: float, own_error: float) ->
         if sum(shares) > variance:
             variance = sum(shares)
             freedom = variance**2 / (shares[0] ** 2 / (n_l - 1) + shares[1] ** 2 / (n_r - 1))
-    # Correlated values tell as much about a spread as fewer independent ones.
+    # Correlated values determine a spread as well as fewer independent ones.
     freedom = max(freedom * (1 - rho) / (1 + rho), 1.0)
     error = math.sqrt(max(variance, own_error**2))
     difference = abs(right.mean - left.mean)
@@ -201,12 +201,12 @@ def t_p_value(left: Trimmed, right: Trimmed, *, rho: float, own_error: float) ->
 
 
 class RankSum(Struct, frozen=True, kw_only=True):
-    """Two stretches by their ranks.
+    """Two samples by their ranks.
 
     Attributes:
-        m, n: How many values they have.
-        excess: How far the ranks of one add up to more or less than their share.
-        variance: Of that, were all values independent; ties make it less.
+        m, n: Their numbers of values.
+        excess: How far the rank sum of one differs from its expected value.
+        variance: Variance of that, if all values were independent; ties reduce it.
     """
 
     m: int
@@ -216,7 +216,7 @@ class RankSum(Struct, frozen=True, kw_only=True):
 
 
 def rank_sum(left: Array, right: Array) -> RankSum:
-    """Rank both stretches together."""
+    """Rank both samples together."""
     m, n = left.size, right.size
     both = ranks(np.concatenate((left, right)))
     _, counts = np.unique(both, return_counts=True)
@@ -230,7 +230,7 @@ def rank_sum(left: Array, right: Array) -> RankSum:
 
 
 def rank_p_value(told: RankSum, *, rho: float) -> float:
-    """Two-sided p of Mann and Whitney's rank test, with ties, by normal approximation."""
+    """Two-sided p-value of Mann and Whitney's rank test, with ties, by normal approximation."""
     variance = told.variance * _pair_inflation(told.m, told.n, rho)
     if variance <= 0:
         return 1.0
@@ -238,7 +238,7 @@ def rank_p_value(told: RankSum, *, rho: float) -> float:
 
 
 def least_rank_p_value(m: int, n: int, *, rho: float) -> float:
-    """The p of sides that do not overlap at all: what the test could say at best."""
+    """The p-value of sides that do not overlap at all: the least that the test can give."""
     variance = m * n / 12 * (m + n + 1) * _pair_inflation(m, n, rho)
     return 2 * normal_below(-(m * n / 2 - 0.5) / math.sqrt(variance))
 
@@ -250,7 +250,7 @@ def _pair_inflation(m: int, n: int, rho: float) -> float:
 def hodges_lehmann_shift(left: Array, right: Array) -> float:
     """How far the right lies above the left: the median of all differences.
 
-    Stays put where a mean is drawn by a spike and a median jumps from one of two
+    It is stable where a spike would move a mean, and where a median would jump from one of two
     levels to the other.
 
     Source: Hodges & Lehmann, "Estimates of location based on rank tests" (1963).
@@ -263,25 +263,25 @@ def hodges_lehmann_shift(left: Array, right: Array) -> float:
 
 
 def shift_at_least(left: Array, right: Array, least: float) -> bool:
-    """Whether `shift` is at least so much, up or down, without all the differences.
+    """Whether `hodges_lehmann_shift` is at least this much, up or down, without all differences.
 
-    A median is at least so much where more than half of what it is the middle of is.
+    A median is at least this much if more than half of the values are.
 
     Args:
         left: Any number of values, sorted.
-        right: The same, in any order.
+        right: Any number of values, in any order.
         least: Above 0.
     """
     pairs = left.size * right.size
     up = int(left.searchsorted(right - least, side="right").sum())
     down = pairs - int(left.searchsorted(right + least, side="left").sum())
     most = 2 * max(up, down)
-    # With exactly half of them above, the middle lies between two differences.
+    # With exactly half of them above, the median lies between two differences.
     return abs(hodges_lehmann_shift(left, right)) >= least if most == pairs else most > pairs
 
 
 def median(values: Array) -> float:
-    """As NumPy's, at a quarter of its time: it looks for NaN, which is not here."""
+    """The median, in a quarter of the time of NumPy's, which checks for NaN; values have none."""
     half = values.size // 2
     if values.size % 2:
         return float(np.partition(values, half)[half])
@@ -290,9 +290,9 @@ def median(values: Array) -> float:
 
 
 def spread_of(off: Array) -> float:
-    """Standard deviation of what lies so far off its level, so that spikes are not in it.
+    """Standard deviation from residuals, by their median distance, so spikes do not affect it.
 
-    Of normal noise it is this many times the median distance.
+    The factor is that of normal noise.
     """
     return median(np.abs(off)) * _NORMAL
 
@@ -300,10 +300,10 @@ def spread_of(off: Array) -> float:
 def shift_bounds(
     left: Array, right: Array, *, rho: float, own_error: float, confidence: float
 ) -> tuple[float, float] | None:
-    """Bounds of `shift`: those the rank test would not refute.
+    """Confidence bounds of `hodges_lehmann_shift`: the shifts that the rank test does not reject.
 
-    Widened where the values' own intervals are wider. None where the values are
-    too few for even their extremes to do.
+    They are widened if the values' own intervals are wider. None if there are too few values
+    for even the extremes to be bounds.
     """
     m, n = left.size, right.size
     z = normal_quantile((1 + confidence) / 2)
@@ -317,5 +317,5 @@ def shift_bounds(
 
 
 def mean_error(errors: Array) -> float:
-    """Standard error of the mean of values that have these, at least one."""
+    """Standard error of the mean of values with these standard errors, at least one."""
     return float(np.sqrt(np.sum(errors**2))) / errors.size

@@ -1,4 +1,4 @@
-"""Series in which no step could be found whatever happened: they have too few figures."""
+"""Find series with too few values for any change to be detected."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from corebound.stats.history.detection import THRESHOLD
 from corebound.stats.history.regressions import course_of
 from corebound.stats.history.search import search
 
-# A step that is a hundred times as large as it need be, among nights that are hardly noisy.
+# A change a hundred times the threshold, with little noise.
 _PLAIN = 100 * THRESHOLD
 _NOISE = 1e-3
-# Nights that do not go with one another: multiples of the golden ratio, less what is whole.
+# Uncorrelated noise: fractional parts of multiples of the golden ratio.
 _GOLDEN = 0.6180339887
 
 
 @cache
 def least_figures() -> int:
-    """How many figures under the same circumstances the search takes to find the plainest step.
+    """How many values in one environment the search needs to find the clearest change.
 
-    The search itself is asked: its detectors and its rule about spikes each need some.
+    The result comes from the search itself: its detectors and its spike rule each need some values.
     """
     return next(
         nights
@@ -41,10 +41,10 @@ def _is_found(at: int, nights: int) -> bool:
 
 
 def too_short(suite: Iterable[Series]) -> tuple[Series, ...]:
-    """Those of these series that cannot tell a change yet, in their order.
+    """The series that cannot show a change yet, in their order.
 
-    Figures count that were measured under the latest circumstances: what differs from those
-    before is no commit's doing. A series without any figure failed, and is none of them.
+    Only values from the latest environment count, because no commit accounts for differences
+    from earlier ones. A series without any value failed, and is not included.
     """
     return tuple(one for one in suite if 0 < _figures(one) < least_figures())
 
