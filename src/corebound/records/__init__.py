@@ -1,1 +1,1 @@
-"""What is kept: runs, launches, histories and decisions, as files that are only appended to."""
+"""Append-only storage of runs, launches, histories and decisions."""

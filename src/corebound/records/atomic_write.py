@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, read only where they are regular files."""
+"""Write files atomically; read only regular files."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def atomic_write(file: Path) -> Iterator[Path]:
-    """A file beside this one to write to, which takes its place once that is done.
+    """Yield a temporary file beside `file`, which replaces it when the block ends.
 
-    Its folder is made if need be. Of what was begun and not ended nothing stays.
+    The folder is created if necessary. If the block fails, the temporary file is removed.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: The file cannot be written.
     """
     fresh = file.with_name(f".{file.name}.{os.getpid()}")
     try:
@@ -31,20 +31,20 @@ def atomic_write(file: Path) -> Iterator[Path]:
 
 
 def put(file: Path, data: bytes) -> None:
-    """Write a file in one step; a reader sees the old one or the new one.
+    """Write a file in one step; a reader sees either the old one or the new one.
 
     Raises:
-        OSError: it cannot be written; the old one is there still.
+        OSError: The file cannot be written; the old one remains.
     """
     with atomic_write(file) as fresh:
         fresh.write_bytes(data)
 
 
 def opened(file: Path) -> BufferedReader:
-    """Open a file to read it: a pipe would be waited for, and a device may never end.
+    """Open a regular file for reading; a pipe would block, and a device may never end.
 
     Raises:
-        OSError: it cannot be read, or is no regular file.
+        OSError: The file cannot be read, or is not a regular file.
     """
     stream = os.fdopen(os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb")
     if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
@@ -54,20 +54,20 @@ def opened(file: Path) -> BufferedReader:
 
 
 def read(file: Path) -> bytes:
-    """All of a file.
+    """Read a whole file.
 
     Raises:
-        OSError: it cannot be read, or is no regular file.
+        OSError: The file cannot be read, or is not a regular file.
     """
     with opened(file) as stream:
         return stream.read()
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it, and wait until the disk has those that were missing.
+    """Create a folder and its missing parents, and wait until they are on the disk.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: The folder cannot be created.
     """
     missing = [one for one in (folder, *folder.parents) if not one.exists()]
     folder.mkdir(parents=True, exist_ok=True)
@@ -76,12 +76,12 @@ def make_folder(folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Wait until the disk has the names in a folder: a file's own fsync does not cover its name.
+    """Wait until the names in a folder are on the disk: a file's own fsync does not cover its name.
 
     Source: fsync(2).
 
     Raises:
-        OSError: it cannot be read.
+        OSError: The folder cannot be read.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

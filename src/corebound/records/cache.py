@@ -1,6 +1,7 @@
-"""What was worked out before, beside what it is of: safe to delete, and believed only if it fits.
+"""Cache computed results beside their inputs; safe to delete, and used only if the hashes match.
 
-A file begins with the hash of what follows; that begins with the hash of the code it is of.
+A cache file starts with the hash of its contents. The contents start with the hash of the code
+that made them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _DIGEST_BYTES = 16
 
 
 def digest(*parts: bytes) -> str:
-    """A hash of these bytes, in so many letters."""
+    """A hash of these bytes, as text."""
     told = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     for part in parts:
         told.update(len(part).to_bytes(8, "little"))
@@ -28,10 +29,10 @@ def digest(*parts: bytes) -> str:
 
 
 def file_digest(file: Path) -> str:
-    """A hash of what a file holds, however large it is.
+    """A hash of a file's contents, for files of any size.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: The file cannot be read.
     """
     with atomic_write.opened(file) as told:
         return hashlib.file_digest(
@@ -40,7 +41,7 @@ def file_digest(file: Path) -> str:
 
 
 def code(*parts: str | Path) -> str:
-    """A hash of these parts of corebound, or of folders elsewhere: what it made is theirs alone."""
+    """A hash of these parts of corebound, or of other folders: a cache is valid for one code."""
     top = Path(__file__).resolve().parents[1]
     for part in parts:
         if not (top / part).exists():
@@ -55,7 +56,7 @@ def code(*parts: str | Path) -> str:
 
 
 def load(kind: type[T], beside: Path, name: str, *, version: str) -> T | None:
-    """What was kept under a name by this version; None where there is nothing to be believed."""
+    """The cached value of this name and version; None if there is no valid one."""
     try:
         data = atomic_write.read(beside / "cache" / name)
         head, body = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
@@ -70,9 +71,9 @@ def load(kind: type[T], beside: Path, name: str, *, version: str) -> T | None:
 
 
 def keep(value: Any, beside: Path, name: str, *, version: str) -> None:
-    """Keep something under a name; where nothing can be written, it is worked out again."""
+    """Cache a value under a name; if it cannot be written, it is computed again."""
     file = beside / "cache" / name
-    # MessagePack has no integer of more than 64 bits, and a scenario may.
+    # MessagePack has no integers of more than 64 bits, but a scenario may.
     with contextlib.suppress(OSError, OverflowError):
         body = msgspec.msgpack.encode((version, value), enc_hook=codec.plain)
         atomic_write.put(file, bytes.fromhex(digest(body)) + body)

@@ -1,4 +1,4 @@
-"""What comparing a cell with itself says of a host's noise."""
+"""The results of comparing a cell with itself to measure a host's noise."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from msgspec import Struct
 
 from corebound.bounds import Amount, Count, Positive, Share
 
-# Of files that keep calibrations.
+# The schema of calibration files.
 CALIBRATION_SCHEMA = 1
 
 
 class Noise(Struct, frozen=True, kw_only=True):
-    """What so many launches of each of two equal cells can tell apart.
+    """The noise in comparisons of two equal cells with this many launches each.
 
     Attributes:
-        launches: Of each.
-        floor_ratio: How far, either way, the interval of their ratio reaches as a rule, for
-            half of them reach further: 0.02 is from 0.98 to 1.02.
+        launches: Launches of each cell.
+        floor_ratio: The median half-width of the interval of their ratio: 0.02 is from 0.98
+            to 1.02. Half of the intervals are wider.
         false_alarm_rate: How often they would be called faster or slower.
-        detectable_ratio: The least slowdown that is called so nine times in ten; 0.03 takes
-            3 % longer. None where none up to tenfold is.
+        detectable_ratio: The least slowdown that is detected nine times in ten; 0.03 takes
+            3 % longer. None if no slowdown up to tenfold is.
     """
 
     launches: Count
@@ -33,28 +33,28 @@ class Noise(Struct, frozen=True, kw_only=True):
 class Calibration(Struct, frozen=True, kw_only=True):
     """A cell compared with itself: every difference is noise.
 
-    It is of use only where like is compared with like: of the same host, in the same
-    environment, of the same scenario under the same profile.
+    It applies only to the same host, the same environment, and the same scenario under the
+    same profile.
 
     Attributes:
         schema: `CALIBRATION_SCHEMA` of the corebound that wrote it.
-        run: Id of the run it rests on.
-        at: When that began, ISO 8601 in UTC.
+        run: Id of the run it is based on.
+        at: When that run began, ISO 8601 in UTC.
         host: The host's id.
-        host_name: The same for the eye.
-        kernel: The host's then.
-        environment: Name of the cell's environment, and `lock` a hash of what it held.
+        host_name: The host's display name.
+        kernel: The host's kernel at that time.
+        environment: Name of the cell's environment, and `lock` a hash of its contents.
         scenario: The scenario's name, and `sha256` its hash.
-        profile: Under which it was measured.
+        profile: The profile that it was measured under.
         cell: Key of the cell, which is the scenario's baseline.
-        blocks: How many pairs of launches it rests on.
+        blocks: How many pairs of launches it is based on.
         pair_spread_ratio: Standard deviation of the ratio within a pair, as a share.
-        launch_spread_ratio: Of the launches' own figures.
-        speedup_ratio: One copy as a multiple of the other's speed.
-        interval: Of that, 95 %.
-        verdict: What a page would have said of two copies of one thing.
-        noise: For the fewest and the most launches the profile makes; one where these are
-            the same.
+        launch_spread_ratio: Standard deviation of the launches' own values, as a share.
+        speedup_ratio: One copy's speed as a multiple of the other's.
+        interval: The 95 % interval of that ratio.
+        verdict: The verdict that a page would show for the two copies.
+        noise: For the minimum and the maximum number of launches of the profile; a single one
+            if these are equal.
     """
 
     schema: Count

@@ -1,4 +1,4 @@
-"""Records as lines: typed JSON, one record a line, read back whole or refused."""
+"""Encode and decode records as typed JSON, one record per line; invalid lines are rejected."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from corebound.records.run_record import SCHEMA, Run
 
 
 def plain(value: Any) -> list[HistoryPoint]:
-    """What points are written as.
+    """Convert points to a list that msgspec can write.
 
     Raises:
-        TypeError: it is something else, as msgspec has it of what it cannot write.
+        TypeError: The value is not points; msgspec expects this error.
     """
     if isinstance(value, HistoryPoints):
         return [*value]
@@ -26,11 +26,11 @@ def plain(value: Any) -> list[HistoryPoint]:
 
 
 def typed(kind: type, value: Any) -> HistoryPoints:
-    """Points again of what was read.
+    """Convert decoded values back to points.
 
     Raises:
-        TypeError: something else is wanted, as msgspec has it of what it cannot read.
-        msgspec.ValidationError: it is no points.
+        TypeError: Another type is requested; msgspec expects this error.
+        msgspec.ValidationError: The values are not valid points.
     """
     if kind is HistoryPoints:
         return HistoryPoints.of(msgspec.convert(value, list[HistoryPoint]))
@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 class UnreadableError(ValueError):
-    """A line that is no record, or one of a newer corebound."""
+    """A line that is not a valid record, or was written by a newer corebound."""
 
 
 class _Line(msgspec.Struct, frozen=True):
@@ -53,7 +53,7 @@ class _Version(msgspec.Struct, frozen=True):
     schema: int
 
 
-# How a decoder refuses a line: values nested some thousand deep are the last.
+# The exceptions of a decoder; the last is for values nested some thousand levels deep.
 _DAMAGES = (msgspec.DecodeError, ValueError, IndexError, RecursionError)
 _encoder = msgspec.json.Encoder()
 _line = msgspec.json.Decoder(_Line)
@@ -63,31 +63,31 @@ _launch = msgspec.json.Decoder(Launch)
 
 
 def encode(record: Run | Launch) -> bytes:
-    """Write a record as one line, its newline included."""
+    """Encode a record as one line, including its newline."""
     kind = "run" if isinstance(record, Run) else "launch"
     line = {"kind": kind, "record": record}
     try:
         return _encoder.encode(line) + b"\n"
     except UnicodeEncodeError:
-        # A path of the user's has bytes that are no UTF-8.
+        # A path from the user may contain bytes that are not valid UTF-8.
         return _encoder.encode(_encodable(msgspec.to_builtins(line))) + b"\n"
 
 
 def decode_run(line: bytes) -> Run:
-    """Read the first line of a file back.
+    """Decode the first line of a file.
 
     Raises:
-        UnreadableError: it is no run, damaged, contradicts itself, or is of a newer corebound.
+        UnreadableError: It is not a run, damaged, inconsistent, or from a newer corebound.
     """
     record = _record_of(line, "run")
     return of_schema(record, SCHEMA, lambda _: _sound(_run.decode(record), validate.run))
 
 
 def decode_launch(line: bytes) -> Launch:
-    """Read any other line back.
+    """Decode any other line.
 
     Raises:
-        UnreadableError: it is no launch, damaged, or contradicts itself.
+        UnreadableError: It is not a launch, damaged, or inconsistent.
     """
     try:
         return _sound(_launch.decode(_record_of(line, "launch")), validate.launch)
@@ -96,23 +96,23 @@ def decode_launch(line: bytes) -> Launch:
 
 
 def encode_document(document: Any) -> bytes:
-    """Write something as the whole of its file."""
+    """Encode a document as the whole content of its file."""
     return _encoder.encode(document) + b"\n"
 
 
 def decoder(
     kind: type[T], newest: int, check: Callable[[T], None]
 ) -> Callable[[Iterable[bytes]], T]:
-    """What reads a document with a `schema` back.
+    """Create a decoder for documents with a `schema`.
 
     Args:
-        kind: What it is.
-        newest: The newest schema of it that this version knows.
-        check: Raises ValueError where one contradicts itself.
+        kind: The document's type.
+        newest: The newest schema that this version supports.
+        check: Raises ValueError if a document is inconsistent.
 
     Returns:
-        A function of its lines, which raises `UnreadableError` if they are no such thing,
-        damaged, or of a newer corebound.
+        A function of a document's lines. It raises `UnreadableError` if they are not such a
+        document, damaged, or from a newer corebound.
     """
     typed = msgspec.json.Decoder(kind)
 
@@ -124,15 +124,15 @@ def decoder(
 
 
 def of_schema(head: bytes | msgspec.Raw, newest: int, read: Callable[[int], T]) -> T:
-    """What is read, if this version knows how it was written.
+    """Check the schema of a document, then decode it.
 
     Args:
-        head: What has the `schema`.
-        newest: The newest that this version knows.
-        read: Told the schema, reads what was written so.
+        head: The part that has the `schema`.
+        newest: The newest schema that this version supports.
+        read: Decodes a document of the schema given.
 
     Raises:
-        UnreadableError: it is of a newer corebound, or no such thing as `read` expects.
+        UnreadableError: It is from a newer corebound, or not what `read` expects.
     """
     try:
         schema = _version.decode(head).schema
@@ -169,5 +169,5 @@ def _record_of(line: bytes, kind: str) -> msgspec.Raw:
 
 
 def canonical(document: Any) -> bytes:
-    """JSON in one spelling only, sorted and compact: what hashes are taken of."""
+    """Canonical JSON, sorted and compact: the input of hashes."""
     return msgspec.json.Encoder(order="sorted").encode(document)

@@ -1,4 +1,4 @@
-"""What people decided about changes, and what re-runs said: an append-only YAML file."""
+"""People's decisions about changes, from an append-only YAML file, and the results of re-runs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from msgspec import Struct
 from corebound.errors import Fault
 from corebound.scenario.yaml_reader import Node, printable, read
 
-# Of the file of decisions, and of those that keep confirmations.
+# The schema of the decisions file, and of files that hold confirmations.
 DECISIONS_SCHEMA = 1
 CONFIRMATION_SCHEMA = 1
 
 Direction = Literal["up", "down"]
 State = Literal["open", "accepted", "fixed"]
-# What a re-run says of a step: `undecided` may be asked again, and `impossible` is one that
-# cannot be made here.
+# The result of a re-run: `undecided` can be repeated; `impossible` means that the re-run cannot
+# be made on this host.
 Answer = Literal["confirmed", "refuted", "undecided", "impossible"]
 
 
@@ -27,9 +27,9 @@ class ChangeLocation(Struct, frozen=True, kw_only=True):
 
     Attributes:
         series: The series' id.
-        direction: Whether figures went up or down.
-        after: Moment of the last point surely before it, ISO 8601 in UTC.
-        by: Moment of the first point surely after it.
+        direction: Whether values went up or down.
+        after: Moment of the last point certainly before it, ISO 8601 in UTC.
+        by: Moment of the first point certainly after it.
     """
 
     series: str
@@ -38,10 +38,11 @@ class ChangeLocation(Struct, frozen=True, kw_only=True):
     by: str
 
     def overlaps(self, other: ChangeLocation) -> bool:
-        """Whether the two may be one change: where it lies is told better from night to night.
+        """Whether the two may be the same change.
 
-        A change comes after the one moment and no later than the other, so two of which
-        one ends where the other begins are two.
+        The location of a change gets more precise as points are added.
+        A change comes after one moment and no later than the other. So two are different
+        changes if one ends where the other begins.
         """
         return (
             self.series == other.series
@@ -50,7 +51,7 @@ class ChangeLocation(Struct, frozen=True, kw_only=True):
         )
 
     def covers(self, other: ChangeLocation) -> bool:
-        """Whether whatever is at the other place is at this one."""
+        """Whether this location contains the other one."""
         return (
             self.series == other.series
             and self.direction == other.direction
@@ -60,15 +61,15 @@ class ChangeLocation(Struct, frozen=True, kw_only=True):
 
 
 class Decision(Struct, frozen=True, kw_only=True):
-    """What somebody decided about a change.
+    """A person's decision about a change.
 
     Attributes:
-        id: The change's, as it was shown then.
-        state: `open` takes an earlier decision back.
-        because: Why, in words.
+        id: The change's id, as shown at that time.
+        state: `open` revokes an earlier decision.
+        because: The reason, in words.
         at: When, ISO 8601 in UTC.
         place: Where the change is.
-        line: In the file of decisions, from 1.
+        line: Line in the decisions file, from 1.
     """
 
     id: str
@@ -80,21 +81,21 @@ class Decision(Struct, frozen=True, kw_only=True):
 
 
 class Confirmation(Struct, frozen=True, kw_only=True):
-    """What a re-run said of a change.
+    """The result of a re-run for a change.
 
     Attributes:
         schema: `CONFIRMATION_SCHEMA` of the corebound that wrote it.
-        id: The change's, as it was then.
+        id: The change's id at that time.
         place: Where the change is.
-        answer: What the re-run said.
-        both: Whether both commits were measured, launched in turns; else the present
-            state was, and held against the good nights.
-        how: What was held against what, or why nothing could be, in words.
+        answer: The result of the re-run.
+        both: Whether both commits were measured, launched in turns. Otherwise the present
+            state was measured and compared with the good points.
+        how: What was compared with what, or why nothing could be, in words.
         at: When, ISO 8601 in UTC.
-        seen: Moment of the series' last point then.
-        run: The re-run's id; None where none was made.
-        ratio: What it measured: the present figure over the good one; None likewise.
-        interval: Of that ratio, 95 %; None where there is none.
+        seen: Moment of the series' last point at that time.
+        run: The re-run's id; None if there was none.
+        ratio: The measured ratio: the present value over the good one; None if there was none.
+        interval: The 95 % interval of that ratio; None if there is none.
     """
 
     schema: int
@@ -124,14 +125,14 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:
 
 
 def read_decisions(data: bytes, file: str) -> tuple[tuple[Decision, ...], tuple[Fault, ...]]:
-    """Read the file of decisions.
+    """Read the decisions file.
 
     Args:
         data: Its bytes.
         file: Its name, for the faults.
 
     Returns:
-        The sound decisions in their order, and everything that is wrong with the file.
+        The valid decisions in their order, and all faults of the file.
     """
     root, syntax = read(data, file)
     faults = list(syntax)
@@ -146,9 +147,9 @@ def read_decisions(data: bytes, file: str) -> tuple[tuple[Decision, ...], tuple[
 
 
 def entry(decision: Decision) -> str:
-    """A decision as it is added to the end of the file.
+    """A decision as text to append to the file.
 
-    Words stand in double quotes, of which nothing breaks out.
+    Strings are written in double quotes and escaped.
     """
     place = decision.place
     values = (
@@ -172,7 +173,7 @@ def _quoted(text: str) -> str:
 def _escaped(character: str) -> str:
     if character in {'"', "\\"}:
         return f"\\{character}"
-    # What no editor shows may not stand in the file, escaped or not.
+    # Characters that no editor shows must not be in the file, not even escaped.
     return character if character.isprintable() else "\ufffd"
 
 
@@ -199,7 +200,7 @@ def _decisions(root: Node, file: str, faults: list[Fault]) -> Iterator[Node]:
 
 
 def _decision(node: Node, file: str, faults: list[Fault]) -> Decision | None:
-    """One decision; None where a fault makes it none."""
+    """Parse one decision; None if it has a fault."""
     if not isinstance(node.value, dict):
         if not node.flawed:
             faults.append(_fault(file, node, "this is no decision.", "Write `- change: …`."))
@@ -236,14 +237,14 @@ def _decision(node: Node, file: str, faults: list[Fault]) -> Decision | None:
 
 
 def _text(node: Node, name: str, file: str, faults: list[Fault]) -> str:
-    """A value as text, as it was written; empty where it is a fault."""
+    """A value as text, as written; empty if it is a fault."""
     child = node.child(name)
     if child is None:
         faults.append(_fault(file, node, f"a decision lacks `{name}`.", f"Add `{name}: …`."))
         return ""
     if child.flawed:
         return ""
-    # An id of digits alone is read as a number; what was written is what is meant.
+    # YAML reads an id of digits alone as a number; the text as written is used.
     if isinstance(child.value, dict | list) or not child.text.strip():
         faults.append(_fault(file, child, f"`{name}` is no text.", "Write it in quotes."))
         return ""

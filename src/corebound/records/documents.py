@@ -1,4 +1,4 @@
-"""Documents beside the runs, a file each: calibrations, confirmations, profiles."""
+"""Store documents beside the runs, one per file: calibrations, confirmations and profiles."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ T = TypeVar("T")
 
 
 def file_in(folder: Path, content: bytes) -> Path:
-    """The file of what is told apart by these bytes, whatever characters they are."""
+    """A file name made from a hash of these bytes, so any characters are allowed in them."""
     return folder / f"{hashlib.sha256(content).hexdigest()[:16]}.json"
 
 
 def keep(lines: Iterable[bytes], file: Path, *, what: str) -> Path:
-    """Keep a document in place of what its file held.
+    """Write a document atomically, replacing the previous content of its file.
 
     Args:
-        lines: The document, which may be one line.
-        file: Where it goes; the folder is made if need be.
-        what: What it is, for people: `the calibration`.
+        lines: The document, which may be a single line.
+        file: Where to write it; the folder is created if necessary.
+        what: A description for error messages: `the calibration`.
 
     Returns:
-        The file, which appears whole or not at all.
+        The file, written as a whole or not at all.
 
     Raises:
-        InputError: it cannot be written.
+        InputError: The file cannot be written.
     """
     with (
         refusals_told(
@@ -55,10 +55,10 @@ def read_all(
     """Every document in a folder, by file, and those that cannot be read.
 
     Args:
-        folder: Where they are; there may be none.
-        decode: Told its lines, reads one, or raises `codec.UnreadableError`.
-        what: What one is, for people: `this calibration`.
-        mend: What to do about one that cannot be read.
+        folder: The folder; it may be missing.
+        decode: Decodes a document's lines, or raises `codec.UnreadableError`.
+        what: A description for error messages: `this calibration`.
+        mend: How to fix an unreadable document.
     """
     found: list[T] = []
     faults: list[Fault] = []
@@ -76,22 +76,22 @@ _decode_calibration = codec.decoder(Calibration, CALIBRATION_SCHEMA, validate.ca
 
 
 def calibrations_folder(records: Path) -> Path:
-    """Where calibrations are kept, and the runs they rest on, which are no nights."""
+    """The folder of calibrations and their runs, which are not nightly runs."""
     return records / "calibrations"
 
 
 def keep_calibration(one: Calibration, records: Path) -> Path:
-    """Keep a calibration; what was kept before stays beside it.
+    """Store a calibration; earlier ones are kept.
 
     Raises:
-        InputError: it cannot be written.
+        InputError: The file cannot be written.
     """
     file = file_in(calibrations_folder(records), f"{one.run} {one.scenario}".encode())
     return keep((codec.encode_document(one),), file, what="the calibration")
 
 
 def read_calibrations(records: Path) -> tuple[tuple[Calibration, ...], tuple[Fault, ...]]:
-    """Every calibration there is, oldest first, and the files that hold none."""
+    """All calibrations, oldest first, and the files that are not valid calibrations."""
     found, faults = read_all(
         calibrations_folder(records),
         _decode_calibration,
@@ -105,15 +105,15 @@ _decode_confirmation = codec.decoder(Confirmation, CONFIRMATION_SCHEMA, validate
 
 
 def confirmations_folder(records: Path) -> Path:
-    """Where confirmations are kept, and the runs they rest on, which are no nights."""
+    """The folder of confirmations and their runs, which are not nightly runs."""
     return records / "confirmations"
 
 
 def keep_confirmation(confirmation: Confirmation, records: Path) -> Path:
-    """Keep what a re-run said, in place of what one said in the same night.
+    """Store the result of a re-run, replacing one for the same latest point.
 
     Raises:
-        InputError: it cannot be written.
+        InputError: The file cannot be written.
     """
     told_by = f"{confirmation.id} {confirmation.seen}".encode()
     file = file_in(confirmations_folder(records), told_by)
@@ -121,7 +121,7 @@ def keep_confirmation(confirmation: Confirmation, records: Path) -> Path:
 
 
 def read_confirmations(records: Path) -> tuple[tuple[Confirmation, ...], tuple[Fault, ...]]:
-    """Every confirmation there is, oldest first, and the files that hold none."""
+    """All confirmations, oldest first, and the files that are not valid confirmations."""
     found, faults = read_all(
         confirmations_folder(records),
         _decode_confirmation,
@@ -135,7 +135,7 @@ _decode_profile = codec.decoder(ImportedProfile, PROFILE_SCHEMA, validate.import
 
 
 def file_of(profile: ImportedProfile, records: Path) -> Path:
-    """Where a profile is kept: by its figures, whatever it and its files are called."""
+    """The file of a profile, named after its values, not after its name or its source files."""
     content = (profile.source, profile.device, profile.profile)
     return file_in(_folder_of(records), codec.canonical(content))
 
@@ -145,18 +145,18 @@ def _folder_of(records: Path) -> Path:
 
 
 def keep_profile(profile: ImportedProfile, records: Path, *, rename: bool) -> ImportedProfile:
-    """Keep a profile; importing it again changes nothing, but perhaps its name.
+    """Store a profile; importing it again changes nothing but, optionally, its name.
 
     Args:
-        profile: What was read.
-        records: The folder of records; made if need be.
-        rename: Whether the name of one that is there already gives way.
+        profile: The imported profile.
+        records: The folder of records; created if necessary.
+        rename: Whether the new name replaces that of an existing profile.
 
     Returns:
-        The profile as it is kept.
+        The profile as stored.
 
     Raises:
-        InputError: it cannot be written.
+        InputError: The file cannot be written.
     """
     file = file_of(profile, records)
     if not rename:
@@ -167,7 +167,7 @@ def keep_profile(profile: ImportedProfile, records: Path, *, rename: bool) -> Im
 
 
 def read_profiles(records: Path) -> tuple[tuple[ImportedProfile, ...], tuple[Fault, ...]]:
-    """Every profile that was kept, by name, and the files that are none."""
+    """All stored profiles, by name, and the files that are not valid profiles."""
     found, faults = read_all(
         _folder_of(records),
         _decode_profile,

@@ -9,7 +9,7 @@ from corebound.records.run_record import Commit
 
 
 def commit(folder: Path) -> Commit | None:
-    """The commit checked out in `folder`, or None where there is none to speak of."""
+    """The commit checked out in `folder`; None if there is none."""
     shown = _git(folder, "log", "-1", "--format=%H%x00%s%x00%cI")
     if shown is None:
         return None

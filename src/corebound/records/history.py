@@ -1,4 +1,4 @@
-"""How a cell did over time: series of points, held as columns."""
+"""The history of a cell: series of points, stored as columns."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from msgspec import Struct
 
 from corebound.records.run_record import Commit
 
-# As points are kept with it, what was measured stands before it; another text would be read as
-# a failure in histories of before.
+# Stored with points, after the measured value. A different text would be read as a failure in
+# existing histories.
 INCOMPARABLE = "only a figure above 0 can be compared"
 
 
 def incomparable(value: str) -> str:
-    """Why a value with its unit is no figure.
+    """Explain why a value with its unit cannot be compared.
 
     >>> incomparable("-2.88 %")
     '-2.88 %: only a figure above 0 can be compared'
@@ -29,7 +29,7 @@ def incomparable(value: str) -> str:
 
 
 def is_failure(missing: str | None) -> bool:
-    """Whether a point without a figure was not measured; one that is 0 or below was.
+    """Whether a point without a value was not measured; a value of 0 or below was measured.
 
     >>> is_failure("it failed"), is_failure(None), is_failure(incomparable("0 bytes"))
     (True, True, False)
@@ -38,7 +38,7 @@ def is_failure(missing: str | None) -> bool:
 
 
 def kind_of(missing: str) -> str:
-    """Why points have no figure, the same for all of one kind: without what was measured.
+    """The kind of reason why points have no value: the text without the measured value.
 
     >>> kind_of(incomparable("0 bytes"))
     'only a figure above 0 can be compared'
@@ -55,7 +55,7 @@ _A_NAN = array("d", [math.nan])
 
 
 class Moment(NamedTuple):
-    """When, in which run and of which commit a point is, as in `Point`; series share theirs."""
+    """The time, run and commit of a point, as in `HistoryPoint`; series share moments."""
 
     at: str
     run: str | None
@@ -63,28 +63,28 @@ class Moment(NamedTuple):
 
     @property
     def is_of_commit(self) -> bool:
-        """Whether it is its commit's: when that was measured is not known."""
+        """Whether it is its commit's date, because the time of measurement is unknown."""
         commit = self.commit
         return self.run is None and commit is not None and commit.committed_at == self.at
 
 
-# What the columns of `Points` say of one.
+# One row of the columns of `HistoryPoints`.
 _Line: TypeAlias = tuple[Moment, float, Circumstances, float, float, tuple[float, ...], str | None]
 
 
 class HistoryPoint(Struct, frozen=True, kw_only=True):
-    """What a cell came to once.
+    """One result of a cell.
 
     Attributes:
-        at: When, ISO 8601 in UTC: a run's start, or the commit's date where no more is known.
-        run: The run's id; None where another tool measured.
-        commit: The revision that was measured; None where that is not known.
-        figure: The series' figure, above 0; None where there is none.
-        bounds: Where the figure truly lies, by the point's own launches; None where unknown.
-        launches: The figures it was made of, one a launch; empty where they were not kept.
-        missing: Why there is no figure, in words; None where there is one.
-        circumstances: (what, which) of all but the commit that may change a figure,
-            such as ("kernel", "6.1.0"). Where one changes, another segment begins.
+        at: When, ISO 8601 in UTC: a run's start, or the commit's date if no more is known.
+        run: The run's id; None if another tool measured it.
+        commit: The measured revision; None if unknown.
+        figure: The series' value, above 0; None if there is none.
+        bounds: The interval of the value, from the point's own launches; None if unknown.
+        launches: The values of the individual launches; empty if they were not kept.
+        missing: Why there is no value, in words; None if there is one.
+        circumstances: (what, which) of everything but the commit that may change a value,
+            such as ("kernel", "6.1.0"). When one changes, another segment begins.
     """
 
     at: str
@@ -98,21 +98,21 @@ class HistoryPoint(Struct, frozen=True, kw_only=True):
 
     @property
     def is_of_commit(self) -> bool:
-        """As that of its moment."""
+        """The same as for its moment."""
         return Moment(self.at, self.run, self.commit).is_of_commit
 
 
 class HistoryPoints(Sequence[HistoryPoint]):
-    """Points as columns, n values each: a site has millions, and objects take ten times as much.
+    """Points as columns of n values: a site has millions, and objects take ten times the memory.
 
     Attributes:
-        moments: When each was measured.
-        figures: NaN where there is none.
-        circumstances: In which.
-        lows: Lower ends of the bounds, NaN where there are none; empty where no point has any.
-        highs: Upper ends, the same way.
-        launches: The figures each was made of; empty where no point has any.
-        missing: Why there is no figure; empty where no point says why.
+        moments: When each point was measured.
+        figures: Values, NaN if there is none.
+        circumstances: The environment of each point.
+        lows: Lower ends of the bounds, NaN if there are none; empty if no point has any.
+        highs: Upper ends of the bounds, in the same way.
+        launches: The launches' values of each point; empty if no point has any.
+        missing: Why there is no value; empty if no point has a reason.
     """
 
     __slots__ = ("circumstances", "figures", "highs", "launches", "lows", "missing", "moments")
@@ -131,7 +131,7 @@ class HistoryPoints(Sequence[HistoryPoint]):
         """Take columns.
 
         Raises:
-            ValueError: they are not equally long.
+            ValueError: The columns differ in length.
         """
         n = len(moments)
         whole: tuple[Sized, ...] = (figures, circumstances)
@@ -140,7 +140,7 @@ class HistoryPoints(Sequence[HistoryPoint]):
             raise ValueError("columns are equally long")
         if len(lows) != len(highs):
             raise ValueError("bounds have two ends")
-        # A tuple stays the one that it is: series share theirs. A column that says nothing
+        # A tuple stays the same object, because series share them. A column without information
         # is empty, so that equal points have equal columns.
         self.moments = tuple(moments)
         self.figures = figures
@@ -152,7 +152,7 @@ class HistoryPoints(Sequence[HistoryPoint]):
 
     @classmethod
     def of(cls, points: Iterable[HistoryPoint]) -> HistoryPoints:
-        """Points as columns."""
+        """Convert points to columns."""
         told = tuple(points)
         ends = [point.bounds or (math.nan, math.nan) for point in told]
         return cls(
@@ -167,19 +167,19 @@ class HistoryPoints(Sequence[HistoryPoint]):
 
     @property
     def measured(self) -> tuple[float, ...]:
-        """The figures that there are, in order."""
+        """The existing values, in order."""
         return tuple(itertools.filterfalse(math.isnan, self.figures))
 
     @property
     def borders(self) -> tuple[int, ...]:
-        """The points at which something other than the commit changed; the first is none."""
+        """The points at which anything but the commit changes; never includes the first point."""
         told = self.circumstances
-        # Most share theirs, which need not be compared then.
+        # Most share the same object, which needs no comparison.
         others = itertools.compress(range(1, len(told)), map(operator.is_not, told[1:], told))
         return tuple(at for at in others if told[at] != told[at - 1])
 
     def taken(self, places: Iterable[int]) -> HistoryPoints:
-        """Those at these places, in this order."""
+        """The points at these indices, in this order."""
         chosen = [*places]
         return HistoryPoints(
             moments=[self.moments[at] for at in chosen],
@@ -192,7 +192,7 @@ class HistoryPoints(Sequence[HistoryPoint]):
         )
 
     def under(self, circumstances: Sequence[Circumstances]) -> HistoryPoints:
-        """The same in other circumstances, one a point."""
+        """The same points with other environments, one per point."""
         return HistoryPoints(
             moments=self.moments,
             figures=self.figures,
@@ -204,7 +204,7 @@ class HistoryPoints(Sequence[HistoryPoint]):
         )
 
     def followed_by(self, later: HistoryPoints) -> HistoryPoints:
-        """These, and others behind them."""
+        """These points followed by later ones."""
         n, m = len(self), len(later)
         return HistoryPoints(
             moments=self.moments + later.moments,
@@ -228,7 +228,7 @@ class HistoryPoints(Sequence[HistoryPoint]):
             self.highs or repeat(math.nan),
             self.launches or repeat(()),
             self.missing or repeat(None),
-            strict=False,  # what repeats has no end
+            strict=False,  # `repeat` is infinite
         )
         return map(_point, lines)
 
@@ -271,7 +271,7 @@ class HistoryPoints(Sequence[HistoryPoint]):
 
     @property
     def _told(self) -> tuple[object, ...]:
-        # As bytes, for NaN is not equal to itself.
+        # Compared as bytes, because NaN is not equal to itself.
         figures = (self.figures, self.lows, self.highs)
         return (
             self.moments,
@@ -297,20 +297,20 @@ def _point(line: _Line) -> HistoryPoint:
 
 
 def _behind(one: array[float], n: int, other: array[float], m: int) -> array[float]:
-    """A column of n and one of m, of which either may be empty."""
+    """Concatenate columns of n and m numbers, either of which may be empty."""
     if not one and not other:
         return one
     return (one or _A_NAN * n) + (other or _A_NAN * m)
 
 
 def _after(one: tuple[T, ...], n: int, other: tuple[T, ...], m: int, nothing: T) -> tuple[T, ...]:
-    """The same, of columns that hold anything."""
+    """The same for columns of any type."""
     if not one and not other:
         return ()
     return (one or (nothing,) * n) + (other or (nothing,) * m)
 
 
-# Of files that keep series.
+# The schema of files that hold series.
 SERIES_SCHEMA = 3
 
 
@@ -318,20 +318,20 @@ class Series(Struct, frozen=True, kw_only=True):
     """The points of one cell on one host, oldest first.
 
     Attributes:
-        project: Whose history it is where it was imported; None: of our own records.
-        host: The host's id, or what another tool calls its machine.
-        host_name: The same for the eye.
+        project: The project of an imported history; None for corebound's own records.
+        host: The host's id, or another tool's name of its machine.
+        host_name: The host's display name.
         scenario: The scenario's name, or another tool's benchmark.
-        title: The same for the eye.
+        title: The scenario's display name.
         cell: The cell's key within the scenario.
-        unit: `ns` of a time; else the unit in words.
+        unit: `ns` for times; else the unit in words.
         margin: Least change that matters; 0.02 is a ratio of 1.02 or its reciprocal.
-        reproduce: The command that measures it again; empty where there is none.
+        reproduce: The command that reproduces the measurement; empty if there is none.
         points: At least one.
-        confidence: How surely the points' bounds hold the figure; asv's do at 0.99.
-        commit_url: What a commit's hash is put behind to see it; None where not known.
-        code: The source of what is measured, as another tool keeps it beside its results.
-        more_is_better: Whether it is a rate, of which more is better; of all else less is.
+        confidence: The confidence of the points' bounds; 0.99 for asv's.
+        commit_url: The URL prefix that shows a commit when its hash is appended; None if unknown.
+        code: The benchmark's source code, as another tool stores it beside its results.
+        more_is_better: Whether it is a rate, for which more is better; otherwise less is.
     """
 
     project: str | None
@@ -351,6 +351,6 @@ class Series(Struct, frozen=True, kw_only=True):
 
     @property
     def id(self) -> str:
-        """Tells it from every other: `host/resnet50[binding=none]`, or `project/host/…`."""
+        """A unique id: `host/resnet50[binding=none]`, or `project/host/…`."""
         where = self.host if self.project is None else f"{self.project}/{self.host}"
         return f"{where}/{self.scenario}[{self.cell}]"

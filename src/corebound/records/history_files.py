@@ -1,4 +1,4 @@
-"""Imported histories on disk: a file a project, a line a series."""
+"""Store imported histories: one file per project, one line per series."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ from corebound.records.run_record import Commit
 
 S = TypeVar("S")
 T = TypeVar("T")
-# In a column of places: no such thing.
+# The index for a missing value in a column of indices.
 _NONE = -1
 _EMPTY = HistoryPoints.of(())
 
 
 class _Shared(msgspec.Struct, frozen=True):
-    """The first line.
+    """The first line of the file.
 
-    Of `moments` the last is a place in `commits`. `moment_columns` and `circumstance_columns`
-    are places in `moments` and `circumstances`, for as many points as a series has.
+    The last item of each of `moments` is an index into `commits`. `moment_columns` and
+    `circumstance_columns` are indices into `moments` and `circumstances`, one for each point
+    of a series.
     """
 
     schema: int
@@ -43,7 +44,7 @@ class _Shared(msgspec.Struct, frozen=True):
 
 
 class _Line(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A series: itself without its points, places of its columns, and columns of its own."""
+    """A series without its points, the indices of its shared columns, and its own columns."""
 
     about: Series
     moments: int
@@ -61,7 +62,7 @@ _line = msgspec.json.Decoder(_Line, dec_hook=codec.typed)
 
 
 def encode(series: Sequence[Series]) -> Iterator[bytes]:
-    """Series as the lines of their file."""
+    """Encode series as the lines of their file."""
     tables = _Tables()
     moments = [tables.moment_columns.of(one.points.moments) for one in series]
     circumstances = [tables.circumstance_columns.of(one.points.circumstances) for one in series]
@@ -83,10 +84,10 @@ def encode(series: Sequence[Series]) -> Iterator[bytes]:
 
 
 def decode(lines: Iterable[bytes]) -> tuple[Series, ...]:
-    """Series again; what several of them have in common they share.
+    """Decode series; they share their common parts.
 
     Raises:
-        UnreadableError: they are none, damaged, or of a newer corebound.
+        UnreadableError: The lines are not series, damaged, or from a newer corebound.
     """
     rest = iter(lines)
     first = next(rest, b"")
@@ -98,7 +99,7 @@ def decode(lines: Iterable[bytes]) -> tuple[Series, ...]:
 
 
 def _series(shared: _Shared, lines: Iterator[bytes]) -> tuple[Series, ...]:
-    # What is at place -1 is none.
+    # Index -1 gives None.
     commits, reasons = (*shared.commits, None), (*shared.missing, None)
     for at, _, _ in shared.moments:
         validate.moment("at", at)
@@ -127,7 +128,7 @@ def _series(shared: _Shared, lines: Iterator[bytes]) -> tuple[Series, ...]:
 
 
 class _Table(Generic[T]):
-    """Values, each once, in the order they were first seen."""
+    """Distinct values, in the order in which they first occur."""
 
     def __init__(self) -> None:
         self._places: dict[T, int] = {}
@@ -143,13 +144,13 @@ class _Table(Generic[T]):
 
 
 class _Places(Generic[S, T]):
-    """A table of what objects come to, which have to stay meanwhile.
+    """A table of values derived from objects, which must stay alive meanwhile.
 
-    Objects are shared: to compare what they hold each time would take ten times as long.
+    Objects are shared. Comparing their contents each time would take ten times as long.
     """
 
     def __init__(self, told: Callable[[S], T]) -> None:
-        """Take what tells what one comes to."""
+        """Take the function that derives a value from an object."""
         self.table = _Table[T]()
         self._told = told
         self._known: dict[int, int] = {}
@@ -159,7 +160,7 @@ class _Places(Generic[S, T]):
         return place
 
     def all(self, column: Sequence[S]) -> Iterator[int]:
-        """Those of many objects, most of which are known: nothing is asked of each."""
+        """The indices of many objects; the value of a known object is not computed again."""
         for key, one in dict(zip(map(id, column), column, strict=True)).items():
             if key not in self._known:
                 self._known[key] = self.table.place(self._told(one))
@@ -167,10 +168,10 @@ class _Places(Generic[S, T]):
 
 
 class _Tables:
-    """What series share; grows as they are looked at."""
+    """The parts that series share, collected while the series are processed."""
 
     def __init__(self) -> None:
-        """Begin with nothing."""
+        """Start empty."""
         self.missing = _Table[str]()
         self._commits = _Table[Commit]()
         self._moments = _Places[Moment, tuple[str, str | None, int]](
@@ -208,7 +209,7 @@ def _unpacked(kind: str, data: bytes) -> array[Any]:
     """The numbers of a column.
 
     Raises:
-        ValueError: there is a part of one.
+        ValueError: The last number is incomplete.
     """
     column = array(kind, data)
     if sys.byteorder == "big":
@@ -217,17 +218,17 @@ def _unpacked(kind: str, data: bytes) -> array[Any]:
 
 
 def _looked_up(table: Sequence[T], places: bytes) -> tuple[T, ...]:
-    """What is at these places of a table.
+    """The values at these indices of a table.
 
     Raises:
-        IndexError: there is no such place.
-        ValueError: it is no column.
+        IndexError: An index is out of range.
+        ValueError: The data is not a column.
     """
     return tuple([table[place] for place in _unpacked("i", places)])
 
 
 def file_of(project: str, records: Path) -> Path:
-    """Where a project's series are kept, whatever characters its name has."""
+    """The file of a project's series; the project's name may have any characters."""
     return documents.file_in(_folder_of(records), project.encode())
 
 
@@ -236,19 +237,19 @@ def _folder_of(records: Path) -> Path:
 
 
 def keep(project: str, series: Sequence[Series], records: Path) -> Path:
-    """Keep a project's series in place of those that were kept before.
+    """Store a project's series, replacing earlier ones.
 
     Returns:
-        The file they are kept in, which appears whole or not at all.
+        The file, written as a whole or not at all.
 
     Raises:
-        InputError: it cannot be written.
+        InputError: The file cannot be written.
     """
     return documents.keep(encode(series), file_of(project, records), what="the history")
 
 
 def sources(projects: Iterable[str], records: Path) -> dict[str, str]:
-    """For each project whose history was kept a hash of the file that it is read from."""
+    """For each project with a stored history, a hash of its file."""
     found = {}
     for project in projects:
         with contextlib.suppress(OSError):
@@ -260,15 +261,15 @@ def read(file: Path) -> tuple[Series, ...]:
     """The series of one project.
 
     Raises:
-        OSError: the file cannot be read.
-        codec.UnreadableError: it holds none, is damaged, or is of a newer corebound.
+        OSError: The file cannot be read.
+        codec.UnreadableError: It has no series, is damaged, or is from a newer corebound.
     """
     with atomic_write.opened(file) as lines:
         return decode(lines)
 
 
 def read_all(records: Path) -> tuple[tuple[Series, ...], tuple[Fault, ...]]:
-    """Every series that was kept, by id, and the files that hold none."""
+    """All stored series, by id, and the files that are not valid."""
     found, faults = documents.read_all(
         _folder_of(records),
         decode,

@@ -1,4 +1,4 @@
-"""Record files: one run, one file, one line a record; only ever appended to."""
+"""Append-only record files: one file per run, one record per line."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from corebound.text import path_component
 
 
 class UnreadLaunches(Sequence[Launch]):
-    """The launches of one run, read anew each time; whoever reads may remember the last few."""
+    """The launches of one run, read from the file on each access; the reader may cache them."""
 
     def __init__(self, read: Callable[[], Sequence[Launch]]) -> None:
-        """Take what reads them."""
+        """Take the function that reads the launches."""
         self._read = read
 
     @overload
@@ -32,22 +32,22 @@ class UnreadLaunches(Sequence[Launch]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[Launch]: ...
     def __getitem__(self, index: int | slice) -> Launch | Sequence[Launch]:
-        """Read them for one, or some."""
+        """Read the launches and return one or several."""
         return self._read()[index]
 
     def __len__(self) -> int:
-        """Read them to count them."""
+        """Read the launches and count them."""
         return len(self._read())
 
 
-# Where commands look for records by themselves.
+# The default location of records.
 RECORDS = Path("reports/records")
 
 
 class Stored(Struct, frozen=True, kw_only=True):
-    """One run as it was read.
+    """One run with its launches, as read from its file.
 
-    `faults` are the lines that could not be: the rest is not lost for them.
+    `faults` are the unreadable lines; the remaining lines are still available.
     """
 
     file: Path
@@ -57,19 +57,19 @@ class Stored(Struct, frozen=True, kw_only=True):
 
 
 def file_of(run: Run, folder: Path) -> Path:
-    """Where a run is kept: by host, so that two hosts' records merge by copying."""
+    """The file of a run, in a folder per host, so that copying merges the records of two hosts."""
     started = run.started_at.replace(":", "").replace("-", "")
     return folder / path_component(run.host.id) / f"{path_component(f'{started}-{run.id}')}.jsonl"
 
 
 def begin(run: Run, file: Path) -> Appender:
-    """Begin a file with its run, in one step: a run killed as it begins leaves no file.
+    """Create a file with its run in one step; if the process is killed meanwhile, no file remains.
 
     Returns:
-        What adds launches to the file; it has been locked since before others could see it.
+        The appender for launches. The file is locked from before other processes can see it.
 
     Raises:
-        InputError: it cannot be written.
+        InputError: The file cannot be written.
     """
     with _written_here(file), contextlib.ExitStack() as stack:
         atomic_write.make_folder(file.parent)
@@ -83,21 +83,23 @@ def begin(run: Run, file: Path) -> Appender:
 
 
 class Appender:
-    """Adds records to a file that no other process adds to.
+    """Appends records to a file that no other process appends to.
 
-    Each is on the disk when `append` returns. Readers need no lock.
+    Each record is on the disk when `append` returns. Readers need no lock.
     """
 
     def __init__(self, file: Path, *, shown: Path | None = None) -> None:
-        """Open the file and lock it until `close`; then cut off a killed run's torn last line.
+        """Open the file and lock it until `close`; then cut off an incomplete last line.
+
+        A killed run leaves such a line.
 
         Args:
-            file: Created if need be.
-            shown: What errors call it, if it is about to be renamed.
+            file: Created if necessary.
+            shown: The name in error messages, if the file is about to be renamed.
 
         Raises:
-            HostError: another process adds to it; it is left as it is.
-            InputError: it cannot be written, or its file system has no locks.
+            HostError: Another process appends to it; the file is left as it is.
+            InputError: It cannot be written, or its file system has no locks.
         """
         self._file = shown or file
         with _written_here(self._file):
@@ -132,10 +134,10 @@ class Appender:
                 ) from None
 
     def append(self, record: Run | Launch) -> None:
-        """Write one record and wait until the disk has it.
+        """Write one record and wait until it is on the disk.
 
         Raises:
-            InputError: the disk is full or gone; what was there before still is.
+            InputError: The disk is full or missing; earlier records remain.
         """
         data = codec.encode(record)
         with refusals_told(
@@ -161,7 +163,7 @@ def _written_here(file: Path) -> AbstractContextManager[None]:
 
 
 def _whole(descriptor: int) -> int:
-    """The length of the part that ends with a newline, in bytes."""
+    """The length in bytes up to and including the last newline."""
     end = os.fstat(descriptor).st_size
     while end > 0:
         start = max(0, end - (1 << 16))
@@ -173,10 +175,10 @@ def _whole(descriptor: int) -> int:
 
 
 def stamp(file: Path) -> str:
-    """What tells whether a file of records is as it was: it is only ever appended to.
+    """A value that changes whenever a record file does; such files only grow.
 
     Raises:
-        InputError: there is no such file.
+        InputError: The file does not exist.
     """
     try:
         found = file.stat()
@@ -186,13 +188,13 @@ def stamp(file: Path) -> str:
 
 
 def read(file: Path) -> Stored:
-    """Read one run; damaged lines are named and passed over.
+    """Read one run; damaged lines are reported and skipped.
 
-    A last line without its newline was being written when its run was killed,
-    which is no fault: that launch is not finished.
+    A last line without its newline was being written when its run was killed.
+    This is not a fault: that launch is incomplete.
 
     Raises:
-        InputError: the file cannot be read, or does not start with a run.
+        InputError: The file cannot be read, or does not start with a run.
     """
     try:
         lines = atomic_write.read(file).split(b"\n")[:-1]
@@ -226,11 +228,11 @@ def _another(launch: Launch, known: set[tuple[str, str]]) -> Launch:
 
 
 def runs(folder: Path, faults: list[Fault]) -> list[tuple[Path, Run]]:
-    """Every file of records below a folder, with its run; launches stay unread.
+    """Every record file below a folder, with its run; launches are not read.
 
     Args:
         folder: The folder.
-        faults: Takes each file that cannot be read or holds no run.
+        faults: Collects each file that cannot be read or holds no run.
     """
     found = []
     for file in files(folder):
@@ -242,24 +244,24 @@ def runs(folder: Path, faults: list[Fault]) -> list[tuple[Path, Run]]:
 
 
 def passed_over(file: Path, error: InputError) -> Fault:
-    """What is to be said of a file of records that cannot be read, where others can."""
+    """The fault for a record file that cannot be read and is skipped."""
     line = 1 if error.where.endswith(":1") else None
     what = f"this run was passed over: {error.what}"
     return Fault(file=str(file), line=line, what=what, mend=error.mend)
 
 
 def read_run(file: Path) -> Run:
-    """Read what a file is of, which its first line says; launches stay unread.
+    """Read the run from a file's first line; launches are not read.
 
     Raises:
-        InputError: the file cannot be read, or does not start with a run.
+        InputError: The file cannot be read, or does not start with a run.
     """
     try:
         with atomic_write.opened(file) as stream:
             line = stream.readline()
     except OSError as error:
         raise _unreadable(file, error) from error
-    # A line without its end was being written when its run was killed.
+    # A line without its newline was being written when its run was killed.
     return _run(line[:-1] if line.endswith(b"\n") else b"", file)
 
 
@@ -283,5 +285,5 @@ def _unreadable(file: Path, error: OSError) -> InputError:
 
 
 def files(folder: Path) -> Iterator[Path]:
-    """Every file of records below a folder, oldest run first within each host."""
+    """Every record file below a folder, with the oldest run first within each host."""
     return iter(sorted(folder.glob("*/*.jsonl")))

@@ -1,4 +1,4 @@
-"""One record a launch: its workers, what was seen of them, and what became of it."""
+"""The record of one launch: its workers, their telemetry and its outcome."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from corebound.scenario.cell import Cell
 from corebound.scenario.traffic import Answered, Traffic, Warmed
 from corebound.worker.protocol import Operator
 
-# Of imported profiles, which are files of their own.
+# The schema of imported profiles, which are files of their own.
 PROFILE_SCHEMA = 1
 
 
 class OperatorProfile(Struct, frozen=True, kw_only=True):
     """Where an iteration's time goes; the fields are those of `wire.Profile`.
 
-    A launch's profile has all of them; one made elsewhere has what its files tell.
+    A launch's profile has all of them; an imported one has what its files contain.
 
     Attributes:
-        iterations: None: where iterations begin is not told, and every figure is of
-            all that was profiled instead of an iteration.
-        step_ns, outside_ns: None: when the iterations began and ended is not told.
+        iterations: None if the start of iterations is unknown. Every value then covers
+            everything profiled instead of one iteration.
+        step_ns, outside_ns: None if the start and end of the iterations are unknown.
     """
 
     iterations: Count | None
@@ -37,13 +37,13 @@ class OperatorProfile(Struct, frozen=True, kw_only=True):
 
 
 class ImportedProfile(Struct, frozen=True, kw_only=True):
-    """An operator profile that was made elsewhere.
+    """An operator profile made by another tool.
 
     Attributes:
         schema: `PROFILE_SCHEMA` of the corebound that wrote it.
-        name: As the user or its files call it.
+        name: The name from the user or from its files.
         source: The profiler that made it, and the files it was read from, in words.
-        device: The device that its files name; None where they name none.
+        device: The device that its files name; None if they name none.
         files: Names of the files it was read from, without their folders.
     """
 
@@ -56,17 +56,17 @@ class ImportedProfile(Struct, frozen=True, kw_only=True):
 
 
 class Served(Struct, frozen=True, kw_only=True):
-    """One launch of a server under one traffic.
+    """One launch of a server under one kind of traffic.
 
     Attributes:
         startup_ns: From its start until all workers were ready.
-        stop_ns: From being told to end until its last process was gone.
-        traffic: What was sent.
-        generator_cpus: Where the generator was allowed to run.
+        stop_ns: From the stop request until its last process exited.
+        traffic: The traffic that was sent.
+        generator_cpus: The CPUs that the generator was allowed to use.
         apart: Whether none of them is one of the server's.
-        warmed, answered: What came of the requests.
-        cpu_ns: CPU time of all of the server's processes while it was measured.
-        restarts: Processes of workers that were new at the end of the measurement.
+        warmed, answered: The outcome of the warm-up requests and of the measured ones.
+        cpu_ns: CPU time of all of the server's processes during the measurement.
+        restarts: Worker processes that were new at the end of the measurement.
     """
 
     startup_ns: Count
@@ -83,15 +83,15 @@ class Served(Struct, frozen=True, kw_only=True):
 Status = Literal["ok", "failed", "timed-out", "invalid", "skipped"]
 Kind = Literal["measure", "profile"]
 
-# What the mend of a launch that was refused begins with: true while its run goes on.
+# The start of the fix text of a discarded launch: true while its run is in progress.
 GOES_ON = "It is launched again."
 
 
 class Stay(Struct, frozen=True, kw_only=True):
-    """A thread was on one CPU from one look to a later one.
+    """A period in which a thread was on one CPU, between two readings.
 
-    Times are milliseconds since the launch's workers were told to go, so the
-    time before is negative. Only stretches in which the thread used CPU time count.
+    Times are milliseconds since the workers' start signal, so earlier
+    times are negative. Only periods in which the thread used CPU time count.
     """
 
     cpu: CpuId
@@ -102,7 +102,7 @@ class Stay(Struct, frozen=True, kw_only=True):
 class TimeSlice(NamedTuple):
     """Iterations of a worker that alternated with others, between two hand-overs.
 
-    `began_us` is in microseconds since the launch's workers were told to go.
+    `began_us` is in microseconds since the workers' start signal.
     """
 
     iterations: Count
@@ -110,16 +110,16 @@ class TimeSlice(NamedTuple):
 
 
 class ThreadEvidence(Struct, frozen=True, kw_only=True):
-    """One thread of a worker's process tree, as seen from outside.
+    """One thread of a worker's process tree, as observed from outside.
 
     Attributes:
         tid, pid: The kernel's numbers of the thread and of its process.
         name: The thread's name (comm).
-        allowed: Every different set of CPUs it was seen to be allowed, in the
-            order they were seen.
-        stays: Where it was seen, in order.
+        allowed: Every distinct set of allowed CPUs that was observed, in the order
+            of first observation.
+        stays: The CPUs it was observed on, in order.
         run_ns: Its CPU time; wait_ns: time it was runnable but waiting
-            (schedstat). None where the kernel does not say.
+            (schedstat). None if the kernel does not report it.
         migrations: Moves between CPUs counted by the kernel, or None.
         voluntary, involuntary: Context switches, or None.
     """
@@ -137,17 +137,17 @@ class ThreadEvidence(Struct, frozen=True, kw_only=True):
 
 
 class Worker(Struct, frozen=True, kw_only=True):
-    """What one worker said, and what was seen of it.
+    """The results of one worker and its telemetry.
 
-    `wall_ns` and `cpu_ns` hold every iteration, warm-ups included, one for one;
-    the first iteration ran before the worker was told to go. Both are empty, and
-    `profile` is not None, where its operators were profiled. `work` is what one
-    iteration does, counted by unit; empty where the workload does not say.
-    `node_bytes` is its own memory by node, as its iterations ended; empty where the
-    kernel does not say. `disturbed` are the iterations that something outside disturbed.
-    `counters` is what the hardware counted of it and what it started; None where it did
-    not, for which the launch's counters have the reason. `stints` hold the iterations after
-    the first, in their order; empty where the launch did not alternate with others.
+    `wall_ns` and `cpu_ns` hold every iteration, including warm-ups, in the same order.
+    The first iteration runs before the worker's start signal. If the worker's operators
+    were profiled, both are empty and `profile` is not None. `work` is the work of one
+    iteration, counted by unit; empty if the workload does not report it.
+    `node_bytes` is its own memory by node at the end of its iterations; empty if the
+    kernel does not report it. `disturbed` are the iterations that something outside disturbed.
+    `counters` are the hardware counters of it and its child processes. If it is None, the
+    launch's counters have the reason. `stints` hold the time slices of the iterations after
+    the first, in order; empty if the launch did not alternate with others.
     """
 
     slot: Count
@@ -172,36 +172,36 @@ class Worker(Struct, frozen=True, kw_only=True):
 
 
 class Launch(Struct, frozen=True, kw_only=True):
-    """One launch of a cell, whatever became of it.
+    """One launch of a cell, whatever its outcome.
 
     Attributes:
         id: `scenario-block-position`, unique within the run.
-        kind: What it was for; one that profiles has no samples, and enters no
+        kind: Its purpose; a profiling launch has no samples and contributes to no
             statistic.
-        block, position: Which block, and the place in its random order; 0 and
-            the cell's place in the scenario where it profiles.
-        status: Only `ok` launches enter a statistic.
-        reason, mend: Why it is not `ok`, and what the user may do; else None.
-        evidence: Each thing that makes it `invalid`, in words.
+        block, position: The block, and the place in its random order; for a profiling
+            launch, 0 and the cell's place in the scenario.
+        status: Only `ok` launches contribute to a statistic.
+        reason, mend: Why it is not `ok`, and how the user can fix it; else None.
+        evidence: Each reason why it is `invalid`, in words.
         placement, commands: What was launched; None and empty if skipped
-            before there was any.
+            before they were determined.
         started_at: ISO 8601 in UTC.
         duration_ns: From start to the end of the last process.
-        overhead_ns: The part of it that no worker was alive.
-        looks: How often the threads were looked at while the workers were
+        overhead_ns: The part of it in which no worker was running.
+        looks: How often the threads were sampled while the workers were
             timed; look_ns: CPU time of that.
         strays: Names of processes that outlived their worker and were ended.
-        log: The tail of what the workers wrote to stdout and stderr.
-        trace: Name of the Chrome trace that is kept beside the records, gzipped;
-            of the first worker.
-        served: What requests came to, where the workload is a server; its workers
+        log: The tail of the workers' stdout and stderr.
+        trace: Name of the gzipped Chrome trace of the first worker, stored beside the
+            records.
+        served: The outcome of the requests, if the workload is a server; its workers
             then have no samples.
-        attempt: How many launches of this cell in this block were refused before it,
-            for they were disturbed.
-        host: The host while the workers were timed, and disturbance: what that did to
-            the launch. None where it was not watched, or not disturbed.
-        counters: What its processes were counted to do meanwhile, or None.
-        alternated: The ids of the launches that it alternated with, stint by stint.
+        attempt: How many launches of this cell in this block were discarded before it
+            because of disturbances.
+        host: The host's telemetry while the workers were timed; disturbance: its effect on
+            the launch. None if it was not monitored, or not disturbed.
+        counters: Counters of its processes during that time, or None.
+        alternated: The ids of the launches that it alternated with, time slice by time slice.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""One invocation of `run`: the host, the environments and the scenarios of all its launches."""
+"""The record of one `run`: the host, the environments and the scenarios of all its launches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from corebound.machine.identity import Host
 SCHEMA = 1
 
 
-# Letters of the hashes in a commit's name; of a tree as git abbreviates, for it never stands alone.
+# Length of a commit's hash in a name; a tree's is as short as git's, because both appear together.
 _OF_COMMIT = 10
 _OF_TREE = 7
 
@@ -26,9 +26,9 @@ class Commit(Struct, frozen=True, kw_only=True):
         sha: Its hash.
         subject: The first line of its message.
         committed_at: Its date, ISO 8601.
-        dirty: Whether there were changes that are not committed.
-        tree: The hash of the working tree that was measured instead, as git has it; None where
-            the commit itself was, and where that is not known.
+        dirty: Whether there were uncommitted changes.
+        tree: Git's hash of the working tree that was measured instead; None if the commit
+            itself was measured, or if that is unknown.
     """
 
     sha: str
@@ -39,7 +39,7 @@ class Commit(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """What it is called wherever it is shown, and found by.
+        """The name that identifies it in output and that commands accept.
 
         >>> one = Commit(sha="a" * 40, subject="", committed_at="", dirty=True, tree="b" * 40)
         >>> one.name
@@ -52,11 +52,11 @@ class Commit(Struct, frozen=True, kw_only=True):
 
 
 class EnvironmentLock(Struct, frozen=True, kw_only=True):
-    """What an environment held: interpreter and `name==version` of every package.
+    """The contents of an environment: interpreter and `name==version` of every package.
 
-    `sha256` hashes its requirements file; it is empty for `host`, corebound's own.
-    `commit` is the one that it holds of the project under test, where it does; the
-    project itself is then none of `packages`.
+    `sha256` hashes its requirements file; it is empty for `host`, corebound's own environment.
+    `commit` is the commit of the project under test that it contains, if any. The
+    project itself is then not one of `packages`.
     """
 
     name: str
@@ -78,13 +78,13 @@ class ScenarioSource(Struct, frozen=True, kw_only=True):
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """One invocation of `run`: everything that is the same for all its launches.
+    """One invocation of `run`: everything that all its launches share.
 
-    Times are ISO 8601 in UTC, to the second. `preflight` is what `corebound doctor`
-    saw of the host when the run began, without what only held then, such as ids of processes;
-    None in records of a corebound that did not look.
-    `budget_s`: as it began it was told to start no launch after so many seconds; None: it was
-    not, or nobody kept it. What goes on with a run has a budget of its own, which is not kept.
+    Times are ISO 8601 in UTC, to the second. `preflight` is the state of the host that
+    `corebound doctor` finds when the run begins, without transient facts such as process ids. It
+    is None in records of a corebound without this check.
+    `budget_s` is the time after which the run starts no more launches; None if there was no
+    limit or it was not recorded. A resumed run has its own budget, which is not recorded.
     """
 
     schema: Count
@@ -103,19 +103,19 @@ class Run(Struct, frozen=True, kw_only=True):
     budget_s: Amount | None = None
 
     def source_of(self, scenario: str) -> ScenarioSource | None:
-        """Its scenario of this name; None where it has none."""
+        """Its scenario of this name; None if it has none."""
         return next((one for one in self.scenarios if one.document.get("name") == scenario), None)
 
     def commit_of(self, environment: str) -> Commit | None:
-        """The commit that was built for this environment; else that of the run's folder."""
+        """The commit built for this environment; else the commit of the run's folder."""
         lock = self.lock_of(environment)
         return lock.commit if lock is not None and lock.commit is not None else self.commit
 
     def snapshot_in(self, environments: Iterable[str]) -> Commit | None:
-        """The working tree with changes that was built for one of these; None where none was."""
+        """The modified working tree built for one of these environments; None if there is none."""
         held = (lock.commit for name in environments if (lock := self.lock_of(name)) is not None)
         return next((one for one in held if one is not None and one.tree is not None), None)
 
     def lock_of(self, environment: str) -> EnvironmentLock | None:
-        """What the environment of this name held; None where that is not known."""
+        """The contents of the environment of this name; None if unknown."""
         return next((one for one in self.environments if one.name == environment), None)

@@ -1,4 +1,4 @@
-"""What was seen of the host while a launch was timed, and what that did to its iterations."""
+"""Host telemetry during a launch, and its effect on the launch's iterations."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ Counted = Literal[
 
 
 def known_sum(values: Iterable[int | None]) -> int | None:
-    """A sum of what is known; None where nothing is."""
+    """The sum of the known values; None if there are none."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 
 
 class GpuUse(Struct, frozen=True, kw_only=True):
-    """One GPU at one look; what it does not tell is None.
+    """One GPU at one reading; unknown values are None.
 
     Attributes:
-        id: NVML's number of it, in the order of the PCI bus.
+        id: NVML's index of it, in the order of the PCI bus.
         busy_share: Share of the driver's latest sampling period, a sixth of a second to a
-            second, in which some kernel ran on it: whoever's.
-        memory_bytes: Memory in use on it, by whomever.
+            second, in which a kernel of any process ran on it.
+        memory_bytes: Memory in use on it, by any process.
     """
 
     id: str
@@ -55,31 +55,31 @@ class GpuUse(Struct, frozen=True, kw_only=True):
 
 
 class HostWindow(Struct, frozen=True, kw_only=True):
-    """A stretch between two looks at the host; what nobody could say is None, never 0.
+    """The time between two readings of the host; unknown values are None, never 0.
 
     Attributes:
-        from_ms, to_ms: Milliseconds since the launch's workers were told to go.
-        steal_ns: What the hypervisor gave to others of the launch's CPUs, taken together.
-        foreign_ns: CPU time on the launch's CPUs of what is neither of the launch nor
-            corebound's own; at least that much.
-        rested_ns: How long these CPUs did nothing for a program, taken together.
+        from_ms, to_ms: Milliseconds since the workers' start signal.
+        steal_ns: Time that the hypervisor gave to others, summed over the launch's CPUs.
+        foreign_ns: CPU time on the launch's CPUs of other processes, neither the launch's nor
+            corebound's own; a lower bound.
+        rested_ns: Idle time of these CPUs, summed.
         waited_ns: How long the launch's threads were ready to run and waited for a CPU.
         throttled_ns: How long a cgroup's quota stopped threads; throttled_periods: in
             how many of its periods.
         suspended_ns: How long the launch's processes were kept from running by a signal such
-            as SIGSTOP, a debugger, a frozen cgroup or a suspended host; at least that long.
+            as SIGSTOP, a debugger, a frozen cgroup or a suspended host; a lower bound.
         cpu_pressure_ns, memory_pressure_ns, io_pressure_ns: How long some thread of the
             host waited for it (PSI, "some").
-        frequency_hz: Mean clock of some of the launch's CPUs as the stretch ended.
+        frequency_hz: Mean clock of some of the launch's CPUs at the end of the window.
         minor_faults, major_faults: Page faults of the launch's processes.
         ran_ns: Their CPU time; user_ns, system_ns: how the kernel splits it, in its ticks.
-        voluntary, involuntary: Context switches of the threads that are watched; migrations:
+        voluntary, involuntary: Context switches of the monitored threads; migrations:
             their moves between CPUs.
-        rss_bytes: Memory of the launch's processes as the stretch ended, what they share
-            counted for each.
-        node_bytes: Their own memory by node then; empty where it was not looked at, which
-            costs much and so is done seldom.
-        gpus: Use of GPUs as the stretch ended; empty where there are none.
+        rss_bytes: Memory of the launch's processes at the end of the window; shared memory
+            counts for each.
+        node_bytes: Their own memory by node at that time; empty if not read, because reading
+            is expensive and therefore rare.
+        gpus: Use of GPUs at the end of the window; empty without any.
     """
 
     from_ms: OffsetMs
@@ -109,13 +109,13 @@ class HostWindow(Struct, frozen=True, kw_only=True):
 
 
 class HostOverTime(Struct, frozen=True, kw_only=True):
-    """The host over the time that a launch's iterations took.
+    """The host during a launch's iterations.
 
     Attributes:
-        cpus: Those that the launch was given; steal and foreign load are of them.
-        windows: Stretches without a gap, in order.
-        looks: How often the host was looked at; look_ns: CPU time of that.
-        unavailable: What could not be seen, and why, in words.
+        cpus: The launch's CPUs; steal and foreign load refer to them.
+        windows: Consecutive windows without a gap, in order.
+        looks: Number of readings of the host; look_ns: their CPU time.
+        unavailable: What could not be read, and why, in words.
     """
 
     cpus: tuple[CpuId, ...]
@@ -126,36 +126,36 @@ class HostOverTime(Struct, frozen=True, kw_only=True):
 
     @property
     def duration_ms(self) -> int:
-        """From the workers' start to the last look."""
+        """From the workers' start to the last reading."""
         return self.windows[-1].to_ms - self.windows[0].from_ms if self.windows else 0
 
     def total(self, counted: Counted) -> int | None:
-        """A count over all windows; None where any of them has none."""
+        """A count summed over all windows; None if any window lacks it."""
         values = [getattr(window, counted) for window in self.windows]
         known = [value for value in values if value is not None]
         return sum(known) if known and len(known) == len(values) else None
 
     def share(self, counted: Counted, *, cpus: int = 1) -> float | None:
-        """A time as a share of the launch's duration on so many CPUs; None where unknown."""
+        """A time as a share of the launch's duration on so many CPUs; None if unknown."""
         time_ns, whole_ns = self.total(counted), self.duration_ms * 1_000_000 * cpus
         return None if time_ns is None or not whole_ns else time_ns / whole_ns
 
     @property
     def peak_rss_bytes(self) -> int | None:
-        """The most memory that any look found; None where none did."""
+        """The highest memory use of any reading; None without any."""
         known = (one.rss_bytes for one in self.windows if one.rss_bytes is not None)
         return max(known, default=None)
 
     @property
     def gpu_busy_shares(self) -> tuple[float, ...]:
-        """What share of the time its busiest GPU was busy, look by look; empty without any."""
+        """The busy share of the busiest GPU at each reading; empty without GPUs."""
         each = ([gpu.busy_share for gpu in one.gpus] for one in self.windows)
         known = ([share for share in shares if share is not None] for shares in each)
         return tuple(max(shares) for shares in known if shares)
 
     @property
     def frequencies_hz(self) -> tuple[int, ...]:
-        """Every clock that was read, in order."""
+        """Every clock reading, in order."""
         return tuple(one.frequency_hz for one in self.windows if one.frequency_hz is not None)
 
 
@@ -168,14 +168,14 @@ class Marked(Struct, frozen=True, kw_only=True):
 
 
 class Disturbance(Struct, frozen=True, kw_only=True):
-    """What disturbed a launch.
+    """The disturbances of a launch.
 
     Attributes:
-        share: Of its iterations after the warm-up, or of its time where it has none, that were
-            disturbed.
-        by: What disturbed them, the strongest first.
-        evidence: The same in words, with figures.
-        refused: Whether the launch is invalid for it, and was to be made again.
+        share: The disturbed share of its iterations after the warm-up, or of its time if it has
+            no iterations.
+        by: The causes, the strongest first.
+        evidence: The same in words, with values.
+        refused: Whether the launch is invalid because of it and had to be repeated.
     """
 
     share: Amount
@@ -188,19 +188,19 @@ class Counters(Struct, frozen=True, kw_only=True):
     """Counts of a launch's processes while its iterations ran; absent ones are None.
 
     Attributes:
-        source: What counted: `perf`, or `proc` for what the kernel counts anyway.
+        source: The origin: `perf`, or `proc` for what the kernel always counts.
         cycles, instructions: In user space and the kernel.
-        cycles_by_pmu: Where the processor has several kinds of cores (`cpu_core`,
+        cycles_by_pmu: If the processor has several kinds of cores (`cpu_core`,
             `cpu_atom`), the cycles counted on each kind, not scaled; else empty.
-        llc_misses: Loads that missed the last cache.
-        remote_loads: Loads that came from another node's memory.
+        llc_misses: Loads that missed the last-level cache.
+        remote_loads: Loads from another node's memory.
         slots: Shares of the pipeline's slots by top-down name (`retiring`,
             `bad_speculation`, `frontend_bound`, `backend_bound`; of level 2
-            `memory_bound`, `core_bound`); empty where the processor does not say.
+            `memory_bound`, `core_bound`); empty if the processor does not report them.
         task_clock_ns: CPU time.
         switches, migrations, faults: Context switches, moves between CPUs, page faults.
-        running_share: The least share of the time that a counter really counted, where
-            they took turns; the counts are scaled up by it.
+        running_share: The least share of the time that a counter was active when counters
+            were multiplexed; the counts are scaled up by it.
         unavailable: What could not be counted, and why.
     """
 
@@ -220,7 +220,7 @@ class Counters(Struct, frozen=True, kw_only=True):
 
     @property
     def instructions_per_cycle(self) -> float | None:
-        """IPC; None where either was not counted."""
+        """IPC; None if either was not counted."""
         if not self.cycles or self.instructions is None:
             return None
         return self.instructions / self.cycles

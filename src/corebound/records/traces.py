@@ -1,4 +1,4 @@
-"""Chrome traces of profiled launches, gzipped, beside the file of records they belong to."""
+"""Store Chrome traces of profiled launches, gzipped, beside the record file of their run."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from corebound.text import path_component
 
 
 def folder_of(records: Path) -> Path:
-    """Where the traces of a run are kept, given its file of records."""
+    """The folder of a run's traces, given its record file."""
     return records.with_suffix(".traces")
 
 
 def file_of(folder: Path, launch: str) -> Path:
-    """Where a launch's trace is kept, given the run's folder of traces and the launch's id."""
+    """The file of a launch's trace, given the run's folder of traces and the launch's id."""
     return folder / f"{path_component(launch)}.json.gz"
 
 
 def keep(trace: Path, folder: Path, launch: str) -> Path:
-    """Keep a launch's trace; the file appears whole or not at all.
+    """Store a launch's trace atomically.
 
     Args:
-        trace: What the profiler wrote.
-        folder: Where it goes; made if need be.
+        trace: The profiler's output file.
+        folder: The destination folder; created if necessary.
         launch: The launch's id.
 
     Returns:
-        The file it is kept in.
+        The file, written as a whole or not at all.
 
     Raises:
-        InputError: it cannot be written.
+        InputError: The file cannot be written.
     """
     kept = file_of(folder, launch)
     with (
@@ -45,7 +45,7 @@ def keep(trace: Path, folder: Path, launch: str) -> Path:
         atomic_write.atomic_write(kept) as fresh,
         trace.open("rb") as source,
         fresh.open("wb") as target,
-        # Neither name nor time within, so that the same trace is the same file.
+        # Without name and time in the header, so that the same trace gives the same file.
         gzip.GzipFile(filename="", mode="wb", fileobj=target, mtime=0) as packed,
     ):
         shutil.copyfileobj(source, packed)

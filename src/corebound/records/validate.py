@@ -1,8 +1,8 @@
-"""What has to hold of a record before anything is computed from it.
+"""Check that records are consistent before anything is computed from them.
 
-A file may come from anywhere: edited by hand, merged badly, written by a broken tool. Types and
-the bounds of single numbers are checked as a file is decoded (`bounds`); here is what
-several fields have to say together. Each function raises ValueError with what is wrong.
+A file may come from anywhere: edited by hand, merged incorrectly, or written by a faulty tool.
+Decoding checks types and the bounds of single numbers (`bounds`). This module checks rules
+that involve several fields. Each function raises ValueError with the problem.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from corebound.records.launch_record import ImportedProfile, Launch, OperatorPro
 from corebound.records.run_record import Commit, Run
 from corebound.scenario.cell import Cell
 
-# No id, key or name that corebound writes comes near it.
+# Far longer than any id, key or name that corebound writes.
 _LONGEST_NAME = 10_000
 _LONGEST_HASH = 100
-# The lowest value, in microseconds, and the significant digits, as `stats.latency` counts.
+# The lowest value, in microseconds, and the significant digits, as in `stats.latency`.
 _HISTOGRAM = (1, 3)
-# A change by more is none that somebody would wait for, and leaves the range of a double.
+# A larger margin makes no sense, and leaves the range of a double.
 MOST_MARGIN = 1e6
 _MOST = 1 << 60
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)", re.ASCII)
@@ -97,12 +97,12 @@ def confirmation(one: Confirmation) -> None:
 
 
 def imported_profile(one: ImportedProfile) -> None:
-    """Check a profile that was made elsewhere."""
+    """Check an imported profile."""
     _profile(one.profile)
 
 
 def _ok(one: Launch) -> None:
-    """What only a launch that enters a statistic has to have."""
+    """Check the fields that only a launch that contributes to a statistic must have."""
     if one.placement is None:
         raise ValueError("it is `ok` and has no placement")
     if one.served is not None:
@@ -126,7 +126,7 @@ def _worker(one: Worker, slots: int) -> None:
     if slots and one.slot >= slots:
         raise ValueError(f"`slot` {one.slot} is none of its {slots}")
     iterations = len(one.wall_ns)
-    # The first iteration belongs to no stint.
+    # The first iteration belongs to no time slice.
     if one.stints and sum(stint.iterations for stint in one.stints) != max(iterations - 1, 0):
         raise ValueError("`stints` do not hold the iterations of `wall_ns` after the first")
     if any(not stint.iterations for stint in one.stints):
@@ -144,7 +144,7 @@ def _profile(one: OperatorProfile) -> None:
         raise ValueError("it profiled 0 iterations")
     for operator in one.operators:
         told = (operator.total_ns, operator.quiet_ns, operator.min_ns, operator.max_ns)
-        # Operators are told over the wire, where types have no bounds.
+        # Operators arrive over the wire, where types have no bounds.
         if any(ns is not None and not 0 <= ns <= _MOST for ns in told):
             raise ValueError(f"a time of operator `{operator.type[:80]}` is out of range")
         if not 0 <= operator.calls <= _MOST:
@@ -161,7 +161,7 @@ def _served(one: Served) -> None:
 
 
 def _histogram(text: str, *, at_least: int) -> None:
-    # Slow to import, and of servers only.
+    # Slow to import, and needed for servers only.
     hdr = import_module("hdrh.histogram").HdrHistogram
     own = import_module("hdrh.codec")
     try:
@@ -173,7 +173,7 @@ def _histogram(text: str, *, at_least: int) -> None:
         *(TypeError, ValueError),
     ) as error:
         raise ValueError(f"its latencies are no HDR histogram: {error}") from None
-    # Others do not merge with those that corebound writes.
+    # Other histograms do not merge with those that corebound writes.
     if (found.lowest_trackable_value, found.significant_figures) != _HISTOGRAM:
         raise ValueError("its latencies are a histogram of another precision")
     if counted < at_least:
@@ -203,7 +203,7 @@ def _topology(one: Topology) -> None:
 
 
 def _commit(one: Commit) -> None:
-    # It is given to git, which takes what begins with a dash for an option.
+    # It is passed to git, which reads an argument that begins with a dash as an option.
     if not (one.sha.isascii() and one.sha.isalnum() and len(one.sha) <= _LONGEST_HASH):
         raise ValueError(f"`sha` is no hash of a commit: {one.sha[:40]!r}")
 
@@ -214,7 +214,7 @@ def _points(points: HistoryPoints, name: str) -> None:
     figures, lows, highs = (
         np.frombuffer(column, np.float64) for column in (points.figures, points.lows, points.highs)
     )
-    # The upper end of an interval may be infinite: two launches tell next to nothing.
+    # The upper end of an interval may be infinite: two launches give hardly any information.
     for column in (figures, lows):
         if not np.all(np.isnan(column) | ((column > 0) & (column < math.inf))):
             raise ValueError(f"{name} has a value that is not above 0 and finite")
@@ -231,7 +231,7 @@ def _interval(ends: tuple[float, float]) -> None:
 
 
 def moment(name: str, text: str) -> None:
-    """Check a moment: ISO 8601 with seconds and a zone, in the form whose parts pages cut out."""
+    """Check a moment: ISO 8601 with seconds and a zone, in the form that pages take apart."""
     try:
         if _MOMENT.fullmatch(text) and datetime.fromisoformat(text).tzinfo is not None:
             return
