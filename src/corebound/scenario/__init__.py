@@ -1,1 +1,1 @@
-"""A scenario: from YAML text to checked values, and from those to cells. Pure."""
+"""Read and validate scenario files, and expand them into cells. No side effects."""

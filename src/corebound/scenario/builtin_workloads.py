@@ -1,6 +1,7 @@
-"""The built-in workloads, as both sides see them: the check before, the worker after.
+"""The built-in workloads: their functions, parameters and frameworks.
 
-Standard library only. A test holds every entry against the function it names.
+Both the scenario checks and the worker read this table. A test compares every entry with
+the function that it names.
 """
 
 from __future__ import annotations
@@ -12,22 +13,22 @@ from msgspec import Struct, field
 from corebound.scenario.cell import Framework
 from corebound.scenario.traffic import OPEN, Shape
 
-# What each framework offers to place its own processes; it is given the words
-# of the worker, the interpreter included.
+# Each framework's own launcher, which places its processes; the worker's command,
+# interpreter included, is appended to it.
 LAUNCHERS: dict[str, tuple[str, ...]] = {
     "pytorch": ("-m", "torch.backends.xeon.run_cpu", "--ninstances", "1", "--no-python"),
 }
 
 
-# The frameworks that are servers; each takes any number of workers.
+# The frameworks that are servers; each accepts any number of workers.
 SERVERS: frozenset[Framework] = frozenset({"torchserve", "litserve"})
 
 
-# Which of them places its workers itself under `binding: launcher`.
+# The servers that place their workers themselves under `binding: launcher`.
 PINNING: frozenset[Framework] = frozenset({"torchserve"})
 
 
-# What each kind of traffic has to be told, by the parameter that tells it.
+# For each traffic parameter, the shapes that require it; other shapes do not accept it.
 TAKES: Mapping[str, frozenset[Shape]] = {
     "concurrency": frozenset({"closed"}),
     "rate": frozenset(OPEN),
@@ -43,16 +44,16 @@ class BuiltIn(Struct, frozen=True, kw_only=True):
     """A workload that comes with corebound.
 
     Attributes:
-        targets: For each framework, the `module:function` that sets it up.
-        parameters: The names the function takes, each with its type.
-        choices: For some parameters, all the values they may have.
-        least: For some, the smallest value that means anything.
-        above_zero: Those that have to be above 0, and may be fractions.
-        required: Those that have no default.
-        gpus: For each framework in which the function also takes `gpus`, and then computes
-            on GPUs, how many at most.
-        serves: Whether it is a server, to which requests are sent; each target then
-            names what answers them.
+        targets: For each framework, the `module:function` that sets the workload up.
+        parameters: The function's parameters, each with its type.
+        choices: The allowed values of some parameters.
+        least: The minimum of some parameters.
+        above_zero: The parameters that must be above 0 and may be fractions.
+        required: The parameters that have no default.
+        gpus: The maximum number of GPUs, for each framework in which the function also
+            takes `gpus` and then computes on GPUs.
+        serves: Whether it is a server that requests are sent to; each target then names
+            the handler that answers them.
     """
 
     targets: dict[str, str]

@@ -1,4 +1,4 @@
-"""One configuration: what a cell of a scenario's matrix asks of the host."""
+"""A cell of a scenario's matrix: the configuration that it requests from the host."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ NamedMode = Literal[
     "scatter",
     "launcher",
 ]
-# `cpus` is not written by its name, but by the CPUs that it asks for.
+# The mode `cpus` is not written as a word but as a list of CPUs.
 BindingMode = Literal[NamedMode, "cpus"]
 Framework = Literal["none", "numpy", "pytorch", "tensorflow", "mindspore", "torchserve", "litserve"]
 ThreadRule = Literal["default", "per-core", "per-cpu", "host-cores", "cores-per-worker"]
 MemoryPolicy = Literal["default", "local", "bind", "preferred", "interleave", "remote"]
 Backend = Literal["auto", "taskset", "numactl", "openmp"]
-# What `auto` comes to; none, where nothing is bound or a launcher does it.
+# What `auto` resolves to; `none` if nothing is bound or a launcher binds.
 BackendUsed = Literal["none", "taskset", "numactl", "openmp"]
 BindMoment = Literal["before-start", "after-start"]
 
 
 class Threads(Struct, frozen=True, kw_only=True):
-    """How many threads a cell asks for, before the host is known.
+    """The thread counts that a cell requests, before the host is known.
 
-    `rule` is a count or a rule that a placement resolves to one; the rest
-    override it singly and are None where the cell says nothing.
+    `rule` is a count, or a rule that a placement resolves to a count. Each of the other
+    fields overrides it for one setting, and is None if the cell does not set it.
     """
 
     rule: ThreadRule | Count = "default"
@@ -52,10 +52,10 @@ class Threads(Struct, frozen=True, kw_only=True):
 
 
 class Binding(Struct, frozen=True, kw_only=True):
-    """Where a cell asks to run, before the host is known.
+    """The CPUs and memory that a cell requests, before the host is known.
 
-    `cpus` is set for the mode `cpus` only. `smt` False keeps to one CPU of
-    each core, True takes all, None leaves it to the mode.
+    `cpus` is set for the mode `cpus` only. `smt` False uses one CPU of each core, True
+    uses all of them, and None uses the mode's default.
     """
 
     mode: BindingMode = "none"
@@ -76,18 +76,18 @@ class Cell(Struct, frozen=True, kw_only=True):
 
     Attributes:
         scenario: The scenario's name.
-        axes: The matrix axes and this cell's value on each, as text, in the
-            order of the file: what tells this cell from its neighbours.
-        binding, threads, workers: What is asked of the host.
+        axes: The matrix axes and this cell's value on each, as text, in file order. They
+            distinguish it from the other cells.
+        binding, threads, workers: What it requests from the host.
         framework, environment: What it runs in.
-        parameters: Given to the workload, by name.
-        gpus: How many GPUs it computes on; its workers share them. 0: on the CPU.
+        parameters: The workload's parameters, by name.
+        gpus: Number of GPUs that it computes on, shared by its workers; 0 uses the CPU.
         commit: The revision of the project under test that it runs, as the scenario
-            names it; None: the working tree, or none at all.
-        env: Environment variables the scenario adds, by name.
-        where: `file:line` of the scenario, so any later stage can name it.
-        unsaid: Axes on which all cells that it stands among have one value: names leave
-            them out, its key has them all the same.
+            names it; None means the working tree, or no project.
+        env: Environment variables that the scenario adds, by name.
+        where: `file:line` of the scenario, so that any later stage can refer to it.
+        unsaid: Axes on which all cells of its group have the same value. Labels leave
+            them out; the key includes them.
     """
 
     scenario: str
@@ -105,11 +105,11 @@ class Cell(Struct, frozen=True, kw_only=True):
     unsaid: tuple[str, ...] = ()
 
     def __eq__(self, other: object) -> bool:
-        """Whether it is the same cell, whichever others either stands among."""
+        """Whether both are the same cell; `unsaid` does not matter."""
         return isinstance(other, Cell) and self._itself == other._itself
 
     def __hash__(self) -> int:
-        """As it is compared."""
+        """Hash the same fields that `__eq__` compares."""
         return hash(self._itself)
 
     @property
@@ -118,20 +118,20 @@ class Cell(Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """This cell within its scenario: `binding=none,threads=2`; `default` without axes."""
+        """Identifies the cell in its scenario: `binding=none,threads=2`; `default` without axes."""
         return ",".join(f"{axis}={value}" for axis, value in self.axes) or "default"
 
     @property
     def label(self) -> str:
-        """What tells it apart, for the eye, where the axes are named beside it: `none, 2`."""
+        """A short label for displays that show the axes' names: `none, 2`."""
         return ", ".join(value for _, value in self.said) or "default"
 
     @property
     def said(self) -> tuple[tuple[str, str], ...]:
-        """The axes that its name shows, with its values."""
+        """The axes that the label shows, with the cell's values."""
         return tuple(pair for pair in self.axes if pair[0] not in self.unsaid)
 
     @property
     def id(self) -> str:
-        """This cell within a suite: `resnet50-inference[binding=none,threads=2]`."""
+        """Identifies the cell in a suite: `resnet50-inference[binding=none,threads=2]`."""
         return f"{self.scenario}[{self.key}]"

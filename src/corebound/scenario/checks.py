@@ -1,4 +1,4 @@
-"""Faults of a scenario whose shape is right: workload, settings, matrix, traffic."""
+"""Check the meaning of a scenario of valid shape: workload, settings, matrix, traffic."""
 
 from __future__ import annotations
 
@@ -58,11 +58,12 @@ _PROFILES: tuple[ProfileName | None, ...] = (None, "quick", "nightly")
 
 
 def traffic(scenario: Scenario, doubtful: frozenset[str]) -> Iterator[Flaw]:
-    """What is wrong with the traffic of each cell, with each profile; nothing if it is no server.
+    """Check the traffic of each cell under each profile; yield nothing if it is not a server.
 
     Args:
         scenario: The scenario.
-        doubtful: Keys that other faults leave unknown; nothing is judged by them.
+        doubtful: Keys that are unknown because of other faults; checks that need them are
+            skipped.
     """
     workload = scenario.workload
     built_in = BUILT_IN.get(workload) if isinstance(workload, str) else None
@@ -83,12 +84,12 @@ def traffic(scenario: Scenario, doubtful: frozenset[str]) -> Iterator[Flaw]:
             if not is_judged:
                 unmeasurable += _measured(found, measured(scenario, profile), section)
         yield from unmeasurable
-        # A profile that changes nothing there would only repeat it.
+        # A profile that does not change it would only repeat the fault.
         is_judged = is_judged or bool(unmeasurable)
 
 
 def _together(found: Mapping[str, Setting]) -> Iterator[Flaw]:
-    """Parameters that the shape of the traffic needs, or has no use for."""
+    """Parameters that the traffic's shape requires but lacks, or does not accept."""
     shape = found["traffic"].text if "traffic" in found else "closed"
     for name, shapes in TAKES.items():
         one = found.get(name)
@@ -105,7 +106,7 @@ def _together(found: Mapping[str, Setting]) -> Iterator[Flaw]:
 
 
 def _measured(found: Mapping[str, Setting], measure: Measure, section: Path) -> Iterator[Flaw]:
-    """What does not go together with `measure`, as a profile's section of the file changes it."""
+    """Check the traffic against `measure` as one profile's section changes it."""
     query, rate = found.get("query"), found.get("rate")
     if (
         query is not None
@@ -115,7 +116,7 @@ def _measured(found: Mapping[str, Setting], measure: Measure, section: Path) -> 
     ):
         what = f"{measure.iterations} requests do not make whole queries of {query.text}."
         yield (*section, "iterations"), what, f"Write a multiple of {query.text}."
-    # Multiplied, not divided: a rate may be so small that the quotient is infinite.
+    # Multiplied rather than divided: with a very small rate the quotient is infinite.
     if (
         rate is not None
         and type(rate.value) in {int, float}
@@ -131,8 +132,8 @@ def _measured(found: Mapping[str, Setting], measure: Measure, section: Path) -> 
 _FUNCTION = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 _SHELL = frozenset({"|", "||", "&", "&&", ";", "<", ">", ">>", "2>", "2>&1"})
 
-# Variables that corebound sets itself, with the key that sets them; LD_PRELOAD
-# and OMP_PROC_BIND are its own only where a key asks for them.
+# Variables that corebound sets itself, each with the key that controls it. LD_PRELOAD and
+# OMP_PROC_BIND are not listed: corebound sets them only if a key requests it.
 _OWN_VARIABLES = {
     "OMP_NUM_THREADS": "omp",
     "MKL_NUM_THREADS": "mkl",
@@ -145,11 +146,12 @@ _OWN_VARIABLES = {
 
 
 def whole(scenario: Scenario, doubtful: frozenset[str]) -> Iterator[Flaw]:
-    """What is wrong with the scenario as such, whatever its cells.
+    """Check the parts of a scenario that do not depend on its cells.
 
     Args:
         scenario: The scenario.
-        doubtful: Keys that other faults leave unknown; nothing is judged by them.
+        doubtful: Keys that are unknown because of other faults; checks that need them are
+            skipped.
     """
     yield from _workload(scenario)
     if scenario.is_async and (
@@ -169,7 +171,7 @@ def whole(scenario: Scenario, doubtful: frozenset[str]) -> Iterator[Flaw]:
 
 
 def at_point(point: MatrixPoint, scenario: Scenario, doubtful: frozenset[str]) -> Iterator[Flaw]:
-    """What is wrong with one point of the matrix; `doubtful` as for `whole`."""
+    """Check one point of the matrix; `doubtful` as for `whole`."""
     values = {name: setting(point, (name,), scenario) for name in AXES}
     if not doubtful & {"binding", "bind", "backend", "smt", "memory"}:
         yield from _binding(values)
@@ -225,7 +227,7 @@ def _measure(scenario: Scenario, doubtful: frozenset[str]) -> Iterator[Flaw]:
                 yield (*section, *path), what, mend
 
 
-# What a finding at each key of `measure` depends on.
+# The keys that a fault at each key of `measure` depends on.
 _ABOUT = {
     "launches": {"launches", "min", "max"},
     "warmup": {"warmup", "iterations", "seconds", "timeout_s"},
@@ -327,7 +329,7 @@ _ON_GPUS = listed(sorted({framework for one in BUILT_IN.values() for framework i
 
 
 def _told(values: dict[str, Setting], framework: str) -> Iterator[Flaw]:
-    """Settings that only some frameworks can be told."""
+    """Check the settings that only some frameworks support."""
     plainly = "plain Python" if framework == "none" else framework
     for key, unable in (("intra_op", {"none"}), ("inter_op", {"none", "numpy"})):
         if values[key].value is not None and framework in unable:
@@ -340,7 +342,7 @@ def _told(values: dict[str, Setting], framework: str) -> Iterator[Flaw]:
 
 
 def parameter_flaws(found: dict[str, Setting], scenario: Scenario) -> Iterator[Flaw]:
-    """What is wrong with parameters, each by itself."""
+    """Check each parameter on its own."""
     workload = scenario.workload
     built_in = BUILT_IN.get(workload) if isinstance(workload, str) else None
     for name, parameter in found.items():
@@ -392,19 +394,19 @@ def _is_a(kind: type, value: Any) -> bool:
 
 
 def explicit(key: Key, value: object) -> str:
-    """A key and value as the file would write them."""
+    """A key and its value as they are written in a scenario file."""
     if isinstance(value, ExplicitCpus):
         return f"{key[-1]}: {{cpus: {value.cpus}}}"
     return f"{key[-1]}: {printable(text(value))}"
 
 
-# A day has room for some 10,000 launches of eight seconds; a matrix beyond
-# that is a slip, and must not fill the memory.
+# A day has room for about 10,000 launches of eight seconds. A larger matrix is a mistake
+# and must not exhaust memory.
 MOST_CELLS = 10_000
 
 
 def axes_alone(scenario: Scenario) -> Iterator[Flaw]:
-    """What is wrong with the axes, before any cell is made of them."""
+    """Check the axes before they are expanded into cells."""
     for key, settings in axes(scenario.matrix).items():
         first: dict[str, Setting] = {}
         for one in settings:
@@ -436,7 +438,7 @@ def _names(scenario: Scenario) -> Iterator[Flaw]:
 
 
 def excludes(scenario: Scenario, doubtful: frozenset[str]) -> Iterator[Flaw]:
-    """What is wrong with each exclude; `doubtful` as for `named_cells`."""
+    """Check each exclude; `doubtful` as for `named_cells`."""
     spanned = axes(scenario.matrix)
     every = product(scenario.matrix)
     for index, one in enumerate(scenario.matrix.exclude):
@@ -446,8 +448,8 @@ def excludes(scenario: Scenario, doubtful: frozenset[str]) -> Iterator[Flaw]:
 
 
 def includes(scenario: Scenario, made: tuple[MatrixPoint, ...]) -> Iterator[Flaw]:
-    """What is wrong with each include, and with the cells that are left in the end."""
-    # An exclude that names nothing takes all out, and has been named itself.
+    """Check each include, and the cells that are left in the end."""
+    # An exclude that names nothing removes all cells; it is reported on its own.
     if not made and scenario.matrix.exclude and all(one.written for one in scenario.matrix.exclude):
         yield ("matrix", "exclude"), "no cell is left.", "Exclude fewer cells."
     spanned = axes(scenario.matrix)
@@ -508,13 +510,13 @@ def _offer(written: str, known: list[str]) -> str:
 def named_cells(
     scenario: Scenario, cells: tuple[Cell, ...], doubtful: frozenset[str]
 ) -> Iterator[Flaw]:
-    """What is wrong with the cells that baseline and claims name.
+    """Check the cells that the baseline and the claims name.
 
     Args:
         scenario: The scenario.
         cells: All its cells.
-        doubtful: Keys that other faults leave unknown; an entry that names one
-            is not judged.
+        doubtful: Keys that are unknown because of other faults; an entry that names one
+            is not checked.
     """
     if not cells:
         return
@@ -554,7 +556,7 @@ def _named(
 
 
 def profiles(scenario: Scenario, cells: Sequence[Cell]) -> Iterator[Flaw]:
-    """What is wrong with each profile, given the cells of the whole matrix."""
+    """Check each profile, given the cells of the whole matrix."""
     for name, change in scenario.profiles.items():
         yield from _parameters(scenario, change, ("profiles", name, "parameters"))
         for index, one in enumerate(change.only):

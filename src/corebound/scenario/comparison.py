@@ -1,4 +1,4 @@
-"""A scenario with the two sides of a comparison as an axis: commits, or settings."""
+"""Turn a scenario into a comparison by adding an axis of commits or of another setting."""
 
 from __future__ import annotations
 
@@ -24,19 +24,21 @@ def by_side(
     launches: tuple[int, int] | None = None,
     margin: float | None = None,
 ) -> Scenario:
-    """Give a scenario a last axis; each cell is compared with itself at the first value.
+    """Add a last axis to a scenario; its first value is the baseline of every cell.
 
     Args:
-        scenario: A sound one. An axis of its own of that name gives way.
+        scenario: A valid scenario. An axis of the same name is replaced.
         axis: `("threads",)`, or `("parameters", "size")`.
-        values: Of that axis; the first is the baseline.
+        values: The values of that axis; the first is the baseline.
         path: Where the scenario was read from, for faults.
-        suffix: Added to its name, so that a comparison never stands in for the nightly page.
-        launches: The fewest and the most of each cell, instead of the scenario's.
-        margin: Instead of the scenario's.
+        suffix: Appended to the scenario's name, so that a comparison never replaces the
+            page of the nightly runs.
+        launches: Minimum and maximum launches of each cell; replaces the scenario's values.
+        margin: Replaces the scenario's margin.
 
     Raises:
-        ScenarioFaults: an `include` or `exclude` names that axis, or a value is none of it.
+        ScenarioFaults: an `include` or `exclude` names that axis, or a value is invalid for
+            it.
     """
     document = scenario.document()
     matrix = document.get("matrix", {})
@@ -49,11 +51,11 @@ def by_side(
     document["title"] = f"{document['title']}: by {axis[-1]}"
     document["matrix"] = _matrix(matrix, axis, values)
     document["baseline"] = _with({}, axis, values[0])
-    # They were published of one state of things, and are judged where that is measured.
+    # Claims describe the scenario as published; they are judged only where it runs unchanged.
     document.pop("claims", None)
     if margin is not None:
         document["measure"] = {**document.get("measure", {}), "margin": margin}
-        # What was said on the command line, no profile changes.
+        # A margin from the command line takes precedence over the profiles'.
         for profile in document.get("profiles", {}).values():
             profile.pop("margin", None)
     if launches is not None:
@@ -70,7 +72,7 @@ def _names(written: dict[str, Any], axis: Key) -> bool:
 
 
 def _with(written: dict[str, Any], axis: Key, value: object) -> dict[str, Any]:
-    """An entry, or the axes, with one more."""
+    """An entry or the axes, with one value added."""
     if len(axis) == 1:
         return {**written, axis[0]: value}
     return {**written, axis[0]: {**(written.get(axis[0]) or {}), axis[1]: value}}
@@ -84,9 +86,9 @@ def _without(written: dict[str, Any], axis: Key) -> dict[str, Any]:
 
 
 def _matrix(matrix: dict[str, Any], axis: Key, values: Sequence[Scalar]) -> dict[str, Any]:
-    """The matrix times the values.
+    """The matrix multiplied by the values.
 
-    What `include` adds is added once for each: without one it would make cells of no side.
+    Each `include` is repeated for every value; otherwise it would add cells without one.
     """
     include = [_with(one, axis, value) for value in values for one in matrix.get("include", ())]
     axes = {key: value for key, value in matrix.items() if key not in {"include", "exclude"}}
@@ -95,18 +97,18 @@ def _matrix(matrix: dict[str, Any], axis: Key, values: Sequence[Scalar]) -> dict
         parts["include"] = include
     own = _without(axes, axis)
     varied = {key: value for key, value in own.items() if value not in (None, {})}
-    # Where includes alone make the cells, an axis would make others beside them.
+    # If includes alone define the cells, an axis would add further cells.
     if include and not varied:
         return parts
     return {**_with(varied, axis, list(values)), **parts}
 
 
-# Under a name of its own, so that a comparison never stands in for the nightly page.
+# A separate name, so that a comparison never replaces the page of the nightly runs.
 SUFFIX = ".commits"
 
 
 def is_comparable(scenario: Scenario) -> bool:
-    """Whether each of its cells runs in the environment of the project under test."""
+    """Whether every cell runs in the environment of the project under test."""
     cells = expand(scenario, "")
     return all(is_project(cell.environment) for cell in cells)
 
@@ -119,17 +121,17 @@ def by_commit(
     launches: tuple[int, int] | None = None,
     margin: float | None = None,
 ) -> Scenario:
-    """Give a scenario a last axis `commit`; each cell is compared with itself at the first.
+    """Add a last axis `commit` to a scenario; the first commit is the baseline of every cell.
 
     Args:
-        scenario: One that `is_comparable`.
-        commits: Hashes; the first is the baseline.
-        path: Where it was read from, for faults.
-        launches: The fewest and the most of each cell, instead of the scenario's.
-        margin: Instead of the scenario's.
+        scenario: A scenario for which `is_comparable` is true.
+        commits: Commit hashes; the first is the baseline.
+        path: Where the scenario was read from, for faults.
+        launches: Minimum and maximum launches of each cell; replaces the scenario's values.
+        margin: Replaces the scenario's margin.
 
     Raises:
-        ScenarioFaults: it names commits of its own.
+        ScenarioFaults: the scenario already names commits.
     """
     if "commit" in scenario.document() or any(cell.commit for cell in expand(scenario, "")):
         what, mend = "the scenario has commits of its own.", "Measure it with `corebound run`."

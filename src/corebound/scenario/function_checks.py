@@ -1,4 +1,4 @@
-"""Whether a workload's function is there and takes what it is given, by its module's source."""
+"""Check from its source that a workload's function exists and accepts its parameters."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Kind = Literal["function", "coroutine", "generator"]
 
 
 class Function(Struct, frozen=True, kw_only=True):
-    """What a function takes by name, and what kind it is.
+    """The signature and kind of a function.
 
     Attributes:
-        kind: `coroutine` for `async def`; `generator` where it has a `yield`, async or not.
-        takes: Its parameters; without those that can only be given by position.
-        needs: Those of them without a default.
-        by_position: Parameters without a default that can only be given by position.
-        takes_any: Whether it has `**parameters`.
+        kind: `coroutine` for `async def`; `generator` if it has a `yield`, async or not.
+        takes: Its parameters, except the positional-only ones.
+        needs: The parameters in `takes` that have no default.
+        by_position: Positional-only parameters without a default.
+        takes_any: Whether it has a `**parameters` argument.
     """
 
     kind: Kind
@@ -38,27 +38,27 @@ class Function(Struct, frozen=True, kw_only=True):
 
 
 class Absent(Struct, frozen=True, kw_only=True):
-    """A module without a function of that name, and the names that it has."""
+    """The module has no function of that name; `has` lists the names that it does have."""
 
     has: tuple[str, ...]
 
 
 class Broken(Struct, frozen=True, kw_only=True):
-    """A module that is not Python: the line, and what its parser says."""
+    """The module has a syntax error: its line and the parser's message."""
 
     line: int | None
     what: str
 
 
 def read(source: bytes, name: str) -> Function | Absent | Broken | None:
-    """What a module's source says of a function of it, without running any of it.
+    """Find a function in a module's source, without executing the module.
 
     Args:
         source: The module's text.
         name: The function's name in the module.
 
     Returns:
-        None where the source alone cannot tell: names made at run time, star imports,
+        None if the source alone is not enough: names created at run time, star imports,
         re-exports, decorators, classes with bases, several definitions.
     """
     tree = _parsed(source)
@@ -83,7 +83,7 @@ def _defined(tree: ast.Module, name: str) -> Function | Absent | None:
     if name not in bound:
         return Absent(has=tuple(one for one in bound if not one.startswith("_")))
     (node, *others) = bound[name]
-    # Defined under a condition, more than once, or changed afterwards: anything may hold.
+    # Defined conditionally, more than once, or changed afterwards: the result is unknown.
     if others or node not in tree.body or _is_changed(tree, name):
         return None
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -91,7 +91,7 @@ def _defined(tree: ast.Module, name: str) -> Function | Absent | None:
     return _class(node) if isinstance(node, ast.ClassDef) else None
 
 
-# What makes or replaces names of a module while it runs.
+# Names that create or replace attributes of a module at run time.
 _MAKERS = frozenset({"globals", "locals", "vars", "exec", "eval", "setattr", "delattr"})
 _HIDDEN = frozenset({"globals", "__dict__", "__setattr__", "__path__", "meta_path"})
 
@@ -105,7 +105,7 @@ def _makes_names(node: ast.AST, called: set[int]) -> bool:
     if isinstance(node, ast.Name):
         return node.id in _MAKERS | {"__path__"}
     if isinstance(node, ast.Attribute):
-        # `sys.modules`, but not the method `modules()` that networks have.
+        # `sys.modules`, but not a method call `modules()`, which neural networks have.
         is_modules = node.attr == "modules" and id(node) not in called
         return is_modules or node.attr in _HIDDEN
     if isinstance(node, ast.ImportFrom):
@@ -121,7 +121,7 @@ _Scope = (
 
 
 def _bound(tree: ast.Module | ast.ClassDef) -> dict[str, list[ast.AST]]:
-    """What binds each name of a scope, in the order of the file."""
+    """The nodes that bind each name of a scope, in file order."""
     found: dict[str, list[ast.AST]] = {}
     left: list[ast.AST] = list(reversed(tree.body))
     while left:
@@ -131,7 +131,7 @@ def _bound(tree: ast.Module | ast.ClassDef) -> dict[str, list[ast.AST]]:
         if not isinstance(node, _Scope):
             left += reversed(list(ast.iter_child_nodes(node)))
     for node in ast.walk(tree):
-        # Both bind names of the module from within other scopes.
+        # `global` and `:=` bind names of the module from within other scopes.
         if isinstance(node, ast.Global):
             for name in node.names:
                 found.setdefault(name, []).append(node)
@@ -141,7 +141,7 @@ def _bound(tree: ast.Module | ast.ClassDef) -> dict[str, list[ast.AST]]:
 
 
 def _names(node: ast.AST) -> Iterator[str]:
-    """The names that a statement or an expression binds by itself."""
+    """The names that a single statement or expression binds."""
     if isinstance(node, ast.Import | ast.ImportFrom):
         for alias in node.names:
             yield alias.asname or alias.name.partition(".")[0]
@@ -156,7 +156,7 @@ def _names(node: ast.AST) -> Iterator[str]:
 
 
 def _is_changed(tree: ast.Module, name: str) -> bool:
-    """Whether an attribute of what has that name is set, such as `setup.__init__ = …`."""
+    """Whether the module sets an attribute of that name's object, as in `setup.__init__ = …`."""
     return any(
         isinstance(node, ast.Attribute)
         and not isinstance(node.ctx, ast.Load)
@@ -167,7 +167,7 @@ def _is_changed(tree: ast.Module, name: str) -> bool:
 
 
 def _function(node: ast.FunctionDef | ast.AsyncFunctionDef, *, skipped: int) -> Function:
-    """A function without its first parameters, which are bound already."""
+    """The signature of a function without its first `skipped` parameters (already bound)."""
     given = node.args
     ordered = [*given.posonlyargs, *given.args][skipped:]
     optional = len(given.defaults)
@@ -200,7 +200,7 @@ def _kind(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Kind:
 
 
 def _class(node: ast.ClassDef) -> Function | None:
-    """What it takes to make one of a class; None where a base or a decorator may say."""
+    """The constructor's signature; None if a base class or a decorator may change it."""
     bases = [base.id if isinstance(base, ast.Name) else None for base in node.bases]
     if node.decorator_list or node.keywords or bases not in ([], ["object"]):
         return None
@@ -217,12 +217,13 @@ def _class(node: ast.ClassDef) -> Function | None:
 
 
 def function(scenario: Scenario, find: Finder, doubtful: frozenset[str]) -> Iterator[Flaw]:
-    """What is wrong with a function that the scenario names, in each cell's environment.
+    """Check the function that a scenario names, in each cell's environment.
 
     Args:
-        scenario: The scenario; nothing is said of a command or a built-in workload.
+        scenario: The scenario; commands and built-in workloads are not checked.
         find: Finds modules.
-        doubtful: Keys that other faults leave unknown; nothing is judged by them.
+        doubtful: Keys that are unknown because of other faults; checks that need them are
+            skipped.
     """
     target = scenario.workload
     if not isinstance(target, str) or target in BUILT_IN or ":" not in target:
@@ -230,7 +231,7 @@ def function(scenario: Scenario, find: Finder, doubtful: frozenset[str]) -> Iter
     if doubtful & {"workload", "environment", "parameters", "commit", "env", "async"}:
         return
     if any(name.startswith("PYTHON") for name in scenario.env):
-        return  # they change where modules are found
+        return  # these variables change where Python finds modules
     module, _, name = target.partition(":")
     profiles: tuple[ProfileName | None, ...] = (None, "quick", "nightly")
     known: dict[str, Function | None] = {}
@@ -252,14 +253,14 @@ def function(scenario: Scenario, find: Finder, doubtful: frozenset[str]) -> Iter
 
 
 def _section(scenario: Scenario) -> Path:
-    """Where parameters are written, or would be."""
+    """The section where the scenario has its parameters, or where they would go."""
     if scenario.parameters:
         return ("parameters",)
     return ("matrix", "parameters") if scenario.matrix.parameters else ("workload",)
 
 
 def _found(module: Module, target: str, environment: str) -> Generator[Flaw, None, Function | None]:
-    """Say what is wrong with a module; give the function, where the source tells."""
+    """Yield what is wrong with a module; return the function if its source is conclusive."""
     path: Path = ("workload",)
     name, _, wanted = target.partition(":")
     if module.missing is not None:
@@ -267,7 +268,7 @@ def _found(module: Module, target: str, environment: str) -> Generator[Flaw, Non
         return None
     read_as = None if module.source is None else read(module.source, wanted)
     if isinstance(read_as, Broken):
-        # asv may build the project under test for another version of Python.
+        # asv may build the project under test for another Python version.
         if not is_project(environment):
             line = "" if read_as.line is None else f" in line {read_as.line}"
             what = f"`{printable(name)}` has a syntax error{line}: {printable(read_as.what)}."
@@ -287,7 +288,7 @@ def _missing(module: Module, missing: str, environment: str) -> Iterator[Flaw]:
     package, _, part = missing.rpartition(".")
     if package:
         tree = _parsed(module.source or b"")
-        # A package may make its parts as it is imported.
+        # A package may create its submodules when it is imported.
         if not isinstance(tree, ast.Module) or _is_dynamic(tree):
             return
         what = f"`{printable(package)}` has no module `{printable(part)}`."
@@ -313,7 +314,7 @@ def _kind_flaws(one: Function, target: str, *, is_async: bool) -> Iterator[Flaw]
 def _parameters(
     one: Function, name: str, found: Mapping[str, Setting], gpus: Setting, section: Path
 ) -> Iterator[Flaw]:
-    """Parameters that the function does not take, and those that it is not given."""
+    """Parameters that the function does not accept, and required ones that are missing."""
     if one.by_position:
         what = f"`{name}` takes `{one.by_position[0]}` by position only."
         yield ("workload",), what, "Remove the `/` from its definition."
@@ -326,7 +327,7 @@ def _parameters(
         what = f"`{name}` has no parameter `{printable(parameter)}`."
         yield place, what, f"Did you mean `{close}`?" if close else known
     for parameter in one.needs:
-        # One that is misspelt has been named.
+        # A misspelt parameter is reported above.
         if parameter not in told and close_to(parameter, strange) is None:
             what = f"`{name}` needs `{parameter}`, which has no default."
             yield section, what, f"Write `{parameter}:` among the parameters."

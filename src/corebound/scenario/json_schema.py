@@ -1,4 +1,4 @@
-"""The JSON Schema of scenario files, for editors: made from the models, never by hand."""
+"""Generate the JSON Schema of scenario files, for editors, from the models."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schema() -> dict[str, Any]:
-    """The schema of a scenario file.
+    """The JSON Schema of a scenario file.
 
-    It knows keys, types and words. What they mean together is `load`'s to judge:
-    whatever the schema refuses, `load` refuses too.
+    It covers keys, types and allowed words. Only `load` checks how they combine.
+    `load` also rejects everything that the schema rejects.
     """
     made = Scenario.model_json_schema(by_alias=True)
     parts: dict[str, Any] = made["$defs"]
@@ -37,7 +37,7 @@ def schema() -> dict[str, Any]:
 
 
 def _axes(properties: dict[str, Any]) -> dict[str, Any]:
-    """An axis says what the setting of its name says, so that editors show it there too."""
+    """Give each axis the description of its setting, so that editors show it there too."""
     return {
         name: {**key, "description": f"values of: {Settings.model_fields[name].description}"}
         if name in Settings.model_fields
@@ -47,7 +47,7 @@ def _axes(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def _slim(key: dict[str, Any], *, may_be_null: bool) -> dict[str, Any]:
-    """Without titles, which repeat the name, and without null where it says nothing."""
+    """Drop titles, which repeat the name, and null where it has no meaning."""
     kept = {word: value for word, value in key.items() if word != "title"}
     if may_be_null:
         return kept
@@ -61,5 +61,5 @@ def _slim(key: dict[str, Any], *, may_be_null: bool) -> dict[str, Any]:
 
 
 def schema_text() -> str:
-    """The schema as the file docs/scenario.schema.json holds it."""
+    """The schema as text: the content of docs/scenario.schema.json."""
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"

@@ -1,4 +1,4 @@
-"""A scenario file to a scenario, or to everything that is wrong with it."""
+"""Load a scenario file, or report every fault in it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def load(data: bytes, file: str, find: Finder | None = None) -> Scenario:
     """Read a scenario file.
 
     Args:
-        data: The file's bytes, whatever they are.
-        file: Its name, for the faults.
-        find: Finds the module of a function of the user's own; None: it is not looked for.
+        data: The file's bytes; any content is accepted.
+        file: The file's name, for faults.
+        find: Finds the module of a user-defined function; None skips that check.
 
     Raises:
-        ScenarioFaults: all that is wrong with it: syntax, keys, values, and
-            what they mean together; each with its line.
+        ScenarioFaults: every fault in syntax, keys, values and their combinations, each with
+            its line.
     """
     root, flaws = read(data, file)
     if root is None:
@@ -42,12 +42,12 @@ def load(data: bytes, file: str, find: Finder | None = None) -> Scenario:
 
 
 def load_document(document: dict[str, Any], path: str) -> Scenario:
-    """Read a scenario as a record holds it, which is `Scenario.document()`.
+    """Read a scenario from a record, in the form that `Scenario.document()` returns.
 
-    Only its shape is judged: what it names was sound when it was recorded.
+    Only its shape is validated: what it names was valid when it was recorded.
 
     Raises:
-        ScenarioFaults: this version cannot read it; no fault has a line.
+        ScenarioFaults: this version cannot read it; the faults have no lines.
     """
     shaped = shape(tree(document))
     if shaped.problems or shaped.scenario is None:
@@ -61,12 +61,12 @@ def _shape_faults(shaped: ValidatedTree, file: str) -> Iterator[Fault]:
 
 
 def _sorted(faults: Iterable[Fault]) -> tuple[Fault, ...]:
-    """By line, each once: what is wrong at one place may be seen in many cells."""
+    """Faults by line, without duplicates: many cells may report the same place."""
     return tuple(sorted(dict.fromkeys(faults), key=lambda fault: fault.line or 0))
 
 
 def _meaning(scenario: Scenario, shaped: ValidatedTree, find: Finder | None) -> Iterator[Flaw]:
-    """What is wrong with what could be understood, as far as it can be told."""
+    """Check the meaning of the valid part of a scenario."""
     doubtful = frozenset(part for path in shaped.lost for part in path if isinstance(part, str))
     yield from checks.whole(scenario, doubtful)
     on_axes = tuple(checks.axes_alone(scenario))
@@ -79,7 +79,7 @@ def _meaning(scenario: Scenario, shaped: ValidatedTree, find: Finder | None) -> 
     yield from checks.excludes(scenario, doubtful)
     if not on_axes and not any(path[:1] == ("matrix",) for path in shaped.lost):
         yield from checks.includes(scenario, made)
-    # A cell that a baseline names may be one that a broken include would have made.
+    # The baseline may name a cell that an invalid include would have added.
     if not any(path == ("matrix",) or path[:2] == ("matrix", "include") for path in shaped.lost):
         cells = expand(scenario, "")
         yield from checks.named_cells(scenario, cells, doubtful)

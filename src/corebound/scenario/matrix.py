@@ -1,4 +1,4 @@
-"""From a scenario's matrix to its cells, and from cells to those that are selected."""
+"""Expand a scenario's matrix into cells, and select cells."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from corebound.scenario.models import (
 )
 from corebound.scenario.yaml_reader import Path
 
-# What can be varied: `("binding",)`, or `("parameters", "size")`.
+# Something that can be varied: `("binding",)`, or `("parameters", "size")`.
 Key = tuple[str, ...]
 
 AXES: tuple[str, ...] = tuple(
@@ -35,7 +35,7 @@ AXES: tuple[str, ...] = tuple(
 
 
 class Setting(Struct, frozen=True, kw_only=True):
-    """A value, how the axes of cells show it, and where in the file it stands."""
+    """A value, its text on the axes of cells, and its place in the file."""
 
     value: Any
     text: str
@@ -43,7 +43,7 @@ class Setting(Struct, frozen=True, kw_only=True):
 
 
 def at(value: object, path: Path) -> Setting:
-    """A value that stands at `path`."""
+    """The setting for a value at `path`."""
     return Setting(value=value, text=text(value), path=path)
 
 
@@ -51,7 +51,7 @@ MatrixPoint = Mapping[Key, Setting]
 
 
 def text(value: object) -> str:
-    """A value as the axes of cells show it; None, which sets nothing, is `default`."""
+    """A value as the axes of cells show it; None, which sets nothing, becomes `default`."""
     if isinstance(value, ExplicitCpus):
         return f"cpus:{cpu_list(parse_cpu_list(str(value.cpus)))}"
     if value is None:
@@ -60,7 +60,7 @@ def text(value: object) -> str:
 
 
 def axis_keys(matrix: Matrix) -> tuple[Key, ...]:
-    """What the axes vary, in the order of the file."""
+    """The keys of the axes, in file order."""
     keys: list[Key] = []
     for name in matrix.written:
         if name == "parameters":
@@ -71,7 +71,7 @@ def axis_keys(matrix: Matrix) -> tuple[Key, ...]:
 
 
 def axes(matrix: Matrix) -> dict[Key, tuple[Setting, ...]]:
-    """The axes in the order of the file, each with its values."""
+    """The axes in file order, each with its values."""
     return {
         key: _settings(
             matrix.parameters[key[1]] if len(key) > 1 else getattr(matrix, key[0]),
@@ -86,7 +86,7 @@ def _settings(values: Iterable[object], path: Path) -> tuple[Setting, ...]:
 
 
 def entry(written: MatrixEntry, path: Path) -> dict[Key, Setting]:
-    """What an entry of include, exclude, baseline or a claim names, in its order."""
+    """The settings that an entry of include, exclude, baseline or a claim names, in order."""
     found: dict[Key, Setting] = {}
     for name in written.written:
         if name == "parameters":
@@ -99,14 +99,14 @@ def entry(written: MatrixEntry, path: Path) -> dict[Key, Setting]:
 
 
 def count(matrix: Matrix) -> int:
-    """How many points the axes alone span, before include and exclude."""
+    """Number of points that the axes span, before include and exclude."""
     return math.prod(len(values) for values in axes(matrix).values())
 
 
 def product(matrix: Matrix) -> list[dict[Key, Setting]]:
     """Every combination of the axes, the last axis varying fastest.
 
-    Without axes there is one, the scenario itself, unless `include` alone lists them.
+    Without axes there is one point, the scenario itself, unless `include` lists the points.
     """
     spanned = axes(matrix)
     if not spanned and matrix.include:
@@ -122,12 +122,12 @@ def agrees(point: MatrixPoint, wanted: MatrixPoint) -> bool:
 
 
 def points(scenario: Scenario) -> tuple[MatrixPoint, ...]:
-    """The matrix's points, as GitHub Actions makes them of its own.
+    """The matrix's points, by the same rules as GitHub Actions.
 
-    First the product of the axes; then out goes what any exclude agrees with;
-    then each include in turn is added to every point of the product that it
-    does not contradict on an axis, or where there is none stands as a point of
-    its own. What one include added, a later one may overwrite.
+    Start with the product of the axes and remove every point that matches an exclude.
+    Then apply each include in turn: it extends every remaining point of the product that
+    it does not contradict on an axis. If there is no such point, it becomes a point of its
+    own. A later include may overwrite values that an earlier one added.
 
     Source: GitHub Docs, "Running variations of jobs in a workflow", expanding
     or adding matrix configurations.
@@ -149,7 +149,7 @@ def points(scenario: Scenario) -> tuple[MatrixPoint, ...]:
 
 
 def setting(point: MatrixPoint, key: Key, scenario: Scenario) -> Setting:
-    """A point's value, else what the scenario says for all; None where neither does."""
+    """A point's value, else the scenario's; the value is None if neither sets it."""
     if (own := point.get(key)) is not None:
         return own
     if key[0] == "parameters":
@@ -158,19 +158,19 @@ def setting(point: MatrixPoint, key: Key, scenario: Scenario) -> Setting:
 
 
 def parameters(point: MatrixPoint, scenario: Scenario) -> dict[str, Setting]:
-    """The workload's parameters at a point, the scenario's own first."""
+    """The workload's parameters at a point, the scenario's first."""
     names = [*scenario.parameters, *(key[1] for key in point if key[0] == "parameters")]
     return {name: setting(point, ("parameters", name), scenario) for name in names}
 
 
 def labels(point: MatrixPoint, scenario: Scenario) -> tuple[tuple[str, str], ...]:
-    """What tells a point from the others: every axis, then what only an include gave it."""
+    """The axes and values that identify a point: all axes, then what an include added."""
     spanned = axis_keys(scenario.matrix)
     keys = (*spanned, *(key for key in point if key not in spanned))
     return tuple((key[-1], setting(point, key, scenario).text) for key in keys)
 
 
-# Their names in Debian and in most other distributions; the loader finds them.
+# Library names in Debian and most other distributions; the dynamic loader finds them.
 ALLOCATORS = {"tcmalloc": "libtcmalloc.so.4", "jemalloc": "libjemalloc.so.2"}
 
 
@@ -213,19 +213,19 @@ _VALUES: dict[str, Callable[[Cell], object]] = {
 
 
 def value_of(cell: Cell, key: Key) -> str:
-    """A cell's value of anything that can be varied, as its axes would show it."""
+    """A cell's value for any key that can be varied, as its axes show it."""
     if key[0] == "parameters":
         return text(dict(cell.parameters).get(key[1]))
     return text(_VALUES[key[0]](cell))
 
 
 def key_of(axis: str) -> Key:
-    """The key of an axis by its name; `load` sees to it that no parameter has a setting's."""
+    """The key of an axis by its name; `load` rejects parameters named like a setting."""
     return (axis,) if axis in AXES else ("parameters", axis)
 
 
 def matching(wanted: MatrixEntry, cells: Iterable[Cell]) -> tuple[Cell, ...]:
-    """The cells that have every value an entry names."""
+    """The cells that have every value that an entry names."""
     named = {key: found.text for key, found in entry(wanted, ()).items()}
     return tuple(cell for cell in cells if all(value_of(cell, key) == named[key] for key in named))
 
@@ -237,7 +237,7 @@ FRAMEWORKS: tuple[Framework, ...] = get_args(Framework)
 
 
 def is_project(environment: str) -> bool:
-    """Whether an environment is one of the project under test, of whichever commit.
+    """Whether an environment is one of the project under test, at any commit.
 
     >>> is_project("project"), is_project("project@v1.2"), is_project("projector")
     (True, True, False)
@@ -246,7 +246,7 @@ def is_project(environment: str) -> bool:
 
 
 def framework_of(environment: str) -> Framework | None:
-    """The framework that an environment's leading word names; None where it names none.
+    """The framework that an environment's first word names; None if it names none.
 
     >>> framework_of("pytorch-2.12"), framework_of("host"), framework_of("mine")
     ('pytorch', 'none', None)
@@ -258,17 +258,17 @@ def framework_of(environment: str) -> Framework | None:
 
 
 def expand(scenario: Scenario, path: str, profile: ProfileName | None = None) -> tuple[Cell, ...]:
-    """Multiply a scenario's matrix out.
+    """Expand a scenario's matrix into cells.
 
     Args:
-        scenario: A sound one, as `load` or `load_document` gives it.
-        path: Where it was read from; with the line of its matrix, where known,
-            each cell's `where`.
-        profile: Which profile changes parameters and leaves cells out, if any.
+        scenario: A valid scenario, as `load` or `load_document` returns it.
+        path: Where it was read from; together with the line of its matrix, if known, it
+            becomes each cell's `where`.
+        profile: The profile that changes parameters and leaves cells out, if any.
 
     Returns:
-        Its cells, in the order of the file, the last axis varying fastest, then
-        those that `include` adds.
+        The cells in file order, with the last axis varying fastest, then the cells that
+        `include` adds.
     """
     where = path if scenario.line is None else f"{path}:{scenario.line}"
     changed, kept = under(scenario, profile)
@@ -278,7 +278,7 @@ def expand(scenario: Scenario, path: str, profile: ProfileName | None = None) ->
 def under(
     scenario: Scenario, profile: ProfileName | None
 ) -> tuple[Scenario, tuple[MatrixPoint, ...]]:
-    """The scenario with the parameters of a profile, and the points that the profile keeps."""
+    """The scenario with a profile's parameters, and the points that the profile keeps."""
     change = scenario.profiles.get(profile) if profile else None
     if change is None:
         return scenario, points(scenario)
@@ -296,11 +296,11 @@ def under(
 def given(
     point: MatrixPoint, changed: Scenario, scenario: Scenario, profile: ProfileName | None
 ) -> dict[str, Setting]:
-    """The parameters of a point under a profile, each with the place where it is written.
+    """The parameters of a point under a profile, each with its place in the file.
 
     Args:
-        point: One of those that the profile keeps.
-        changed: The scenario with the parameters of the profile.
+        point: A point that the profile keeps.
+        changed: The scenario with the profile's parameters.
         scenario: The scenario as written.
         profile: The profile, or None.
     """
@@ -316,9 +316,9 @@ def given(
 
 
 def shorten_labels(cells: Sequence[Cell]) -> tuple[Cell, ...]:
-    """The cells, whose names leave out the axes on which all of them have one value.
+    """The cells with labels that leave out the axes on which all cells have the same value.
 
-    A single cell has no other to be told from: its name has every axis.
+    The label of a single cell shows every axis.
     """
     values = [dict(cell.axes) for cell in cells]
     axes = dict.fromkeys(axis for one in values for axis in one)
@@ -380,19 +380,19 @@ def _env(scenario: Scenario, values: dict[str, Any]) -> tuple[tuple[str, str], .
 def baselines_of(
     cells: Iterable[Cell], among: Iterable[Cell], scenario: Scenario
 ) -> tuple[Cell | None, ...]:
-    """What each cell is compared with, in the order of `cells`.
+    """The baseline of each cell, in the order of `cells`.
 
-    It has the values that the scenario's `baseline` names, and is equal to the
-    cell on every axis that it does not name. Without a `baseline` it is the
-    first cell. The baseline's own is itself.
+    A cell's baseline has the values that the scenario's `baseline` names, and equals the
+    cell on every other axis. Without a `baseline` it is the first cell. A baseline is its
+    own baseline.
 
     Args:
         cells: Cells of the scenario.
-        among: Its cells that there are to compare with.
+        among: The scenario's cells that are available for comparison.
         scenario: The scenario.
 
     Returns:
-        One for each of `cells`; None where there is no such cell.
+        One baseline for each of `cells`; None if there is no such cell.
     """
     every = tuple(among)
     if scenario.baseline is None:
@@ -405,12 +405,12 @@ def baselines_of(
 
 
 def baseline_of(cell: Cell, among: Iterable[Cell], scenario: Scenario) -> Cell | None:
-    """What one cell is compared with, as `baselines_of` tells it."""
+    """The baseline of one cell, as in `baselines_of`."""
     return baselines_of((cell,), among, scenario)[0]
 
 
 def claim_pairs(claim: Claim, cells: Iterable[Cell]) -> tuple[tuple[Cell, Cell], ...]:
-    """Each cell that a claim says is faster, with the cell that it beats.
+    """Each cell that is faster according to a claim, with the slower cell.
 
     Two cells make a pair if they are equal on every axis that neither side names.
     """
@@ -436,23 +436,23 @@ def _values(cell: Cell, keys: Iterable[Key]) -> tuple[str, ...]:
     return tuple(value_of(cell, key) for key in keys)
 
 
-# A comma parts two terms only where another term follows: CPU lists hold commas too.
+# A comma separates terms only if another term follows: CPU lists contain commas too.
 _BETWEEN = re.compile(r",(?=[A-Za-z_][\w.-]*!?=)")
 _TERM = re.compile(r"([A-Za-z_][\w.-]*)(!?=)(.*)", re.DOTALL)
 
 
 def select(cells: Sequence[Cell], only: Sequence[str]) -> tuple[Cell, ...]:
-    """The cells that `--only` asks for, in their own order.
+    """The cells that `--only` selects, in the order of `cells`.
 
     Args:
         cells: Cells of any number of scenarios.
-        only: Alternatives; none asks for every cell. Each is a list of terms
-            that all must hold, `axis=value`, `axis!=value` or `scenario=GLOB`,
-            parted by commas; or a cell's key or id as reports show it.
+        only: Alternative expressions; an empty list selects every cell. Each expression is
+            a comma-separated list of terms that must all hold: `axis=value`, `axis!=value`
+            or `scenario=GLOB`. It may also be a cell's key or id as reports show it.
 
     Raises:
-        InputError: a term names no axis, or a value that no cell has, or no
-            cell fits an alternative.
+        InputError: a term names an unknown axis or a value that no cell has, or no cell
+            matches an expression.
     """
     for expression in only:
         _check(cells, expression)
@@ -460,9 +460,9 @@ def select(cells: Sequence[Cell], only: Sequence[str]) -> tuple[Cell, ...]:
 
 
 def filter_cells(cells: Sequence[Cell], only: Sequence[str]) -> tuple[Cell, ...]:
-    """The cells that `--only` asks for among some of those that it was written for.
+    """The cells that `--only` selects, where `cells` may be a subset of the intended cells.
 
-    As `select`, but that an alternative may be about none of them.
+    Like `select`, but an expression may match no cell.
     """
     if not only:
         return tuple(cells)
@@ -471,15 +471,15 @@ def filter_cells(cells: Sequence[Cell], only: Sequence[str]) -> tuple[Cell, ...]
 
 
 def _fitting(cells: Sequence[Cell], expression: str) -> tuple[Cell, ...]:
-    """The cells that fit one alternative; where it is the key or id of one, that one alone."""
+    """The cells that match an expression; only the exact cell if it is a key or an id."""
     exact = tuple(cell for cell in cells if expression in {cell.id, cell.key})
     return exact or tuple(cell for cell in cells if fits(cell, expression))
 
 
 def fits(cell: Cell, expression: str) -> bool:
-    """Whether a cell fits an alternative of `--only`: by its key or id, or all terms hold.
+    """Whether a cell matches an expression of `--only`: by its key or id, or by all terms.
 
-    Of an axis that the cell has not, `!=` holds.
+    `!=` holds for an axis that the cell does not have.
     """
     if expression in {cell.id, cell.key}:
         return True
@@ -499,7 +499,7 @@ def _holds(cell: Cell, term: str) -> bool:
 
 
 def _check(cells: Sequence[Cell], expression: str) -> None:
-    """See that an alternative means something and fits a cell."""
+    """Raise an error if an expression is invalid or matches no cell."""
     if any(expression in {cell.id, cell.key} for cell in cells):
         return
     for term in _BETWEEN.split(expression):

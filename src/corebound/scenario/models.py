@@ -1,4 +1,4 @@
-"""A scenario as written: what the YAML may say, and nothing about any host."""
+"""The data model of a scenario file: its keys, types, defaults and limits."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from corebound.scenario.cell import (
 
 
 class StrictModel(BaseModel):
-    """A part of a scenario: frozen, and a fault where a key is not known."""
+    """Base of all parts of a scenario: frozen, and unknown keys are faults."""
 
-    # Many commands read no scenario: what checks one is built when the first is read.
+    # Many commands read no scenario, so validators are built only when one is read.
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
 class OrderedModel(StrictModel):
-    """A part whose keys keep the order of the file: it names and orders the cells."""
+    """A part that keeps the file's order of keys, which names and orders the cells."""
 
     _written: tuple[str, ...] = PrivateAttr(())
 
@@ -56,7 +56,7 @@ class OrderedModel(StrictModel):
     @classmethod
     def _remember(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         made: Self = handler(data)
-        # What is made has its fields in the order of the class: only `data` has the file's.
+        # A model has its fields in the order of the class; only `data` has the file's order.
         if isinstance(data, Mapping):
             made._written = tuple(data)
         return made
@@ -68,7 +68,7 @@ class OrderedModel(StrictModel):
 
 
 def has_keys(value: Any) -> str:
-    """Which branch a value is of: an empty mapping is of none, and is said to be no such value."""
+    """The union branch of a value; an empty mapping is `plain`, where it is reported as wrong."""
     return (
         "keys"
         if isinstance(value, StrictModel) or (isinstance(value, Mapping) and value)
@@ -125,9 +125,10 @@ class Launches(StrictModel):
 
     @property
     def follow_spread(self) -> bool:
-        """Whether there are as many as it takes to make the interval narrow.
+        """Whether launches continue until the interval is narrow enough.
 
-        Narrow intervals are then too frequent, which `stats.comparison` answers for.
+        Stopping that way makes narrow intervals too frequent; `stats.comparison` corrects
+        for it.
         """
         return self.max > self.min
 
@@ -145,9 +146,9 @@ class Measure(StrictModel):
     operators: Profiled | None = Field(
         None, description="iterations of a launch of its own under the framework's profiler"
     )
-    # A host that disturbs three launches in a row will disturb the next one too: its figures
-    # are then kept, and marked, for a page without figures would tell less, and paired
-    # launches share much of what disturbs them.
+    # A host that disturbs three launches in a row is likely to disturb the next one too. The
+    # results are then kept and marked: a page without results is less useful, and paired
+    # launches share much of the disturbance.
     relaunch_disturbed: Relaunches = Field(
         2,
         description="launches of a cell that are refused and made again if something outside"
@@ -161,7 +162,7 @@ class Measure(StrictModel):
 
 
 class Change(StrictModel):
-    """What a profile changes in `measure`; absent keys stay as they are."""
+    """What a profile changes in `measure`; absent keys keep their values."""
 
     warmup: Warmup | None = None
     iterations: Iterations | None = None
@@ -173,18 +174,18 @@ class Change(StrictModel):
     alternate: Alternating | None = None
 
 
-# What `--profile quick` means where a scenario does not say: enough launches for
-# an interval, few enough to wait for.
+# Defaults of `--profile quick` for scenarios that do not define it: enough launches for an
+# interval, few enough for a short wait.
 QUICK_ITERATIONS = 20
 QUICK_LAUNCHES = 4
 
 
 class Measured(Protocol):
-    """Whatever says how it is measured, and what profiles change in that: a scenario."""
+    """Anything with `measure` and `profiles`, such as a scenario."""
 
     @property
     def measure(self) -> Measure:
-        """How, without a profile."""
+        """How it is measured without a profile."""
         ...
 
     @property
@@ -194,7 +195,7 @@ class Measured(Protocol):
 
 
 def measured(scenario: Measured, profile: ProfileName | None) -> Measure:
-    """The scenario's `measure`, as the profile changes it; `quick` never asks for more."""
+    """The scenario's `measure` with the profile applied; the default `quick` only reduces it."""
     measure = scenario.measure
     if profile is None:
         return measure
@@ -227,11 +228,11 @@ def _quick(measure: Measure) -> Measure:
 
 Value = StrictBool | StrictInt | StrictFloat | StrictStr
 Count = Annotated[StrictInt, Field(ge=1, le=65_536)]
-# The largest machines of one node have 16; more is a slip.
+# The largest single machines have 16; more than the limit is a typing error.
 GpuCount = Annotated[StrictInt, Field(ge=0, le=64)]
 Text = Annotated[StrictStr, Field(min_length=1, pattern=r"\S")]
 EnvironmentName = Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,79}$")]
-# What git takes for a revision, but for what begins like an option.
+# What git accepts as a revision, except text that begins like an option.
 Revision = Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./@{}~^+-]{0,79}$")]
 ThreadsWanted = Literal["default", "per-core", "per-cpu", "host-cores", "cores-per-worker"] | Count
 OmpWanted = Literal["host-cores"] | Count
@@ -267,7 +268,7 @@ class CommandWorkload(StrictModel):
 
 
 class Settings(StrictModel):
-    """Everything a cell can be told; each may also be an axis of the matrix."""
+    """All settings of a cell; each may also be an axis of the matrix."""
 
     binding: BindingWanted = Field("none", description="which CPUs a worker is bound to")
     smt: StrictBool | None = Field(
@@ -406,7 +407,7 @@ class Scenario(Settings):
 
     @property
     def line(self) -> int | None:
-        """The line its matrix begins on; None where it came from no file."""
+        """The line on which the matrix begins; None if the scenario is not from a file."""
         return self._line
 
     @model_validator(mode="after")
@@ -416,5 +417,5 @@ class Scenario(Settings):
         return self
 
     def document(self) -> dict[str, Any]:
-        """This scenario as plain JSON data: only what was written, so its hash is stable."""
+        """The scenario as plain JSON data, without defaults, so that its hash is stable."""
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True)

@@ -1,4 +1,4 @@
-"""A workload's module as far as it is known before anything is launched."""
+"""The source of a workload's module, looked up before anything is launched."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from msgspec import Struct
 
 
 class Module(Struct, frozen=True, kw_only=True):
-    """Where the worker of a cell will find a module, and what is in it.
+    """A module as the worker of a cell will import it.
 
     Attributes:
-        source: Its text; None where it is compiled, or is not there. Where `missing` is
-            a part of a package, the text of the packages that hold it.
-        missing: The part of its dotted name that was not found; None: all were.
-        is_certain: Whether what was not found is not there; False where the environment
-            has not been made, for the module may be in one of its packages.
-        beside: Modules beside the scenario file, one of which may be meant.
+        source: The module's text; None if it is compiled or does not exist. If `missing` is
+            part of a package, the text of the packages that contain it.
+        missing: The part of the dotted name that was not found; None if all parts were found.
+        is_certain: Whether a module that was not found certainly does not exist. False if the
+            environment has not been made: the module may be in one of its packages.
+        beside: Modules beside the scenario file, used to suggest a correction.
     """
 
     source: bytes | None
@@ -25,5 +25,5 @@ class Module(Struct, frozen=True, kw_only=True):
     beside: tuple[str, ...] = ()
 
 
-# From a module's dotted name and an environment's to the module; None: it cannot be told.
+# Maps a module's dotted name and an environment's name to the module; None if unknown.
 Finder = Callable[[str, str], Module | None]

@@ -1,9 +1,10 @@
-"""What a load generator is told to send, and what it says came of it: JSON lines.
+"""The messages between the runner and a load generator, one JSON document per line.
 
-The runner writes one `GeneratorOrder`. The generator imports
-and connects everything, sends the warm-up requests and says `warmed`; it waits for
-`wire.GO`, measures, says `answered`, and stays alive until its orders end, so that
-it can be looked at last. In place of the rest it may say `failure`.
+The runner writes one `GeneratorOrder`. The generator imports its modules, opens its
+connections, sends the warm-up requests and writes `warmed`. It then waits for
+`worker.protocol.GO`, measures and writes `answered`. It stays alive until the runner closes
+the stream of orders, so that the runner can inspect the process one last time. At any point
+it may write `failure` instead.
 
 Latencies travel as HDR histograms in their own encoding (version 2, base64), in
 microseconds with 3 significant digits: `stats.latency` reads and merges them.
@@ -19,32 +20,32 @@ from msgspec import Struct, to_builtins
 from corebound.bounds import Amount, Count, Positive, Share, Signed
 from corebound.worker.protocol import Failure, WireError
 
-# `closed` keeps so many requests under way, as ApacheBench does. `constant` and
-# `poisson` send at a rate, whatever the server does. The rest are MLPerf's.
+# `closed` keeps `concurrency` requests in flight, as ApacheBench does. `constant` and
+# `poisson` send at a fixed rate, however fast the server answers. The rest are MLPerf's.
 Shape = Literal[
     "closed", "constant", "poisson", "single-stream", "multi-stream", "server", "offline"
 ]
 Client = Literal["corebound", "ab"]
 
-# The shapes that send by a schedule: their latencies count from the intended time.
+# The shapes that send on a schedule; their latencies count from the intended send time.
 OPEN: tuple[Shape, ...] = ("constant", "poisson", "server")
 
 
 class Traffic(Struct, frozen=True, kw_only=True):
-    """What is sent to a server in one launch.
+    """The requests sent to a server in one launch.
 
     Attributes:
         shape: When the next request is sent.
-        requests: How many are measured; a multiple of `samples_a_query`.
-        warmup_requests: How many are sent before, and kept apart.
-        concurrency: Requests under way at once; `closed` only.
-        rate_per_s: Requests intended each second; the open shapes only.
-        samples_a_query: Requests of one query; `multi-stream` only.
-        bound_ms: What a request may take; `server` only.
-        client: Who sends them; `ab` for `closed` only.
-        seed: Of the arrivals, where they are random.
-        timeout_s: What a request may take before it counts as an error: from its
-            intended time in the open shapes, from being sent in the others.
+        requests: Number of measured requests; a multiple of `samples_a_query`.
+        warmup_requests: Number of requests sent before those; they are not measured.
+        concurrency: Requests in flight at once; `closed` only.
+        rate_per_s: Intended requests per second; the open shapes only.
+        samples_a_query: Requests per query; `multi-stream` only.
+        bound_ms: Latency bound of a request; `server` only.
+        client: The program that sends them; `ab` with `closed` only.
+        seed: Seed of the arrival times, if they are random.
+        timeout_s: A request that takes longer than this counts as an error. The time counts
+            from the intended send time in the open shapes, from the actual one in the others.
     """
 
     shape: Shape
@@ -79,18 +80,18 @@ def _matches(name: str, value: float | None, *, belongs: bool) -> None:
 
 
 class GeneratorOrder(Struct, frozen=True, kw_only=True):
-    """What one generator is to do.
+    """The order to one load generator.
 
     Attributes:
         traffic: What to send.
-        host, port: Where to; a name is looked up once.
-        path: With its query, such as `/predictions/resnet50`.
+        host, port: The server's address; a host name is resolved once.
+        path: Path and query of the URL, such as `/predictions/resnet50`.
         method: `GET`, `POST` or another.
-        content_type: Of the body; None: not told.
-        body_file: What every request carries; None: nothing.
-        connections: The most that may be open at once, in the shapes that do not
-            themselves say how many: the open ones and `offline`. A request that waits
-            for one ages.
+        content_type: Content type of the body; None sends no such header.
+        body_file: The file that every request sends as its body; None sends no body.
+        connections: Maximum number of open connections, in the shapes that do not define
+            it themselves: the open ones and `offline`. The time that a request waits for a
+            free connection is part of its latency.
     """
 
     traffic: Traffic
@@ -104,11 +105,11 @@ class GeneratorOrder(Struct, frozen=True, kw_only=True):
 
 
 class Warmed(Struct, frozen=True, kw_only=True):
-    """The warm-up requests are through; the generator waits for `GO`.
+    """The warm-up requests are complete; the generator waits for `GO`.
 
     Attributes:
-        ok: Answered with a status of 200 to 299.
-        errors: The others, counted by kind as in `Answered`.
+        ok: Requests answered with a status of 200 to 299.
+        errors: The other requests, counted by kind as in `Answered`.
     """
 
     kind: Literal["warmed"] = "warmed"
@@ -117,9 +118,9 @@ class Warmed(Struct, frozen=True, kw_only=True):
 
 
 class Window(Struct, frozen=True, kw_only=True):
-    """What ended within one stretch of time.
+    """The requests that ended within one time window.
 
-    `worst_ns` is the longest latency among `ok`, None where there is none.
+    `worst_ns` is the longest latency among `ok`, None if `ok` is 0.
     """
 
     ok: Count
@@ -128,20 +129,21 @@ class Window(Struct, frozen=True, kw_only=True):
 
 
 class MlPerf(Struct, frozen=True, kw_only=True):
-    """What MLPerf's rules say of a run; an error counts as a query that took for ever.
+    """A launch judged by MLPerf's rules; an error counts as a query of infinite latency.
 
     Attributes:
-        queries: How many there were; a query is several requests in `multi-stream`,
-            and all of them in `offline`.
-        percentile: The share of queries that the rule is about; None for `offline`.
-        needed: The least queries that early stopping asks for with what was seen;
-            None for `offline`.
-        satisfied: Whether there were as many, and for `server`, so few over the bound.
+        queries: Number of queries. A query is several requests in `multi-stream`, and all
+            requests in `offline`.
+        percentile: The share of queries that the rule applies to; None for `offline`.
+        needed: The minimum number of queries that early stopping requires, given the
+            results; None for `offline`.
+        satisfied: Whether there were enough queries and, for `server`, few enough over the
+            bound.
         over_bound: Queries that took longer than `bound_ms`; `server` only.
-        latency_ns: Early stopping's estimate of the percentile, never below it with a
-            confidence of 0.99; the streams only, where there were enough queries.
-        discarded: The queries above that estimate.
-        samples_per_s: Requests answered each second; `offline` only.
+        latency_ns: Early stopping's estimate of the percentile, an upper bound with a
+            confidence of 0.99; the streams only, and only with enough queries.
+        discarded: Queries above that estimate.
+        samples_per_s: Requests answered per second; `offline` only.
     """
 
     queries: Count
@@ -155,25 +157,25 @@ class MlPerf(Struct, frozen=True, kw_only=True):
 
 
 class Answered(Struct, frozen=True, kw_only=True):
-    """What came of the measured requests: `ok` and `errors` add up to all of them.
+    """The results of the measured requests; `ok` and `errors` add up to their number.
 
     Attributes:
-        began_ns: The first intended send, on the host's monotonic clock.
-        duration_ns: From there to the last answer.
-        ok: Answered with a status of 200 to 299.
-        errors: The others by kind: `status 503`, `refused`, `reset`, `closed` (before the
-            whole answer was there), `timeout`, `not HTTP`, or an error's name.
-        latencies: HDR histogram of `ok` (of all for `client: ab`, which cannot tell);
-            in the open shapes and `offline` from the intended time.
-        lateness: HDR histogram of how long each request was held up by the generator
-            itself: from when it was due and a connection free for it. None for ab.
-        waited: Requests of the open shapes that were due with no connection free.
+        began_ns: The first intended send time, on the host's monotonic clock.
+        duration_ns: Time from `began_ns` to the last answer.
+        ok: Requests answered with a status of 200 to 299.
+        errors: The other requests by kind: `status 503`, `refused`, `reset`, `closed` (before
+            the answer was complete), `timeout`, `not HTTP`, or an error's name.
+        latencies: HDR histogram of `ok` (of all requests for `client: ab`, which cannot
+            separate them). In the open shapes and `offline`, counted from the intended time.
+        lateness: HDR histogram of the delay that the generator itself added to each request,
+            counted from when it was due and had a free connection. None for ab.
+        waited: Requests of the open shapes that were due when no connection was free.
         window_ns: Length of a window.
-        windows: From `began_ns` on, one after the other; none for ab.
-        cpu_ns, wall_ns: CPU time of the generator while it measured, and that while.
-        connections: Most that were open at once.
-        opened: How often one was opened while measuring.
-        mlperf: For MLPerf's shapes.
+        windows: Consecutive windows from `began_ns` on; none for ab.
+        cpu_ns, wall_ns: The generator's CPU time and elapsed time while it measured.
+        connections: Maximum number of connections open at once.
+        opened: Number of connections opened while measuring.
+        mlperf: MLPerf's judgement; only for MLPerf's shapes.
     """
 
     kind: Literal["answered"] = "answered"
@@ -207,7 +209,7 @@ def decode_order(line: bytes) -> GeneratorOrder:
     """Read the runner's order.
 
     Raises:
-        WireError: The line is no order.
+        WireError: The line is not an order.
     """
     document = _document(line)
     try:
@@ -220,7 +222,7 @@ def decode_message(line: bytes) -> Message:
     """Read one of the generator's messages.
 
     Raises:
-        WireError: The line is no message of this protocol.
+        WireError: The line is not a message of this protocol.
     """
     document = _document(line)
     kind = _KINDS.get(str(document.get("kind")))

@@ -1,4 +1,4 @@
-"""A tree of values against the scenario's model: unknown keys, wrong types, in words."""
+"""Validate a tree of values against the scenario's model: unknown keys and wrong types."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from corebound.scenario.yaml_reader import MOST_DEPTH, Node, Path, plain, printa
 
 
 class Words(Struct, frozen=True, kw_only=True):
-    """`noun` completes "is not …"; `choices` are all the words it may be, if few."""
+    """`noun` completes "is not …"; `choices` are the allowed words, if there are few."""
 
     noun: str
     mend: str
@@ -39,7 +39,7 @@ class Words(Struct, frozen=True, kw_only=True):
 
 
 def listed(words: Sequence[str], last: str = "or") -> str:
-    """Words as a sentence lists them.
+    """Join words into a list for a sentence.
 
     >>> listed(["a", "b", "c"])
     'a, b or c'
@@ -174,7 +174,7 @@ WORDS: dict[str, Words] = {
     ),
 }
 
-# Where the place of a key, not its name alone, says what it holds.
+# Keys whose meaning depends on their parent, not on their name alone.
 _BY_PARENT: dict[tuple[str, str], Words] = {
     ("warmup", "iterations"): _whole("a number of iterations", 0, 10_000_000),
 }
@@ -186,14 +186,14 @@ _ITEMS: dict[str, Words] = {
     "claims": Words(noun="a claim", mend="Write `says`, `faster` and `than` under the `-`."),
 }
 
-# What may be null, which says "not set" where an axis or an entry has to say it.
+# Keys that may be null, which means "not set" on an axis or in an entry.
 NULLABLE = frozenset(
     {"smt", "core_kind", "omp", "mkl", "intra_op", "inter_op", "wait_policy", "allocator"}
 )
 
 
 def words_for(path: Path, node: Node) -> Words:
-    """What should stand at `path`, where `node` stands and is wrong."""
+    """The words that describe the expected value at `path`, where `node` is wrong."""
     names = [part for part in path if isinstance(part, str)]
     key, parent = names[-1], names[-2] if len(names) > 1 else ""
     is_item = isinstance(path[-1], int)
@@ -224,7 +224,7 @@ def _axis(name: str, node: Node) -> Words:
 
 
 def shown(node: Node) -> str:
-    """A value for a message, as it was written or in short."""
+    """A value for a message, as it was written or shortened."""
     if isinstance(node.value, dict):
         return "{…}" if node.value else "{}"
     if isinstance(node.value, list):
@@ -234,20 +234,20 @@ def shown(node: Node) -> str:
 
 
 def close_to(written: str, known: Sequence[str]) -> str | None:
-    """The known word that `written` was probably meant to be."""
+    """The known word that is closest to `written`, if one is close enough."""
     return next(iter(get_close_matches(written, known, n=1)), None)
 
 
 def label(path: Path) -> str:
-    """The key that a value stands under, also for an item of its list."""
+    """The key of a value, or the key of the list that contains it."""
     return next((part for part in reversed(path) if isinstance(part, str)), "")
 
 
 class Problem(Struct, frozen=True, kw_only=True):
-    """One thing wrong at a place, on a line unless it came from no file.
+    """One thing wrong at a place; `line` is None if it is not from a file.
 
-    `is_unknown` where it is a key that means nothing there; `meant` is then the
-    key that it seems to be misspelt from.
+    `is_unknown` marks a key that is not valid there; `meant` is then the key that it is
+    probably a misspelling of.
     """
 
     path: Path
@@ -259,15 +259,14 @@ class Problem(Struct, frozen=True, kw_only=True):
 
 
 class ValidatedTree(Struct, frozen=True, kw_only=True):
-    """What validation made of a tree.
+    """The result of validating a tree.
 
     Attributes:
-        scenario: The scenario without what is wrong with it; None if too
-            little is left.
-        root: The tree that the scenario was made of.
+        scenario: The scenario without its invalid parts; None if too little is left.
+        root: The tree that the scenario was built from.
         problems: What is wrong with its shape.
-        lost: The paths of everything that the scenario lacks because it was
-            wrong, and of keys that a misspelling stood for.
+        lost: The paths of everything that was removed because it was wrong, and of keys
+            that were misspelt.
     """
 
     scenario: Scenario | None
@@ -276,13 +275,13 @@ class ValidatedTree(Struct, frozen=True, kw_only=True):
     lost: tuple[Path, ...]
 
 
-# What stands in for a required key at the top that is wrong or missing, so that
-# the rest can be checked.
+# Placeholders for required top-level keys that are wrong or missing, so that the rest
+# can be checked.
 _STAND_INS: dict[str, Any] = {
     "schema": 1, "name": "x", "title": "x", "question": "x", "workload": "x:x",
 }  # fmt: skip
 
-# Nobody reads more; a file made to have a million is refused as quickly.
+# More is not useful to a reader, and the limit keeps a malicious file from taking long.
 MOST_PROBLEMS = 200
 
 _MODELS: dict[str, type[BaseModel]] = {
@@ -303,12 +302,12 @@ _MODELS: dict[str, type[BaseModel]] = {
     "binding": ExplicitCpus,
     "workload": CommandWorkload,
 }
-# Where else an unknown key may have been meant to stand.
+# Other sections in which an unknown key may belong.
 _HOMES = ("", "measure", "launches", "matrix", "needs")
 
 
 def shape(root: Node) -> ValidatedTree:
-    """Validate a tree, and what is left of it once its faults are taken out."""
+    """Validate a tree, then what is left of it after its faults are removed."""
     if not isinstance(root.value, dict):
         problem = Problem(
             path=(),
@@ -322,8 +321,8 @@ def shape(root: Node) -> ValidatedTree:
     root = _without(root, frozenset(lost))
     scenario, found = _validate(root)
     problems = (*nulls, *(one for one in found if not _follows(one.path, lost, root)))
-    # Taking a value out may leave its surroundings unfit in turn. That is no fault
-    # of the file, so nothing is said of it; each round goes a level up at least.
+    # Removing a value may make its parent invalid in turn. That is not a fault of the file,
+    # so it is not reported; each round moves up at least one level.
     for _ in range(MOST_DEPTH):
         lost += [path for one in found if (path := _loss(one)) is not None]
         if scenario is not None or len(found) == MOST_PROBLEMS:
@@ -336,20 +335,20 @@ def shape(root: Node) -> ValidatedTree:
 
 
 def _follows(path: Path, lost: Iterable[Path], root: Node) -> bool:
-    """Whether a problem is only that something lost is missing, or that nothing else was there."""
+    """Whether a problem only follows from the removal of something lost."""
     emptied = root.nearest(path).value in ({}, [])
     return any(gone == path or (emptied and gone[: len(path)] == path) for gone in lost)
 
 
 def _loss(problem: Problem) -> Path | None:
-    """What the scenario lacks by a problem: nothing, where a key meant nothing."""
+    """The path that the scenario lacks because of a problem; None for an unguessable key."""
     if not problem.is_unknown:
         return problem.path
     return (*problem.path[:-1], problem.meant) if problem.meant else None
 
 
 def _culprit(path: Path, root: Node) -> Path:
-    """What to take out: the thing itself, or what it is missing from."""
+    """The path to remove: the invalid value, or the parent that lacks a key."""
     return path if root.at(path) is not None else path[:-1]
 
 
@@ -369,7 +368,7 @@ def _flawed(node: Node, path: Path) -> Iterator[Path]:
 
 
 def _nulls(node: Node, path: Path) -> Iterator[Problem]:
-    """Keys without a value, wherever that does not mean "not set"."""
+    """Keys without a value, except where that means "not set"."""
     is_axis = len(path) == 2 and path[0] == "matrix"
     if node.value is None and not node.flawed and path and (is_axis or label(path) not in NULLABLE):
         item = "an item of " if isinstance(path[-1], int) else ""
@@ -404,7 +403,7 @@ def _completed(root: Node) -> Node:
 
 
 def _problems(error: ValidationError, root: Node) -> Iterator[Problem]:
-    """Each error once, at the place in the file that it is about."""
+    """Each error once, at its place in the file."""
     found: dict[Path, str] = {}
     for one in error.errors(include_url=False, include_context=False, include_input=False):
         path, kind = _real(one["loc"], root), one["type"]
@@ -417,11 +416,11 @@ def _problems(error: ValidationError, root: Node) -> Iterator[Problem]:
         found.setdefault(path, kind)
     found = dict(itertools.islice(found.items(), MOST_PROBLEMS))
     strange = {path for path, kind in found.items() if kind == "extra_forbidden"}
-    # Under a key that means nothing, nothing means anything.
+    # Everything below an unknown key is unknown too.
     found = {path: kind for path, kind in found.items() if strange.isdisjoint(_above(path))}
     unknown = {path: _unknown(path, root) for path in found if path in strange}
     meant = {(*path[:-1], problem.meant) for path, problem in unknown.items()}
-    # A branch of a union that was wrong altogether says less than what is wrong within.
+    # An error within a value is more precise than one about its whole union branch.
     outer = {above for path in found for above in _above(path)}
     for path, kind in found.items():
         if kind == "extra_forbidden":
@@ -437,7 +436,7 @@ def _above(path: Path) -> Iterator[Path]:
 
 
 def _real(loc: tuple[int | str, ...], root: Node) -> Path:
-    """The place in the file: pydantic's, without the branches of unions that it tried."""
+    """The place in the file: pydantic's location without the union branches that it tried."""
     path: Path = ()
     node = root
     for part in loc:
@@ -503,7 +502,7 @@ def _unknown(path: Path, root: Node) -> Problem:
 
 
 def _home(key: str, section: str, root: Node) -> str | None:
-    """Where a key belongs that is known, but not here."""
+    """The section of a key that is known, but not valid here."""
     built_in = BUILT_IN.get(root.nearest(("workload",)).text)
     if built_in is not None and key in built_in.parameters:
         return "under `matrix.parameters`" if section == "matrix" else "under `parameters`"

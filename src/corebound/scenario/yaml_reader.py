@@ -1,4 +1,4 @@
-"""YAML text to a tree of values that know their lines; every syntax error is named."""
+"""Parse YAML into a tree of values with line numbers, and report every syntax error."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from corebound.text import one_line
 Scalar = str | int | float | bool | None
 Path = tuple[str | int, ...]
 
-# A place in a scenario, what is wrong there, how to mend it.
+# A place in a scenario, what is wrong there, and how to fix it.
 Flaw = tuple[Path, str, str]
 
-# Far deeper than any scenario goes; it bounds every walk.
+# Far deeper than any scenario; it bounds every traversal of the tree.
 MOST_DEPTH = 16
 
 
 class Node(Struct, frozen=True, kw_only=True):
-    """A value with its line, which is its key's where it has one; None for no file.
+    """A value with its line: the line of its key if it has one; None if not from a file.
 
-    `text` is a scalar as it was written, without its quotes. A `flawed` value has
-    been named as a fault already and stands for nothing.
+    `text` is a scalar as it was written, without its quotes. A `flawed` value was
+    already reported as a fault and must not be used.
     """
 
     value: Scalar | dict[str, Node] | list[Node]
@@ -37,7 +37,7 @@ class Node(Struct, frozen=True, kw_only=True):
     flawed: bool = False
 
     def child(self, part: str | int) -> Node | None:
-        """What stands under a key or an index, if anything does."""
+        """The node under a key or an index, if there is one."""
         if isinstance(self.value, dict) and isinstance(part, str):
             return self.value.get(part)
         if isinstance(self.value, list) and isinstance(part, int) and part < len(self.value):
@@ -61,7 +61,7 @@ class Node(Struct, frozen=True, kw_only=True):
         return node
 
     def children(self) -> tuple[tuple[str | int, Node], ...]:
-        """What stands directly in a mapping or a list, with its key or index."""
+        """The direct children of a mapping or a list, each with its key or index."""
         if isinstance(self.value, dict):
             return tuple(self.value.items())
         return tuple(enumerate(self.value)) if isinstance(self.value, list) else ()
@@ -89,17 +89,17 @@ def tree(data: object) -> Node:
 
 
 def printable(text: str, most: int = 40) -> str:
-    """Text for a message: on one line, nothing invisible, not long."""
+    """Shorten text for a message: one line, no invisible characters, limited length."""
     shown = one_line(text)
     return shown if len(shown) <= most else f"{shown[: most - 1]}…"
 
 
-# What JSON readers and the records' integers hold.
+# The range of 64-bit integers, which JSON readers and records can hold.
 INTEGERS = range(-(2**63), 2**63)
 
 
 class FlawError(Exception):
-    """A scalar cannot be taken."""
+    """A scalar is not acceptable."""
 
     def __init__(self, what: str, mend: str) -> None:
         super().__init__(what)
@@ -108,10 +108,10 @@ class FlawError(Exception):
 
 
 def check_characters(text: str) -> None:
-    """Refuse what no terminal, file or environment variable should be given.
+    """Reject characters that are unsafe in terminals, files or environment variables.
 
     Raises:
-        FlawError: `text` holds a control character or half a surrogate pair.
+        FlawError: `text` contains a control character or half a surrogate pair.
     """
     for character in text:
         if (character < " " and character not in "\n\t") or "\x7f" <= character < "\xa0":
@@ -136,10 +136,10 @@ _BASES = {"0o": 8, "0x": 16}
 
 
 def resolve(text: str) -> Scalar:
-    """A plain scalar's value by YAML 1.2's core schema.
+    """The value of a plain scalar in YAML 1.2's core schema.
 
     Raises:
-        FlawError: it is a number that is not finite or too large to keep.
+        FlawError: the scalar is a number that is not finite or too large to store.
     """
     if text in _NULL:
         return None
@@ -165,8 +165,8 @@ def resolve(text: str) -> Scalar:
     return text
 
 
-# A piece of PyYAML's own words, then ours; and whether the place to show is
-# where the construct began (its context) or where the parser gave up.
+# A piece of PyYAML's message, then our problem and fix; and whether to show the line
+# where the construct began (its context) or where the parser stopped.
 _WORDS = (
     (
         "found character '\\t' that cannot start any token",
@@ -250,7 +250,7 @@ _WORDS = (
 
 
 def syntax_words(error: yaml.MarkedYAMLError) -> tuple[int, str, str]:
-    """The line of a syntax error, what it is and how to mend it."""
+    """The line of a syntax error, what is wrong and how to fix it."""
     theirs = f"{error.context or ''} {error.problem or ''}"
     for piece, what, mend, at_context in _WORDS:
         if piece in theirs:
@@ -264,8 +264,8 @@ def _line_of_mark(mark: yaml.Mark | None) -> int:
     return 1 if mark is None else int(mark.line) + 1
 
 
-# Limits far above any scenario written by hand, so that a file made to exhaust
-# memory or patience is refused early. PyYAML scans some 0.1 MB a second.
+# Limits far above any scenario written by hand, so that a malicious file is rejected
+# before it exhausts memory or time. PyYAML scans about 0.1 MB per second.
 MOST_BYTES = 256 * 1024
 MOST_NODES = 50_000
 
@@ -275,10 +275,10 @@ def read(data: bytes, file: str) -> tuple[Node | None, tuple[Fault, ...]]:
 
     Args:
         data: The file's bytes.
-        file: Its name, for the faults.
+        file: The file's name, for faults.
 
     Returns:
-        The tree, or None where the syntax gives none; and every flaw.
+        The tree, or None if the syntax is too broken for one; and every fault.
     """
     reader = _Reader(file)
     node = None
@@ -290,7 +290,7 @@ def read(data: bytes, file: str) -> tuple[Node | None, tuple[Fault, ...]]:
 
 
 class _UnreadableError(Exception):
-    """Nothing after this can be read."""
+    """The rest of the file cannot be read."""
 
     def __init__(self, line: int, what: str, mend: str) -> None:
         super().__init__(what)
@@ -303,7 +303,7 @@ class _Reader:
     def __init__(self, file: str) -> None:
         self._file = file
         self._events: Iterator[yaml.Event] = iter(())
-        # Each anchor's value and how many nodes it holds; None while it is being read.
+        # Each anchor's value and number of nodes; None while it is being read.
         self._anchors: dict[str, tuple[Node, int] | None] = {}
         self._nodes = 0
         self._line = 1
@@ -330,7 +330,7 @@ class _Reader:
         except yaml.MarkedYAMLError as error:
             raise _UnreadableError(*syntax_words(error)) from None
         except (ValueError, OverflowError):
-            # PyYAML trusts that `\U` and `%YAML` are followed by sane numbers.
+            # PyYAML does not check the numbers after `\U` and `%YAML`.
             raise _UnreadableError(
                 self._line,
                 "a number in an escape or a directive from here on is too large.",
@@ -340,7 +340,7 @@ class _Reader:
         return event
 
     def _node(self, event: yaml.Event, depth: int) -> Node:
-        """The node that begins with `event`; flawed where that has been said."""
+        """Read the node that begins with `event`; it is flawed if a fault was reported."""
         self._count(1, event, depth)
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event)
@@ -437,8 +437,8 @@ class _Reader:
         return Node(value=value, line=_line(event), text=text, quoted=quoted)
 
 
-# What YAML refuses, and what breaks lines for PyYAML but for no editor, so that
-# every line below would be misnamed.
+# Characters that YAML forbids, and those that are line breaks for PyYAML but not for
+# editors: all line numbers below them would be wrong.
 _REFUSED = re.compile(f"{yaml.reader.Reader.NON_PRINTABLE.pattern}|[\x85\u2028\u2029]")
 
 
