@@ -1,1 +1,1 @@
-"""From cells and a topology to placements and commands. Pure."""
+"""Plan launches: cells and a topology become placements and commands. No side effects."""

@@ -1,4 +1,4 @@
-"""The exact command and environment that start a worker or a server."""
+"""Build the exact command and environment that start a worker or a server."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from corebound.scenario.models import Measure, WarmupIterations
 from corebound.scenario.traffic import Client, Shape, Traffic
 from corebound.worker import protocol
 
-# What a server finds in the folder it is started in.
+# The files that a server finds in its working directory.
 CONFIGURATION = "config.properties"
 STORE = "store"
 MODEL = "model.pt"
 PORT_FILE = "port"
 
 
-# Requests sent before those that count, where the scenario does not say: a worker's
-# first calls trace and allocate, and Java compiles what it has run some hundred times.
+# Warm-up requests, if the scenario does not set their number: a worker's first calls trace
+# and allocate, and Java compiles code after it has run some hundred times.
 WARM_UP_SHARE = 0.2
 LEAST_WARM_UP = 20
 
@@ -32,7 +32,7 @@ _CLIENTS: Mapping[str, Client] = {client: client for client in get_args(Client)}
 
 
 def server_words(cell: Cell, python: str) -> tuple[str, ...]:
-    """The words that start a cell's server, in the folder that its files are put in."""
+    """The arguments that start a cell's server; it runs in the folder that holds its files."""
     if cell.framework == "torchserve":
         program = str(PurePath(python).with_name("torchserve"))
         files = ("--ts-config", CONFIGURATION, "--model-store", STORE)
@@ -49,10 +49,10 @@ def server_words(cell: Cell, python: str) -> tuple[str, ...]:
 
 
 def server_environment(cell: Cell, placement: Placement) -> dict[str, str]:
-    """What the workers of a cell's server are told through their environment.
+    """The environment variables for the workers of a cell's server.
 
-    The number of threads goes two ways: by the variables that any worker gets, and by
-    a call of `torch.set_num_threads`, as the study has it.
+    The number of threads is set in two ways: by the variables that every worker gets, and
+    by a call of `torch.set_num_threads`, as in the study.
     """
     threads = placement.threads if cell.threads.intra_op is None else cell.threads.intra_op
     image = str(dict(cell.parameters)["image"])
@@ -61,11 +61,11 @@ def server_environment(cell: Cell, placement: Placement) -> dict[str, str]:
 
 
 def traffic_of(cell: Cell, measure: Measure, *, seed: int) -> Traffic:
-    """What is sent to a cell's server: an iteration is a request.
+    """The traffic for a cell's server: one iteration is one request.
 
     Raises:
-        ValueError: its parameters do not make a traffic; the text says why.
-        KeyError: its traffic or its client is none of the choices.
+        ValueError: the cell's parameters are not a valid traffic; the message says why.
+        KeyError: its `traffic` or its `client` is not one of the choices.
     """
     parameters = dict(cell.parameters)
     warmup = measure.warmup
@@ -83,7 +83,7 @@ def traffic_of(cell: Cell, measure: Measure, *, seed: int) -> Traffic:
         bound_ms=_number(parameters, "bound_ms"),
         client=_CLIENTS[str(parameters.get("client", "corebound"))],
         seed=seed,
-        # It is the launch's deadline that ends what takes too long.
+        # The launch's deadline also limits each request.
         timeout_s=measure.timeout_s,
     )
 
@@ -108,21 +108,21 @@ def command(
     *,
     gpus: tuple[str, ...] = (),
 ) -> Command:
-    """Write the command that starts one worker, or a server, bound as its placement says.
+    """Build the command that starts one worker, or a server, bound to its placement.
 
     Args:
-        cell: What is launched.
-        placement: Where; its CPUs are left out where nothing binds, or where
+        cell: The cell to launch.
+        placement: Its placement. The command leaves the CPUs out if nothing binds, or if
             the runner binds once the worker is ready.
-        slot: Which worker, counted from 0.
+        slot: Index of the worker, counted from 0.
         python: The interpreter of the cell's environment.
-        worker: What the interpreter is given; not for a server.
-        gpus: Those of the host, as CUDA calls them; the cell sees as many of them,
-            the first ones, as it asks for, and none where it asks for none.
+        worker: The arguments of the interpreter; not used for a server.
+        gpus: The host's GPUs, by CUDA's names. The cell sees the first ones, as many as it
+            requests, and none if it requests none.
 
     Returns:
-        An argument list, never for a shell, and the variables to add to the
-        environment, by name; the cell's own come last and win.
+        An argument list, never passed to a shell, and the variables to add to the
+        environment, by name. The cell's own variables come last and take precedence.
     """
     binder = _binder(placement, placement.slots[slot])
     env = _environment(cell, placement, placement.slots[slot], gpus)
@@ -134,12 +134,12 @@ def command(
 
 
 def intra_op(cell: Cell, placement: Placement) -> int | None:
-    """Threads within an operator that the framework is told to use; None: not told."""
+    """Intra-op threads to set in the framework; None leaves its default."""
     return placement.threads if cell.threads.intra_op is None else cell.threads.intra_op
 
 
 def inter_op(cell: Cell) -> int | None:
-    """Threads between operators that the framework is told to use; None: not told."""
+    """Inter-op threads to set in the framework; None leaves its default."""
     return cell.threads.inter_op
 
 
@@ -184,7 +184,7 @@ def _environment(
         env["OMP_PLACES"] = ",".join(f"{{{cpu}}}" for cpu in slot.cpus)
         env["OMP_PROC_BIND"] = "spread" if cell.binding.mode == "scatter" else "close"
     if gpus:
-        # Where it is not set, TensorFlow takes every GPU that it finds.
+        # Without this variable TensorFlow uses every GPU that it finds.
         env["CUDA_VISIBLE_DEVICES"] = ",".join(gpus[: cell.gpus])
     env.update(cell.env)
     return tuple(env.items())

@@ -1,4 +1,4 @@
-"""Which CPUs a binding mode takes, and in which order."""
+"""Select the CPUs that each binding mode uses, and their order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from corebound.scenario.cell import Binding, BindingMode, Cell
 
 
 class Core(Struct, frozen=True, kw_only=True):
-    """A physical core as far as a cell may use it: one CPU or more, by number."""
+    """A physical core, with the CPUs that a cell may use: one or more, by number."""
 
     cpus: tuple[Cpu, ...]
 
@@ -24,14 +24,14 @@ class Core(Struct, frozen=True, kw_only=True):
 Cores = Sequence[Core]
 Level = Literal["socket", "node", "cache"]
 
-# Nodes may be parts of a socket, or a node hold several; distance tells the
-# first apart, so nodes come before sockets.
+# A node may be part of a socket or contain several sockets. Only nodes have distances, so
+# they come before sockets.
 _INWARDS: tuple[Level, ...] = ("node", "socket", "cache")
 _DOWNWARDS: tuple[Level, ...] = ("socket", "node", "cache")
 
 
 def cores_of(cpus: Iterable[Cpu]) -> tuple[Core, ...]:
-    """Gather CPUs, given by number, into their cores."""
+    """Group CPUs, given in order of their numbers, by core."""
     members: dict[object, list[Cpu]] = {}
     for cpu in cpus:
         members.setdefault(cpu.core, []).append(cpu)
@@ -39,20 +39,20 @@ def cores_of(cpus: Iterable[Cpu]) -> tuple[Core, ...]:
 
 
 def one_cpu_per_core(cores: Cores) -> tuple[Core, ...]:
-    """The same cores with their lowest CPU only."""
+    """The same cores, each with its lowest CPU only."""
     return tuple(replace(core, cpus=core.cpus[:1]) for core in cores)
 
 
 def capacity(cores: Cores) -> int:
-    """How many CPUs the cores have together."""
+    """Total number of CPUs of the cores."""
     return sum(len(core.cpus) for core in cores)
 
 
 def groups(cores: Cores, level: Level) -> list[tuple[int | None, tuple[Core, ...]]]:
     """The cores of each socket, node or last-level cache, with its number.
 
-    Most cores first, then by number; None, for cores of which the kernel
-    does not say where they sit, is a group too and the last of its size.
+    Groups with the most cores come first, then lower numbers. Cores whose location the
+    kernel does not report form the group None, the last of its size.
     """
     found: dict[int | None, list[Core]] = {}
     for core in cores:
@@ -64,11 +64,11 @@ def groups(cores: Cores, level: Level) -> list[tuple[int | None, tuple[Core, ...
 
 
 def packed(cores: Cores, wanted: int | None, host: Topology) -> tuple[Core, ...]:
-    """Order cores so that the first ones sit as close together as they can.
+    """Order cores so that the first ones are as close together as possible.
 
-    The first node is the one with the most cores that has `wanted` CPUs, the
-    other nodes follow by distance from it; within it the same for sockets
-    and caches; within a cache, cores with more CPUs come first.
+    The first node is the one with the most cores that has `wanted` CPUs. The other nodes
+    follow by distance from it. Sockets and caches within a node are ordered the same way.
+    Within a cache, cores with more CPUs come first.
     """
     return _packed(cores, wanted, host, _INWARDS)
 
@@ -91,9 +91,10 @@ def _packed(
 
 
 def spread(cores: Cores) -> tuple[Core, ...]:
-    """Order cores so that neighbours in the order sit as far apart as they can.
+    """Order cores so that neighbours in the order are as far apart as possible.
 
-    Sockets take turns, within a socket its nodes, within a node its caches.
+    The order alternates between sockets, within a socket between its nodes, and within a
+    node between its caches.
     """
     return _dealt(cores, _DOWNWARDS)
 
@@ -107,22 +108,22 @@ def _dealt(cores: Cores, levels: tuple[Level, ...]) -> tuple[Core, ...]:
 
 
 def core_by_core(cores: Cores) -> tuple[CpuId, ...]:
-    """All CPUs of the first core, then all of the second."""
+    """All CPUs of the first core, then all CPUs of the second, and so on."""
     return tuple(cpu.id for core in cores for cpu in core.cpus)
 
 
 def siblings_last(cores: Cores) -> tuple[CpuId, ...]:
-    """One CPU of every core, then a second one of every core that has it."""
+    """One CPU of every core, then a second CPU of every core that has one, and so on."""
     rounds = zip_longest(*(core.cpus for core in cores))
     return tuple(cpu.id for turn in rounds for cpu in turn if cpu is not None)
 
 
-# Beyond the kernel's own largest distance, 255 (unreachable).
+# Above the kernel's largest distance, 255 (unreachable).
 _FARTHEST = 256
 
 
 def distances(host: Topology, node: int | None) -> dict[int | None, int]:
-    """How far every node is from one; empty where the kernel does not say."""
+    """The distance of every node from `node`; empty if the kernel does not report it."""
     for each in host.nodes:
         if each.id == node:
             return dict[int | None, int](each.distances)
@@ -130,22 +131,22 @@ def distances(host: Topology, node: int | None) -> dict[int | None, int]:
 
 
 def nearest(host: Topology, node: int | None, among: Sequence[NodeId]) -> NodeId:
-    """The node out of `among`, which is not empty, that is nearest to one."""
+    """The node of `among` that is nearest to `node`; `among` must not be empty."""
     far = distances(host, node)
     return min(among, key=lambda other: (far.get(other, _FARTHEST), other))
 
 
-Chosen = tuple[tuple[CpuId, ...], ...]  # for each worker its CPUs, by number
+Chosen = tuple[tuple[CpuId, ...], ...]  # the CPUs of each worker, by number
 
-# These bind nothing: the system, or the framework's own launcher, places.
+# These modes bind nothing: the kernel or the framework's own launcher places the threads.
 UNBOUND: frozenset[BindingMode] = frozenset({"none", "launcher"})
 
 
 class _Ask(Struct, frozen=True, kw_only=True):
-    """What one cell asks of one host.
+    """What one cell requests from one host.
 
-    `cores` are those its options leave; `wanted` is its number of threads
-    where it names one.
+    `cores` are the cores that its options allow. `wanted` is its number of threads, if the
+    cell sets one.
     """
 
     binding: Binding
@@ -158,13 +159,13 @@ class _Ask(Struct, frozen=True, kw_only=True):
 def select_cpus(cell: Cell, host: Topology) -> Chosen | CannotRun:
     """Choose the CPUs of every worker of a cell.
 
-    A number of threads narrows the choice to as many CPUs, except under
-    `one-cpu`, `cpus` and `per-worker`, which say themselves how many. All
-    workers share the same CPUs, except under `per-worker`, and those of a server under
-    `launcher`, which have a share of the cores each.
+    A number of threads limits the selection to as many CPUs, except under `one-cpu`, `cpus`
+    and `per-worker`, which define the number themselves. All workers share the same CPUs,
+    with two exceptions that give each worker a share of the cores: `per-worker`, and the
+    workers of a server under `launcher`.
 
-    The options `smt`, `avoid_cpu0` and `core_kind` steer the modes that look
-    for CPUs: not `cpus`, which names them, nor those that bind nothing.
+    The options `smt`, `avoid_cpu0` and `core_kind` apply to the modes that search for CPUs.
+    They do not apply to `cpus`, which names them, or to the modes that bind nothing.
     """
     binding, workers = cell.binding, cell.workers
     rule = cell.threads.rule
@@ -196,12 +197,12 @@ _NOTHING_ALLOWED = CannotRun(
 
 
 def hands_out(cell: Cell) -> bool:
-    """Whether it is the server itself that binds each of its workers."""
+    """Whether the server binds each of its workers itself."""
     return cell.binding.mode == "launcher" and cell.framework in PINNING
 
 
 def _handed_out(cell: Cell, host: Topology) -> Chosen | CannotRun:
-    """What a server's launcher is told to give each worker; cores are shared if they must be."""
+    """The CPUs that a server's launcher gives each worker; shared if there are too few cores."""
     cores = one_cpu_per_core(cores_of(host.allowed))
     if cell.workers > len(cores):
         placed = packed(cores, None, host)
@@ -236,7 +237,7 @@ def _named(binding: Binding, host: Topology) -> tuple[CpuId, ...] | CannotRun:
 
 
 def _usable(binding: Binding, host: Topology) -> tuple[Core, ...] | CannotRun:
-    """The cores the options leave, each with its allowed CPUs."""
+    """The cores that the options allow, each with its allowed CPUs."""
     cpus = host.allowed
     if binding.core_kind:
         cpus = tuple(cpu for cpu in cpus if cpu.kind == binding.core_kind)
@@ -290,7 +291,7 @@ def _smt_siblings(ask: _Ask) -> tuple[CpuId, ...] | CannotRun:
             what="this host shows one CPU per core, as far as we may use it: no SMT siblings.",
             mend="Turn SMT on in firmware and kernel, or leave `smt-siblings` out here.",
         )
-    # The fewest cores: those with the most siblings first, near ones first among equals.
+    # Use the fewest cores: those with the most siblings first, then the nearest.
     near = packed(cores, ask.wanted, ask.host)
     most = core_by_core(sorted(near, key=lambda core: -len(core.cpus)))
     return _narrowed(ask, most, f"{_counted(cores)} that show siblings, with")
@@ -307,7 +308,7 @@ def _cache(ask: _Ask) -> tuple[CpuId, ...] | CannotRun:
 
 
 def _one_node(ask: _Ask) -> tuple[CpuId, ...] | CannotRun:
-    # A kernel without NUMA is one node; CPUs without a node beside nodes are none.
+    # Without NUMA the whole host is one node. With NUMA, CPUs without a node are left out.
     found = groups(_smt(ask), "node")
     numbered = [each for each in found if each[0] is not None]
     if ask.binding.memory != "remote":
@@ -323,7 +324,7 @@ def _socket(ask: _Ask) -> tuple[CpuId, ...] | CannotRun:
 def _one_of(
     ask: _Ask, domains: list[tuple[int | None, tuple[Core, ...]]], level: Level
 ) -> tuple[CpuId, ...] | CannotRun:
-    """The first domain that has as many CPUs as wanted, else the first of all."""
+    """The CPUs of the first domain that has as many as wanted, else of the first domain."""
     fits = (each for each in domains if capacity(each[1]) >= (ask.wanted or 1))
     number, cores = next(fits, domains[0])
     name = f"one {level}" if number is None or level == "cache" else f"{level} {number}"
@@ -331,10 +332,10 @@ def _one_of(
 
 
 def _per_worker(ask: _Ask) -> Chosen | CannotRun:
-    """Split the cores evenly; what does not divide stays idle.
+    """Split the cores evenly between workers; a remainder stays idle.
 
-    Every worker lies within one node as long as a node has cores left for a
-    whole worker; only the remainders of nodes are put together.
+    A worker gets all its cores from one node while a node has enough cores left. Only the
+    remainders of nodes are combined.
     """
     each = len(ask.cores) // ask.workers
     if each == 0:

@@ -1,4 +1,4 @@
-"""Where a cell's workers run on a host, with which memory and how many threads."""
+"""Place a cell on a host: the CPUs, memory nodes and thread counts of its workers."""
 
 from __future__ import annotations
 
@@ -17,26 +17,31 @@ Tool = Literal["taskset", "numactl"]
 
 
 def place(cell: Cell, host: Topology, tools: frozenset[str] = TOOLS) -> Placement | CannotRun:
-    """Place a cell on a host: a value of both alone, for any cell and any host.
+    """Place a cell on a host. The result depends on the arguments only, for any cell and host.
 
-    The CPUs are those of `choose`. Memory follows them: `local`, `bind` and
-    `preferred` take the nodes of a worker's CPUs, or the nearest with memory
-    where those have none; `remote` the nearest other one; `interleave` all
-    that are allowed. Unbound cells hold every allowed CPU.
+    `select_cpus` selects the CPUs. Unbound cells get every allowed CPU. The memory nodes
+    follow from the CPUs:
 
-    Threads: a number as it is; `per-core` and `per-cpu` what a worker's CPUs
-    come to (the fewest, should workers differ); `host-cores` all physical
-    cores of the host, allowed or not, which may be more than the worker's
-    CPUs: a process that takes the machine for its own does just that;
-    `cores-per-worker` the cores that we may use, divided among the workers.
+    - `local`, `bind` and `preferred`: the nodes of a worker's CPUs, or the nearest node with
+      memory if those have none.
+    - `remote`: the nearest other node.
+    - `interleave`: all allowed nodes.
+
+    The number of threads is one of:
+
+    - A number: that number.
+    - `per-core`, `per-cpu`: the cores or CPUs of a worker (the fewest, if workers differ).
+    - `host-cores`: all physical cores of the host, allowed or not. This may be more than the
+      worker's CPUs, as with a process that assumes it has the whole machine.
+    - `cores-per-worker`: the cores that we may use, divided by the number of workers.
 
     Args:
-        cell: What is asked.
-        host: Where.
+        cell: The cell to place.
+        host: The host's topology.
         tools: Which of `taskset` and `numactl` the host has.
 
     Returns:
-        The placement, or why there is none and how to mend it.
+        The placement, or why there is none and how to fix it.
     """
     if cell.binding.mode == "launcher" and cell.framework not in {*LAUNCHERS, *PINNING}:
         return _NO_LAUNCHER
@@ -47,7 +52,7 @@ def place(cell: Cell, host: Topology, tools: frozenset[str] = TOOLS) -> Placemen
         return chosen
     binding = cell.binding
     bound = binding.mode not in UNBOUND
-    # What a server's launcher binds is bound, but not by us.
+    # A server's launcher binds its own workers, so they need no backend of ours.
     backend = _backend(binding, tools, bound=bound)
     if isinstance(backend, CannotRun):
         return backend
@@ -69,7 +74,7 @@ def place(cell: Cell, host: Topology, tools: frozenset[str] = TOOLS) -> Placemen
 
 
 def _against_server(cell: Cell) -> CannotRun | None:
-    """What cannot be asked of a server, which starts its workers itself."""
+    """Why a cell is not possible with a server, which starts its workers itself."""
     binding = cell.binding
     if binding.mode == "per-worker":
         return CannotRun(
@@ -111,14 +116,14 @@ def _threads(cell: Cell, host: Topology, slots: tuple[Slot, ...]) -> int | None:
 
 
 def _backend(binding: Binding, tools: frozenset[str], *, bound: bool) -> BackendUsed | CannotRun:
-    """What binds, or what is in its way; for memory there is numactl alone."""
+    """The backend that binds, or why none can; only numactl can bind memory."""
     against = _contradiction(binding) if bound else None
     if against is not None:
         return against
     used = _used(binding, tools, bound=bound)
     for_memory = binding.memory != "default"
     if not for_memory and (used == "none" or binding.moment == "after-start"):
-        return used  # once the worker is ready the runner itself binds it
+        return used  # the runner itself binds the worker once it is ready
     tool: Tool = "numactl" if for_memory or used == "numactl" else "taskset"
     wish = f"memory: {binding.memory}" if for_memory else f"binding: {binding.mode}"
     return used if tool in tools else _lacks(tool, wish)
@@ -148,7 +153,7 @@ def _used(binding: Binding, tools: frozenset[str], *, bound: bool) -> BackendUse
     if for_memory:
         return "numactl"
     if binding.moment == "after-start":
-        return "taskset"  # what `taskset -p` does
+        return "taskset"  # the runner does the same as `taskset -p`
     if binding.backend == "auto":
         return "numactl" if "taskset" not in tools and "numactl" in tools else "taskset"
     return binding.backend
@@ -165,7 +170,7 @@ def _lacks(tool: Tool, wish: str) -> CannotRun:
 def _memory(
     binding: Binding, host: Topology, cpus: tuple[CpuId, ...]
 ) -> tuple[NodeId, ...] | CannotRun:
-    """The nodes one worker's memory policy is about, by number; none for the kernel's own."""
+    """The nodes of one worker's memory policy, by number; empty for the kernel's default."""
     if binding.memory == "default":
         return ()
     stocked = [node.id for node in host.nodes if node.allowed and node.memory_bytes != 0]
@@ -184,7 +189,7 @@ def _memory(
     if binding.memory == "remote":
         others = [node for node in stocked if node not in own]
         return (nearest(host, nodes[0], others),) if others else _NO_OTHER_NODE
-    # `preferred` takes one node: that of most of the CPUs.
+    # `preferred` accepts one node: the one with most of the CPUs.
     return (own[0],) if binding.memory == "preferred" else tuple(sorted(set(own)))
 
 

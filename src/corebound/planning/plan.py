@@ -1,4 +1,4 @@
-"""From scenarios and a host to everything that is launched, or why it cannot be."""
+"""Plan all launches of a scenario on a host, or report why a cell cannot run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from corebound.scenario.models import CommandWorkload, Measure, ProfileName, Sce
 from corebound.scenario.traffic import Traffic
 from corebound.worker import protocol
 
-# Why an adapter has no `profile`; those that are not named here have one.
+# Why an adapter has no `profile`; frameworks that are not listed have one.
 WITHOUT_PROFILER: Mapping[Framework, str] = {
     "none": "plain Python has no operators to tell apart.",
     "numpy": "NumPy has no profiler of its own.",
@@ -27,7 +27,7 @@ WITHOUT_PROFILER: Mapping[Framework, str] = {
 
 
 def unprofiled(scenario: Scenario, cell: Cell) -> CannotRun | None:
-    """Why a cell's operators cannot be profiled; None where they can."""
+    """Why a cell's operators cannot be profiled; None if they can."""
     mend = "Its figures stand; only where its time goes is not told."
     if isinstance(scenario.workload, CommandWorkload):
         return CannotRun(what="a command is timed whole, whatever runs within it.", mend=mend)
@@ -36,11 +36,11 @@ def unprofiled(scenario: Scenario, cell: Cell) -> CannotRun | None:
 
 
 class PlannedCell(Struct, frozen=True, kw_only=True):
-    """One cell, ready to be launched any number of times, or unfit to be.
+    """One cell that is ready for any number of launches, or cannot be launched.
 
-    Exactly one of `placement` and `unfit` is None. `unprofiled` says why its
-    operators cannot be profiled, where that is so. Of a server there is one command,
-    and instead of requests there are `traffic` and `python`, its environment's interpreter.
+    Exactly one of `placement` and `unfit` is None. `unprofiled` says why the cell's
+    operators cannot be profiled, if they cannot. A server has one command, and `traffic`
+    and `python` (its environment's interpreter) instead of requests.
     """
 
     cell: Cell
@@ -55,15 +55,15 @@ class PlannedCell(Struct, frozen=True, kw_only=True):
 
 
 class HostCapabilities(Struct, frozen=True, kw_only=True):
-    """What the host offers to bind with and to run in.
+    """The host's topology, tools, environments and GPUs.
 
     Attributes:
-        topology: The machine, and what of it we are allowed.
-        tools: Which of `taskset`, `numactl` and `java` are there.
-        pythons: For each environment the interpreter's path, or None where it
-            has not been made.
-        gpus: The GPUs that may be used, by CUDA's numbers or names for them.
-        unmade: Why an environment has no interpreter, where it could not be made.
+        topology: The machine, and which parts of it we may use.
+        tools: Which of `taskset`, `numactl` and `java` are installed.
+        pythons: For each environment the path of its interpreter, or None if the
+            environment has not been made.
+        gpus: The GPUs that may be used, by CUDA's numbers or names.
+        unmade: Why an environment has no interpreter, if making it failed.
     """
 
     topology: Topology
@@ -82,15 +82,15 @@ def assemble(
     profile: ProfileName | None,
     seed: int,
 ) -> tuple[PlannedCell, ...]:
-    """Plan every cell of one scenario on one host; never raises for an odd host.
+    """Plan the cells of one scenario on one host; never raises, however unusual the host is.
 
     Args:
         scenario: The scenario.
-        cells: Those of its cells that are wanted.
-        means: What the host offers.
-        folder: Where the scenario's own modules are found.
-        profile: Which profile changes `measure`, if any.
-        seed: For the workers' random numbers: the same in every launch of a run.
+        cells: The cells of the scenario to plan.
+        means: The host's capabilities.
+        folder: The folder of the scenario's own modules.
+        profile: The profile that changes `measure`, if any.
+        seed: Seed of the workers' random numbers: the same in every launch of a run.
     """
     measure = measured(scenario, profile)
     return tuple(
@@ -209,30 +209,32 @@ def _target(workload: str, cell: Cell) -> str:
     return workload if built_in is None else built_in.targets[cell.framework]
 
 
-# Every one of them holds its memory at once, and waits for the stints of all the others.
+# Largest group of alternating cells: all of them hold their memory at the same time, and
+# each waits for the time slices of all the others.
 MOST = 8
-# Frameworks whose workers do nothing between their steps once they have one thread; others
-# load data and keep pools there. That of the first has one anyway.
+# Frameworks whose workers are idle between steps if they have one thread; others load data
+# and keep thread pools active. Workers without a framework always have one thread.
 _QUIET = frozenset({"none", "numpy"})
 
 
 def interleave_groups(
     planned: Sequence[PlannedCell], baselines: Mapping[str, str]
 ) -> tuple[tuple[PlannedCell, ...], ...]:
-    """Part the cells to be launched in a block into those that alternate, and single ones.
+    """Divide the cells of a block into groups that alternate, and single cells.
 
-    A company is a baseline and cells that are compared with it, of one worker each and
-    placed alike: what the host does to one it then does to all. Where `measure.alternate`
-    is `auto`, workers have one thread too, of NumPy or of no framework: others' pools go on
-    spinning for a while between their stints, on the CPUs of whoever has his, and what
-    loads data in the background goes on loading.
+    A group is a baseline and the cells that are compared with it. All have one worker and
+    the same placement, so that host disturbance affects them alike. If `measure.alternate`
+    is `auto`, the workers also have one thread, and use NumPy or no framework. The thread
+    pools of other frameworks keep spinning for a while after their time slice, on the CPUs
+    of the next worker, and background data loading continues.
 
     Args:
-        planned: Cells that the host can hold, in the order of the block.
-        baselines: For a cell's key, the key of the cell it is compared with.
+        planned: Cells that can run on the host, in the order of the block.
+        baselines: Maps a cell's key to the key of its baseline.
 
     Returns:
-        Companies of 1 to `MOST`, in the order of their first; each in the block's order.
+        Groups of 1 to `MOST` cells, ordered by their first cell; the cells of each are in
+        the block's order.
     """
     by_key = {one.cell.key: one for one in planned}
     groups: dict[str, list[str]] = {}

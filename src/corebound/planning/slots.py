@@ -1,4 +1,4 @@
-"""Where a cell's workers run: slots of CPUs and memory, and what starts them."""
+"""The types of a plan: slots of CPUs and memory, placements, and start commands."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from corebound.scenario.cell import BackendUsed, BindMoment, MemoryPolicy
 
 
 class Slot(Struct, frozen=True, kw_only=True):
-    """The CPUs and memory nodes one worker gets, by number.
+    """The CPUs and memory nodes of one worker, by number.
 
-    `memory_nodes` is empty where the cell leaves memory to the kernel.
+    `memory_nodes` is empty if the cell leaves memory to the kernel.
     """
 
     cpus: tuple[CpuId, ...]
@@ -26,16 +26,16 @@ class Slot(Struct, frozen=True, kw_only=True):
 
 
 class Placement(Struct, frozen=True, kw_only=True):
-    """Where a cell's workers run, one slot each, and with how many threads.
+    """The slot of each of a cell's workers, and their number of threads.
 
     Attributes:
-        slots: One per worker. Unbound cells hold every allowed CPU.
-        threads: Threads for each worker; None sets nothing.
-        omp: What OMP_NUM_THREADS alone is set to; None: to `threads`, where that is set.
-        backend: What binds: `none` for unbound cells and for launchers.
-        memory: The policy that `memory_nodes` are used under.
-        moment: Whether workers are bound before they start or once ready.
-        bound: Whether a thread found off its slot proves the launch invalid.
+        slots: One per worker. The slots of unbound cells contain every allowed CPU.
+        threads: Threads of each worker; None sets nothing.
+        omp: Value of OMP_NUM_THREADS; None uses `threads`, if that is set.
+        backend: The tool that binds; `none` for unbound cells and for launchers.
+        memory: The memory policy applied to `memory_nodes`.
+        moment: Whether workers are bound before they start or once they are ready.
+        bound: Whether a thread seen outside its slot makes the launch invalid.
     """
 
     slots: tuple[Slot, ...]
@@ -48,20 +48,20 @@ class Placement(Struct, frozen=True, kw_only=True):
 
 
 class Command(Struct, frozen=True, kw_only=True):
-    """What starts one worker: the words and what is added to its environment."""
+    """The command that starts one worker: its arguments and added environment variables."""
 
     argv: tuple[str, ...]
     env: tuple[tuple[str, str], ...]
 
 
 class CannotRun(Struct, frozen=True, kw_only=True):
-    """Why a cell cannot be launched, and what the user may do about it.
+    """Why a cell cannot be launched, and how to fix it.
 
     Attributes:
-        what: Why, in a sentence.
-        mend: What to do, in another.
-        cause: Whether the host cannot hold the cell, its environment has not been made, or that
-            was tried and failed.
+        what: The reason, in a sentence.
+        mend: The fix, in a sentence.
+        cause: `host` if the host cannot run the cell, `environment` if its environment has
+            not been made, `build` if making it failed.
     """
 
     what: str
