@@ -1,1 +1,1 @@
-"""What this host is, and what on it would disturb a measurement."""
+"""Describe this host, and check it for anything that would disturb a measurement."""

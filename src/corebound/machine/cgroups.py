@@ -1,4 +1,4 @@
-"""What cgroups leave us of a machine: CPUs, memory nodes and CPU time."""
+"""Read the limits that cgroups set on this process: CPUs, memory nodes and CPU time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from corebound.machine.topology import CpuId
 
 
 class _Mount(Struct, frozen=True, kw_only=True):
-    """Where cpusets are to be read: a directory and the name of its files, `{}` the resource."""
+    """Where to read cpusets: a directory and a file name, in which `{}` is the resource."""
 
     directory: str
     file: str
@@ -22,15 +22,15 @@ class _Mount(Struct, frozen=True, kw_only=True):
 
 _V2 = "cpuset.{}.effective"
 _V1 = "cpuset.{}"
-_CPUSET = "{}"  # the file system of its own, before cgroups, and cgroup v1's `noprefix`
+_CPUSET = "{}"  # the cpuset file system that preceded cgroups, and cgroup v1's `noprefix`
 
 
 def allowed(tree: Tree) -> tuple[frozenset[CpuId] | None, frozenset[CpuId] | None]:
-    """The CPUs and the memory nodes our cgroup may use; None where nothing limits them.
+    """The CPUs and memory nodes that our cgroup may use; None if they are not limited.
 
-    A group without a file of its own has its parent's limits, as in cgroup
-    v2 where the controller is not handed down, and in containers whose mount
-    begins below the hierarchy's root.
+    A group without its own file has its parent's limits. This happens in cgroup v2 if the
+    controller is not delegated, and in containers whose mount begins below the
+    hierarchy's root.
     """
     mount = next(_mounts(tree), None)
     if mount is None:
@@ -66,7 +66,7 @@ def _mounts(tree: Tree) -> Iterator[_Mount]:
 
 
 def _mounted(tree: Tree, words: list[str]) -> _Mount | None:
-    """The mount one line of /proc/mounts tells of, if it holds cpusets."""
+    """The mount on one line of /proc/mounts, if it contains cpusets."""
     if len(words) < 4:
         return None
     directory = _inside(words[1].replace("\\040", " "))
@@ -82,7 +82,7 @@ def _mounted(tree: Tree, words: list[str]) -> _Mount | None:
 
 
 def _group(tree: Tree, mount: _Mount) -> str:
-    """Our group's path below the mount, by /proc/self/cpuset or else /proc/self/cgroup."""
+    """Our group's path below the mount, from /proc/self/cpuset or else /proc/self/cgroup."""
     name = content(tree, "proc/self/cpuset")
     if name:
         return _inside(name)
@@ -97,7 +97,7 @@ def _group(tree: Tree, mount: _Mount) -> str:
 
 
 def _inside(path: str) -> str:
-    """A path relative to the root; `/..` shows where a namespace hides the rest."""
+    """A path relative to the root; `/..` appears if a namespace hides the rest."""
     return "/".join(part for part in path.split("/") if part not in {"", ".", ".."})
 
 
@@ -109,7 +109,7 @@ def _upwards(group: str) -> Iterator[str]:
 
 
 class _CpuMount(Struct, frozen=True, kw_only=True):
-    """A hierarchy that can ration CPU time: where it is mounted and our group below that."""
+    """A hierarchy that can limit CPU time: its mount point and our group below it."""
 
     v2: bool
     folder: str
@@ -117,7 +117,7 @@ class _CpuMount(Struct, frozen=True, kw_only=True):
 
 
 class Quota(Struct, frozen=True, kw_only=True):
-    """So many CPUs' worth of time; and the commands that lift it and set it again."""
+    """A CPU-time quota, in CPUs, and the commands that remove it and set it again."""
 
     cpus: float
     folder: str
@@ -127,7 +127,7 @@ class Quota(Struct, frozen=True, kw_only=True):
 
 
 def quotas(tree: Tree) -> list[Quota] | None:
-    """Each that rations us; None where no cgroup with CPU time is mounted."""
+    """All quotas that apply to us; None if no cgroup with the CPU controller is mounted."""
     mounts = _cpu_mounts(tree)
     if not mounts:
         return None
@@ -140,7 +140,7 @@ def quotas(tree: Tree) -> list[Quota] | None:
 
 
 def cpus_worth(tree: Tree) -> float:
-    """So many CPUs' time our groups give us: infinite without a quota."""
+    """The CPU time that our groups allow, in CPUs; infinite without a quota."""
     return min((quota.cpus for quota in quotas(tree) or ()), default=math.inf)
 
 
@@ -168,7 +168,7 @@ def _cpu_mounts(tree: Tree) -> list[_CpuMount]:
 
 
 def _groups(text: str) -> dict[str, str]:
-    """Our group by controller; that of cgroup v2 has an empty name."""
+    """Our group for each controller; the key of cgroup v2 is empty."""
     groups = {}
     for line in text.splitlines():
         hierarchy, _, rest = line.partition(":")
@@ -183,10 +183,10 @@ def _unescaped(path: str) -> str:
 
 
 def _below(group: str, root: str) -> str:
-    """Our group below what is mounted: a container often mounts no more than its own."""
+    """Our group's path below the mount's root; a container often mounts only its own group."""
     parts, top = _parts(group), _parts(root)
     if ".." in group.split("/"):
-        return ""  # above what a namespace shows
+        return ""  # above what the namespace shows
     return "/".join(parts[len(top) :] if parts[: len(top)] == top else ())
 
 
@@ -201,7 +201,7 @@ def _folders_upwards(mount: _CpuMount) -> Iterator[str]:
 
 
 def _quota(tree: Tree, folder: str, *, v2: bool) -> Quota | None:
-    """The quota of one group; None where it has none, as the hierarchy's root."""
+    """The quota of one group; None if it has none, like the hierarchy's root."""
     if v2:
         text = text_of(tree, f"{folder}/cpu.max") or ""
         words = text.split()

@@ -1,4 +1,4 @@
-"""Read a machine's topology: this one, or one whose /sys was saved as a folder."""
+"""Read the topology of this machine, or of one whose /sys was saved as a folder."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from corebound.machine.topology import (
     parse_cpu_list,
 )
 
-# Cores of one kind differ by up to this much in their highest frequency, as
-# some boost further than others; hwloc draws the same line.
+# Cores of one kind differ by up to this ratio in their maximum frequency, because some
+# boost further than others; hwloc uses the same limit.
 _SAME_KIND_RATIO = 1.1
 
 
 def core_kinds(tree: Tree, cpus: tuple[CpuId, ...]) -> dict[CpuId, CoreKind]:
-    """The kind of each CPU's core; empty where the machine shows one kind only.
+    """The kind of each CPU's core; empty if the machine shows one kind only.
 
-    Told by Intel's two performance-monitoring units, else by the kernel's
-    `cpu_capacity` (ARM), else by highest frequency where, if base frequencies
-    are known, these differ too: a core that only boosts further is no other kind.
+    The sources, in order: Intel's two performance-monitoring units, the kernel's
+    `cpu_capacity` (ARM), and the maximum frequency. If base frequencies are known, they
+    must differ too: a core that only boosts further is not another kind.
     """
     told = _by_unit(tree, cpus)
     if told:
@@ -72,7 +72,7 @@ def _by_unit(tree: Tree, cpus: tuple[CpuId, ...]) -> dict[CpuId, CoreKind]:
 
 
 def _values(tree: Tree, cpus: tuple[CpuId, ...], path: str) -> dict[CpuId, int]:
-    """One file's number for every CPU; empty as soon as one has none."""
+    """The number in one file for every CPU; empty if any CPU has none."""
     values: dict[CpuId, int] = {}
     for cpu in cpus:
         value = number(tree, path.format(cpu))
@@ -83,7 +83,7 @@ def _values(tree: Tree, cpus: tuple[CpuId, ...], path: str) -> dict[CpuId, int]:
 
 
 def _by_value(values: Mapping[CpuId, int]) -> dict[CpuId, CoreKind]:
-    """Split at the widest gap, if it is wider than cores of one kind have."""
+    """Split at the widest gap, if it is wider than cores of one kind allow."""
     steps = sorted(set(values.values()))
     if len(steps) < 2:
         return {}
@@ -104,16 +104,16 @@ def topology(
     affinity: frozenset[int] | None = None,
     memory_nodes: frozenset[int] | None = None,
 ) -> Topology:
-    """Read a machine.
+    """Read a machine's topology.
 
     Args:
-        tree: Its files.
-        where: How to name the tree in an error.
-        affinity: CPUs our process is bound to, if it is one of this machine.
-        memory_nodes: Nodes our process may take memory on, likewise.
+        tree: The machine's files.
+        where: The tree's name in errors.
+        affinity: CPUs that our process is bound to, if it runs on this machine.
+        memory_nodes: Nodes on which our process may allocate memory, likewise.
 
     Raises:
-        HostError: the tree shows no CPU that is online.
+        HostError: the tree shows no online CPU.
     """
     online, offline = _online(tree)
     if not online:
@@ -151,7 +151,7 @@ def topology(
 
 
 def _online(tree: Tree) -> tuple[tuple[CpuId, ...], tuple[CpuId, ...]]:
-    """The CPUs that are online and those that are not, each by number."""
+    """The online CPUs and the offline CPUs, each by number."""
     present = frozenset(map(CpuId, numbered(tree, _CPUS, "cpu")))
     online = listed(tree, f"{_CPUS}/online")
     if online is None:
@@ -160,15 +160,15 @@ def _online(tree: Tree) -> tuple[tuple[CpuId, ...], tuple[CpuId, ...]]:
         )
     elif present:
         online &= present
-    # The kernel takes away the topology of a CPU that goes offline; on kernels
-    # that have no `online` file this is how one sees it.
+    # The kernel removes the topology of a CPU that goes offline. On kernels without an
+    # `online` file this is the only sign.
     described = frozenset(cpu for cpu in online if tree.names(f"{_CPUS}/cpu{cpu}/topology"))
     usable = described or online
     return tuple(sorted(usable)), tuple(sorted(present - usable))
 
 
 class _Ids(Struct, frozen=True, kw_only=True):
-    """The numbers beside the lists of siblings, None where the kernel has none."""
+    """The ids that the kernel gives a CPU; None if it gives none."""
 
     package: int | None
     die: int | None
@@ -185,7 +185,7 @@ def _ids(tree: Tree, cpu: CpuId) -> _Ids:
 
 
 def _siblings(tree: Tree, cpu: CpuId, new: str, old: str) -> frozenset[CpuId] | None:
-    """The CPUs that share something with one, by the file's new name or its old one."""
+    """The CPUs that share something with `cpu`, from the file's new name or its old one."""
     folder = f"{_CPUS}/cpu{cpu}/topology"
     for name in (new, old):
         for found in (listed(tree, f"{folder}/{name}_list"), masked(tree, f"{folder}/{name}")):
@@ -195,14 +195,14 @@ def _siblings(tree: Tree, cpu: CpuId, new: str, old: str) -> frozenset[CpuId] | 
 
 
 def _cores(tree: Tree, cpus: tuple[CpuId, ...]) -> dict[CpuId, CoreKey]:
-    """Give every physical core one key, and every CPU its core's."""
+    """The key of each CPU's physical core."""
     ids = {cpu: _ids(tree, cpu) for cpu in cpus}
     package = _packages(tree, ids)
     groups = _core_groups(tree, ids, package)
     places = [(package[group[0]], ids[group[0]].die or 0) for group in groups]
     told = [ids[group[0]].core for group in groups]
-    # Where core numbers are missing or repeat within a die, the lowest CPU
-    # number names the core instead, for all of that die.
+    # If core numbers are missing or repeat within a die, the lowest CPU number identifies
+    # each core of that die instead.
     seen = Counter(zip(places, told, strict=True))
     vague = {place for (place, core), count in seen.items() if core is None or count > 1}
     keys: dict[CpuId, CoreKey] = {}
@@ -216,7 +216,7 @@ def _cores(tree: Tree, cpus: tuple[CpuId, ...]) -> dict[CpuId, CoreKey]:
 def _core_groups(
     tree: Tree, ids: Mapping[CpuId, _Ids], package: Mapping[CpuId, int]
 ) -> list[tuple[CpuId, ...]]:
-    """The CPUs of each physical core, by number, no CPU in two of them."""
+    """The CPUs of each physical core, by number; no CPU is in two cores."""
     groups: list[tuple[CpuId, ...]] = []
     left = dict.fromkeys(ids)
     alike: dict[tuple[int, _Ids], set[CpuId]] = {}
@@ -237,10 +237,10 @@ def _core_groups(
 
 
 def _has_compute_units(tree: Tree) -> bool:
-    """Whether old kernels call two cores of one AMD compute unit siblings.
+    """Whether old kernels report two cores of one AMD compute unit as siblings.
 
-    Families 21 and 22 share a front end and a cache, yet have integer cores
-    of their own, which their numbers tell apart.
+    In families 21 and 22 the two share a front end and a cache, but have separate integer
+    cores with separate core numbers.
     """
     text = (tree.read("proc/cpuinfo") or "").partition("\n\n")[0]
     fields = dict(re.findall(r"^([^\t:]+?)\s*:\s*(.*?)\s*$", text, re.MULTILINE))
@@ -249,7 +249,7 @@ def _has_compute_units(tree: Tree) -> bool:
 
 
 def _packages(tree: Tree, ids: Mapping[CpuId, _Ids]) -> dict[CpuId, int]:
-    """Number the packages: the kernel's number where it is one's own, else a free one."""
+    """Number the packages: by the kernel's number if it is unique, else by a free one."""
     groups: list[tuple[CpuId, ...]] = []
     left = dict.fromkeys(ids)
     while left:
@@ -278,7 +278,7 @@ def _packages(tree: Tree, ids: Mapping[CpuId, _Ids]) -> dict[CpuId, int]:
 def _caches(
     tree: Tree, cpus: tuple[CpuId, ...], cores: Mapping[CpuId, CoreKey]
 ) -> tuple[Cache, ...]:
-    """The last-level caches; a CPU found behind one is not asked again."""
+    """The last-level caches; a CPU that belongs to one is not examined again."""
     caches: list[Cache] = []
     left = dict.fromkeys(cpus)
     while left:
@@ -286,7 +286,7 @@ def _caches(
         found = _last_level(tree, cpu)
         behind = {cpu}
         if found is not None:
-            # Some IA-64 kernels leave the map empty; the core is what they mean.
+            # Some IA-64 kernels leave the map empty and mean the CPU's own core.
             behind |= found.behind or {other for other in left if cores[other] == cores[cpu]}
         members = tuple(sorted(left.keys() & behind))
         for member in members:
@@ -303,7 +303,7 @@ class _LastLevel(Struct, frozen=True, kw_only=True):
 
 
 def _last_level(tree: Tree, cpu: CpuId) -> _LastLevel | None:
-    """The outermost data or unified cache that says which CPUs share it."""
+    """The outermost data or unified cache with a list of the CPUs that share it."""
     folder = f"{_CPUS}/cpu{cpu}/cache"
     levels = []
     for index in sorted(numbered(tree, folder, "index")):
@@ -316,7 +316,7 @@ def _last_level(tree: Tree, cpu: CpuId) -> _LastLevel | None:
         behind = listed(tree, f"{base}/shared_cpu_list")
         if behind is None:
             behind = masked(tree, f"{base}/shared_cpu_map")
-        # Xeon Phi shows its memory-side cache as an L3 of no size.
+        # Xeon Phi reports its memory-side cache as an L3 of size 0.
         if behind is not None and size != 0:
             return _LastLevel(level=level, size_bytes=size, behind=behind)
     return None
@@ -337,7 +337,7 @@ def _nodes(
             continue
         total = re.search(r"MemTotal:\s+([0-9]{1,18}) kB", tree.read(f"{folder}/meminfo") or "")
         distances = (content(tree, f"{folder}/distance") or "").split()
-        # One figure for each node that is online, in their order, gaps left out.
+        # One distance for each online node, in order, without gaps.
         known = len(distances) == len(ids) and all(
             re.fullmatch(r"[0-9]{1,9}", d) for d in distances
         )
@@ -353,14 +353,13 @@ def _nodes(
     return tuple(nodes)
 
 
-# The longest of these files, a map of 8,192 CPUs, has 2,304 characters, and
-# /proc/mounts grows by a line for each container; what a saved tree holds
-# beyond this is none of them.
+# The longest of these files, a map of 8,192 CPUs, has 2,304 characters; /proc/mounts has
+# one more line for each container. A larger file in a saved tree is not one of them.
 _MOST_BYTES = 1 << 20
 
 
 class Files:
-    """A `Tree` of real files below a root that holds `sys/`, or is itself a `/sys`."""
+    """A `Tree` of real files below a root that contains `sys/`, or is itself a `/sys`."""
 
     def __init__(self, root: Path) -> None:
         is_sys = not (root / "sys").is_dir() and (root / "devices/system/cpu").is_dir()
@@ -368,17 +367,17 @@ class Files:
         self._prefix = "sys/" if is_sys else ""
 
     def read(self, path: str) -> str | None:
-        """The text of a file, or None where it is absent or cannot be read."""
+        """The text of a file, or None if it is absent or cannot be read."""
         if not path.startswith(self._prefix):
             return None
         try:
             with (self._root / path.removeprefix(self._prefix)).open("rb") as file:
                 return file.read(_MOST_BYTES).decode("utf-8", errors="replace")
-        except (OSError, ValueError):  # a CPU may go offline meanwhile; a name may hold a NUL
+        except (OSError, ValueError):  # a CPU may go offline; a name may contain a NUL
             return None
 
     def names(self, path: str) -> tuple[str, ...]:
-        """What a directory holds, in any order; empty where there is none."""
+        """The names in a directory, in any order; empty if there is no such directory."""
         if not path.startswith(self._prefix):
             return ()
         try:
@@ -389,11 +388,11 @@ class Files:
 
 
 def probe(root: Path) -> Topology:
-    """Read a saved machine.
+    """Read the topology of a saved machine.
 
     Args:
-        root: A directory that holds `sys/` (and `proc/`, and whatever cgroups
-            were mounted on), or one that is itself a copy of `/sys`.
+        root: A directory that contains `sys/` (and `proc/`, and the mount points of
+            cgroups), or one that is itself a copy of `/sys`.
 
     Raises:
         HostError: there is no such directory, or it shows no CPU.
@@ -408,10 +407,10 @@ def probe(root: Path) -> Topology:
 
 
 def live() -> Topology:
-    """Read this machine, and what of it our affinity and cgroups allow.
+    """Read this machine's topology, and what our affinity and cgroups allow.
 
     Raises:
-        HostError: `/sys` is not there, as in some containers.
+        HostError: `/sys` is missing, as in some containers.
     """
     files = Files(Path("/"))
     status = re.search(

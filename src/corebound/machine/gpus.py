@@ -1,4 +1,4 @@
-"""The GPUs that CUDA could use, found without any framework: what NVIDIA's driver shows."""
+"""Find the GPUs that CUDA could use, from NVIDIA's driver and without any framework."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec import Struct
 
 
 class Gpu(Struct, frozen=True, kw_only=True):
-    """A GPU that CUDA could use: what CUDA_VISIBLE_DEVICES calls it, and its model's name."""
+    """A GPU that CUDA could use: its id in CUDA_VISIBLE_DEVICES and its model's name."""
 
     id: str
     name: str
@@ -22,16 +22,16 @@ _UNNAMED = "NVIDIA GPU"
 def gpus(root: Path, visible: str | None) -> tuple[Gpu, ...]:
     """Read a machine's GPUs.
 
-    A GPU counts where its device node is: in a container the driver tells of
-    GPUs that were not handed in. Other makers' GPUs are not looked for.
+    A GPU counts if its device node exists: in a container the driver also lists GPUs that
+    the container has no access to. Other vendors' GPUs are not detected.
 
     Args:
-        root: What holds `dev/` and `proc/`: `/`, or a saved machine.
-        visible: CUDA_VISIBLE_DEVICES, or None where it is not set.
+        root: The directory that contains `dev/` and `proc/`: `/`, or a saved machine.
+        visible: CUDA_VISIBLE_DEVICES, or None if it is not set.
 
     Returns:
-        Them in CUDA's order, as far as that follows the driver's numbers: where
-        models differ CUDA puts the fastest first, so names may be exchanged.
+        The GPUs in the order of the driver's numbers, which is mostly CUDA's order. If
+        models differ, CUDA puts the fastest first, so names may be swapped.
     """
     described = _described(root / "proc/driver/nvidia/gpus")
     names = [described.get(minor, {}).get("Model", _UNNAMED) for minor in _minors(root / "dev")]
@@ -51,7 +51,7 @@ def _minors(folder: Path) -> list[int]:
 
 
 def _described(folder: Path) -> dict[int, dict[str, str]]:
-    """What the driver says of each GPU, by the number of its device node."""
+    """The driver's information on each GPU, by the number of its device node."""
     found: dict[int, dict[str, str]] = {}
     try:
         texts = [(each / "information").read_text(errors="replace") for each in folder.iterdir()]
@@ -66,7 +66,9 @@ def _described(folder: Path) -> dict[int, dict[str, str]]:
 
 
 def _chosen(found: tuple[Gpu, ...], uuids: list[str], visible: str) -> tuple[Gpu, ...]:
-    """What CUDA_VISIBLE_DEVICES leaves: up to the first entry that names no GPU, or one again.
+    """The GPUs that CUDA_VISIBLE_DEVICES leaves visible.
+
+    They end before the first entry that names no GPU, or one that is already listed.
 
     Source: CUDA Programming Guide, environment variables, CUDA_VISIBLE_DEVICES.
     """

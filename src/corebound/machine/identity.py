@@ -1,4 +1,4 @@
-"""Which machine this is: an identity that survives a new name, and its description."""
+"""Describe this machine, with an identity that survives a change of its host name."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from corebound.machine.topology import Topology
 
 
 class Host(Struct, frozen=True, kw_only=True):
-    """The machine.
+    """A machine.
 
-    `id` is stable: machine-id, CPU model and topology hashed, so that a renamed
-    host stays itself and a resized one is another. `gpus` and `peak` are None in
-    records of a corebound that did not look for them.
+    `id` is a hash of machine-id, CPU model and topology: it stays the same if the host is
+    renamed, and changes if it is resized. `gpus` and `peak` are None in records of versions
+    of corebound that did not detect them.
     """
 
     id: str
@@ -36,10 +36,10 @@ class Host(Struct, frozen=True, kw_only=True):
 
 
 def host(topology: Topology) -> Host:
-    """This machine, with an identity that outlives a change of its name.
+    """Describe this machine, with an identity that survives a change of its host name.
 
-    What we happen to be allowed, which differs between shells and containers of
-    one machine, is no part of the identity.
+    The CPUs and memory that we may use differ between shells and containers of one
+    machine, so they are not part of the identity.
     """
     cpu_model = _cpu_model()
     shape = [
@@ -77,7 +77,7 @@ def _cpu_model() -> str:
         name, _, value = line.partition(":")
         named.setdefault(name.strip(), value.strip())
     model = named.get("model name") or named.get("Model") or platform.machine()
-    # Where a hypervisor hides the model's name, its numbers still tell processors apart.
+    # If a hypervisor hides the model's name, its numbers still distinguish processors.
     parts = ("cpu family", "model", "CPU implementer", "CPU part")
     numbers = ", ".join(f"{part} {named[part]}" for part in parts if part in named)
     return f"{model} ({numbers})" if numbers else model

@@ -1,4 +1,4 @@
-"""The Java that a server would be started with."""
+"""Find the Java that starts a server."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 
 def java(variables: Mapping[str, str] = os.environ) -> str | None:
-    """Where it is: of JAVA_HOME where that is set, which TorchServe heeds, else on the PATH.
+    """The path of `java`: from JAVA_HOME, which TorchServe uses, if it is set; else from PATH.
 
-    None where there is none that can be executed.
+    None if there is no executable.
     """
     home = variables.get("JAVA_HOME")
     named = str(Path(home) / "bin" / "java") if home else "java"

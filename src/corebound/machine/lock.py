@@ -1,4 +1,4 @@
-"""One run at a time on a host: two would measure one another."""
+"""The host lock: it allows one run at a time, because two would disturb each other."""
 
 from __future__ import annotations
 
@@ -17,24 +17,25 @@ from pathlib import Path
 from corebound.errors import HostError
 from corebound.text import one_line
 
-# A command line can have megabytes; its beginning says which it is.
+# A command line can have megabytes; its beginning is enough to identify it.
 _LONGEST = 200
 
 
 def of_file(descriptor: int) -> str:
     """The process that holds the flock of an open file, as `process` describes it.
 
-    Source: proc_locks(5). A holder on another host, or in a container whose processes are hidden
-    from here, has no line there.
+    Source: proc_locks(5). A holder on another host, or in a container whose processes are not
+    visible here, has no line there.
     """
     pid = next(_with_flock(descriptor), None)
     return "a process that cannot be seen from here" if pid is None else process(pid)
 
 
 def process(pid: int) -> str:
-    """A process by its number, its user, and its command line as far as they can be read.
+    """Describe a process: its id, its user and its command line, as far as they are readable.
 
-    The command line may be another user's text: it comes as one line without control characters.
+    The command line may be another user's text, so it is returned as one line without
+    control characters.
     """
     try:
         user = _user(Path(f"/proc/{pid}").stat().st_uid)
@@ -54,7 +55,7 @@ def _user(uid: int) -> str:
 
 
 def _with_flock(descriptor: int) -> Iterator[int]:
-    """The processes that hold a flock of the same file, the certain ones only."""
+    """The processes that certainly hold a flock of the same file."""
     wanted = os.fstat(descriptor)
     try:
         lines = Path("/proc/locks").read_text(encoding="ascii").splitlines()
@@ -72,8 +73,8 @@ def _with_flock(descriptor: int) -> Iterator[int]:
 def _has_open(pid: int, wanted: os.stat_result) -> bool:
     """Whether a process has this very file open; inode numbers repeat between file systems.
 
-    Some file systems, such as overlayfs and Btrfs, show another device number in /proc/locks
-    than stat does. Of another user's process this cannot be read; then the number has to do.
+    Some file systems, such as overlayfs and Btrfs, show a different device number in /proc/locks
+    than in stat. Another user's open files cannot be read; the inode number must then suffice.
     """
     try:
         for one in Path(f"/proc/{pid}/fd").iterdir():
@@ -90,15 +91,15 @@ def _has_open(pid: int, wanted: os.stat_result) -> bool:
     return False
 
 
-# For tests, and for containers that share a network namespace and no CPU: names another lock.
+# Selects another lock: for tests, and for containers that share a network namespace but no CPU.
 VARIABLE = "COREBOUND_HOST_LOCK"
 
-# Who has bound the name listens on it microseconds later; until then nobody can be named.
+# The holder listens microseconds after it binds the name; until then it cannot be identified.
 _TRIES = 10
 _BETWEEN_TRIES_S = 0.01
-# How often to look at a holder that the kernel gives no notice of.
+# How often to check on a holder whose end the kernel does not report.
 _LOOK_S = 1.0
-# The longest that one look may take: poll(2) counts milliseconds in 32 bits.
+# The longest single wait: poll(2) counts milliseconds in 32 bits.
 _LONGEST_S = 3600.0
 # struct ucred of <sys/socket.h>: process, user, group.
 _CREDENTIALS = struct.Struct("iII")
@@ -108,14 +109,15 @@ _CREDENTIALS = struct.Struct("iII")
 def host_lock(
     *, wait_s: float = 0.0, waiting: Callable[[str], None] = lambda _holder: None
 ) -> Iterator[None]:
-    """Hold the host's lock; the kernel releases it however this process ends.
+    """Hold the host lock; the kernel releases it however this process ends.
 
     Args:
         wait_s: How long to wait for another run to end.
-        waiting: Told who holds it, each time that this begins to wait for somebody.
+        waiting: Called with a description of the holder, each time the wait for a new holder
+            begins.
 
     Raises:
-        HostError: another run holds it, and did so to the end of the wait.
+        HostError: another run still holds the lock at the end of the wait.
     """
     until_s = time.monotonic() + wait_s
     named: str | None = None
@@ -141,8 +143,8 @@ def host_lock(
                     waiting(holder)
                     named = holder
                 _await_end(theirs, min(left_s, _LONGEST_S))
-        # Nobody is ever answered: who connects learns from the kernel who listens, and when
-        # that ends.
+        # Connections are never answered: the kernel tells the connecting process who listens,
+        # and when that process ends.
         ours.listen(socket.SOMAXCONN)
         yield
 
@@ -150,7 +152,7 @@ def host_lock(
 def is_held() -> bool:
     """Whether a run is measuring on this host.
 
-    The lock is looked at and not taken: a run that begins at this moment is not refused.
+    This only inspects the lock: a run that starts at the same moment is not refused.
     Source: proc_pid_net(5).
     """
     name = f"@{_name()}".encode()
@@ -163,7 +165,7 @@ def is_held() -> bool:
 
 def _name() -> str:
     other = os.environ.get(VARIABLE)
-    # An address has 107 bytes, and the variable may hold any text.
+    # An address is limited to 107 bytes, and the variable may contain any text.
     suffix = f"-{hashlib.sha256(os.fsencode(other)).hexdigest()[:16]}" if other else ""
     return f"corebound-host-lock{suffix}"
 
@@ -185,20 +187,20 @@ def _is_bound(ours: socket.socket) -> bool:
 
 
 def _holder(theirs: socket.socket) -> str | None:
-    """Connect to whoever holds the lock, and describe it; None where nobody can be named."""
+    """Connect to the lock's holder and describe it; None if it cannot be identified."""
     try:
         theirs.connect(f"\0{_name()}")
         credentials = theirs.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     except OSError:
-        # It has just ended, or does not listen yet, or too many have connected (EAGAIN).
+        # The holder has just ended, does not listen yet, or has too many connections (EAGAIN).
         return None
     pid, _, _ = _CREDENTIALS.unpack(credentials)
-    # 0 stands for a process of another PID namespace, such as a container's.
+    # 0 means a process in another PID namespace, such as a container's.
     return process(pid) if pid else "a process of another container"
 
 
 def _await_end(theirs: socket.socket, most_s: float) -> None:
-    """Wait until the process that `theirs` is connected to has ended, but at most so long."""
+    """Wait until the process that `theirs` is connected to ends, but at most `most_s`."""
     try:
         theirs.getpeername()
     except OSError:  # not connected: the kernel cannot say when it ends

@@ -1,4 +1,4 @@
-"""What a core can compute at most, from what the kernel shows of it."""
+"""Estimate a core's peak floating-point throughput from what the kernel reports."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from corebound.bounds import Count
 
 
 class Core(Struct, frozen=True, kw_only=True):
-    """A design of a core, and for each width in bits its fused multiply-adds a cycle.
+    """A core design, with its fused multiply-adds per cycle for each width in bits.
 
-    Designs are told apart by name.
+    The name identifies the design.
     """
 
     name: str
@@ -23,12 +23,12 @@ class Core(Struct, frozen=True, kw_only=True):
 
     @property
     def fma_units(self) -> Mapping[int, int]:
-        """By width in bits."""
+        """Fused multiply-adds per cycle, by width in bits."""
         return MappingProxyType(dict(self.units))
 
 
 _HALF = ((256, 2),)  # AVX2 alone
-_ONE = ((512, 1), (256, 2))  # a 512-bit one is made of both of 256 bits
+_ONE = ((512, 1), (256, 2))  # both 256-bit units together form one 512-bit unit
 _FULL = ((512, 2), (256, 2))
 
 # Intel, family 6. Model numbers: Linux, arch/x86/include/asm/intel-family.h. Units: Intel 64
@@ -48,9 +48,8 @@ _INTEL: tuple[tuple[frozenset[int], Core], ...] = (
     (frozenset({173, 174}), Core(name="Granite Rapids", units=_FULL)),
 )
 
-# Model 85 is Skylake, Cascade Lake and Cooper Lake servers. Whether the second unit of
-# 512 bits is there is told by the name alone (ark.intel.com); a name that does not tell leaves it
-# unknown.
+# Model 85 is Skylake, Cascade Lake and Cooper Lake servers. Only the name shows whether they
+# have the second 512-bit unit (ark.intel.com); for other names it is unknown.
 _SKYLAKE_SERVER = 85
 _BY_NAME = (
     (re.compile(r"Platinum|Gold 6[0-9]{3}|Gold 5[12]22"), _FULL),
@@ -59,9 +58,9 @@ _BY_NAME = (
 )
 
 # AMD, by family. Model numbers: Linux, arch/x86/kernel/cpu/amd.c. Units: AMD's Software
-# Optimization Guides 55723 (Zen), 56305 (Zen 2), 56665 (Zen 3), 57647 (Zen 4: 512 bits pass in
-# two halves) and 58455 (Zen 5, with the full width in servers and desktops; its mobile models
-# are left out).
+# Optimization Guides 55723 (Zen), 56305 (Zen 2), 56665 (Zen 3), 57647 (Zen 4: 512 bits are
+# executed in two halves) and 58455 (Zen 5: full width in servers and desktops; its mobile
+# models are left out).
 _AMD: tuple[tuple[int, tuple[range, ...], Core], ...] = (
     (0x17, (range(0x30), range(0x50, 0x60)), Core(name="Zen", units=((256, 1),))),
     (
@@ -74,8 +73,8 @@ _AMD: tuple[tuple[int, tuple[range, ...], Core], ...] = (
     (0x1A, (range(0x20), range(0x40, 0x50)), Core(name="Zen 5", units=_FULL)),
 )
 
-# Implementer and part, as cputype.h of Linux (arch/arm64) has them. Units: Arm's Software
-# Optimization Guides of each, throughput of FMLA (ASIMD, SVE); A64FX Microarchitecture Manual.
+# Implementer and part: cputype.h of Linux (arch/arm64). Units: the Arm Software Optimization
+# Guide of each core, throughput of FMLA (ASIMD, SVE); A64FX Microarchitecture Manual.
 _ARM: dict[tuple[str, str], Core] = {
     ("0x41", "0xd0b"): Core(name="Cortex-A76", units=((128, 2),)),
     ("0x41", "0xd0c"): Core(name="Neoverse N1", units=((128, 2),)),
@@ -90,7 +89,7 @@ _MODEL_NUMBER = re.compile(r"[0-9]{1,4}")
 
 
 def known(block: Mapping[str, str]) -> Core | None:
-    """The design that a CPU's part of /proc/cpuinfo names; None if it is in no table."""
+    """The core design of a CPU's block in /proc/cpuinfo; None if it is not in the tables."""
     if "CPU part" in block:
         return _ARM.get((block.get("CPU implementer", ""), block["CPU part"]))
     family, model = block.get("cpu family", ""), block.get("model", "")
@@ -121,15 +120,15 @@ def _intel(model: int, name: str) -> Core | None:
 
 
 class Peak(Struct, frozen=True, kw_only=True):
-    """What bounds the floating-point throughput of a core; None where it is not known.
+    """The factors of a core's peak floating-point throughput; None if unknown.
 
     Attributes:
         core: Name of the core's design, such as `Zen 4`.
         simd: The widest instructions it has, such as `AVX-512`.
-        simd_bits: Their width.
-        fma_units: Fused multiply-adds of that width that a core begins in a cycle.
-        clock_hz: Its clock.
-        assumptions: What of this was not read from the host but taken to hold, in words.
+        simd_bits: Their width in bits.
+        fma_units: Fused multiply-adds of that width that a core starts per cycle.
+        clock_hz: Its clock frequency.
+        assumptions: Statements that were assumed rather than read from the host.
     """
 
     core: str | None
@@ -140,9 +139,9 @@ class Peak(Struct, frozen=True, kw_only=True):
     assumptions: tuple[str, ...]
 
     def flop_per_s(self, *, cores: int, bits: int) -> float | None:
-        """Of so many cores, with numbers of so many bits; None where a factor is not known.
+        """Peak throughput of `cores` cores for numbers of `bits` bits; None if a factor is unknown.
 
-        Cores × units × lanes × 2 × clock, for a fused multiply-add is two operations.
+        Cores × units × lanes × 2 × clock: a fused multiply-add is two operations.
         """
         if self.simd_bits is None or self.fma_units is None or self.clock_hz is None:
             return None
@@ -150,10 +149,10 @@ class Peak(Struct, frozen=True, kw_only=True):
 
 
 def peak(root: Path) -> Peak:
-    """Read what bounds the floating-point throughput of a machine's cores.
+    """Read the factors of the peak floating-point throughput of a machine's cores.
 
     Args:
-        root: What holds `proc/` and `sys/`: `/`, or a saved machine.
+        root: The directory that contains `proc/` and `sys/`: `/`, or a saved machine.
     """
     every = _blocks(_text(root / "proc/cpuinfo"))
     core = _core(every)
@@ -190,7 +189,7 @@ Block = dict[str, str]
 
 
 class _Simd(Struct, frozen=True, kw_only=True):
-    """The widest instructions with a fused multiply-add, and their width; None: none known."""
+    """The widest instructions with a fused multiply-add, and their width; None if unknown."""
 
     name: str | None
     bits: int | None
@@ -209,7 +208,7 @@ def _text(path: Path) -> str:
 
 
 def _blocks(cpuinfo: str) -> tuple[Block, ...]:
-    """What /proc/cpuinfo says of each CPU."""
+    """The fields of each CPU in /proc/cpuinfo."""
     blocks = []
     for part in cpuinfo.split("\n\n"):
         lines = (line.partition(":") for line in part.splitlines())
@@ -224,7 +223,7 @@ def _flags(block: Block) -> frozenset[str]:
 
 
 def _core(every: Sequence[Block]) -> Core | None:
-    """The design that all CPUs have; None where they differ or it is in no table."""
+    """The design of all CPUs; None if they differ or it is not in the tables."""
     found = {known(block) for block in every}
     return found.pop() if len(found) == 1 else None
 
@@ -244,7 +243,7 @@ def _simd(block: Block, sve_bytes: str) -> _Simd:
 
 
 def _frequencies_khz(folder: Path) -> frozenset[int]:
-    """The highest frequency of each CPU, as cpufreq has it; without it, nothing."""
+    """The maximum frequencies of the CPUs from cpufreq; empty without cpufreq."""
     files = [
         *folder.glob("cpufreq/policy*/cpuinfo_max_freq"),
         *folder.glob("cpu[0-9]*/cpufreq/cpuinfo_max_freq"),

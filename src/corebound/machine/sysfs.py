@@ -1,4 +1,4 @@
-"""Texts of /proc and /sys under path names, live or saved, and those texts as values."""
+"""Read files of /proc and /sys, live or saved, and parse them into values."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class Tree(Protocol):
     """Files below one root, by paths such as `sys/devices/system/cpu/online`."""
 
     def read(self, path: str) -> str | None:
-        """The text of a file, or None where it is absent or cannot be read."""
+        """The text of a file, or None if it is absent or cannot be read."""
         ...
 
     def names(self, path: str) -> tuple[str, ...]:
-        """What a directory holds, in any order; empty where there is none."""
+        """The names in a directory, in any order; empty if there is no such directory."""
         ...
 
 
@@ -39,19 +39,19 @@ def parse_cpu_mask(text: str) -> tuple[CpuId, ...]:
     groups = text.strip().split(",")
     if len(groups) > MOST_CPUS // 32 or not all(map(_HEX_GROUP.fullmatch, groups)):
         raise ValueError(f"`{text[:80]}` is not a mask of CPUs")
-    # Only the leading group may leave its zeros out.
+    # Only the leading group may omit its leading zeros.
     bits = int("".join(group.zfill(8) for group in groups), 16)
     return tuple(CpuId(cpu) for cpu in range(bits.bit_length()) if bits >> cpu & 1)
 
 
 def content(tree: Tree, path: str) -> str | None:
-    """What a file says, without the NUL that some kernels end it with."""
+    """A file's text, trimmed, without the NUL that some kernels append."""
     text = tree.read(path)
     return None if text is None else text.partition("\0")[0].strip()
 
 
 def number(tree: Tree, path: str) -> int | None:
-    """The integer a file holds; None where it holds none, or -1, the kernel's "not known"."""
+    """The integer in a file; None if there is none, or if it is -1, the kernel's "unknown"."""
     text = content(tree, path) or ""
     if not _NUMBER.fullmatch(text):
         return None
@@ -60,13 +60,13 @@ def number(tree: Tree, path: str) -> int | None:
 
 
 def size_bytes(tree: Tree, path: str) -> int | None:
-    """The size a file holds, such as `32K`, in bytes."""
+    """The size in a file, such as `32K`, in bytes."""
     match = _SIZE.fullmatch(content(tree, path) or "")
     return int(match[1]) << _SIZE_SHIFT[match[2]] if match else None
 
 
 def listed(tree: Tree, path: str) -> frozenset[CpuId] | None:
-    """The CPUs (or nodes) a file lists; None where it is absent or malformed."""
+    """The CPUs (or nodes) that a file lists; None if it is absent or malformed."""
     text = content(tree, path)
     if text is None:
         return None
@@ -77,7 +77,7 @@ def listed(tree: Tree, path: str) -> frozenset[CpuId] | None:
 
 
 def masked(tree: Tree, path: str) -> frozenset[CpuId] | None:
-    """The CPUs a mask file names; None where it is absent or malformed."""
+    """The CPUs in a mask file; None if it is absent or malformed."""
     text = content(tree, path)
     if text is None:
         return None
@@ -88,7 +88,7 @@ def masked(tree: Tree, path: str) -> frozenset[CpuId] | None:
 
 
 def numbered(tree: Tree, path: str, prefix: str) -> frozenset[int]:
-    """The numbers of a directory's `cpu0`, `cpu1`, … or `node0`, …"""
+    """The numbers in a directory's entries `cpu0`, `cpu1`, … or `node0`, …"""
     tails = (name.removeprefix(prefix) for name in tree.names(path) if name.startswith(prefix))
     return frozenset(
         int(tail)
@@ -103,12 +103,12 @@ _LONGEST = 60
 
 
 def text_of(tree: Tree, path: str) -> str | None:
-    """What a file says, trimmed; None where it is absent or empty."""
+    """A file's text, trimmed; None if it is absent or empty."""
     return (tree.read(path) or "").partition("\0")[0].strip() or None
 
 
 def integer(text: str | None) -> int | None:
-    """The integer a text is.
+    """Parse an integer; None if the text is anything else.
 
     >>> integer("60"), integer("-1"), integer("6 0"), integer(None)
     (60, -1, None, None)
@@ -117,12 +117,12 @@ def integer(text: str | None) -> int | None:
 
 
 def integer_of(tree: Tree, path: str) -> int | None:
-    """The integer a file holds."""
+    """The integer in a file, as `integer` parses it."""
     return integer(text_of(tree, path))
 
 
 def chosen(text: str) -> str:
-    r"""The value of a setting as it would be written: the one in brackets where there are some.
+    r"""The value of a setting as one would write it: the value in brackets, if there is one.
 
     >>> chosen("always [madvise] never"), chosen("60\n")
     ('madvise', '60')
@@ -132,7 +132,7 @@ def chosen(text: str) -> str:
 
 
 def cpus(tree: Tree, path: str) -> frozenset[int] | None:
-    """The CPUs a file lists; an empty file lists none."""
+    """The CPUs that a file lists; an empty file lists none."""
     text = tree.read(path)
     if text is None:
         return None
@@ -143,13 +143,13 @@ def cpus(tree: Tree, path: str) -> frozenset[int] | None:
 
 
 def numbers_in_order(tree: Tree, folder: str, prefix: str) -> tuple[int, ...]:
-    """The numbers of a directory's `cpu0`, `cpu1`, …, in order."""
+    """The numbers in a directory's entries `cpu0`, `cpu1`, …, in order."""
     tails = (name.removeprefix(prefix) for name in tree.names(folder) if name.startswith(prefix))
     return tuple(sorted(int(tail) for tail in tails if re.fullmatch(r"0|[1-9][0-9]{0,9}", tail)))
 
 
 def shown(text: str) -> str:
-    r"""A text from outside as a terminal may show it: printable, one line, not long.
+    r"""External text made safe for a terminal: printable, one line, limited length.
 
     >>> shown("a\x1b[2J b\n")
     'a?[2J b?'
@@ -159,5 +159,5 @@ def shown(text: str) -> str:
 
 
 def alternatives(values: Iterable[str]) -> str:
-    """Different values, each once, as a terminal may show them."""
+    """The distinct values, in order, made safe for a terminal."""
     return ", ".join(shown(value) for value in sorted(set(values)))

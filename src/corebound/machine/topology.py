@@ -1,4 +1,4 @@
-"""The machine as the planner sees it: CPUs, cores, caches, nodes, sockets."""
+"""The types of a machine's topology: CPUs, cores, caches, nodes and sockets."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from msgspec import Meta, Struct
 
 from corebound.bounds import Count, Signed
 
-# The kernel's own ceiling (CONFIG_NR_CPUS) is 8,192 on x86-64; a list beyond
-# this is a typing error, and must not fill the memory.
+# The kernel's own limit (CONFIG_NR_CPUS) is 8,192 on x86-64. A list beyond this is a
+# typing error and must not exhaust memory.
 MOST_CPUS = 65_536
 
 CpuId = NewType(
@@ -24,10 +24,10 @@ CoreKind = Literal["performance", "efficiency"]
 
 
 class CoreKey(Struct, frozen=True, kw_only=True, order=True):
-    """Which physical core a CPU belongs to.
+    """The physical core that a CPU belongs to.
 
-    A bare `core_id` repeats across packages and dies and is never a CPU
-    number, so only the triple names a core.
+    A `core_id` alone repeats across packages and dies, and is not a CPU number. Only all
+    three numbers together identify a core.
     """
 
     package: Signed
@@ -41,11 +41,11 @@ class Cpu(Struct, frozen=True, kw_only=True):
     Attributes:
         id: The kernel's number.
         core: The physical core it is a hardware thread of.
-        node: The NUMA node it belongs to; None where the kernel shows none.
+        node: The NUMA node it belongs to; None if the kernel shows none.
         cache: Index into `Topology.caches` of its last-level cache; None
-            where the kernel shows no shared data cache.
+            if the kernel shows no shared data cache.
         kind: Core kind on hybrid processors, else None.
-        allowed: Whether affinity and cgroups let us run on it.
+        allowed: Whether affinity and cgroups allow us to run on it.
     """
 
     id: CpuId
@@ -57,7 +57,7 @@ class Cpu(Struct, frozen=True, kw_only=True):
 
 
 class Cache(Struct, frozen=True, kw_only=True):
-    """A last-level (outermost data or unified) cache and the CPUs behind it."""
+    """A last-level (outermost data or unified) cache and the CPUs that share it."""
 
     level: Count
     size_bytes: Count | None
@@ -67,8 +67,8 @@ class Cache(Struct, frozen=True, kw_only=True):
 class Node(Struct, frozen=True, kw_only=True):
     """A NUMA node; it may have no CPUs, or no memory (`memory_bytes` 0).
 
-    `distances` pairs every node with the kernel's relative distance from
-    this one (10 is local); `allowed` says whether we may take memory here.
+    `distances` pairs every node with the kernel's relative distance from this one (10 is
+    local). `allowed` is whether we may allocate memory here.
     """
 
     id: NodeId
@@ -79,7 +79,7 @@ class Node(Struct, frozen=True, kw_only=True):
 
 
 class Topology(Struct, frozen=True, kw_only=True):
-    """All online CPUs by number, with where they sit; offline ones by number."""
+    """All online CPUs with their location, and the numbers of the offline CPUs."""
 
     cpus: tuple[Cpu, ...]
     offline: tuple[CpuId, ...]
@@ -98,7 +98,7 @@ class Topology(Struct, frozen=True, kw_only=True):
 
 
 def cpu_list(cpus: Iterable[int]) -> str:
-    """Write CPU numbers as the kernel does: `0-3,8`; empty for none.
+    """Format CPU numbers as the kernel does: `0-3,8`; empty for none.
 
     >>> cpu_list([8, 0, 1, 2, 3])
     '0-3,8'
@@ -113,7 +113,7 @@ def cpu_list(cpus: Iterable[int]) -> str:
 
 
 def parse_cpu_list(text: str) -> tuple[CpuId, ...]:
-    """Read the kernel's list format (`0-3,8`), sorted, without repeats.
+    """Parse the kernel's list format (`0-3,8`) into sorted numbers without duplicates.
 
     Raises:
         ValueError: `text` is not a CPU list.

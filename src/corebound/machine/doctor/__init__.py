@@ -1,1 +1,1 @@
-"""Checks of the host: read once, judged without effects, changed only if asked."""
+"""Check the host for settings and load that disturb measurements, and tune it on request."""

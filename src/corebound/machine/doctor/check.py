@@ -1,4 +1,4 @@
-"""A check of the host: its verdict, the settings that fix it, and the commands for those."""
+"""The types of a host check: its result, the settings that fix it, and their commands."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from corebound.machine.doctor.snapshot import Moment
 from corebound.machine.sysfs import Tree, shown
 from corebound.machine.topology import Topology, cpu_list
 
-# `unavailable`: the host does not show it, which is neither zero nor fine.
+# `unavailable`: the host does not show it, which means neither zero nor ok.
 State = Literal["ok", "warning", "unavailable"]
 Group = Literal["processor", "CPUs", "load", "memory", "kernel", "tools", "environments"]
 
 
 class HostCheck(Struct, frozen=True, kw_only=True):
-    """What one check saw.
+    """The result of one check.
 
     Attributes:
-        check: Its name, such as `swappiness`.
-        value: What was seen, in words; where unavailable, what is missing.
-        why: What it does to a measurement.
-        mend: The command that mends a warning, or what to do where there is none.
-        undo: The command that brings the value seen back; None where there is none.
+        check: The check's name, such as `swappiness`.
+        value: The observed value, in words; if unavailable, what is missing.
+        why: How it affects a measurement.
+        mend: The command that fixes a warning, or what to do if there is no command.
+        undo: The command that restores the observed value; None if there is none.
     """
 
     check: str
@@ -39,15 +39,15 @@ class HostCheck(Struct, frozen=True, kw_only=True):
 
 
 class HostFacts(Struct, frozen=True, kw_only=True):
-    """A host as the checks see it: its files, two looks a moment apart, and what the rest knows.
+    """The input of the checks: a host's files, two snapshots, and facts from other modules.
 
     Attributes:
-        topology: None where the host shows no CPUs.
-        before, after: The two looks.
-        pid: Our own process, which is no disturbance.
-        sudo: Whether somebody else, not root, is going to measure.
-        tools: Programs found, of `means.PROGRAMS`; None: not looked for.
-        environments: Whether each has been made; None: not looked for.
+        topology: The host's topology; None if the host shows no CPUs.
+        before, after: Two snapshots taken a moment apart.
+        pid: Our own process, which does not count as a disturbance.
+        sudo: Whether the checks run under sudo, so that another user than root will measure.
+        tools: The programs of `tools.PROGRAMS` that were found; None if not looked for.
+        environments: Whether each environment has been made; None if not looked for.
     """
 
     tree: Tree
@@ -61,9 +61,9 @@ class HostFacts(Struct, frozen=True, kw_only=True):
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """A setting that would mend a warning.
+    """A change of a setting that fixes a warning.
 
-    `path` is relative to the root; `prior` is what it is, `value` what it ought to be.
+    `path` is relative to the root; `prior` is the current value, `value` the recommended one.
     """
 
     path: str
@@ -72,10 +72,10 @@ class Change(Struct, frozen=True, kw_only=True):
 
 
 class JudgedCheck(Struct, frozen=True, kw_only=True):
-    """A check, and what of the host root may safely change to mend it.
+    """A check with the settings that root may safely change to fix it.
 
-    `later` is the check for who reads it long after, where it says what only holds now, such as
-    ids of processes.
+    `later` replaces the check in records if it contains details that are valid only now, such
+    as process ids.
     """
 
     host_check: HostCheck
@@ -84,35 +84,35 @@ class JudgedCheck(Struct, frozen=True, kw_only=True):
 
     @property
     def kept(self) -> HostCheck:
-        """The check as a record keeps it."""
+        """The check as it is stored in a record."""
         return self.later or self.host_check
 
 
 class Subject(Struct, frozen=True, kw_only=True):
-    """What a check is about; it makes its check."""
+    """The subject of a check: creates its results."""
 
     check: str
     group: Group
     why: str
 
     def ok(self, value: str) -> JudgedCheck:
-        """Nothing to mend."""
+        """A result with nothing to fix."""
         return JudgedCheck(host_check=self._host_check("ok", value))
 
     def unavailable(self, value: str) -> JudgedCheck:
-        """The host does not show it; `value` says what is missing."""
+        """A result for something that the host does not show; `value` says what is missing."""
         return JudgedCheck(host_check=self._host_check("unavailable", value))
 
     def unreadable(self, text: str) -> JudgedCheck:
-        """The host shows something that means nothing to us."""
+        """A result for something that the host shows but corebound does not understand."""
         return self.unavailable(f"not understood: {shown(text)}")
 
     def warning(self, value: str, *, mend: str, undo: str | None = None) -> JudgedCheck:
-        """Something that only a person may mend."""
+        """A warning that only the user can fix."""
         return JudgedCheck(host_check=self._host_check("warning", value, mend=mend, undo=undo))
 
     def mendable(self, value: str, changes: Sequence[Change]) -> JudgedCheck:
-        """Something that settings mend; the commands follow from them."""
+        """A warning that changes of settings fix; the commands are derived from them."""
         made = self._host_check(
             "warning",
             value,
@@ -140,7 +140,7 @@ _NUMBERED = re.compile(r"(.*/[a-z]*)([0-9]+)(/[^/]+)")
 
 
 def command(settings: Iterable[tuple[str, str]]) -> str:
-    """The command, for root, that writes values into files, given as path and value.
+    """The command for root that writes each value into its file, given as (path, value).
 
     >>> command([("proc/sys/vm/swappiness", "1")])
     'sysctl -w vm.swappiness=1'
@@ -163,7 +163,7 @@ def _write(value: str, paths: Sequence[str]) -> str:
 
 
 def _braced(paths: Sequence[str]) -> list[str]:
-    """The paths, those that differ in one number only as one brace expansion."""
+    """The paths; those that differ in one number only become one brace expansion."""
     alike: dict[tuple[str, str], list[int]] = {}
     rest = []
     for path in paths:

@@ -37,7 +37,7 @@ _SMT = Subject(
 
 
 def check_processor(seen: HostFacts) -> Iterator[JudgedCheck]:
-    """Governor, turbo, heat, SMT."""
+    """Check governor, turbo, thermal throttling and SMT."""
     yield _governor(seen)
     yield _turbo(seen)
     yield _heat(seen)
@@ -78,7 +78,7 @@ def _governor(seen: HostFacts) -> JudgedCheck:
 
 
 def _turbo(seen: HostFacts) -> JudgedCheck:
-    """Intel's switch says 1 where turbo is off, the general one where it is on."""
+    """Check turbo. Intel's file is 1 if turbo is off; the generic file is 1 if it is on."""
     switches = ((f"{_CPUS}/intel_pstate/no_turbo", "0", "1"), (f"{_CPUS}/cpufreq/boost", "1", "0"))
     for path, on, off in switches:
         text = text_of(seen.tree, path)
@@ -109,7 +109,7 @@ def _smt(seen: HostFacts) -> JudgedCheck:
     shown = None if seen.topology is None else seen.topology.has_smt
     if active not in {"0", "1"} and shown is None:
         return _SMT.unavailable("neither smt/active nor a topology here")
-    # Where the kernel is too old to say, the topology does.
+    # If the kernel is too old to report it, use the topology.
     on = active == "1" if active in {"0", "1"} else bool(shown)
     if not on:
         guest = " hypervisor" in (seen.tree.read("proc/cpuinfo") or "")
@@ -152,14 +152,14 @@ _BALANCE = Subject(
 
 
 def check_interrupts(seen: HostFacts) -> Iterator[JudgedCheck]:
-    """Isolation, interrupts, irqbalance."""
+    """Check CPU isolation, interrupt affinity and irqbalance."""
     yield _isolated(seen)
     yield _affinity(seen)
     yield _irqbalance(seen)
 
 
 def _kept(seen: HostFacts) -> frozenset[int] | None:
-    """The CPUs that were isolated, at boot or by cgroups; None where none of it is shown."""
+    """The CPUs isolated at boot or by cgroups; None if the host shows neither."""
     lists = (
         cpus(seen.tree, f"{_CPUS}/isolated"),
         cpus(seen.tree, "sys/fs/cgroup/cpuset.cpus.isolated"),
@@ -227,7 +227,7 @@ def _affinity(seen: HostFacts) -> JudgedCheck:
 
 
 def _has_handler(seen: HostFacts, number: int) -> bool:
-    """Whether a device uses it: its folder then holds one by the handler's name."""
+    """Whether a device uses the interrupt: its folder then has one named after the handler."""
     return not _IRQ_FILES.issuperset(seen.tree.names(f"{_IRQS}/{number}"))
 
 
@@ -237,7 +237,7 @@ def _irqbalance(seen: HostFacts) -> JudgedCheck:
         return _BALANCE.warning(
             "running", mend="systemctl stop irqbalance", undo="systemctl start irqbalance"
         )
-    # The kernel's own first thread is seen wherever the host's processes are.
+    # The kernel thread `kthreadd` is visible whenever the host's processes are.
     if "kthreadd" not in names:
         return _BALANCE.unavailable("the host's processes are not shown here")
     return _BALANCE.ok("not running")
@@ -252,7 +252,7 @@ _QUOTA = Subject(
 
 
 def check_limits(seen: HostFacts) -> Iterator[JudgedCheck]:
-    """The tightest quota above us."""
+    """Check the tightest CPU-time quota that applies to us."""
     found = quotas(seen.tree)
     if found is None:
         yield _QUOTA.unavailable("no cgroup with CPU time is mounted here")

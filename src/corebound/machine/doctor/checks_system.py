@@ -1,4 +1,4 @@
-"""Checks of the system: kernel settings, memory, and what else uses the machine."""
+"""Checks of the system: kernel settings, memory, and load from other programs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _COUNTERS = Subject(
 
 
 def check_kernel(seen: HostFacts) -> Iterator[JudgedCheck]:
-    """Address layout, autogroup, performance counters."""
+    """Check address-space layout, autogroup and performance counters."""
     yield _layout(seen)
     yield _autogroup(seen)
     yield _counters(seen)
@@ -111,7 +111,7 @@ _THP_FOLDER = "sys/kernel/mm/transparent_hugepage"
 _SWAPPINESS = "proc/sys/vm/swappiness"
 _KSM_RUN = "sys/kernel/mm/ksm/run"
 _BALANCING = "proc/sys/kernel/numa_balancing"
-# 1 keeps a process's own pages while the page cache can be dropped instead.
+# 1 keeps a process's own pages in memory as long as the page cache can be dropped instead.
 _LEAST_SWAPPY = "1"
 _MOST_SWAPPY = 10
 
@@ -149,7 +149,7 @@ _NUMA = Subject(
 
 
 def check_memory(seen: HostFacts) -> Iterator[JudgedCheck]:
-    """Swap, huge pages, merging, balancing."""
+    """Check swap, huge pages, page merging and NUMA balancing."""
     yield _swap(seen)
     yield _swappiness(seen)
     yield _huge_pages(seen, "enabled", _THP)
@@ -159,13 +159,13 @@ def check_memory(seen: HostFacts) -> Iterator[JudgedCheck]:
 
 
 def _swaps(seen: HostFacts) -> tuple[int, int] | None:
-    """Size and use of all swap in KiB; None where it is not shown."""
+    """Total size and use of swap in KiB; None if the host does not show it."""
     lines = (seen.tree.read("proc/swaps") or "").splitlines()
     if not lines or not lines[0].startswith("Filename"):
         return None
     total = used = 0
     for line in lines[1:]:
-        # A file's name may hold spaces; what follows it does not.
+        # A swap file's name may contain spaces; the fields after it do not.
         found = re.search(r"\s([0-9]{1,18})\s+([0-9]{1,18})\s+-?[0-9]{1,6}\s*$", line)
         if found is None:
             return None
@@ -248,16 +248,16 @@ def _balancing(seen: HostFacts) -> JudgedCheck:
     )
 
 
-# Half a CPU's work over a minute is more than a resting machine does.
+# Half a CPU over a minute is more than an idle machine uses.
 _MOST_LOAD = 0.5
-# Of one CPU; a resting desktop stays well below.
+# Shares of one CPU; an idle desktop stays well below.
 _MOST_FOREIGN = 0.10
 _MOST_STEAL = 0.01
-# Percent of the last ten seconds in which something had to wait.
+# Percentage of the last ten seconds in which some task had to wait.
 _MOST_WAITING = {"cpu": 5.0, "memory": 1.0, "io": 5.0}
 _NAMED = 3
 _KERNEL_BUSY = "see what keeps the kernel busy: top"
-# When an id may be another process's.
+# The fix in records, where process ids may have been reused.
 _MEND_LATER = "end or pause what keeps CPUs busy; `corebound doctor` says how"
 
 _LOAD = Subject(
@@ -286,7 +286,7 @@ _PRESSURE = {
 
 
 def check_load(seen: HostFacts) -> Iterator[JudgedCheck]:
-    """Load, foreign processes, steal, pressure."""
+    """Check load average, other processes, steal time and pressure."""
     yield _load(seen)
     yield _foreign(seen)
     yield _steal(seen)
@@ -316,7 +316,7 @@ def _foreign(seen: HostFacts) -> JudgedCheck:
     share = max(0.0, (after.busy - before.busy - own) / each)
     others = [(process, ticks / each) for process, ticks in used if process.pid != seen.pid]
     others.sort(key=lambda one: (-one[1], one[0].pid))
-    # What cannot be named, interrupts and other containers, counts all the same.
+    # Load without a visible process, such as interrupts and other containers, also counts.
     top = [(process, part) for process, part in others if part >= _MOST_FOREIGN / 2][:_NAMED]
     value = f"{percent(share, 0)} of a CPU"
     if share <= _MOST_FOREIGN:
@@ -337,7 +337,7 @@ def _foreign(seen: HostFacts) -> JudgedCheck:
 
 
 def _used(seen: HostFacts) -> list[tuple[Process, int]]:
-    """The ticks that each process used between the looks."""
+    """The ticks that each process used between the two snapshots."""
     first = {(process.pid, process.started): process.ticks for process in seen.before.processes}
     return [
         (process, max(0, process.ticks - first.get((process.pid, process.started), 0)))

@@ -1,4 +1,4 @@
-"""Every check, in the order they are shown."""
+"""Run every check, in the order in which they are shown."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from corebound.machine.doctor.snapshot import take
 from corebound.machine.sysfs import Tree
 from corebound.machine.topology import Topology
 
-# Long enough that a tick, 10 ms, of a CPU is 2 %.
+# Long enough that one tick (10 ms) of a CPU is 2 %.
 BETWEEN_LOOKS_S = 0.5
 
 _JUDGES: tuple[Callable[[HostFacts], Iterator[JudgedCheck]], ...] = (
@@ -34,16 +34,16 @@ def examine(
     tools: frozenset[str] | None = None,
     environments: Mapping[str, bool] | None = None,
 ) -> tuple[JudgedCheck, ...]:
-    """Look at a host twice and judge what was seen; change nothing.
+    """Take two snapshots of a host and run all checks; change nothing.
 
     Args:
-        tree: Its files.
-        topology: Its CPUs; None where it shows none.
-        wait: Called between the two looks.
+        tree: The host's files.
+        topology: The host's topology; None if it shows no CPUs.
+        wait: Called between the two snapshots.
         pid: Our own process.
-        sudo: Whether somebody else, not root, is going to measure.
-        tools: Which of `means.PROGRAMS` are there; None: not looked for.
-        environments: Whether each has been made; None: not looked for.
+        sudo: Whether the checks run under sudo, so that another user than root will measure.
+        tools: The programs of `tools.PROGRAMS` that were found; None if not looked for.
+        environments: Whether each environment has been made; None if not looked for.
     """
     before = take(tree)
     wait()

@@ -1,4 +1,4 @@
-"""What only the difference of two looks tells: who used the CPUs in between.
+"""Snapshots of a host: the difference of two shows which processes used the CPUs.
 
 Source: proc(5), /proc/stat and /proc/pid/stat; both count in clock ticks.
 """
@@ -13,12 +13,12 @@ from corebound.machine.sysfs import Tree, integer, integer_of, numbers_in_order
 
 _CPUS = "sys/devices/system/cpu"
 _KTHREADD = "2"  # the parent of the kernel's threads
-# A core counts its own; each count of a package is shown by all of its CPUs.
+# A core has its own count; all CPUs of a package show the package's count.
 _THROTTLES = ("core_throttle_count", "package_throttle_count")
 
 
 class Ticks(Struct, frozen=True, kw_only=True):
-    """CPU time since the machine started, in ticks summed over so many CPUs."""
+    """CPU time since the machine started, in ticks summed over `cpus` CPUs."""
 
     cpus: int
     total: int
@@ -27,10 +27,10 @@ class Ticks(Struct, frozen=True, kw_only=True):
 
 
 class Process(Struct, frozen=True, kw_only=True):
-    """A process and the CPU time it has had, in ticks.
+    """A process and the CPU time that it has used, in ticks.
 
-    `started` is when, in ticks since the machine started: a number may be used again.
-    `kernel`: it is one of the kernel's own threads, which nobody can stop.
+    `started` is its start time in ticks since the machine started: process ids are reused.
+    `kernel` marks a kernel thread, which cannot be stopped.
     """
 
     pid: int
@@ -41,11 +41,11 @@ class Process(Struct, frozen=True, kw_only=True):
 
 
 class Moment(Struct, frozen=True, kw_only=True):
-    """A host at one moment; None where it does not show something.
+    """A host at one moment; a field is None if the host does not show it.
 
     Attributes:
-        swapped_pages: Read from and written to swap since the machine started.
-        throttles: How often heat slowed any CPU since the machine started.
+        swapped_pages: Pages read from and written to swap since the machine started.
+        throttles: Number of thermal throttling events since the machine started.
     """
 
     ticks: Ticks | None
@@ -55,7 +55,7 @@ class Moment(Struct, frozen=True, kw_only=True):
 
 
 def take(tree: Tree) -> Moment:
-    """Look once."""
+    """Take a snapshot."""
     found = (_process(tree, pid) for pid in numbers_in_order(tree, "proc", ""))
     return Moment(
         ticks=_ticks(tree.read("proc/stat") or ""),
@@ -66,7 +66,7 @@ def take(tree: Tree) -> Moment:
 
 
 def _ticks(stat: str) -> Ticks | None:
-    """The line `cpu`: user nice system idle iowait irq softirq steal guest guest_nice."""
+    """Parse the line `cpu`: user nice system idle iowait irq softirq steal guest guest_nice."""
     line = re.search(r"^cpu +([0-9]{1,18}(?: [0-9]{1,18}){7})", stat, re.MULTILINE)
     cpus = len(re.findall(r"^cpu[0-9]+ ", stat, re.MULTILINE))
     if line is None or not cpus:
@@ -77,12 +77,12 @@ def _ticks(stat: str) -> Ticks | None:
 
 
 def _process(tree: Tree, pid: int) -> Process | None:
-    """Its name may hold anything, spaces and brackets included."""
+    """Read a process; its name may contain any character, spaces and brackets included."""
     head, _, tail = (tree.read(f"proc/{pid}/stat") or "").rpartition(")")
     fields = tail.split()
     if len(fields) < 20:
         return None
-    # Fields 14, 15 and 22, and 4, the parent; the first of `fields` is the third.
+    # Fields 14, 15 and 22 of the line, and 4, the parent. `fields[0]` is field 3.
     user, system, started = (integer(fields[index]) for index in (11, 12, 19))
     if user is None or system is None or started is None:
         return None

@@ -1,4 +1,4 @@
-"""The programs and environments that measuring can use."""
+"""Check which programs and environments are available for measuring."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from corebound.machine.doctor.check import HostFacts, JudgedCheck, Subject
 
 
 class _Tool(Struct, frozen=True, kw_only=True):
-    """A tool, a program that it brings, its Debian package, and what is lost without it."""
+    """A tool, a program that it provides, its Debian package, and what is missing without it."""
 
     name: str
     program: str
@@ -66,7 +66,7 @@ _ENVIRONMENTS = Subject(
 
 
 def check_tools(seen: HostFacts) -> Iterator[JudgedCheck]:
-    """Tools, then environments."""
+    """Check the tools, then the environments."""
     for tool in _TOOLS:
         yield _tool(tool, seen.tools)
     yield _environments(seen)

@@ -1,4 +1,4 @@
-"""Change settings of the host so that what they were can be restored, whatever happens."""
+"""Change settings of the host so that they can be restored, even after a crash."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from corebound.machine.doctor.check import Change
 from corebound.machine.sysfs import chosen
 
 _SCHEMA = 1
-# Root writes there whatever the file says, so it may say nothing else.
+# Root writes to every path in the file, so no other paths are allowed.
 _SETTABLE = re.compile(r"(?:proc/sys|proc/irq|sys)(?:/(?!\.\.?(?:/|$))[^/\0]+)+")
 
 
 class SavedSetting(Struct, frozen=True, kw_only=True):
-    """One setting: its file below the root, what it was, and what it was set to last."""
+    """One setting: its file below the root, its original value, and the value set last."""
 
     path: str
     prior: str
@@ -32,17 +32,17 @@ class SavedSetting(Struct, frozen=True, kw_only=True):
 
 
 def encode(kept: Sequence[SavedSetting]) -> bytes:
-    """Write the settings, in the order they were changed first."""
+    """Encode the settings, in the order of their first change."""
     document = {"schema": _SCHEMA, "settings": [asdict(one) for one in kept]}
     return json.dumps(document, indent=1).encode() + b"\n"
 
 
 def decode(data: bytes) -> tuple[SavedSetting, ...]:
-    """Read them back.
+    """Decode settings.
 
     Raises:
-        ValueError: the file is damaged, of a newer corebound, or names a file that
-            is no setting.
+        ValueError: the file is damaged, from a newer corebound, or names a file that
+            is not a setting.
     """
     document: Any = json.loads(data)
     settings = document.get("settings") if isinstance(document, dict) else None
@@ -64,13 +64,13 @@ STATE = "run/corebound/tuned.json"
 
 
 class SettingResult(Struct, frozen=True, kw_only=True):
-    """What became of one setting.
+    """The result of changing or restoring one setting.
 
     Attributes:
         path: Its file below the root.
-        before, after: What it said; None where it cannot be read.
-        meanwhile: What somebody else had set it to since it was tuned, if somebody did.
-        fault: Why it is not what it ought to be; None where it is.
+        before, after: Its values; None if they cannot be read.
+        meanwhile: The value that someone else set after it was tuned; None if no one did.
+        fault: Why it does not have the intended value; None if it does.
     """
 
     path: str
@@ -81,25 +81,25 @@ class SettingResult(Struct, frozen=True, kw_only=True):
 
 
 class Disk:
-    """Every step that leaves something behind: a process may be killed between any two."""
+    """All operations with lasting effects; the process may be killed between any two."""
 
     def write(self, path: Path, data: bytes) -> None:
-        """Write a file of ours and sync it."""
+        """Write one of our files and sync it."""
         with path.open("wb") as stream:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
 
     def rename(self, source: Path, target: Path) -> None:
-        """Put one file in another's place."""
+        """Rename a file, replacing the target."""
         source.replace(target)
 
     def remove(self, path: Path) -> None:
-        """Remove a file of ours."""
+        """Remove one of our files."""
         path.unlink()
 
     def sync(self, folder: Path) -> None:
-        """Make the names in a folder last."""
+        """Sync a folder, so that its entries are durable."""
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(descriptor)
@@ -107,12 +107,12 @@ class Disk:
             os.close(descriptor)
 
     def set(self, path: Path, value: str) -> None:
-        """Write a setting, at once: the kernel takes each write as a value of its own.
+        """Write a setting in one call: the kernel treats each write as a separate value.
 
         Raises:
             OSError: the kernel or the file's mode does not allow it.
         """
-        # Never created: what is not there is no setting of this kernel.
+        # Never create the file: a missing file is not a setting of this kernel.
         descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
         try:
             os.write(descriptor, f"{value}\n".encode())
@@ -121,12 +121,12 @@ class Disk:
 
 
 def writable(changes: Sequence[Change], root: Path) -> tuple[Change, ...]:
-    """Those that we are allowed to make."""
+    """The changes that we have permission to make."""
     return tuple(change for change in changes if os.access(root / change.path, os.W_OK))
 
 
 def standing(root: Path) -> tuple[SavedSetting, ...]:
-    """The settings that were changed and have not been restored.
+    """The settings that were changed and not yet restored.
 
     Raises:
         HostError: the state file cannot be read.
@@ -146,22 +146,22 @@ def standing(root: Path) -> tuple[SavedSetting, ...]:
 
 
 def tune(changes: Sequence[Change], root: Path, disk: Disk) -> tuple[SettingResult, ...]:
-    """Make the changes, each after what it replaces was kept.
+    """Make the changes; save the value that each replaces first.
 
-    A setting that was changed before keeps the value it had before that.
+    A setting that was changed earlier keeps its original value from before that.
 
     Raises:
-        HostError: the state file cannot be read or written; what had been changed
-            by then can be restored.
+        HostError: the state file cannot be read or written; the changes made so far can
+            still be restored.
     """
     with _alone(root):
         return tuple(_tune(change, root, disk) for change in changes)
 
 
 def restore(root: Path, disk: Disk) -> tuple[SettingResult, ...]:
-    """Bring every setting back to what it was before the first change, the latest first.
+    """Restore every setting to its value before the first change, the latest setting first.
 
-    The state file stays as long as one of them is not.
+    The state file remains until all of them are restored.
 
     Raises:
         HostError: the state file cannot be read or removed.
@@ -188,7 +188,7 @@ def _tune(change: Change, root: Path, disk: Disk) -> SettingResult:
     fault = _set(path, change.value, disk)
     after = _current(path)
     if fault is not None and after == before:
-        # Nothing happened, so there is nothing to restore either.
+        # The setting did not change, so there is nothing to restore.
         _keep(kept, root, disk)
     return SettingResult(path=change.path, before=before, after=after, fault=fault)
 
@@ -210,7 +210,7 @@ def _restore(kept: SavedSetting, root: Path, disk: Disk) -> SettingResult:
 
 
 def _set(path: Path, value: str, disk: Disk) -> str | None:
-    """Write a setting and read it again; why it did not take, else None."""
+    """Write a setting and read it back; return why it did not take effect, or None."""
     try:
         disk.set(path, value)
     except OSError as error:
@@ -227,7 +227,7 @@ def _current(path: Path) -> str | None:
 
 
 def _keep(kept: Sequence[SavedSetting], root: Path, disk: Disk) -> None:
-    """Let the state file say this, or be gone; whenever we are killed it is whole."""
+    """Write the state file, or remove it if it is empty; it stays valid if we are killed."""
     file = root / STATE
     try:
         if kept:
@@ -243,7 +243,7 @@ def _keep(kept: Sequence[SavedSetting], root: Path, disk: Disk) -> None:
 
 @contextmanager
 def _alone(root: Path) -> Iterator[None]:
-    """Hold the folder of the state file; the kernel lets go of it however we end."""
+    """Lock the folder of the state file; the kernel releases it however we end."""
     folder = (root / STATE).parent
     try:
         folder.mkdir(parents=True, exist_ok=True)
