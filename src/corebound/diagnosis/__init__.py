@@ -1,1 +1,1 @@
-"""From the evidence in records to findings that a reader can act on. Pure rules."""
+"""Diagnose likely causes and fixes of slow configurations from records. No side effects."""

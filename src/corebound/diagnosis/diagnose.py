@@ -1,4 +1,4 @@
-"""All rules over all cells: the findings of a scenario, strongest first."""
+"""Apply all rules to all cells of a scenario and list the findings, strongest first."""
 
 from __future__ import annotations
 
@@ -39,29 +39,29 @@ RULES: tuple[Rule, ...] = (
     validity.never_steady,
 )
 
-# More than a reader takes in at once; the rest would be of the weakest.
+# Enough for a reader at once; the findings left out are the weakest.
 MOST = 6
 
 _STRENGTH: dict[Tone, int] = {"bad": 0, "warn": 1, "plain": 2}
 
 
 def diagnose(evidence: Evidence, *, most: int = MOST) -> tuple[Finding, ...]:
-    """What stands out in a scenario.
+    """Find the likely causes of slow cells in a scenario.
 
     Args:
-        evidence: Its cells.
-        most: The most findings wanted.
+        evidence: The scenario's cells.
+        most: The maximum number of findings.
 
     Returns:
-        One finding a rule, strongest first: of the cell where it is worst, with all
-        the cells where it was seen.
+        One finding per rule, strongest first. It describes the worst cell and lists all
+        affected cells.
     """
     found = [merged for rule in RULES if (merged := _merged(rule, evidence)) is not None]
     return tuple(sorted(found, key=_order)[:most])
 
 
 def _merged(rule: Rule, evidence: Evidence) -> Finding | None:
-    """A rule's findings in all cells as one."""
+    """Combine a rule's findings in all cells into one."""
     each = [one for cell in evidence.cells if (one := rule(cell, evidence)) is not None]
     if not each:
         return None

@@ -1,4 +1,4 @@
-"""What the rules look at, the cells of one scenario in one run, and what a rule finds."""
+"""The input and output of diagnosis rules: the cells of a scenario in one run, and findings."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from corebound.stats.comparison import compare
 from corebound.stats.launch_summary import CellSummary
 from corebound.units import ratio
 
-# `bad`: it was seen to cost time. `warn`: it was seen, what it costs was not.
-# `plain`: nothing is wrong, but here is where time could be won.
+# `bad`: seen, with a measured cost in time. `warn`: seen, but its cost was not measured.
+# `plain`: nothing is wrong, but time could be saved here.
 Tone = Literal["bad", "warn", "plain"]
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """One thing that stands out in a scenario's records, and what mends it.
+    """One likely cause found in a scenario's records, and its fix.
 
     Attributes:
         rule: The rule's name, as docs/diagnosis.md lists it.
-        what: What was seen, in a sentence with figures; of the first of `cells`.
-        evidence: The figures it rests on, a line each.
-        remedy: The setting or the command that mends it.
-        cells: Where it was seen, the worst first.
-        times_ratio: How many times as long as need be it makes an iteration take,
-            as far as that is known: what findings are ordered by.
-        of_first: Whether the others of `cells` have other figures than the first.
+        what: What was seen, in a sentence with values; describes the first of `cells`.
+        evidence: The values that support it, one line each.
+        remedy: The setting or the command that fixes it.
+        cells: The affected cells, worst first.
+        times_ratio: How many times as long as necessary an iteration takes because of it,
+            as far as known. Findings are ordered by it.
+        of_first: Whether the other `cells` have different values than the first.
     """
 
     rule: str
@@ -50,20 +50,20 @@ class Finding(Struct, frozen=True, kw_only=True):
 
 Counted = Literal["migrations", "voluntary", "involuntary", "run_ns", "wait_ns"]
 
-# Of the threads of a process those compute that have at least this share of the CPU time
-# of its busiest: the threads of a pool get about the same, a profiler's or a logger's
-# next to nothing.
+# A thread counts as computing if it has at least this share of the CPU time of its process's
+# busiest thread. The threads of a pool use about the same time; those of a profiler or a
+# logger use next to nothing.
 _LEAST_BUSY_SHARE = 0.25
 
 
 def total(launch: Launch, field: Counted) -> int | None:
-    """A count of every thread of a launch, taken together."""
+    """The sum of one count over all threads of a launch."""
     threads = (thread for worker in launch.workers for thread in worker.threads)
     return known_sum(getattr(thread, field) for thread in threads)
 
 
 def wait_share(launch: Launch) -> float | None:
-    """Share of the time its threads were ready to run that they waited for a CPU."""
+    """Run-queue wait: the share of ready time that the launch's threads waited for a CPU."""
     run_ns, wait_ns = total(launch, "run_ns"), total(launch, "wait_ns")
     if run_ns is None or wait_ns is None or run_ns + wait_ns == 0:
         return None
@@ -71,13 +71,13 @@ def wait_share(launch: Launch) -> float | None:
 
 
 def remote_share(launch: Launch, nodes: Mapping[CpuId, NodeId | None]) -> float | None:
-    """Share of the workers' memory that is on a node none of their CPUs belongs to.
+    """Share of the workers' memory on nodes that none of their CPUs belongs to.
 
-    None where nobody could say, and on a host of one node, where it means nothing.
+    None if unknown, and on a host with one node, where it has no meaning.
 
     Args:
         launch: The launch.
-        nodes: The node of each CPU of its host.
+        nodes: The node of each CPU of the launch's host.
     """
     if launch.placement is None or len(set(nodes.values())) < 2:
         return None
@@ -90,9 +90,10 @@ def remote_share(launch: Launch, nodes: Mapping[CpuId, NodeId | None]) -> float 
 
 
 class Moves(Struct, frozen=True, kw_only=True):
-    """How often threads were seen on another CPU than just before, by how far that is.
+    """How often threads were seen on another CPU than just before, by distance.
 
-    The kernel counts moves, not whence and whither; between two looks some are not seen.
+    The kernel counts migrations, not their source or target. Migrations between two samples
+    can be missed.
     """
 
     within_cores: int
@@ -101,7 +102,7 @@ class Moves(Struct, frozen=True, kw_only=True):
 
 
 def moves(launch: Launch, topology: Topology) -> Moves | None:
-    """The moves of a launch's threads once told to go; None where nobody looked."""
+    """The moves of a launch's threads once measuring began; None if threads were not sampled."""
     places = {cpu.id: cpu for cpu in topology.cpus}
     threads = [thread for worker in launch.workers for thread in worker.threads]
     if not threads:
@@ -122,10 +123,10 @@ def _distance(one: Cpu, other: Cpu) -> str:
 
 
 def computing(worker: Worker) -> int | None:
-    """How many threads of the worker's busiest process compute at once; None if nobody looked.
+    """Threads of the worker's busiest process that compute at once; None if not sampled.
 
-    Threads that a worker starts for each iteration follow one another: they are as many as
-    there are at one time.
+    Threads that a worker starts anew for each iteration follow one another, so only those
+    that exist at the same time count.
     """
     by_process: dict[int, list[ThreadEvidence]] = {}
     for thread in worker.threads:
@@ -139,7 +140,7 @@ def computing(worker: Worker) -> int | None:
 
 
 def _at_once(threads: Sequence[ThreadEvidence]) -> int:
-    """The most of them between whose first and last sight some moment lies."""
+    """The maximum number of threads whose spans from first to last sample overlap."""
     spans = [
         (min(stay.from_ms for stay in seen), max(stay.to_ms for stay in seen))
         for one in threads
@@ -149,34 +150,34 @@ def _at_once(threads: Sequence[ThreadEvidence]) -> int:
 
 
 def threads_of(worker: Worker) -> int | None:
-    """Threads that one worker computes with: as it says, or more where more were seen to."""
+    """Threads that one worker computes with: the number it reports, or more if more were seen."""
     said, seen = worker.threads_used, computing(worker)
     return max((number for number in (said, seen) if number is not None), default=None)
 
 
 def allowed_cpus(worker: Worker) -> frozenset[CpuId] | None:
-    """Where the worker's threads could run at the end; None where nobody looked."""
+    """The CPU affinity of the worker's threads at the end; None if they were not sampled."""
     last = [thread.allowed[-1] for thread in worker.threads if thread.allowed]
     return frozenset(cpu for cpus in last for cpu in cpus) if last else None
 
 
 def median(launches: Iterable[Launch], of: Callable[[Launch], float | None]) -> float | None:
-    """The median of a figure over launches; None where none has it."""
+    """The median of a value over launches; None if no launch has it."""
     known = [number for launch in launches if (number := of(launch)) is not None]
     return float(statistics.median(known)) if known else None
 
 
 def most_common(values: Iterable[int | None]) -> int | None:
-    """The number seen most often; None where none was."""
+    """The most frequent value; None if there are no values."""
     counted = Counter(value for value in values if value is not None)
     return max(counted, key=lambda value: (counted[value], value)) if counted else None
 
 
-# A choice: a loss below this is not worth a finding, even where it is certain, for the
-# settings' table says it already. A margin of equivalence is mostly 2 %.
+# A choice: a smaller loss is not worth a finding even if it is certain, because the table of
+# configurations already shows it. A margin of equivalence is mostly 2 %.
 LEAST_LOSS_RATIO = 1.05
 
-# Axes that change how work is run, never what is done.
+# Axes that change how the work is run, but not the work itself.
 HOW_IT_RUNS = (
     *("binding", "bind", "smt", "backend", "memory", "threads", "omp", "mkl", "intra_op"),
     *("inter_op", "wait_policy", "dispatch_threads", "blocking"),
@@ -184,13 +185,13 @@ HOW_IT_RUNS = (
 
 
 class CellEvidence(Struct, frozen=True, kw_only=True):
-    """What is known of one cell.
+    """The evidence on one cell.
 
     Attributes:
         cell: The cell.
-        launches: Every launch of it that was to measure, whatever became of it.
-        summary: What the `ok` ones say.
-        profile: The operators of an iteration, where they were profiled.
+        launches: All its launches that were meant to measure, whatever their status.
+        summary: The summary of its `ok` launches.
+        profile: The operators of an iteration, if they were profiled.
     """
 
     cell: Cell
@@ -200,17 +201,17 @@ class CellEvidence(Struct, frozen=True, kw_only=True):
 
     @property
     def ok(self) -> tuple[Launch, ...]:
-        """The launches that enter figures."""
+        """The launches that count for results."""
         return tuple(launch for launch in self.launches if launch.status == "ok")
 
     @property
     def placement(self) -> Placement | None:
-        """Where it ran: the same for every launch of a run."""
+        """Its placement: the same for every launch of a run."""
         return next((launch.placement for launch in self.ok if launch.placement), None)
 
     @property
     def cpus(self) -> frozenset[CpuId]:
-        """The CPUs that any of its workers was given."""
+        """The CPUs of all its workers."""
         slots = self.placement.slots if self.placement else ()
         return frozenset(chain.from_iterable(slot.cpus for slot in slots))
 
@@ -221,34 +222,34 @@ class CellEvidence(Struct, frozen=True, kw_only=True):
 
     @property
     def threads_said(self) -> int | None:
-        """Threads that each worker says it has."""
+        """Threads that each worker reports."""
         return most_common(worker.threads_used for one in self.ok for worker in one.workers)
 
     @property
     def wait_share(self) -> float | None:
-        """Share of the time its threads were ready that they waited for a CPU."""
+        """Run-queue wait: the median share of ready time that its threads waited for a CPU."""
         return median(self.ok, wait_share)
 
     @property
     def involuntary(self) -> float | None:
-        """Context switches a launch that its threads did not want."""
+        """Involuntary context switches per launch."""
         return median(self.ok, lambda launch: total(launch, "involuntary"))
 
     @property
     def migrations(self) -> float | None:
-        """Moves between CPUs a launch."""
+        """Migrations between CPUs per launch."""
         return median(self.ok, lambda launch: total(launch, "migrations"))
 
     def value(self, axis: str) -> str | None:
-        """Its value on an axis; None where it is none of the scenario's."""
+        """Its value on an axis; None if the scenario has no such axis."""
         return dict(self.cell.axes).get(axis)
 
 
 class Loss(Struct, frozen=True, kw_only=True):
-    """A cell that is slower than another by the 95 % interval of that one comparison.
+    """A cell is slower than another, by the 95 % interval of that single comparison.
 
     Attributes:
-        than: The other.
+        than: The other cell.
         ratio: How many times as long the cell takes.
     """
 
@@ -260,9 +261,9 @@ class Evidence(Struct, frozen=True, kw_only=True):
     """One scenario in one run.
 
     Attributes:
-        cells: Those with a launch.
-        topology: Of the host.
-        margin, adaptive: As `stats.comparison.compare` takes them.
+        cells: The cells that have a launch.
+        topology: The host's topology.
+        margin, adaptive: Arguments of `stats.comparison.compare`.
     """
 
     cells: tuple[CellEvidence, ...]
@@ -276,11 +277,11 @@ class Evidence(Struct, frozen=True, kw_only=True):
         return {cpu.id: cpu.node for cpu in self.topology.cpus}
 
     def cores(self, cpus: Collection[CpuId]) -> int:
-        """How many cores these CPUs belong to."""
+        """Number of cores that these CPUs belong to."""
         return len({cpu.core for cpu in self.topology.cpus if cpu.id in cpus})
 
     def peers(self, one: CellEvidence, axes: Collection[str]) -> tuple[CellEvidence, ...]:
-        """The other measured cells that differ from this one on these axes only."""
+        """The other measured cells that differ from this cell on these axes only."""
         kept = _without(one.cell, axes)
         return tuple(
             other
@@ -291,7 +292,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
         )
 
     def loss(self, one: CellEvidence, other: CellEvidence) -> Loss | None:
-        """What a cell loses to another; None where its 95 % interval does not show a loss."""
+        """The loss of a cell against another; None if the 95 % interval does not show one."""
         compared = compare(one.summary, other.summary, margin=self.margin, adaptive=self.adaptive)
         if compared is None or compared.verdict != "slower":
             return None
@@ -299,35 +300,36 @@ class Evidence(Struct, frozen=True, kw_only=True):
         return Loss(than=other, ratio=times) if times >= LEAST_LOSS_RATIO else None
 
     def worst_loss(self, one: CellEvidence, others: Collection[CellEvidence]) -> Loss | None:
-        """The greatest loss of a cell to any of others; None where none is shown.
+        """The largest loss of a cell against any of `others`; None if no loss is shown.
 
-        Each comparison is judged by itself, so of many others one may show a loss by chance more
-        often than in one of twenty cases, and the greatest ratio is on average too large.
+        There is no correction for multiple comparisons. With many others, a loss appears by
+        chance in more than one of twenty cases, and the largest ratio is on average too large.
         """
         losses = [loss for other in others if (loss := self.loss(one, other)) is not None]
         return max(losses, key=lambda loss: loss.ratio, default=None)
 
 
 def cpu_ratio(one: CellEvidence, other: CellEvidence) -> float | None:
-    """CPU time of an iteration as a multiple of another cell's; None where unknown."""
+    """CPU time of an iteration as a multiple of another cell's; None if unknown."""
     own_ns, other_ns = one.summary.cpu_median_ns, other.summary.cpu_median_ns
     return own_ns / other_ns if own_ns is not None and other_ns else None
 
 
 def spin_share(one: CellSummary, among: Collection[CellSummary]) -> float | None:
-    """CPU time of an iteration that made no progress: an estimate, and the most it can be.
+    """Share of an iteration's CPU time that made no progress: an estimated upper bound.
 
-    The same work is done with the least CPU time in one of the cells that differ in how
-    it is run only; what a cell uses beyond that is spinning at barriers and locks, or work
-    that got slower: 1 - least / own. This is work time inflation (Olivier et al.,
-    Characterizing and Mitigating Work Time Inflation in Task Parallel Programs, SC 2012).
+    Cells that differ only in how the work is run do the same work. The cell with the least
+    CPU time is the reference. What another cell uses beyond that is spinning at barriers and
+    locks, or work that became slower: 1 - least / own. This is work time inflation (Olivier
+    et al., Characterizing and Mitigating Work Time Inflation in Task Parallel Programs,
+    SC 2012).
 
     Args:
         one: The cell.
         among: The cells of its scenario in this run.
 
     Returns:
-        A share of its CPU time, or None where it is not known or none is comparable.
+        A share of its CPU time, or None if it is unknown or no cell is comparable.
     """
     own_ns, work = one.cpu_median_ns, _without(one.cell, HOW_IT_RUNS)
     others_ns = [
@@ -343,14 +345,14 @@ def spin_share(one: CellSummary, among: Collection[CellSummary]) -> float | None
 
 
 def settings(cell: Cell, other: Cell) -> str:
-    """What a cell has that another has not, as a scenario writes it: `threads: 1`."""
+    """The settings of a cell that differ from another's, as in a scenario: `threads: 1`."""
     values = dict(other.axes)
     differing = [f"{axis}: {value}" for axis, value in cell.axes if values.get(axis) != value]
     return ", ".join(differing) or cell.key
 
 
 def as_long_as(one: CellEvidence, loss: Loss) -> str:
-    """How much longer a cell takes than the one it loses to: "2× as long as with `threads: 1`"."""
+    """A loss in words: "2× as long as with `threads: 1`"."""
     return f"{ratio(loss.ratio)} as long as with `{settings(loss.than.cell, one.cell)}`"
 
 
@@ -359,7 +361,7 @@ def _without(cell: Cell, axes: Collection[str]) -> tuple[tuple[str, str], ...]:
 
 
 def cpu_share(launch: Launch) -> float | None:
-    """CPU time of a launch's processes as a share of what its CPUs could give; None if unknown."""
+    """CPU time of a launch's processes as a share of its CPUs' capacity; None if unknown."""
     host = launch.host
     if host is None:
         return None
@@ -370,15 +372,15 @@ def cpu_share(launch: Launch) -> float | None:
 
 
 def gpu_share(launch: Launch) -> float | None:
-    """Share of the time that the busiest GPU was busy; None where none was watched."""
+    """Share of the time that the busiest GPU was busy; None if no GPU was monitored."""
     shares = launch.host.gpu_busy_shares if launch.host else ()
     return statistics.fmean(shares) if shares else None
 
 
 def waiting_share(launch: Launch) -> float | None:
-    """Share of the time that the process of the step neither ran nor wanted a CPU.
+    """Share of the time that the process of the step neither ran nor waited for a CPU.
 
-    That of its busiest thread, of the worker where it is least; None where nobody could say.
+    The value of its busiest thread, in the worker where the share is smallest; None if unknown.
     """
     whole_ns = _whole_ns(launch)
     busy = [most for worker in launch.workers if (most := _busiest_ns(worker)) is not None]
@@ -386,7 +388,7 @@ def waiting_share(launch: Launch) -> float | None:
 
 
 def helper_share(launch: Launch) -> float | None:
-    """CPU time of the busiest process that a worker started, as a share of the time."""
+    """CPU time of the busiest process that a worker started, as a share of elapsed time."""
     whole_ns = _whole_ns(launch)
     each = [
         ran_ns
@@ -398,14 +400,14 @@ def helper_share(launch: Launch) -> float | None:
 
 
 def _whole_ns(launch: Launch) -> int:
-    """How long it was timed; of launches that alternate the one's own stints."""
+    """How long a launch was timed; for alternating launches, the sum of its own time slices."""
     if launch.alternated:
         return sum(sum(worker.wall_ns[1:]) for worker in launch.workers)
     return launch.host.duration_ms * 1_000_000 if launch.host else 0
 
 
 def _own(worker: Worker) -> int | None:
-    """The worker's own process: it was there before those that it started."""
+    """The worker's own process: the lowest process id, as it started before its children."""
     return min((thread.pid for thread in worker.threads), default=None)
 
 

@@ -1,4 +1,4 @@
-"""Rules on the host: what took CPU time from launches while they were timed."""
+"""Rules about the host: what took CPU time from launches while they were timed."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from corebound.records.launch_record import Launch
 from corebound.records.telemetry import Cause
 from corebound.stats.interference import LEAST_LOST_CPUS, MOST_DISTURBED, lost_cpus
 
-# What is lost beyond this of all CPU time would make a ratio that nobody believes.
+# A larger share of lost CPU time would give an implausible ratio.
 _MOST_LOST = 0.95
 
 
 def throttled(one: CellEvidence, _: Evidence) -> Finding | None:
-    """A cgroup's quota that stopped threads while they were timed."""
+    """A cgroup's quota throttled threads while they were timed."""
     return _disturbed(
         one,
         "throttling",
@@ -26,7 +26,7 @@ def throttled(one: CellEvidence, _: Evidence) -> Finding | None:
 
 
 def foreign_load(one: CellEvidence, _: Evidence) -> Finding | None:
-    """Other programs on the launch's CPUs that its threads had to wait for."""
+    """Other programs ran on the launch's CPUs, and its threads had to wait for them."""
     return _disturbed(
         one,
         "foreign load",
@@ -39,7 +39,7 @@ def foreign_load(one: CellEvidence, _: Evidence) -> Finding | None:
 
 
 def steal(one: CellEvidence, _: Evidence) -> Finding | None:
-    """A hypervisor that gave the launch's CPUs to other guests."""
+    """A hypervisor gave the launch's CPUs to other guests."""
     return _disturbed(
         one,
         "steal",
@@ -75,9 +75,9 @@ def _disturbed(
 
 
 def _is_hit(launch: Launch, cause: Cause) -> bool:
-    """Whether this cause disturbed most of a launch: less does not reach its median.
+    """Whether this cause disturbed most of a launch; less does not affect its median.
 
-    Where several did, one that took next to nothing over the whole is not accused too.
+    If there are several causes, one that took almost no CPU time overall is not reported.
     """
     found, host = launch.disturbance, launch.host
     if found is None or host is None or found.share <= MOST_DISTURBED:
@@ -86,7 +86,7 @@ def _is_hit(launch: Launch, cause: Cause) -> bool:
 
 
 def _lost_share(launch: Launch, cause: Cause) -> float:
-    """CPU time lost to a cause as a share of all that the launch's CPUs could have given."""
+    """CPU time lost to a cause, as a share of the capacity of the launch's CPUs."""
     host = launch.host
     if host is None or not host.duration_ms:
         return 0.0

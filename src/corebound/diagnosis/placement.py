@@ -1,4 +1,4 @@
-"""Rules on places: which CPUs, cores and nodes threads and memory were on."""
+"""Rules about placement: the CPUs, cores and nodes that threads and memory were on."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from corebound.units import percent
 
 _BINDINGS = ("binding", "smt", "threads", "omp", "backend")
 
-# Moves in a launch, and how many times as many as where threads stay: what the page's
-# section on threads calls moving, too.
+# Migrations per launch from which threads count as moving, and how many times as many as
+# in a cell whose threads stay. The page's section on threads uses the same values.
 MANY_MOVES = 10
 MOVES_RATIO = 3
-# A tenth of the memory on another node: at twice the local latency (a distance of 21 to
-# 10) a step that is bound by memory is then 10 % slower.
+# A tenth of the memory on another node: at twice the local latency (a distance of 21
+# against 10), a memory-bound step is then 10 % slower.
 REMOTE_SHARE = 0.1
 
 
 def smt_siblings_shared(one: CellEvidence, among: Evidence) -> Finding | None:
-    """Both CPUs of a core computing, where one thread a core is faster."""
+    """Threads compute on both CPUs of a core, although one thread per core is faster."""
     threads, cores = one.threads, among.cores(one.cpus)
     if not among.topology.has_smt or threads is None or not cores:
         return None
@@ -68,7 +68,7 @@ def smt_siblings_shared(one: CellEvidence, among: Evidence) -> Finding | None:
 
 
 def threads_migrate(one: CellEvidence, among: Evidence) -> Finding | None:
-    """Threads that wander: from node to node, or where bound ones are faster."""
+    """Threads migrate between nodes, or between CPUs although bound threads are faster."""
     counted = one.migrations
     seen = [found for each in one.ok if (found := moves(each, among.topology)) is not None]
     crossed = statistics.median(found.across_nodes for found in seen) if seen else 0
@@ -112,7 +112,7 @@ def threads_migrate(one: CellEvidence, among: Evidence) -> Finding | None:
 
 
 def memory_remote(one: CellEvidence, among: Evidence) -> Finding | None:
-    """Memory on a node that none of the worker's CPUs belongs to."""
+    """Memory is on a node that none of the worker's CPUs belongs to."""
     nodes = among.nodes
     share = median(one.ok, lambda launch: remote_share(launch, nodes))
     if share is None or share < REMOTE_SHARE:
@@ -153,7 +153,7 @@ def _by_node(first: Launch, launches: Sequence[Launch]) -> tuple[str, ...]:
 
 
 def workers_overlap(one: CellEvidence, among: Evidence) -> Finding | None:
-    """Workers that were bound, but some to the same CPUs."""
+    """Workers were bound, but some of them to the same CPUs."""
     every = {cpu.id for cpu in among.topology.allowed}
     shared: set[CpuId] = set()
     pairs = launches = 0
@@ -164,7 +164,7 @@ def workers_overlap(one: CellEvidence, among: Evidence) -> Finding | None:
         shared.update(cpu for cpus in found for cpu in cpus)
     used = {cpu for launch in one.ok for cpu in _all_allowed(launch)}
     if (one.threads or 1) * one.cell.workers <= len(used):
-        return None  # they share CPUs of which there are enough for all their threads
+        return None  # they share CPUs, but there are enough CPUs for all their threads
     idle = every - used
     if not launches or (not idle and one.cell.workers > len(every)):
         return None
@@ -182,7 +182,7 @@ def workers_overlap(one: CellEvidence, among: Evidence) -> Finding | None:
         remedy="Give each worker CPUs of its own: `binding: per-worker`, or as few workers as"
         " there are cores.",
         cells=(one.cell,),
-        # So many share a CPU at the worst that each may get half of it.
+        # At worst, each worker may get only half of a shared CPU.
         times_ratio=1.5,
     )
 
@@ -193,7 +193,7 @@ def _all_allowed(launch: Launch) -> frozenset[CpuId]:
 
 
 def _overlaps(launch: Launch, every: set[CpuId]) -> list[frozenset[CpuId]]:
-    """The CPUs that pairs of bound workers share; workers that may run anywhere do not count."""
+    """The CPUs that pairs of bound workers share; workers that may run anywhere are left out."""
     bound = [
         cpus
         for worker in launch.workers

@@ -1,4 +1,4 @@
-"""Rules on what the hardware counted: where the processor's pipeline waited."""
+"""Rules about hardware counters: where the processor's pipeline waited."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from corebound.diagnosis.evidence import CellEvidence, Evidence, Finding, median
 from corebound.records.telemetry import Counters
 from corebound.units import percent
 
-# From where on the shares of slots deserve a look: the thresholds of Intel's own metrics
+# Shares of pipeline slots that are worth reporting: the thresholds of Intel's own metrics
 # (perfmon, tma_backend_bound > 0.2, tma_memory_bound > 0.2, tma_core_bound > 0.1).
 BACKEND_SHARE, MEMORY_SHARE, CORE_SHARE = 0.2, 0.2, 0.1
 
-# As for pages: at twice the local latency a tenth of the loads costs up to a tenth.
+# As for memory pages: at twice the local latency, a tenth of the loads costs up to a tenth.
 REMOTE_SHARE = 0.1
 
 
@@ -22,8 +22,8 @@ class _Waits(Struct, frozen=True, kw_only=True):
     """What the back end of a pipeline waits for, as shares of all slots.
 
     Attributes:
-        memory: Data from memory and caches.
-        core: Execution units.
+        memory: Share waiting for data from memory and caches.
+        core: Share waiting for execution units.
     """
 
     memory: float
@@ -31,7 +31,7 @@ class _Waits(Struct, frozen=True, kw_only=True):
 
 
 def memory_bound(one: CellEvidence, _: Evidence) -> Finding | None:
-    """A pipeline that mostly waits for memory and caches."""
+    """The pipeline mostly waits for memory and caches."""
     waits = _waits(one)
     if waits is None or waits.memory <= MEMORY_SHARE or waits.memory < waits.core:
         return None
@@ -50,7 +50,7 @@ def memory_bound(one: CellEvidence, _: Evidence) -> Finding | None:
 
 
 def core_bound(one: CellEvidence, among: Evidence) -> Finding | None:
-    """A pipeline whose execution units are what it waits for."""
+    """The pipeline mostly waits for its execution units."""
     waits = _waits(one)
     if waits is None or waits.core <= CORE_SHARE or waits.core <= waits.memory:
         return None
@@ -75,7 +75,7 @@ def core_bound(one: CellEvidence, among: Evidence) -> Finding | None:
 
 
 def remote_loads(one: CellEvidence, among: Evidence) -> Finding | None:
-    """Loads that came from another node's memory."""
+    """Loads came from another node's memory."""
     if len(set(among.nodes.values())) < 2:
         return None
     share = median(one.ok, lambda launch: _remote_share(launch.counters))
@@ -94,7 +94,7 @@ def remote_loads(one: CellEvidence, among: Evidence) -> Finding | None:
 
 
 def _waits(one: CellEvidence) -> _Waits | None:
-    """What its back end waits for; None where that is not known, or too little to look at."""
+    """What the back end waits for; None if unknown or too little to report."""
     memory, core, backend = (
         _slots(one, name) for name in ("memory_bound", "core_bound", "backend_bound")
     )

@@ -1,4 +1,4 @@
-"""Rules on threads: how many, against how many CPUs, sized when."""
+"""Rules about threads: their number, the CPUs they have, and when pools were sized."""
 
 from __future__ import annotations
 
@@ -17,28 +17,29 @@ from corebound.diagnosis.evidence import (
 )
 from corebound.units import counted, duration, percent, ratio
 
-# The settings that change how many threads there are, and nothing else.
+# The settings that change the number of threads and nothing else.
 _POOLS = ("threads", "omp", "mkl", "intra_op")
-# Of several workers, room for each may need a binding too.
+# With several workers, giving each enough CPUs may also need a binding.
 _SHARING = (*_POOLS, "binding", "backend", "smt")
 
-# CPU time an iteration beside a cell whose threads fit, from where on threads spin rather
-# than compute: several processes of default threads took 2 to 12 times as
-# much (ResNet-18 behind TorchServe: 171 ms against 45), noise and caches far less.
+# CPU time per iteration, relative to a cell whose threads fit, from which threads are
+# considered to spin rather than compute. Several processes with default threads took 2 to 12
+# times as much (ResNet-18 behind TorchServe: 171 ms against 45); noise and caches cause far
+# less.
 SPINNING_RATIO = 1.5
-# Share of ready time spent waiting for a CPU, from where on too many threads are its cause
-# although no cell has fewer: two threads on one CPU wait half of it, on a quiet host
+# Run-queue wait (share of ready time) from which too many threads are considered its cause,
+# although no cell has fewer. Two threads on one CPU wait half of the time; on a quiet host
 # threads that fit wait under 0.02.
 WAITING_SHARE = 0.3
 
 
 class _Harm(Struct, frozen=True, kw_only=True):
-    """What too many threads were seen to do.
+    """The observed cost of too many threads.
 
     Attributes:
-        loss: To a cell whose threads fit; None where that is not certain.
-        spin: CPU time an iteration as a multiple of `beside`'s, where it is that much.
-        beside: The cell it stands beside; None where none has threads that fit.
+        loss: Loss against a cell whose threads fit; None if it is not certain.
+        spin: CPU time per iteration as a multiple of `beside`'s; None below SPINNING_RATIO.
+        beside: The cell it is compared with; None if no cell has threads that fit.
     """
 
     loss: Loss | None
@@ -47,12 +48,12 @@ class _Harm(Struct, frozen=True, kw_only=True):
 
 
 def more_threads_than_cpus(one: CellEvidence, among: Evidence) -> Finding | None:
-    """A worker that computes with more threads than it has CPUs."""
+    """A worker computes with more threads than it has CPUs."""
     room, threads = _room(one), one.threads
     if room is None or threads is None or threads <= room or _is_late(one):
         return None
     if room == 1 and one.cell.threads.rule == "default":
-        return None  # `one_cpu_default_threads` says more
+        return None  # `one_cpu_default_threads` is more specific
     fitting = _fitting(one, among, _POOLS)
     harm = _harm(one, among, fitting, most=room)
     if harm is None:
@@ -68,7 +69,7 @@ def more_threads_than_cpus(one: CellEvidence, among: Evidence) -> Finding | None
 
 
 def one_cpu_default_threads(one: CellEvidence, among: Evidence) -> Finding | None:
-    """A worker on one CPU whose framework still makes several threads."""
+    """A worker runs on one CPU, but its framework still creates several threads."""
     threads = one.threads
     if _room(one) != 1 or threads is None or threads <= 1 or _is_late(one):
         return None
@@ -88,7 +89,7 @@ def one_cpu_default_threads(one: CellEvidence, among: Evidence) -> Finding | Non
 
 
 def processes_with_all_threads(one: CellEvidence, among: Evidence) -> Finding | None:
-    """Several processes, each with as many threads as there are CPUs for all of them."""
+    """Several processes each have as many threads as there are CPUs for all of them."""
     threads, cpus, workers = one.threads, len(one.cpus), one.cell.workers
     if workers < 2 or threads is None or threads < cpus or cpus < 2:
         return None
@@ -120,11 +121,11 @@ def processes_with_all_threads(one: CellEvidence, among: Evidence) -> Finding | 
 
 
 def bound_after_start(one: CellEvidence, among: Evidence) -> Finding | None:
-    """A worker that was bound when its pool had been sized for more CPUs."""
+    """A worker was bound after its thread pool had been sized for more CPUs."""
     room, threads = _room(one), one.threads
     if room is None or threads is None or threads <= room or not _is_late(one):
         return None
-    # What the same setting does when bound in time tells it, however many its threads are.
+    # Compare with the same configuration bound before start, whatever its number of threads.
     early = [other for other in among.peers(one, ("bind", *_POOLS)) if not _is_late(other)]
     harm = _harm(one, among, early, most=room)
     if harm is None:
@@ -140,7 +141,7 @@ def bound_after_start(one: CellEvidence, among: Evidence) -> Finding | None:
 
 
 def dispatch_threads(one: CellEvidence, among: Evidence) -> Finding | None:
-    """MindSpore's pipeline threads, which spin on CPUs that its operators need."""
+    """MindSpore's pipeline threads spin on CPUs that its operators need."""
     room = _room(one)
     if one.cell.framework != "mindspore" or room is None:
         return None
@@ -170,13 +171,13 @@ def dispatch_threads(one: CellEvidence, among: Evidence) -> Finding | None:
 
 
 def _room(one: CellEvidence) -> int | None:
-    """CPUs of each worker, of the one that has least."""
+    """CPUs per worker; the smallest number, if workers differ."""
     placement = one.placement
     return None if placement is None else min(len(set(slot.cpus)) for slot in placement.slots)
 
 
 def _apart(one: CellEvidence) -> str:
-    """The binding that gives each worker CPUs of its own, where there is one to name."""
+    """The binding that gives each worker its own CPUs, if there is one to recommend."""
     if one.cell.framework == "torchserve":
         return ", or `binding: launcher`"
     return "" if any(launch.served for launch in one.ok) else ", best with `binding: per-worker`"
@@ -187,7 +188,7 @@ def _is_late(one: CellEvidence) -> bool:
 
 
 def _each_is(one: CellEvidence) -> str:
-    """What figures are of: a server's are of its requests."""
+    """What the cell's values describe: requests for a server, else iterations."""
     return "a request" if any(launch.served for launch in one.ok) else "an iteration"
 
 
@@ -196,9 +197,9 @@ def _cpus(number: int) -> str:
 
 
 def _fitting(one: CellEvidence, among: Evidence, axes: Collection[str]) -> tuple[CellEvidence, ...]:
-    """The cells beside this one whose threads have a CPU each, or a core's share of them.
+    """The peers of this cell whose threads fit on their CPUs.
 
-    Where workers are more than CPUs, one thread each is the least there can be.
+    With more workers than CPUs, one thread per worker is the minimum and counts as fitting.
     """
     return tuple(
         other
@@ -214,10 +215,10 @@ def _fitting(one: CellEvidence, among: Evidence, axes: Collection[str]) -> tuple
 def _harm(
     one: CellEvidence, among: Evidence, fitting: Collection[CellEvidence], *, most: int
 ) -> _Harm | None:
-    """What one cell suffers beside those that fit; None where that is not seen.
+    """The cost of a cell's threads compared with cells that fit; None if no cost was seen.
 
-    Without any beside it, its waiting tells, where it says itself that it has more
-    threads than `most`: threads that are only counted might be others'.
+    Without such cells, use its run-queue wait, but only if the workers themselves report more
+    threads than `most`: threads that were only counted might belong to something else.
     """
     if not fitting:
         waits = (one.threads_said or 0) > most and (one.wait_share or 0) >= WAITING_SHARE
@@ -250,7 +251,7 @@ def _finding(rule: str, one: CellEvidence, harm: _Harm, *, what: str, remedy: st
 
 
 def _figures(one: CellEvidence, beside: CellEvidence | None) -> tuple[str, ...]:
-    """What was seen of this cell, each with the other's beside it."""
+    """The cell's values as lines, each with the other cell's value."""
 
     def both(says: str, own: str | None, other: str | None) -> str | None:
         if own is None:

@@ -1,4 +1,4 @@
-"""Rules on whether figures can be believed: what was measured may not be what was meant."""
+"""Rules about validity: signs that the launches did not measure what was intended."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from corebound.stats.interference import is_refused
 from corebound.stats.latency import percentiles
 from corebound.units import duration, percent
 
-# With half of its launches still changing, a cell's figure is that of a moment.
+# If half of its launches did not reach steady state, a cell's value depends on the moment.
 UNSETTLED_SHARE = 0.5
 LEAST_LAUNCHES = 2
-# More than that of one kind a reader skips.
+# The most lines of one kind; readers skip more than that.
 _MOST_LINES = 4
 
 
 def generator_bound(one: CellEvidence, _: Evidence) -> Finding | None:
-    """A server's figure that the load generator made: by the bounds that make a launch invalid."""
+    """The load generator limited a server's result, by the bounds that invalidate a launch."""
     found = [(launch, faults) for launch in one.launches if (faults := _faults(launch))]
     if not found:
         return None
@@ -66,7 +66,7 @@ def _late_ns(launch: Launch) -> float | None:
 
 
 def not_as_asked(one: CellEvidence, _: Evidence) -> Finding | None:
-    """Launches that ran elsewhere, or with other threads, than they were asked to."""
+    """Launches ran on other CPUs, or with other thread counts, than requested."""
     found = [
         launch
         for launch in one.launches
@@ -89,7 +89,7 @@ def not_as_asked(one: CellEvidence, _: Evidence) -> Finding | None:
 
 
 def leftover_processes(one: CellEvidence, _: Evidence) -> Finding | None:
-    """Processes that outlived their worker: left alone, they would run beside what comes next."""
+    """Processes outlived their worker; left running, they would disturb the next launches."""
     found = [launch for launch in one.launches if launch.strays]
     if not found:
         return None
@@ -108,7 +108,7 @@ def leftover_processes(one: CellEvidence, _: Evidence) -> Finding | None:
 
 
 def never_steady(one: CellEvidence, _: Evidence) -> Finding | None:
-    """A cell most of whose launches kept changing as they were measured."""
+    """Most launches of a cell did not reach steady state while they were measured."""
     launches, unsettled = len(one.summary.launches), one.summary.unsettled
     if launches < LEAST_LAUNCHES or unsettled < UNSETTLED_SHARE * launches:
         return None

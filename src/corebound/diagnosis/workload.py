@@ -1,4 +1,4 @@
-"""Rules on the workload: its operators, its checkpoints, its BLAS, its data loaders."""
+"""Rules about the workload: its operators, checkpoints, BLAS and data loaders."""
 
 from __future__ import annotations
 
@@ -23,19 +23,20 @@ from corebound.records.launch_record import OperatorProfile
 from corebound.units import counted, duration, percent, ratio
 from corebound.worker.protocol import Operator
 
-# Beyond half of a step one type of operator is the whole story, as the page's tables have it.
+# Above half of a step, one type of operator explains its time; the page's tables use the same
+# limit.
 DOMINANT_SHARE = 0.5
-# In the hourglass study a cheaper generator behind dropout took a step from 360 ms to 47;
-# from a tenth on, doing without is more than the intervals of most scenarios are wide.
+# In the hourglass study a cheaper generator for dropout reduced a step from 360 ms to 47. From
+# a tenth on, the gain from avoiding it exceeds the interval width of most scenarios.
 RANDOM_SHARE = 0.1
 _RANDOM = re.compile(r"bernoulli|random|dropout|uniform_?$|normal_$|philox", re.IGNORECASE)
 _NORMALISES = re.compile(r"batch_norm|layer_norm", re.IGNORECASE)
-# A choice: what a crash would lose is worth about that much of the time.
+# A choice: protection against a crash is worth about this share of the time.
 CHECKPOINT_SHARE = 0.1
 
 
 def random_numbers(one: CellEvidence, _: Evidence) -> Finding | None:
-    """A generator of random numbers that takes a good part of a step: dropout's, mostly."""
+    """A random number generator, mostly dropout's, takes a large part of a step."""
     found = _shares(one.profile)
     listed = [(each, share) for each, share in found if _is_random(each.type)]
     whole = sum(share for _, share in listed)
@@ -56,7 +57,7 @@ def random_numbers(one: CellEvidence, _: Evidence) -> Finding | None:
 
 
 def operator_dominates(one: CellEvidence, _: Evidence) -> Finding | None:
-    """One type of operator that takes most of a step."""
+    """One type of operator takes most of a step."""
     found = _shares(one.profile)
     top = max(found, key=lambda pair: pair[1], default=None)
     if top is None or top[1] <= DOMINANT_SHARE or _is_random(top[0].type):
@@ -75,14 +76,14 @@ def operator_dominates(one: CellEvidence, _: Evidence) -> Finding | None:
 
 
 def checkpoint_share(one: CellEvidence, among: Evidence) -> Finding | None:
-    """Training that waits for its own checkpoints."""
+    """Training waits for its own checkpoints."""
     every = number(one.value("every"))
     never = [other for other in among.peers(one, ("every",)) if other.value("every") == "0"]
     loss = among.worst_loss(one, never)
     if not every or loss is None or 1 - 1 / loss.ratio < CHECKPOINT_SHARE:
         return None
     share = 1 - 1 / loss.ratio
-    # What a save costs stays; n times as seldom, it is a share s/n of the rest.
+    # The cost of one save is constant; n times less often, it is a share s/n of the rest.
     seldom = every * max(2, round((loss.ratio - 1) / CHECKPOINT_SHARE * (1 - CHECKPOINT_SHARE)))
     often = "every step" if every == 1 else f"every {every} steps"
     return Finding(
@@ -99,7 +100,7 @@ def checkpoint_share(one: CellEvidence, among: Evidence) -> Finding | None:
 
 
 def slower_blas(one: CellEvidence, among: Evidence) -> Finding | None:
-    """The slower of the BLAS libraries that were measured for the same products."""
+    """The cell uses a slower BLAS library than another that was measured for the same products."""
     own = _blas(one)
     if own is None:
         return None
@@ -126,7 +127,7 @@ def slower_blas(one: CellEvidence, among: Evidence) -> Finding | None:
 
 
 def _shares(profile: OperatorProfile | None) -> list[tuple[Operator, float]]:
-    """The operators of a step with their shares of it, or of all operators; largest first."""
+    """The operators of a step, with their shares of the step or of all operators; largest first."""
     if profile is None:
         return []
     whole_ns = profile.step_ns or sum(each.total_ns for each in profile.operators)
@@ -148,12 +149,12 @@ def _line(operator: Operator, share: float) -> str:
 
 
 def time_of(one: CellEvidence) -> str:
-    """Its median for a line of evidence."""
+    """The cell's median as text, for a line of evidence."""
     return "–" if one.summary.median_ns is None else duration(one.summary.median_ns)
 
 
 def number(text: str | None) -> int | None:
-    """A value of an axis that is a whole number; None where it is none."""
+    """The whole number in a value of an axis; None if it is not a whole number."""
     return int(text) if text is not None and text.isdecimal() else None
 
 
@@ -162,12 +163,12 @@ def _blas(one: CellEvidence) -> str | None:
     return names[0] if names else None
 
 
-# A third of the step is half as much again as the rest of it: what one process that prepares
-# batches beside the step could win back.
+# If data takes a third of the step, the step takes 1.5 times as long as the rest of it. One
+# process that prepares batches in parallel could save that.
 DATA_SHARE = 1 / 3
-# From where on processes or CPUs have no time left: the rest goes into handing batches over.
+# Share from which processes or CPUs count as fully busy: the rest goes into passing batches on.
 BUSY_SHARE = 0.8
-# A GPU that is idle more than that is not what limits a step.
+# A GPU that is idle for a larger share of the time does not limit a step.
 IDLE_SHARE = 0.5
 
 
@@ -175,7 +176,7 @@ class _Starving(Struct, frozen=True, kw_only=True):
     """One sign that a step waits for its data.
 
     Attributes:
-        share: Of the step, that it waits.
+        share: Share of the step that it waits.
         compared: Whether a comparison with another cell's time shows it.
         line: The evidence in words.
     """
@@ -186,7 +187,7 @@ class _Starving(Struct, frozen=True, kw_only=True):
 
 
 def data_starves_step(one: CellEvidence, among: Evidence) -> Finding | None:
-    """A step that waits for its data: by its profile, by what is busy, or beside lighter work."""
+    """A step waits for its data: by its profile, by what is busy, or compared with lighter work."""
     signs = tuple(_signs(one, among))
     worst = max(signs, key=lambda sign: (sign.share, sign.compared), default=None)
     if worst is None or worst.share < DATA_SHARE:
@@ -234,13 +235,13 @@ def _has_loaders(one: CellEvidence) -> bool:
 
 
 def _use(one: CellEvidence) -> Iterator[str]:
-    """How many CPUs a step keeps busy."""
+    """A line with the number of CPUs that a step keeps busy."""
     if (busy := one.summary.cpus_busy) is not None:
         yield f"{busy:.2f} CPUs in use on {len(one.cpus)}"
 
 
 def _class(one: CellEvidence, share: float) -> str:
-    """Which of the guide's four classes it is in: by what is busy, and its own names."""
+    """The cell's class of the guide's four: by what is busy, or by its model's name."""
     gpu, cpu = median(one.ok, gpu_share), median(one.ok, cpu_share)
     if gpu is not None and cpu is not None:
         if gpu >= IDLE_SHARE:
@@ -255,7 +256,7 @@ def _class(one: CellEvidence, share: float) -> str:
 
 
 def loaders(one: CellEvidence, among: Evidence) -> Finding | None:
-    """More, or fewer, loader processes than serve the step best."""
+    """The cell has more, or fewer, loader processes than the fastest cell."""
     own = number(one.value("loaders"))
     loss = among.worst_loss(one, among.peers(one, ("loaders",)))
     best = None if loss is None else number(loss.than.value("loaders"))
