@@ -1,7 +1,7 @@
-"""Corebound: which cores, how many threads, and can the answer be trusted?
+"""Corebound, a CPU benchmark suite: which cores, how many threads, and is the result reliable?
 
-Nothing is imported here: the worker starts under another environment's Python
-and must pay for nothing but itself.
+This module imports nothing. The worker starts under another environment's Python and must
+load only its own code.
 """
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""The command `corebound`, also as `python -m corebound`."""
+"""The entry point of the command `corebound` and of `python -m corebound`."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from corebound.cli import crash
 class _Interrupted(KeyboardInterrupt):
     """Ctrl-C.
 
-    Where a KeyboardInterrupt itself leaves code that was compiled from a string, as dataclasses
-    do when they are made, CPython ends by the signal in the end, whatever was caught.
+    If a plain KeyboardInterrupt leaves code that was compiled from a string, such as the code
+    that creates dataclasses, CPython ends by the signal even if the exception was caught.
     """
 
 
 def main() -> None:
     """Run the command line; never returns.
 
-    Ctrl-C and SIGTERM end it in order: what it has started is ended, and what it has measured is
-    kept. A crash while it is being imported is told like any other, and so is one of a thread.
+    Ctrl-C and SIGTERM shut it down cleanly: it ends the processes that it started and keeps what
+    it has measured. Crashes during import and crashes of threads are reported like all others.
     """
-    # Who starts us in the background has SIGINT ignored.
+    # A shell that starts us in the background sets SIGINT to be ignored.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt)
     signal.signal(signal.SIGTERM, _terminate)
@@ -46,7 +46,7 @@ def main() -> None:
     except Exception as error:  # noqa: BLE001
         sys.exit(crash.told(error))
     finally:
-        # It has ended: what Python still does is not to be interrupted with a traceback.
+        # The command has ended: ignore signals so that Python's shutdown prints no traceback.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
 

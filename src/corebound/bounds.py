@@ -1,6 +1,6 @@
-"""Numbers as records hold them: one outside these bounds is damage.
+"""Number types of records, with bounds; a number outside its bounds means a damaged record.
 
-msgspec checks them where a record is read, and names the place of a number that is outside.
+msgspec checks the bounds when it reads a record, and reports where a number is outside them.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ from typing import Annotated
 
 from msgspec import Meta
 
-# 36 years in nanoseconds; eight of them still have a sum of 64 bits.
+# 36 years in nanoseconds; the sum of eight such numbers still fits into 64 bits.
 _MOST = 1 << 60
 # 139 years in milliseconds.
 _MOST_MS = 1 << 42
 
-# How many there are of something, or how long or how big it is.
+# A count, a duration or a size.
 Count = Annotated[int, Meta(ge=0, le=_MOST)]
-# A number that may be below zero, such as a number that the kernel gives.
+# A number that may be negative, such as an id from the kernel.
 Signed = Annotated[int, Meta(ge=-_MOST, le=_MOST)]
-# A moment of a launch: what was before its workers were told to go is below zero.
+# A time within a launch; negative before its workers start to measure.
 OffsetMs = Annotated[int, Meta(ge=-_MOST_MS, le=_MOST_MS)]
 Share = Annotated[float, Meta(ge=0, le=1)]
-# How much of something there is, and the same of what there always is some of, such as a rate.
+# An amount that may be 0, and one that is always above 0, such as a rate.
 Amount = Annotated[float, Meta(ge=0, le=1e100)]
 Positive = Annotated[float, Meta(gt=0, le=1e100)]

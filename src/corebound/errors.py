@@ -1,4 +1,4 @@
-"""Errors that the user can mend, each with what, where and how to mend."""
+"""Errors that the user can fix; each says what is wrong, where, and how to fix it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CRASHED = 70
 
 
 class CoreboundError(Exception):
-    """Something the user can mend; `cli` prints it without a traceback."""
+    """An error that the user can fix; `cli` prints it without a traceback."""
 
     exit_code: ClassVar[int] = 1
 
@@ -28,7 +28,7 @@ class CoreboundError(Exception):
         self.mend = mend
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """What it takes to be raised again in another process: its arguments go by name."""
+        """Support pickling to another process, despite the keyword-only arguments."""
         return _again, (type(self), self.args, self.__dict__)
 
 
@@ -41,7 +41,7 @@ def _again(
 
 
 def encodable(text: str) -> str:
-    r"""A text that can be printed and kept: a path's bytes that are no UTF-8 as `\udc..`.
+    r"""Make a text encodable: bytes of a path that are not UTF-8 become `\udc..`.
 
     >>> encodable("a\udcff")
     'a\\udcff'
@@ -50,22 +50,22 @@ def encodable(text: str) -> str:
 
 
 class InputError(CoreboundError):
-    """What the user gave cannot be understood."""
+    """The user's input is invalid."""
 
     exit_code: ClassVar[int] = 2
 
 
 @contextmanager
 def refusals_told(what: str, *, where: Path, mend: str) -> Iterator[None]:
-    """Tell what the file system refuses within as a fault of the place the user named.
+    """Report an OSError raised in the block as an error of the path that the user named.
 
     Args:
-        what: What cannot be done then, without a full stop: the reason follows.
-        where: The place, unless what was refused has one of its own.
-        mend: What to do about it.
+        what: What cannot be done, without a full stop: the reason is appended.
+        where: The path, unless the OSError has its own.
+        mend: How to fix it.
 
     Raises:
-        InputError: something was refused.
+        InputError: the block raised an OSError.
     """
     try:
         yield
@@ -76,17 +76,17 @@ def refusals_told(what: str, *, where: Path, mend: str) -> Iterator[None]:
 
 
 class HostError(CoreboundError):
-    """This host cannot do what was asked."""
+    """This host cannot do what was requested."""
 
     exit_code: ClassVar[int] = 3
 
 
 @contextmanager
 def git_needed(where: Path) -> Iterator[None]:
-    """Start git within; that there is none is told as a fault of the host.
+    """Report a missing git in the block as an error of the host.
 
     Args:
-        where: What git is needed for: a folder of the repository.
+        where: The folder of the repository that git is needed for.
 
     Raises:
         HostError: git is not installed.
@@ -113,13 +113,13 @@ class BuildError(LaunchError):
     """A commit of the project under test could not be built; `what` ends with the log's tail."""
 
 
-# Every command has errors, also those that need no msgspec.
+# A dataclass, because commands that do not load msgspec need errors too.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
     """One thing wrong with a file.
 
-    `line` counts from 1 and is None where the file has no line to show, as
-    when it cannot be read at all.
+    `line` counts from 1. It is None if there is no line to show, for example if the file
+    cannot be read.
     """
 
     file: str
@@ -137,7 +137,7 @@ class Fault:
 
 
 class ScenarioFaults(InputError):
-    """Everything that is wrong with one or more scenario files, at once."""
+    """All faults of one or more scenario files."""
 
     def __init__(self, faults: tuple[Fault, ...]) -> None:
         first = faults[0]

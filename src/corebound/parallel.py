@@ -1,4 +1,4 @@
-"""How what is the same work for many things is asked for, whoever does it."""
+"""Apply a function to many items, serially or in several processes."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ _Made = TypeVar("_Made")
 
 
 class Mapper(Protocol):
-    """Calls a function with each item, and gives what comes of each, in the items' order.
+    """Calls a function with each item and yields the results in the items' order.
 
-    The function must change nothing: whether it is called here or in other processes is the
-    mapper's choice, and what it gives must be fit to be pickled.
+    The mapper may call the function in this process or in others. The function must therefore
+    have no side effects, and its results must be picklable.
     """
 
     def __call__(
         self, function: Callable[[_Item], _Made], items: Sequence[_Item], /
     ) -> Iterator[_Made]:
-        """As `map` of one sequence."""
+        """Like `map` with one sequence."""
 
 
 def serial_map(function: Callable[[_Item], _Made], items: Sequence[_Item], /) -> Iterator[_Made]:
-    """One after another, in this process.
+    """Call the function with one item after another, in this process.
 
     >>> list(serial_map(abs, [-1, 2]))
     [1, 2]

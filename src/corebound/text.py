@@ -1,7 +1,7 @@
-"""Text that others wrote, made inert for where it is shown: names, subjects of commits, reasons.
+"""Make untrusted text (names, commit subjects, reasons) safe for where it is shown.
 
-Nothing is lost that a reader needs. What a format escapes by itself (ElementTree, Jinja, csv) is
-left to it; here is only what they let through.
+Nothing that a reader needs is lost. These functions handle only what the libraries of a format
+(ElementTree, Jinja, csv) do not escape themselves.
 """
 
 from __future__ import annotations
@@ -10,31 +10,32 @@ import hashlib
 import html
 import re
 
-# What Markdown, GitHub or GitLab would take for more than a letter.
+# Characters that Markdown, GitHub or GitLab would interpret as markup.
 _MARKS = re.compile(r"([\\`*_\[\]<>|~#&@!$])")
-# Where a name would be called, or another issue told of this one.
+# Where `@` would mention a user, or `#` would link another issue to this text.
 _CALLS = re.compile(r"(?<=@)(?=[0-9A-Za-z])|(?<=#)(?=[0-9])")
-# The same in a chat, but within addresses of pages and people, which are to stay whole.
+# Mentions in a chat, but not within URLs and e-mail addresses, which must stay intact.
 _CHAT_CALLS = re.compile(r"(?<![^\s(\[{<\"'`,;:])@(?=[0-9A-Za-z])")
 _WORD_JOINER = "\u2060"
-# What XML 1.0 has no way to write, not even escaped (§2.2, production 2).
+# Characters that XML 1.0 cannot represent, even escaped (§2.2, production 2).
 _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-# What a CI service obeys where it reads it in a log. GitHub: `::` at the start of a line, blanks
-# aside, and `##[` anywhere in it (actions/runner, ActionCommand.cs); Azure: `##vso[` anywhere;
-# TeamCity: `##teamcity[`.
+# Commands that a CI service executes when it finds them in a log. GitHub: `::` at the start of a
+# line, after optional blanks, and `##[` anywhere in it (actions/runner, ActionCommand.cs); Azure:
+# `##vso[` anywhere; TeamCity: `##teamcity[`.
 _COMMAND = re.compile(r"(?m)^(?:[^\S\n]|\x1b\[[\d;]*m)*:(?=:)|#(?=#\w*\[)")
-# How a formula begins, also behind what a spreadsheet strips (OWASP, CSV Injection).
+# The start of a formula, including characters that a spreadsheet strips (OWASP, CSV Injection).
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-# What is safe in a file's name everywhere; a tilde, which is safe as well, begins a digest.
+# Everything except the characters that are safe in file names everywhere. A tilde is safe too,
+# but it is reserved for the digest.
 _NOT_IN_A_FILE_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST_COMPONENT = 120
 
 
 def one_line(text: str) -> str:
-    r"""For a terminal, a log or a mail: one line, and nothing that a terminal obeys.
+    r"""For a terminal, a log or an e-mail: one line without control sequences.
 
-    An escape sequence would hide lines or write others, and so would a line's end or an override
-    of the direction; each such character is a space.
+    Escape sequences, line ends and direction overrides could hide lines or fake others. Each
+    such character becomes a space.
 
     >>> one_line("look\x1b[2J\ntwice")
     'look [2J twice'
@@ -43,7 +44,7 @@ def one_line(text: str) -> str:
 
 
 def lines(text: str) -> str:
-    r"""For a terminal or a log, like `one_line`, where the text may have line ends and tabs.
+    r"""For a terminal or a log: like `one_line`, but the text may contain line ends and tabs.
 
     >>> lines("a\x1b[2J\n\tb\u202e")
     'a [2J\n\tb '
@@ -54,10 +55,10 @@ def lines(text: str) -> str:
 
 
 def uncommanded(text: str, *, within_line: bool = False) -> str:
-    r"""For the log of a CI service: a space breaks whatever the service would obey.
+    r"""For the log of a CI service: a space breaks every command that the service would execute.
 
     Args:
-        text: Text of any lines; colours of our own may be in it.
+        text: Text of any number of lines; it may contain our own colour codes.
         within_line: Whether something other than blanks precedes the text on its line.
 
     >>> uncommanded(" ::error::a\n##[group]b"), uncommanded("::", within_line=True)
@@ -65,16 +66,16 @@ def uncommanded(text: str, *, within_line: bool = False) -> str:
     """
     if ":" not in text and "#" not in text:
         return text
-    # A letter in front makes the start of the text no start of a line.
+    # With a character in front, the start of the text is not the start of a line.
     before = "." if within_line else ""
     return _COMMAND.sub(lambda found: f"{found[0]} ", before + text)[len(before) :]
 
 
 def json_text(document: str) -> str:
-    r"""For a JSON document, already encoded: the same values, with nothing a terminal obeys.
+    r"""For an encoded JSON document: the same values, without terminal control sequences.
 
-    A JSON encoder escapes only what is below the space. Everything else here occurs within strings
-    alone, where an escape means the same.
+    A JSON encoder escapes only characters below the space. All other characters handled here
+    occur only within strings, where an escape has the same meaning.
 
     >>> print(json_text('{"a\x9b": "##[error]"}'))
     {"a\u009b": "\u0023#[error]"}
@@ -94,12 +95,12 @@ def _json_escape(letter: str) -> str:
 
 
 def markdown(text: str) -> str:
-    r"""For a line of Markdown, a column of a table too: the text as it stands, and no markup.
+    r"""For a line of Markdown or a column of a table: the literal text, without markup.
 
-    A subject would load an image, begin HTML, end a column, or send everybody of a team a mail.
-    GitHub looks for those it calls behind Markdown's own work, when a backslash is gone
-    (github/cmark-gfm, issue 181); a comment keeps name and sign apart there, which no reader sees.
-    GitLab heeds the backslash.
+    Otherwise a commit subject could load an image, start HTML, end a column, or notify a whole
+    team. GitHub looks for mentions after Markdown has been processed, when the backslash is gone
+    (github/cmark-gfm, issue 181), so an invisible comment separates the sign from the name.
+    GitLab respects the backslash.
 
     >>> markdown("@team: see #7 of <b>")
     '\\@<!-- -->team: see \\#<!-- -->7 of \\<b\\>'
@@ -108,11 +109,11 @@ def markdown(text: str) -> str:
 
 
 def chat(text: str) -> str:
-    r"""For a message to a chat program: the text as it stands, that calls nobody and hides nothing.
+    r"""For a message to a chat program: the literal text, without mentions or disguised links.
 
-    Slack takes `<!channel>` for everybody and `<https://…|words>` for a link of another name, and
-    asks for `&`, `<` and `>` as entities, which Mattermost and Rocket.Chat read as well; for those
-    `@all` is everybody, unless something that nobody sees stands behind the sign.
+    In Slack `<!channel>` notifies everyone and `<https://…|words>` is a link with other text. It
+    expects `&`, `<` and `>` as entities, which Mattermost and Rocket.Chat accept as well. In
+    those two `@all` notifies everyone, unless an invisible character follows the sign.
 
     >>> chat("<!channel> R&D: @all look"), chat("https://box/@me")
     ('&lt;!channel&gt; R&amp;D: @\u2060all look', 'https://box/@me')
@@ -122,9 +123,9 @@ def chat(text: str) -> str:
 
 
 def xml(text: str) -> str:
-    r"""For XML, which has yet to be escaped: without the characters that XML 1.0 does not have.
+    r"""For XML, before it is escaped: replace the characters that XML 1.0 does not allow.
 
-    One of them, and no reader takes any of the file; nothing that writes XML looks for them.
+    With one such character, no parser accepts the file, and no XML writer checks for them.
 
     >>> xml("a\x00b <c>")
     'a\ufffdb <c>'
@@ -133,10 +134,10 @@ def xml(text: str) -> str:
 
 
 def spreadsheet(value: object) -> object:
-    """For a cell of CSV, which has yet to be quoted: an apostrophe before what looks a formula.
+    """For a cell of CSV, before it is quoted: an apostrophe before text that looks like a formula.
 
-    A spreadsheet would compute it, and may fetch an address or start a program for it. What is
-    no text stays as it is: a negative number is one.
+    A spreadsheet would evaluate the formula, and could fetch a URL or start a program. Values that
+    are not text, such as negative numbers, stay as they are.
 
     >>> spreadsheet("=1+1"), spreadsheet("a=1"), spreadsheet(-1)
     ("'=1+1", 'a=1', -1)
@@ -145,10 +146,11 @@ def spreadsheet(value: object) -> object:
 
 
 def path_component(text: str) -> str:
-    r"""For one component of a path, such as a file's name without its ending.
+    r"""For one component of a path, such as a file name without its suffix.
 
-    It never leaves its folder, is no option to any program, is short enough for every file
-    system, and differs where texts differ: one that had to be changed ends with a digest.
+    The result never leaves its folder, is not an option to any program, and is short enough for
+    every file system. Different texts give different results: if the text had to be changed, the
+    result ends with a digest.
 
     >>> path_component("bench-01.lan"), path_component("../../etc/passwd")
     ('bench-01.lan', 'etc-passwd~3754d6cb3a38e118')

@@ -1,14 +1,14 @@
-"""Conversions for the eye; figures are kept in the units of their names."""
+"""Format values for people; elsewhere values keep the units in their names."""
 
 from __future__ import annotations
 
-# Beyond these a number is as many noughts as nobody counts.
+# Outside these limits a number would have too many zeros to read.
 _LEAST_WRITTEN, _MOST_WRITTEN = 1e-9, 1e15
 _TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 
 def time_unit(value_ns: float) -> tuple[float, str]:
-    """The unit a duration reads best in: its length in nanoseconds and its symbol."""
+    """The most readable unit for a duration: its length in nanoseconds and its symbol."""
     for length_ns, symbol in _TIMES:
         if abs(value_ns) >= length_ns:
             return length_ns, symbol
@@ -16,7 +16,7 @@ def time_unit(value_ns: float) -> tuple[float, str]:
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """Write a number with so many significant digits, in powers of ten only where nobody counts.
+    """Format a number with `digits` significant digits; powers of ten only for extreme values.
 
     >>> significant(1234.5), significant(0.9876), significant(42.04), significant(1e300)
     ('1,234', '0.988', '42.0', '1.00e+300')
@@ -25,7 +25,7 @@ def significant(value: float, digits: int = 3) -> str:
         return "0"
     if not _LEAST_WRITTEN < abs(value) < _MOST_WRITTEN:
         return f"{value:.{digits - 1}e}"
-    # 9.999 is written 10.0: what counts is the magnitude after rounding.
+    # 9.999 becomes 10.0: use the magnitude after rounding.
     rounded = abs(float(f"{value:.{digits - 1}e}"))
     magnitude = len(str(int(rounded))) if rounded >= 1 else 0
     decimals = max(0, digits - magnitude)
@@ -33,7 +33,7 @@ def significant(value: float, digits: int = 3) -> str:
 
 
 def duration(value_ns: float) -> str:
-    """Write a duration for people.
+    """Format a duration.
 
     >>> duration(42_300_000), duration(850), duration(3_210_000_000)
     ('42.3 ms', '850 ns', '3.21 s')
@@ -43,7 +43,7 @@ def duration(value_ns: float) -> str:
 
 
 def size(value_bytes: float) -> str:
-    """Write a size in binary units.
+    """Format a size in binary units.
 
     >>> size(33_554_432)
     '32 MiB'
@@ -56,7 +56,7 @@ def size(value_bytes: float) -> str:
 
 
 def counted(number: float) -> str:
-    """Write a count, which as a median or a mean may be no whole number: the same everywhere.
+    """Format a count the same way everywhere; a median or a mean may not be a whole number.
 
     >>> counted(12345.0), counted(174.5), counted(0.3333)
     ('12,345', '174.5', '0.333')
@@ -67,7 +67,7 @@ def counted(number: float) -> str:
 
 
 def ratio(value: float) -> str:
-    """Write a ratio with its sign of multiplication.
+    """Format a ratio with a multiplication sign.
 
     >>> ratio(1.4234)
     '1.42×'
@@ -76,7 +76,7 @@ def ratio(value: float) -> str:
 
 
 def percent(share: float, digits: int = 1) -> str:
-    """Write a share in per cent, with a narrow space as typographers do.
+    """Format a share as a percentage, with a narrow space before the sign.
 
     >>> percent(0.0213)
     '2.1 %'
