@@ -1,1 +1,1 @@
-"""What commands do, without a terminal."""
+"""The work behind each command, independent of the terminal."""

@@ -1,4 +1,4 @@
-"""The steps that were found in histories before, kept beside the records."""
+"""A cache of the change points found in histories, kept beside the records."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ _NAME = "steps"
 
 @contextmanager
 def known_steps(records: Path, *, of_all: bool) -> Iterator[SegmentCache]:
-    """What was found before; what is found meanwhile is kept in the end, however that comes.
+    """Load the cached change points; save the new ones on exit, even after an error.
 
     Args:
         records: The folder of records.
-        of_all: Whether all series there are looked at: what none of them asks for is forgotten.
+        of_all: Whether the caller analyses all series of the folder. If so, entries that no
+            series requests are removed from the cache.
     """
     version = cache.code("stats")
     before = cache.load(dict[str, SegmentResult], records, _NAME, version=version) or {}
@@ -28,7 +29,7 @@ def known_steps(records: Path, *, of_all: bool) -> Iterator[SegmentCache]:
         yield memory
         is_whole = of_all
     finally:
-        # Who was interrupted has looked at some only.
+        # An interrupted analysis has seen only some of the series.
         if is_whole or memory.asked.keys() - before.keys():
             kept = memory.asked if is_whole else before | memory.asked
             cache.keep(kept, records, _NAME, version=version)

@@ -1,4 +1,4 @@
-"""What is measured of several commits side by side: scenarios by commit, and runs of them."""
+"""Measuring several commits side by side: scenarios with a commit axis, and their runs."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from corebound.workflow.prepare import PreparedRun, RunRequest
 from corebound.workflow.projects import Say
 from corebound.workflow.scenarios import Loaded
 
-# As git abbreviates, with room for large repositories.
+# The length of a hash abbreviated by git, with room for large repositories.
 SHORT = 10
 
 
 def short(commit: Commit) -> str:
-    """A commit, or the working tree, as cells name it."""
+    """The short name of a commit, or of the working tree, as cells show it."""
     return commit.sha[:SHORT] if commit.tree is None else commit.name
 
 
 def plain_key(cell: Cell, axis: Key) -> str:
-    """A cell's key without the axis of the sides."""
+    """A cell's key without the axis on which the sides differ."""
     axes = tuple(pair for pair in cell.axes if pair[0] != axis[-1])
     return replace(cell, axes=axes).key
 
 
 def comparable(wanted: RunRequest, say: Say) -> tuple[Loaded, ...]:
-    """The scenarios that run in the project's environment; others are told of and left out.
+    """Load the scenarios that run in the project's environment; report and omit all others.
 
     Raises:
-        InputError: none does.
-        ScenarioFaults: what is wrong with the files.
+        InputError: No scenario runs in the project's environment.
+        ScenarioFaults: The files have errors.
     """
     return of_project(
         scenarios.load_all(wanted.files, wanted.only, wanted.profile), wanted.files, say
@@ -51,10 +51,10 @@ def comparable(wanted: RunRequest, say: Say) -> tuple[Loaded, ...]:
 
 
 def of_project(loaded: Sequence[Loaded], files: Sequence[Path], say: Say) -> tuple[Loaded, ...]:
-    """Those of scenarios that run in the project's environment; others are told of.
+    """Select the scenarios that run in the project's environment; report all others.
 
     Raises:
-        InputError: none does.
+        InputError: No scenario runs in the project's environment.
     """
     found = tuple(one for one in loaded if is_comparable(one.scenario))
     if not found:
@@ -76,10 +76,10 @@ def over(
     launches: tuple[int, int] | None = None,
     margin: float | None = None,
 ) -> tuple[Loaded, ...]:
-    """The same scenarios and cells, once for each commit; the first one is the baseline.
+    """Repeat the scenarios and cells for each commit; the first commit is the baseline.
 
     Raises:
-        ScenarioFaults: a scenario has commits of its own.
+        ScenarioFaults: A scenario already has commits.
     """
     names = [short(commit) for commit in commits]
     made = partial(by_commit, commits=names, launches=launches, margin=margin)
@@ -92,13 +92,13 @@ def by_axis(
     profile: ProfileName | None,
     made: Callable[..., Scenario],
 ) -> tuple[Loaded, ...]:
-    """The same scenarios and cells, once for each side.
+    """Repeat the scenarios and cells for each side.
 
     Args:
-        loaded: The scenarios, and the cells of them that are wanted.
-        axis: On which the sides differ.
-        profile: As `expand` has it.
-        made: Gives a scenario its sides, called with it and `path`.
+        loaded: The scenarios with their selected cells.
+        axis: The axis on which the sides differ.
+        profile: As in `expand`.
+        made: Adds the sides to a scenario; called with the scenario and `path`.
     """
     found = []
     for one in loaded:
@@ -120,22 +120,23 @@ def opened(
     go_on: bool,
     unmade: Mapping[str, CannotRun] | None = None,
 ) -> PreparedRun:
-    """A run of scenarios by side.
+    """Prepare a run of scenarios that already have their sides.
 
     Args:
-        loaded: The scenarios, by side.
-        wanted: What the user asked for.
+        loaded: The scenarios, with their sides.
+        wanted: The user's request.
         records: The folder of records.
-        say: Told what takes time.
-        go_on: Continue a run of the very same, rather one that was interrupted; else a new one.
-        unmade: Why an environment is not there, where that is known already.
+        say: Called with progress messages.
+        go_on: Whether to continue an identical run, preferably one that was interrupted.
+            Without a match, a new run begins.
+        unmade: Why environments are missing, where that is already known.
 
     Raises:
-        CoreboundError: environments or the host do not allow it.
+        CoreboundError: The environments or the host do not allow the run.
     """
     run, tasks = prepare.planned(loaded, wanted, say, seed=_seed(loaded), unmade=unmade)
     if any(cell.commit for one in loaded for cell in one.cells):
-        # The commits stand in its environments; none of them is the one that is checked out.
+        # Each commit is recorded in its own environment; none of them is the checked-out one.
         run = replace(run, commit=None)
     if go_on:
         known = prepare.written(records / run.host.id, say)
@@ -146,13 +147,13 @@ def opened(
 
 
 def _seed(loaded: Sequence[Loaded]) -> int:
-    """The same whenever the same is asked, so that a run that was killed can be told."""
+    """Derive the seed from the scenarios, so that an interrupted run can be recognised."""
     what = "".join(one.source.sha256 for one in loaded)
     return int(hashlib.sha256(what.encode()).hexdigest()[:7], 16)
 
 
 def with_launches(tasks: Sequence[Task], launches: int) -> tuple[Task, ...]:
-    """The same tasks, with exactly so many launches of every cell."""
+    """Copy the tasks with exactly this number of launches for every cell."""
     return tuple(
         replace(
             task,

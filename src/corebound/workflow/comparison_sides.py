@@ -1,4 +1,4 @@
-"""The two sides of a comparison: commits, settings, environments, versions of a package."""
+"""The two sides of a comparison: commits, parameter values, environments or package versions."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _ENVIRONMENT: Key = ("environment",)
 
 
 class Side(Struct, frozen=True, kw_only=True):
-    """One of the two.
+    """One side of a comparison.
 
     Attributes:
-        name: As cells show it.
-        title: What more there is to say, such as a commit's subject.
-        commit: The commit, where it is one.
+        name: The name that cells show.
+        title: Further description, such as a commit's subject.
+        commit: The commit, if the side is one.
     """
 
     name: str
@@ -45,13 +45,13 @@ class Side(Struct, frozen=True, kw_only=True):
 
 
 class Sides(Struct, frozen=True, kw_only=True):
-    """Both sides.
+    """Both sides of a comparison.
 
     Attributes:
-        what: What is compared: the project's name, or that of a setting.
+        what: What is compared: the name of the project or of the axis.
         axis: The axis on which cells differ.
-        base: What is compared with.
-        head: What is judged.
+        base: The side to compare with.
+        head: The side under evaluation.
     """
 
     what: str
@@ -61,23 +61,23 @@ class Sides(Struct, frozen=True, kw_only=True):
 
     @property
     def names(self) -> tuple[str, str]:
-        """Of base and head, as cells show them."""
+        """The names of base and head, as cells show them."""
         return self.base.name, self.head.name
 
 
 def of_commits(project: str, base: Commit, head: Commit) -> Sides:
-    """Two commits of the project under test."""
+    """Make sides of two commits of the project under test."""
     one, other = (Side(name=short(each), title=each.subject, commit=each) for each in (base, head))
     return Sides(what=project, axis=("commit",), base=one, head=other)
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """Two values of one setting.
+    """Two values of one axis.
 
     Attributes:
-        axis: The setting.
-        values: Base's and head's.
-        titles: As they were asked for.
+        axis: The axis.
+        values: The values of base and head.
+        titles: The values as the user typed them.
     """
 
     axis: Key
@@ -86,7 +86,7 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     @property
     def ends(self) -> Sides:
-        """The same as sides."""
+        """The two values as sides."""
         base, head = (
             Side(name=text(value), title="" if title.endswith(text(value)) else title, commit=None)
             for value, title in zip(self.values, self.titles, strict=True)
@@ -95,17 +95,17 @@ class Settings(Struct, frozen=True, kw_only=True):
 
 
 def settings(base: str, head: str, loaded: Sequence[Loaded], say: Say) -> Settings | None:
-    """What two words mean that are no revisions; None where they are.
+    """Interpret two arguments that are not revisions; return None if they are revisions.
 
     Args:
         base: `threads=1`, `parameters.size=64`, `environment=pytorch-2.12`,
             `environments/pytorch-2.12.txt`, or `torch==2.12.0`.
-        head: The same kind of word.
-        loaded: The scenarios; of versions, their environment is the one that is changed.
-        say: Told what is written.
+        head: An argument of the same kind.
+        loaded: The scenarios; package versions apply to their environment.
+        say: Called with each file that is written.
 
     Raises:
-        InputError: the two are of different kinds, or cannot be understood.
+        InputError: The two are of different kinds, or cannot be understood.
     """
     kinds = [_kind(word) for word in (base, head)]
     if kinds == ["commit", "commit"]:
@@ -164,7 +164,7 @@ def _setting(word: str) -> tuple[Key, Scalar]:
 
 
 def _of_file(word: str) -> str:
-    """The environment that a requirements file is of."""
+    """The name of the environment that a requirements file describes."""
     file = Path(word)
     if environments.requirements(file.stem, Path.cwd()).resolve() != file.resolve():
         raise InputError(
@@ -176,9 +176,9 @@ def _of_file(word: str) -> str:
 
 
 def _of_version(word: str, loaded: Sequence[Loaded], say: Say) -> str:
-    """The scenarios' environment with one package in that version; its file is written.
+    """Write a copy of the scenarios' environment with one package at the given version.
 
-    It stays, so that the figures can be reproduced.
+    The file is kept so that the results can be reproduced.
     """
     used = {cell.environment for cell in scenarios.cells_of(loaded)}
     if len(used) != 1 or used & {environments.HOST, PROJECT}:
@@ -203,7 +203,7 @@ def _of_version(word: str, loaded: Sequence[Loaded], say: Say) -> str:
 
 
 def _is_of(line: str, package: str) -> bool:
-    """Whether a line of a requirements file is of a package; names as PEP 503 compares them."""
+    """Whether a requirements line is for a package; names compare as in PEP 503."""
     found = _PINNED.fullmatch(line)
     plain = (re.sub(r"[-_.]+", "-", one).lower() for one in ((found[1] if found else ""), package))
     return found is not None and len(set(plain)) == 1
@@ -212,25 +212,25 @@ def _is_of(line: str, package: str) -> bool:
 def over(
     loaded: Sequence[Loaded], asked: Settings, wanted: RunRequest, *, margin: float | None
 ) -> tuple[Loaded, ...]:
-    """The same scenarios and cells, once for each side; the first one is the baseline.
+    """Repeat the scenarios and cells for each side; the first side is the baseline.
 
     Raises:
-        ScenarioFaults: a scenario cannot be given that setting.
+        ScenarioFaults: A scenario does not support that axis.
     """
     made = partial(by_side, axis=asked.axis, values=asked.values, suffix=SUFFIX, margin=margin)
     return by_axis(loaded, asked.axis, wanted.profile, made)
 
 
 def side_of(cell: Cell, axis: Key) -> str | None:
-    """Which side a cell is of."""
+    """The name of the side that a cell belongs to."""
     return dict(cell.axes).get(axis[-1])
 
 
 def made(loaded: Sequence[Loaded], say: Say) -> dict[str, CannotRun]:
-    """Make the environments of both sides; why one could not be, where that is so.
+    """Create the environments of both sides; return the reason for each that fails.
 
     Raises:
-        InputError: a scenario names one that does not exist.
+        InputError: A scenario names an environment that does not exist.
     """
     unmade: dict[str, CannotRun] = {}
     for name in dict.fromkeys(cell.environment for cell in scenarios.cells_of(loaded)):

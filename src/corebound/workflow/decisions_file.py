@@ -1,4 +1,4 @@
-"""The file in the repository that keeps what people decided about regressions."""
+"""Read and extend the repository's file of decisions about regressions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STATUS = Path("reports/regressions.yaml")
 
 
 def read(status: Path) -> tuple[tuple[Decision, ...], tuple[Fault, ...]]:
-    """What was decided, and what is wrong with the file; nothing where there is none."""
+    """Read the decisions and the file's errors; both are empty if there is no file."""
     try:
         return read_decisions(atomic_write.read(status), str(status))
     except FileNotFoundError:
@@ -28,10 +28,10 @@ def read(status: Path) -> tuple[tuple[Decision, ...], tuple[Fault, ...]]:
 
 
 def decided(status: Path) -> tuple[Decision, ...]:
-    """What was decided.
+    """Read the decisions.
 
     Raises:
-        ScenarioFaults: everything that is wrong with the file.
+        ScenarioFaults: The file has errors; lists all of them.
     """
     decisions, faults = read(status)
     if faults:
@@ -40,10 +40,10 @@ def decided(status: Path) -> tuple[Decision, ...]:
 
 
 def add(decision: Decision, status: Path) -> None:
-    """Add a decision to the end of the file; what is there stays as it is.
+    """Append a decision to the file; existing content stays unchanged.
 
     Raises:
-        InputError: the file cannot be added to.
+        InputError: The file cannot be extended.
     """
     with refusals_told(
         "the decision cannot be kept",
@@ -60,5 +60,5 @@ def add(decision: Decision, status: Path) -> None:
                 where=str(status),
                 mend="Let `decisions:` be its last key, each decision begun with `  - `.",
             )
-        # A link stays one.
+        # Write through a symbolic link instead of replacing it.
         atomic_write.put(status.resolve(), after.encode())

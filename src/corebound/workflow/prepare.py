@@ -1,4 +1,4 @@
-"""A run to be measured: a new one, one that was interrupted, or one as it was recorded."""
+"""Prepare a run for measurement: a new run, an interrupted run, or a run from its record."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ from corebound.workflow import projects, scenarios
 from corebound.workflow.projects import Say
 from corebound.workflow.scenarios import Loaded
 
-# Each takes some 20 ms to look through. Whoever has completed so many since has given up what
-# was interrupted before them.
+# Looking through each takes some 20 ms. A user with so many completed runs since then has
+# abandoned any run that was interrupted before them.
 _MOST_COMPLETE = 20
 
 
 class RunRequest(Struct, frozen=True, kw_only=True):
-    """What the user asked to be measured, as it was asked.
+    """The user's request for a run.
 
-    `config` is the asv.conf.json of the project under test; `python` an interpreter
-    that has the project already, which is then not built. Of the project, the commit that is
-    checked out is measured where `committed`, else the working tree. `records` is the folder
-    they go to, which is no part of that tree.
+    `config` is the asv.conf.json of the project under test. `python` is an interpreter in
+    which the project is already installed, so that nothing is built. `committed` selects the
+    checked-out commit of the project instead of the working tree. `records` is the folder for
+    the records, which is not part of that tree.
     """
 
     files: tuple[Path, ...]
@@ -64,9 +64,9 @@ class RunRequest(Struct, frozen=True, kw_only=True):
 
 
 class PreparedRun(Struct, frozen=True, kw_only=True):
-    """A run, what it is made of, and what of it has been done.
+    """A run, its tasks, and the launches already done.
 
-    `note` says which run is continued, or why a new one begins although one was to be.
+    `note` says which run is continued, or why a new one begins instead.
     """
 
     run: Run
@@ -77,7 +77,7 @@ class PreparedRun(Struct, frozen=True, kw_only=True):
 
     @property
     def unfit(self) -> tuple[CannotRun, ...]:
-        """Why cells of it cannot be launched."""
+        """The reasons why cells of the run cannot be launched."""
         return tuple(
             planned.unfit
             for task in self.tasks
@@ -87,29 +87,29 @@ class PreparedRun(Struct, frozen=True, kw_only=True):
 
 
 def begin(wanted: RunRequest, records: Path, say: Say) -> PreparedRun:
-    """Prepare a new run; `say` is told what takes time.
+    """Prepare a new run; `say` is called with progress messages.
 
     Raises:
-        CoreboundError: scenarios, environments or the host do not allow it.
+        CoreboundError: The scenarios, environments or host do not allow the run.
     """
     run, tasks = planned(_loaded(wanted), wanted, say)
     return PreparedRun(run=run, file=jsonl.file_of(run, records), tasks=tasks, done=(), note=None)
 
 
 def resume(wanted: RunRequest, records: Path, say: Say, *, operators: bool) -> PreparedRun:
-    """Prepare to continue the run of this host that was interrupted last.
+    """Prepare to continue this host's most recently interrupted run.
 
-    Where files were named and no run is of the same work, a new run begins.
+    If the user named files and no run has the same work, a new run begins.
 
     Args:
-        wanted: What the user asked for; without files, those of the run.
+        wanted: The user's request; without files, the run's own files are used.
         records: The folder of records.
-        say: Told what takes time.
-        operators: Whether operators are to be profiled; a run may lack only that.
+        say: Called with progress messages.
+        operators: Whether to profile operators; a run may lack only that.
 
     Raises:
-        InputError: no files were named, and there is no run that can go on.
-        CoreboundError: as `begin`.
+        InputError: The user named no files, and no run can be continued.
+        CoreboundError: As `begin`.
     """
     known = written(records / _host().id, say)
     if not known:
@@ -135,7 +135,7 @@ def resume(wanted: RunRequest, records: Path, say: Say, *, operators: bool) -> P
             where=str(file),
             mend="Start a new run by naming the scenario files.",
         )
-    # Older runs are not meant while the latest one waits to be continued.
+    # Do not fall back to older runs while the latest one can still be continued.
     if refusal is None or _is_complete(latest, file, operators=operators):
         found = interrupted(known, plans.like, operators=operators)
         if found is not None:
@@ -146,9 +146,9 @@ def resume(wanted: RunRequest, records: Path, say: Say, *, operators: bool) -> P
 
 
 def written(folder: Path, say: Say) -> Sequence[tuple[Path, Run]]:
-    """The files of a host's runs, the last written first; those that cannot be read are told.
+    """List the files of a host's runs, last written first; report those that cannot be read.
 
-    A file's name tells when its run began, by a clock that may have been set back since.
+    File names contain start times, but the clock may have been set back since.
     """
     found = []
     for file in folder.glob("*.jsonl"):
@@ -157,7 +157,7 @@ def written(folder: Path, say: Say) -> Sequence[tuple[Path, Run]]:
             if stat.S_ISREG(state.st_mode):
                 found.append((state.st_mtime_ns, file, jsonl.read_run(file)))
         except FileNotFoundError:
-            continue  # a link to nowhere, or removed since the folder was listed
+            continue  # a broken link, or removed since the folder was listed
         except InputError as error:
             say(one_line(f"Skipped {error.where}: {error.what}"))
     return [(file, run) for _, file, run in sorted(found, key=lambda one: one[:2], reverse=True)]
@@ -169,22 +169,22 @@ def interrupted(
     *,
     operators: bool,
 ) -> PreparedRun | None:
-    """The first of runs that can go on and has something left to do, else the first that can.
+    """Find the first continuable run with work left; without one, the first continuable run.
 
     Args:
-        known: Runs and their files, the last written first.
-        like: Plans a run anew, as things are now.
-        operators: Whether operators are to be profiled.
+        known: Runs and their files, last written first.
+        like: Plans a run anew under the current conditions.
+        operators: Whether to profile operators.
 
     Returns:
-        None where no run can go on.
+        The prepared run, or None if no run can be continued.
     """
     complete: list[PreparedRun] = []
     for file, run in known:
         try:
             now, tasks = like(run)
         except CoreboundError:
-            continue  # such as a scenario's file that is gone
+            continue  # such as a scenario file that no longer exists
         if difference(run, now) is not None:
             continue
         done = jsonl.read(file).launches
@@ -203,7 +203,7 @@ def _host() -> Host:
 
 
 def _is_complete(run: Run, file: Path, *, operators: bool) -> bool:
-    """Whether a run has all that its scenarios asked for, as its record holds them."""
+    """Whether a run has everything that the scenarios in its record require."""
     try:
         loaded = scenarios.recorded(run)
         means = scenarios.live_means(scenarios.environments_of(loaded, Path.cwd()))
@@ -216,7 +216,7 @@ def _is_complete(run: Run, file: Path, *, operators: bool) -> bool:
 
 
 class _Plans:
-    """Plans runs anew; those that differ in their seed alone share the work."""
+    """Plans runs anew; runs that differ only in their seed share the work."""
 
     def __init__(self, wanted: RunRequest, say: Say) -> None:
         self._wanted = wanted
@@ -224,10 +224,10 @@ class _Plans:
         self._known: dict[object, _Plan] = {}
 
     def like(self, before: Run) -> tuple[Run, tuple[Task, ...]]:
-        """A new run of what the user asked for, or if that is no files, of an earlier run's.
+        """Plan a new run of the user's files, or of an earlier run's if the user named none.
 
         Raises:
-            CoreboundError: scenarios, environments or the host do not allow it.
+            CoreboundError: The scenarios, environments or host do not allow the run.
         """
         wanted = self._wanted if self._wanted.files else _as_before(before, self._wanted)
         key = wanted.files, wanted.profile, wanted.only
@@ -250,14 +250,14 @@ def _loaded(wanted: RunRequest) -> tuple[Loaded, ...]:
 
 
 class _Plan(Struct, frozen=True, kw_only=True):
-    """What a run measures on this host, whatever its seed."""
+    """What a run measures on this host, independent of the seed."""
 
     run: Run
     loaded: tuple[Loaded, ...]
     means: HostCapabilities
 
     def seeded(self, seed: int) -> tuple[Run, tuple[Task, ...]]:
-        """The run with a seed."""
+        """The run and its tasks for a seed."""
         run = replace(self.run, seed=seed)
         return run, tuple(
             scenarios.task_of(one, self.means, profile=run.profile, seed=seed)
@@ -273,17 +273,17 @@ def planned(
     seed: int | None = None,
     unmade: Mapping[str, CannotRun] | None = None,
 ) -> tuple[Run, tuple[Task, ...]]:
-    """A new run of scenarios on this host; the project under test is built where they need it.
+    """Plan a new run of scenarios on this host; build the project under test if required.
 
     Args:
         loaded: The scenarios.
-        wanted: What was asked; its files have been loaded.
-        say: Told what takes time.
-        seed: The run's, where `wanted` names none; None: a random one.
-        unmade: Why an environment is not there, where that is known already.
+        wanted: The user's request; its files are already loaded.
+        say: Called with progress messages.
+        seed: The run's seed if `wanted` has none; None picks a random one.
+        unmade: Why environments are missing, where that is already known.
 
     Raises:
-        CoreboundError: environments or the host do not allow it.
+        CoreboundError: The environments or the host do not allow the run.
     """
     plan = _planned(loaded, wanted, say, unmade=unmade)
     chosen = next((one for one in (wanted.seed, seed) if one is not None), None)
@@ -328,9 +328,9 @@ def _planned(
 
 
 def _commit_of(made: Iterable[Environment | None]) -> Commit | None:
-    """The commit of the folder we are in, with the changes that were measured.
+    """The commit of the current folder, with the uncommitted changes that were measured.
 
-    Changes there are of no account where all that ran was built of commits.
+    Uncommitted changes do not count if every environment was built from a commit.
     """
     here = git_commit.commit(Path.cwd())
     held = [one.lock.commit for one in made if one is not None]
@@ -340,7 +340,7 @@ def _commit_of(made: Iterable[Environment | None]) -> Commit | None:
 
 
 def difference(before: Run, now: Run) -> str | None:
-    """Why launches of `now` would not be comparable with those of `before`, or None."""
+    """Why launches of `now` are not comparable with those of `before`, or None if they are."""
     compared: Sequence[tuple[str, object, object]] = (
         ("the scenarios are others", _names(before), _names(now)),
         ("a scenario has changed", _hashes(before), _hashes(now)),
@@ -364,7 +364,7 @@ def _hashes(run: Run) -> set[str]:
 
 
 def _machine(run: Run) -> tuple[object, ...]:
-    """What of a host has to stay: a hypervisor may well give and take memory meanwhile."""
+    """The host properties that must not change; a hypervisor may add and remove memory."""
     allowed = tuple(cpu.id for cpu in run.host.topology.allowed)
     return run.host.id, run.host.kernel, allowed
 
@@ -375,7 +375,7 @@ def _commit(run: Run) -> tuple[str, bool, str | None] | None:
 
 
 def host_differs(before: Run) -> tuple[str, ...]:
-    """What of this host is not as it was then."""
+    """The properties in which this host differs from the recorded one."""
     topology = discovery.live()
     here, then = identity.host(topology), before.host
     said = []
@@ -391,7 +391,7 @@ def host_differs(before: Run) -> tuple[str, ...]:
 
 
 def environment_differs(cell: Cell, before: Run, now: Run) -> tuple[str, ...]:
-    """What of the cell's environment is not as it was then."""
+    """The properties in which the cell's environment differs from the recorded one."""
     here, then = (run.lock_of(cell.environment) for run in (now, before))
     if then is None:
         return ()
@@ -419,17 +419,17 @@ def checked_out(
     stack: ExitStack,
     snapshots: Path | None = None,
 ) -> Path:
-    """The scenario's file with its own modules beside it, as they were in the run's commit.
+    """Check out the scenario's file and the modules beside it, as of the run's commit.
 
     Args:
         before: The run.
-        path: Of the file, as recorded.
-        scenario: What is in it.
-        stack: Removes what is made here.
-        snapshots: The store of snapshots, where the run measured a working tree with changes.
+        path: The recorded path of the file.
+        scenario: Its content.
+        stack: Removes the checkout on exit.
+        snapshots: The snapshot store, if the run measured a working tree with changes.
 
     Raises:
-        HostError: that commit is not here, or no git to take it out with.
+        HostError: The commit is not available here, or git is not installed.
     """
     is_own = isinstance(scenario.workload, CommandWorkload) or ":" in scenario.workload
     now = git_commit.commit(Path.cwd())
@@ -463,7 +463,7 @@ def checked_out(
 
 
 def _git(*words: str, objects: str = "") -> bytes | None:
-    """What git says, who finds objects in these folders too; None where it fails."""
+    """Return git's output, with `objects` as additional object folders; None if git fails."""
     with git_needed(Path.cwd()):
         done = subprocess.run(
             ("git", *words),

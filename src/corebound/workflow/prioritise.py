@@ -1,4 +1,4 @@
-"""`corebound run --favour-doubtful`: more of the time for what the last run could not decide."""
+"""`corebound run --favour-doubtful`: spend more time on what the last run left inconclusive."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from corebound.records.run_record import Run
 from corebound.runner import Task
 from corebound.stats.sample_size import DOUBTFUL_TURNS, needs_more_launches
 
-# So many runs back it is looked for what a scenario last came to.
+# How many runs to search back for a scenario's last result.
 _MOST_BACK = 10
 
 
 def favoured(tasks: Sequence[Task], run: Run, records: Path) -> tuple[Task, ...]:
-    """The doubtful scenarios first, and with more blocks a turn.
+    """Put scenarios with inconclusive results first, and give them more blocks per turn.
 
-    Whole scenarios are favoured, not cells: cells are compared within a block, and those
-    that are certain enough are left out of later blocks anyway.
+    Whole scenarios are favoured, not cells. Cells are compared within a block, and later
+    blocks omit those that are certain enough anyway.
 
     Args:
-        tasks: A run's.
-        run: That run; records of it do not count, so that it goes on as it began.
+        tasks: The tasks of a run.
+        run: The run itself; its own records are ignored, so that a resumed run keeps its order.
         records: The folder of records.
     """
     wanted = {task.scenario.name for task in tasks}
@@ -39,7 +39,7 @@ def favoured(tasks: Sequence[Task], run: Run, records: Path) -> tuple[Task, ...]
 
 
 def _last(wanted: set[str], run: Run, records: Path) -> Iterable[tuple[str, ScenarioResult]]:
-    """Each scenario as this host last measured it."""
+    """Find the result of each scenario's last run on this host."""
     left = set(wanted)
     files = sorted((records / run.host.id).glob("*.jsonl"), reverse=True)
     for file in files[:_MOST_BACK]:
@@ -52,7 +52,7 @@ def _last(wanted: set[str], run: Run, records: Path) -> Iterable[tuple[str, Scen
                 continue
             stored = jsonl.read(file)
         except InputError:
-            continue  # damaged; `report` says so
+            continue  # damaged; `report` reports it
         for source in stored.run.scenarios:
             name = str(source.document.get("name"))
             if name not in left or name not in {one.cell.scenario for one in stored.launches}:
@@ -60,7 +60,7 @@ def _last(wanted: set[str], run: Run, records: Path) -> Iterable[tuple[str, Scen
             try:
                 yield name, study(stored.run, source, stored.launches)
             except ScenarioFaults:
-                continue  # of another corebound
+                continue  # written by another version of corebound
             left.discard(name)
 
 
@@ -70,7 +70,7 @@ def _is_doubtful(one: ScenarioResult) -> bool:
 
 
 def _counts(cell: CellStudy, baselines: set[str], one: ScenarioResult) -> bool:
-    # A baseline is launched as often as what is compared with it.
+    # A baseline has as many launches as the cells compared with it.
     if cell.comparison is None and cell.cell.key in baselines:
         return False
     return needs_more_launches(cell.summary, cell.comparison, one.measure.launches)

@@ -1,4 +1,4 @@
-"""The same work for many things on all CPUs that are ours, where nothing is being measured."""
+"""Apply a function to many items in parallel, on all available CPUs, unless a run is measuring."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from corebound.machine.lock import is_held
 _Item = TypeVar("_Item")
 _Made = TypeVar("_Made")
 
-# With fewer for each process, starting it takes longer than it saves.
+# With fewer items for each process, starting it takes longer than it saves.
 _LEAST_EACH = 8
-# For each process so many results may wait to be taken: they are in memory meanwhile.
+# How many results of each process may be pending; pending results are held in memory.
 _AHEAD = 4
 
 
 def forked(function: Callable[[_Item], _Made], items: Sequence[_Item], /) -> Generator[_Made]:
-    """A `Mapper`, in as many processes as this one may use CPUs, and their time.
+    """Apply a function as a `Mapper` does, in as many processes as this one may use CPUs.
 
-    They are forks: function and items are theirs already, and only what comes of an item is
-    sent. Few items are done here, and all while a run is measuring on this host.
+    The processes are forks, so they already have the function and the items; only the results
+    are sent. A short list is processed here, as is any list while a run measures on this host.
 
     Raises:
-        HostError: a process was killed, as the kernel does where memory runs out.
+        HostError: A process was killed, as the kernel does when memory runs out.
     """
     workers = min(_cpus(), len(items) // _LEAST_EACH)
     pool = _started(workers, function, items) if workers > 1 and not is_held() else None
@@ -59,7 +59,7 @@ def forked(function: Callable[[_Item], _Made], items: Sequence[_Item], /) -> Gen
             mend="Give it fewer CPUs, each of which has a process: `taskset -c 0 corebound ...`.",
         ) from broken
     finally:
-        # Of a second interrupt too nothing is left that would wait for work.
+        # A second interrupt must not leave processes that wait for work either.
         _kill_all()
         pool.shutdown(wait=False, cancel_futures=True)
 
@@ -71,14 +71,14 @@ def _kill_all() -> None:
 
 
 def _cpus() -> int:
-    # A container sees all CPUs, and often has a few ones' time.
+    # A container sees all CPUs, but is often limited to the time of a few.
     return int(min(len(os.sched_getaffinity(0)), cpus_worth(Files(Path("/")))))
 
 
 def _started(
     workers: int, function: Callable[[Any], Any], items: Sequence[Any]
 ) -> ProcessPoolExecutor | None:
-    """A pool with its processes; None where the host allows no more of them."""
+    """Start a pool's processes; None if the host allows no more processes."""
     pool = ProcessPoolExecutor(
         workers,
         mp_context=multiprocessing.get_context("fork"),
@@ -88,21 +88,22 @@ def _started(
     try:
         pool.submit(int)
     except (OSError, RuntimeError):
-        # Those that it has started nobody would ever tell to end.
+        # The processes already started would otherwise never end.
         _kill_all()
         return None
     return pool
 
 
-# What a process of the pool does, and with what.
+# The function and the items of a pool process.
 _WORK: ContextVar[tuple[Callable[[Any], Any], Sequence[Any]]] = ContextVar("work")
 
 
 def _begin(function: Callable[[Any], Any], items: Sequence[Any]) -> None:
     _WORK.set((function, items))
-    # A console of the parent's takes a lock to print, which a thread of it may have held.
+    # Printing to the parent's console takes a lock, which one of its threads may have held.
     sys.stdout = sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
-    # Who interrupts means us: we end them. Were we killed, they would wait for work for ever.
+    # An interrupt is handled by the parent, which ends these processes. If the parent were killed,
+    # they would otherwise wait for work forever.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     end_with_parent(signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""The environments of the project under test that scenarios ask for, by asv's own means."""
+"""Find or build, through asv, the project environments that scenarios require."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ Committed = Annotated[
     typer.Option("--committed", help="Measure HEAD, without changes that are not committed."),
 ]
 CONFIG = Path("asv.conf.json")
-# What corebound writes where no option names another place: records, sites, journals.
+# Where corebound writes by default: records, sites and journals.
 OUTPUTS = (Path("reports"),)
 
 Say = Callable[[str], None]
 
 
 class Built(Struct, frozen=True, kw_only=True):
-    """Environments of the project under test, by the name that cells know them by.
+    """Environments of the project under test, by the names that cells use.
 
     Attributes:
-        made: Each; None where it has not been made.
-        unmade: Why not, where that is known.
+        made: Each environment; None if it has not been built.
+        unmade: Why an environment is missing, where that is known.
     """
 
     made: dict[str, Environment | None]
@@ -43,10 +43,10 @@ class Built(Struct, frozen=True, kw_only=True):
 
 
 def found(cells: Iterable[Cell], config: Path) -> Built:
-    """What has been built before; builds and keeps nothing.
+    """Find environments that are already built; build and store nothing.
 
     Raises:
-        InputError: a revision or the project cannot be told.
+        InputError: A revision or the project cannot be identified.
     """
     wanted = _wanted(cells)
     if not wanted:
@@ -73,17 +73,17 @@ def built(
     outputs: Sequence[Path] = (),
     committed: bool = False,
 ) -> Built:
-    """Build what cells ask for; what cannot be built is told, not raised.
+    """Build the environments that cells require; report build failures instead of raising.
 
     Args:
-        cells: Those that name no commit ask for the working tree.
+        cells: Cells without a commit use the working tree.
         config: The asv.conf.json of the project.
-        say: Told what takes time.
-        outputs: Folders that measuring writes to, beside `OUTPUTS`.
-        committed: Whether to build the commit that is checked out instead of the working tree.
+        say: Called with progress messages.
+        outputs: Output folders of the measurement, in addition to `OUTPUTS`.
+        committed: Whether to build the checked-out commit instead of the working tree.
 
     Raises:
-        InputError: a revision, the project or asv's environment cannot be told.
+        InputError: A revision, the project or asv's environment cannot be identified.
     """
     wanted = _wanted(cells)
     made: dict[str, Environment | None] = {}
@@ -109,7 +109,7 @@ def built(
 
 
 def given(cells: Iterable[Cell], python: Path) -> Built:
-    """An environment that holds the project already, as asv makes one for its benchmarks."""
+    """Use an environment in which the project is already installed, as asv does."""
     made: dict[str, Environment | None] = {
         name: environments.existing(python, name) for name in _wanted(cells)
     }
@@ -117,9 +117,9 @@ def given(cells: Iterable[Cell], python: Path) -> Built:
 
 
 def _wanted(cells: Iterable[Cell]) -> dict[str, str | None]:
-    """For the name of each environment of the project, the revision it stands for.
+    """The revision of each project environment, by the environment's name.
 
-    None: it names none.
+    None means that no revision is named.
     """
     return {cell.environment: cell.commit for cell in cells if is_project(cell.environment)}
 

@@ -1,4 +1,4 @@
-"""Which runs and commits are meant by what was typed."""
+"""Resolve the names of runs and commits that the user typed."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from corebound.records.run_record import Commit, Run
 
 
 def commit_of(name: str, folder: Path | None = None) -> str | None:
-    """The hash of the commit that a name has in a repository.
+    """Resolve a name to the hash of a commit in a repository.
 
     Args:
-        name: As typed.
-        folder: Somewhere in the repository; the current one by default.
+        name: The name as typed.
+        folder: Any folder of the repository; the current one by default.
 
     Returns:
-        None where it names none, there is no repository, or no git.
+        The hash; None if there is no such commit, no repository, or no git.
     """
     words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
     try:
         done = subprocess.run(
             ("git", *words), cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, check=False
         )
-    except (OSError, ValueError):  # no git, and no program takes a name with a NUL
+    except (OSError, ValueError):  # git is not installed, or the name contains a NUL
         return None
-    # Older versions say the option back.
+    # Older versions of git echo the option.
     said = done.stdout.decode(errors="replace").split()
     return said[-1] if done.returncode == 0 and said else None
 
 
 class StoredRun(Struct, frozen=True, kw_only=True):
-    """A run and its file, whose launches are unread: two of all runs are compared."""
+    """A run and its file, with launches unread: only two of all runs are compared."""
 
     file: Path
     run: Run
@@ -45,16 +45,16 @@ class StoredRun(Struct, frozen=True, kw_only=True):
 def meant_pair(
     before: str, after: str, kept: Sequence[StoredRun], records: Path
 ) -> tuple[StoredRun, StoredRun]:
-    """The two runs that are meant: of two commits, the latest of each on one host where there is.
+    """Resolve two names to two runs; for commits, the latest of each, on one host if possible.
 
     Args:
-        before: The one, as typed.
-        after: The other.
-        kept: Every run of the records.
-        records: Their folder, to name it.
+        before: The first name, as typed.
+        after: The second name.
+        kept: All recorded runs.
+        records: The folder of records, for messages.
 
     Raises:
-        InputError: none is meant, or one of several.
+        InputError: A name matches no run, or matches several.
     """
     ones, twos = _meant(before, kept, records), _meant(after, kept, records)
     pairs = [
@@ -69,10 +69,10 @@ def meant_pair(
 
 
 def _meant(name: str, kept: Sequence[StoredRun], records: Path) -> list[StoredRun]:
-    """Every run that a name may mean, oldest first.
+    """List every run that a name can refer to, oldest first.
 
     Raises:
-        InputError: none is meant, or one of several runs by the beginning of their ids.
+        InputError: No run matches, or several run ids begin with the name.
     """
     if Path(name).is_file():
         return [StoredRun(file=Path(name), run=jsonl.read_run(Path(name)))]
@@ -99,7 +99,7 @@ def _meant(name: str, kept: Sequence[StoredRun], records: Path) -> list[StoredRu
 
 
 def _is_called(commit: Commit, name: str) -> bool:
-    """Whether a hash begins so; one alone never means a working tree with changes."""
+    """Whether a commit's hash begins so; a plain hash never matches a tree with changes."""
     if len(name) < 4:
         return False
     if commit.tree is not None:
@@ -108,10 +108,10 @@ def _is_called(commit: Commit, name: str) -> bool:
 
 
 def _of_revision(name: str, kept: Sequence[StoredRun], records: Path) -> list[StoredRun]:
-    """Every run of the commit that git knows by that name.
+    """List every run of the commit that git knows by that name.
 
     Raises:
-        InputError: it knows none, or no run measured it.
+        InputError: git knows no such commit, or no run measured it.
     """
     known = commit_of(name)
     found = [

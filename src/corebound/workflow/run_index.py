@@ -1,4 +1,4 @@
-"""Every run there is, what it says of each cell, and all series over them."""
+"""An index of all recorded runs: their results for each cell, and the series across runs."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from corebound.stats.history.series import delays_of_run, joined, series_of_run
 from corebound.stats.profiles import Profiles, profiles_of
 
 _NAME = "runs"
-# What a page compares comes from so many files at once; they are big.
+# A comparison page needs the launches of this many files at once; they are large.
 _FILES_AT_ONCE = 3
-# Beside the records, two folders deep: what is measured again is no night.
+# A folder beside the records, two levels deep: a reproduction is not a point of a history.
 REPRODUCTIONS = "reproductions"
-# More say hardly more of how runs differ.
+# More earlier runs hardly improve the estimate of run-to-run variation.
 _MOST_EARLIER = 60
 
 
 class RunSummary(Struct, frozen=True, kw_only=True):
-    """What is kept of a run's file.
+    """What the index keeps of a run's file.
 
     Attributes:
-        stamp: Of the file that it is of.
-        run: Its first line, without the scenarios that this version cannot read.
-        series: One point each.
-        faults: What of the file cannot be read.
-        profiles: Its operator profiles.
-        delays: How much other programs can have delayed its cells, by their ids.
+        stamp: The version of the file that this was read from.
+        run: The first line, without scenarios that this version cannot read.
+        series: One point for each series.
+        faults: The parts of the file that cannot be read.
+        profiles: The run's operator profiles.
+        delays: The largest possible delay of each cell by other programs, by cell id.
     """
 
     stamp: str
@@ -51,7 +51,7 @@ class RunSummary(Struct, frozen=True, kw_only=True):
 
 
 class KnownRun(Struct, frozen=True, kw_only=True):
-    """A run, and where its launches are when somebody wants them."""
+    """A run with its index entry; the launches are read on demand."""
 
     file: Path
     abstract: RunSummary
@@ -61,12 +61,12 @@ class KnownRun(Struct, frozen=True, kw_only=True):
 def known_runs(
     records: Path, faults: list[Fault], among: Container[Path] | None = None
 ) -> Iterator[KnownRun]:
-    """Every run below a folder, oldest first within each host.
+    """List every run below a folder, oldest first within each host.
 
     Args:
         records: The folder.
-        faults: Takes each file that cannot be read or holds no run: all others still count.
-        among: The files to look at; None for all.
+        faults: Receives each file that cannot be read or holds no run; other files still count.
+        among: The files to read; None reads all.
     """
     version = cache.code("stats", "records", "scenario", "machine", "units.py", "errors.py")
     before = cache.load(dict[str, RunSummary], records, _NAME, version=version) or {}
@@ -95,21 +95,21 @@ def known_runs(
 
 
 def runs_beside(records: Path, faults: list[Fault]) -> Iterator[KnownRun]:
-    """The runs that are no nights but tell as well how runs differ, as `known_runs` has them."""
+    """List calibrations and reproductions, which also show how much runs differ."""
     for folder in _beside(records):
         yield from known_runs(folder, faults)
 
 
 def past_of_pair(records: Path, pair: tuple[Run, Run]) -> Past:
-    """What a host's latest other runs, before the later of two, said of each cell.
+    """Earlier results of each cell: from the host's latest other runs before the later of two.
 
     Args:
         records: The folder of records.
-        pair: The two, which share scenarios. Runs that cannot be read are passed over.
+        pair: The two runs, which share scenarios. Unreadable runs are skipped.
     """
     found: list[KnownRun] = []
     for folder in (records, *_beside(records)):
-        # The latest first: what a run's first line says is enough to pass over those of others.
+        # Latest first. The first line of a file is enough to skip runs of other scenarios.
         alike = (file for file in reversed([*jsonl.files(folder)]) if _is_earlier(file, pair))
         files = frozenset(itertools.islice(alike, _MOST_EARLIER))
         found += known_runs(folder, [], files)
@@ -117,7 +117,7 @@ def past_of_pair(records: Path, pair: tuple[Run, Run]) -> Past:
 
 
 def past_of_known(runs: Iterable[KnownRun]) -> Past:
-    """What these runs said of each cell."""
+    """The earlier results of each cell in these runs."""
     return past_of((one.abstract.series, one.abstract.delays) for one in runs)
 
 
@@ -126,7 +126,7 @@ def _beside(records: Path) -> tuple[Path, ...]:
 
 
 def _is_earlier(file: Path, pair: tuple[Run, Run]) -> bool:
-    """Whether it may say how runs like the two differ."""
+    """Whether a run can show how much runs like these two differ."""
     try:
         run = jsonl.read_run(file)
     except InputError:
@@ -158,7 +158,7 @@ def _abstract(stored: Stored, stamp: str) -> RunSummary:
 
 
 def without_the_unreadable(one: Stored) -> tuple[Run, tuple[Fault, ...]]:
-    """The run without the scenarios that this version cannot read, and what is wrong with it."""
+    """Remove the scenarios that this version cannot read, and return their errors."""
     faults = list(one.faults)
     sources = []
     for source in one.run.scenarios:
@@ -171,11 +171,11 @@ def without_the_unreadable(one: Stored) -> tuple[Run, tuple[Fault, ...]]:
 
 
 class Suite(Struct, frozen=True, kw_only=True):
-    """What the records hold over time.
+    """All records over time.
 
     Attributes:
         series: By id.
-        runs: The runs that our own are of, by id.
+        runs: The runs behind corebound's own series, by id.
         faults: What could not be read.
     """
 

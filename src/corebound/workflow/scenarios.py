@@ -1,4 +1,4 @@
-"""What most commands start from: scenario files, their cells, and the host to run on."""
+"""The common input of most commands: scenario files, their cells, and this host's capabilities."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from corebound.scenario.module_source import Finder, Module
 from corebound.workflow import projects
 from corebound.workflow.projects import Built
 
-# A scenario is a page or two; whatever is larger is another file named by mistake.
+# A scenario is a page or two; a larger file was named by mistake.
 MOST_BYTES = 1 << 20
 
-# What some servers are written in.
+# Some server workloads are written in Java.
 JAVA = "java"
 
 
 class Loaded(Struct, frozen=True, kw_only=True):
-    """A scenario, where it was read from, and those of its cells that are wanted."""
+    """A scenario, its path, and its selected cells."""
 
     path: Path
     scenario: Scenario
@@ -47,23 +47,23 @@ class Loaded(Struct, frozen=True, kw_only=True):
 
     @property
     def source(self) -> ScenarioSource:
-        """The scenario as a record keeps it."""
+        """The scenario in the form that a record keeps."""
         document = self.scenario.document()
         sha256 = hashlib.sha256(canonical(document)).hexdigest()
         return ScenarioSource(path=shown(self.path), sha256=sha256, document=document)
 
 
 def shown(path: Path) -> str:
-    """A path as the user would write it here."""
+    """Shorten a path to the form that the user would type in the current folder."""
     relative = os.path.relpath(path)
     return encodable(str(path) if relative.startswith("..") else relative)
 
 
 def files_of(paths: Iterable[Path]) -> tuple[Path, ...]:
-    """Scenario files: those named, and every *.yaml of the folders named, each once.
+    """List scenario files: those named, and every *.yaml file of the folders named, each once.
 
     Raises:
-        InputError: a folder holds none.
+        InputError: A folder contains no scenario files.
     """
     found: list[Path] = []
     for path in paths:
@@ -71,7 +71,7 @@ def files_of(paths: Iterable[Path]) -> tuple[Path, ...]:
             found.append(path)
             continue
         found_here = (*path.glob("*.yaml"), *path.glob("*.yml"))
-        # Nobody may ever write to a pipe.
+        # Opening a pipe would block until something writes to it.
         inside = sorted(file for file in found_here if not file.is_fifo())
         if not inside:
             raise InputError(
@@ -86,11 +86,11 @@ def files_of(paths: Iterable[Path]) -> tuple[Path, ...]:
 def load_all(
     paths: Sequence[Path], only: Sequence[str], profile: ProfileName | None = None
 ) -> tuple[Loaded, ...]:
-    """Load scenarios and choose their cells, those that a profile leaves.
+    """Load scenarios and select their cells, after applying a profile.
 
     Raises:
-        ScenarioFaults: everything that is wrong with any of the files.
-        InputError: a file cannot be read, or `only` matches nothing.
+        ScenarioFaults: Any of the files has errors; lists all of them.
+        InputError: A file cannot be read, or `only` matches nothing.
     """
     faults: list[Fault] = []
     loaded: list[tuple[Path, Scenario]] = []
@@ -108,11 +108,11 @@ def load_all(
 
 
 def recorded(run: Run) -> tuple[Loaded, ...]:
-    """The scenarios and cells of a run as its record holds them.
+    """Reconstruct the scenarios and cells of a run from its record.
 
     Raises:
-        ScenarioFaults: this version cannot read them.
-        InputError: what was asked for matches none of their cells any more.
+        ScenarioFaults: This version cannot read the scenarios.
+        InputError: The requested selection no longer matches any of their cells.
     """
     loaded = [(Path(one.path), load_document(one.document, one.path)) for one in run.scenarios]
     return _chosen(loaded, run.only, run.profile)
@@ -131,16 +131,16 @@ def _chosen(
 
 
 def _finder(folder: Path) -> Finder:
-    """Finds modules as the workers of the scenarios in a folder will."""
+    """Find modules as the workers of a folder's scenarios do."""
 
     def find(module: str, name: str) -> Module | None:
         if is_project(name):
-            # Its commits have not been built, or have other modules each.
+            # The project's commits are not built yet, or have different modules.
             return find_module.find(module, folder=folder, python=None, is_project=True)
         try:
             made = environments.find(name, Path.cwd())
         except CoreboundError:
-            return None  # `environments_of` says that there is no such environment
+            return None  # `environments_of` reports that the environment does not exist
         return find_module.find(module, folder=folder, python=made.python if made else None)
 
     return find
@@ -174,15 +174,15 @@ def _same_names(loaded: Iterable[tuple[Path, Scenario]]) -> Iterable[Fault]:
 def environments_of(
     loaded: Sequence[Loaded], suite: Path, project: Built | None = None
 ) -> dict[str, Environment | None]:
-    """Every environment that is needed: None where it has not been made.
+    """Find every required environment; None marks one that has not been created.
 
     Args:
-        loaded: Scenarios.
-        suite: Whose own environments come before corebound's.
-        project: Environments of the project under test; absent, they are looked for.
+        loaded: The scenarios.
+        suite: The suite whose own environments take precedence over corebound's.
+        project: Environments of the project under test; looked up if omitted.
 
     Raises:
-        InputError: a scenario names one that does not exist.
+        InputError: A scenario names an environment that does not exist.
     """
     known = project or projects.found(cells_of(loaded), suite / projects.CONFIG)
     found: dict[str, Environment | None] = dict(known.made)
@@ -199,10 +199,10 @@ def environments_of(
 
 
 def python_of(name: str, made: Environment | None) -> Path:
-    """The interpreter of an environment: where it is, or will be once it is made."""
+    """The path of an environment's interpreter, even before the environment is created."""
     if made is not None:
         return made.python
-    # Where asv puts it is known once it is there.
+    # asv chooses this path, so it is unknown until the environment exists.
     if is_project(name):
         return Path(name) / "bin/python"
     return environments.python_of(name, Path.cwd())
@@ -216,7 +216,7 @@ def cells_of(loaded: Iterable[Loaded]) -> tuple[Cell, ...]:
 def live_means(
     made: Mapping[str, Environment | None], unmade: Mapping[str, CannotRun] | None = None
 ) -> HostCapabilities:
-    """What this host offers now; `unmade` says why an environment is not there."""
+    """This host's capabilities now; `unmade` gives the reasons for missing environments."""
     tools = frozenset(tool for tool in TOOLS if shutil.which(tool))
     why = {
         name: environments.why_unmade(name, Path.cwd())
@@ -235,7 +235,7 @@ def live_means(
 def task_of(
     one: Loaded, means: HostCapabilities, *, profile: ProfileName | None, seed: int
 ) -> Task:
-    """Plan a scenario's cells."""
+    """Plan the cells of a scenario."""
     return Task(
         scenario=one.scenario,
         planned=assemble(

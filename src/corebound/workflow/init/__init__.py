@@ -1,1 +1,1 @@
-"""What a repository needs to be measured every night: files to begin with."""
+"""`corebound init`: creates the first files that a repository needs for nightly runs."""

@@ -1,4 +1,4 @@
-"""The files themselves, filled in; and put where there are none yet."""
+"""The files that `corebound init` creates, filled in from templates."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ Fate = Literal["written", "there already", "left alone"]
 
 
 class InitRequest(Struct, frozen=True, kw_only=True):
-    """What is to be made.
+    """The options of `corebound init`.
 
     Attributes:
-        repository: Where.
-        target: The function to be timed; None: a step to be filled in.
-        name: The scenario's name; None: the function's.
+        repository: The repository to write the files for.
+        target: The function to time; None leaves a placeholder step to fill in.
+        name: The scenario's name; None uses the function's name.
         install: The command that installs corebound in continuous integration.
-        systemd: Whether to add units of systemd and a line for cron.
-        program: The corebound that these call.
+        systemd: Whether to add systemd units and a line for cron.
+        program: The corebound executable that these call.
     """
 
     repository: Repository
@@ -47,7 +47,7 @@ class InitRequest(Struct, frozen=True, kw_only=True):
 
 
 def texts(wanted: InitRequest) -> dict[str, str]:
-    """Every file by its path within the repository."""
+    """All files as text, by path within the repository."""
     values = _values(wanted)
 
     def filled(template: str) -> str:
@@ -80,7 +80,7 @@ def _values(wanted: InitRequest) -> dict[str, str]:
     return {
         "NAME": wanted.scenario,
         "STEPS": f"{wanted.scenario.replace('-', '_')}_steps",
-        # In a YAML file, where a colon between letters is one.
+        # This goes into YAML as a plain scalar, where a colon between letters is literal.
         "FUNCTION": target.label if target else "the step",
         "MODULE": target.module if target else "",
         "CALLABLE": target.name if target else "",
@@ -88,19 +88,19 @@ def _values(wanted: InitRequest) -> dict[str, str]:
         "PATH": "" if repository.is_built or target is None else _path(target),
         "PROJECT": json.dumps(repository.project)[1:-1],
         "BRANCH": repository.branch,
-        # Quoted, for words such as `true` are none to YAML.
+        # Quoted, because YAML would not read words such as `true` as strings.
         "INSTALL": json.dumps(wanted.install, ensure_ascii=False),
         "UPDATE": "--update " if repository.has_remote else "",
         "UNIT_FOLDER": str(repository.folder).replace("%", "%%"),
         "UNIT_PROGRAM": '"' + str(wanted.program).replace("%", "%%") + '"',
-        # % ends a line of cron's.
+        # cron ends a line at an unescaped %.
         "CRON_FOLDER": shlex.quote(str(repository.folder)).replace("%", r"\%"),
         "CRON_PROGRAM": shlex.quote(str(wanted.program)).replace("%", r"\%"),
     }
 
 
 def _path(target: Target) -> str:
-    """What lets a step find a package that nobody installs: the repository, above the step."""
+    """Code that adds the repository to `sys.path`, so that a step can import it uninstalled."""
     folder = f'parents[1] / "{target.root}"' if target.root else "parents[1]"
     return (
         "\nimport sys\nfrom pathlib import Path\n\n"
@@ -113,17 +113,17 @@ def _template(name: str) -> str:
 
 
 def _door() -> str:
-    """The door of asv: beside the templates where installed, else the checkout's own."""
+    """The adapter file for asv: installed with the templates, or from the checkout."""
     installed = Path(__file__).parent / "templates" / "scenarios.py"
     checkout = Path(__file__).parents[4] / "benchmarks" / "scenarios.py"
     return (installed if installed.is_file() else checkout).read_text(encoding="utf-8")
 
 
 def put(made: Mapping[str, str], folder: Path) -> dict[str, Fate]:
-    """Write each file that is not there; no other is touched.
+    """Write each file that does not exist yet; leave existing files unchanged.
 
     Raises:
-        InputError: the folder cannot be written.
+        InputError: The folder cannot be written.
     """
     fates: dict[str, Fate] = {}
     for name, text in made.items():

@@ -1,4 +1,4 @@
-"""What a repository says of itself: its name, its branch, whether it can be installed."""
+"""What `corebound init` detects about a repository: name, branch, and whether it is installable."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from pathlib import Path
 
 from msgspec import Struct
 
-# What pip installs by.
+# Files by which pip can install a project.
 _INSTALLABLE = ("pyproject.toml", "setup.py", "setup.cfg")
 
 
 class Repository(Struct, frozen=True, kw_only=True):
-    """A folder that is to be measured.
+    """The repository to measure.
 
     Attributes:
-        folder: It.
-        project: Its name.
-        branch: The one that is checked out; `main` where none is.
-        lacks: What asv would need to build its commits: to be the top of a git repository, a
-            commit, and what pip installs by; empty where it can.
-        has_remote: Whether it can be updated from elsewhere.
+        folder: Its folder.
+        project: The project's name.
+        branch: The checked-out branch, or `main` if there is none.
+        lacks: What is missing before asv can build commits: a git repository with this folder at
+            its top, a commit, or a file by which pip installs. Empty if nothing is missing.
+        has_remote: Whether the repository has a remote to update from.
     """
 
     folder: Path
@@ -31,12 +31,12 @@ class Repository(Struct, frozen=True, kw_only=True):
 
     @property
     def is_built(self) -> bool:
-        """Whether asv can build its commits."""
+        """Whether asv can build the repository's commits."""
         return not self.lacks
 
 
 def look(folder: Path) -> Repository:
-    """Look at a folder; it may be none of git's."""
+    """Inspect a folder, which need not be a git repository."""
     folder = folder.resolve()
     top = _git(folder, "rev-parse", "--show-toplevel")
     commit = _git(folder, "rev-parse", "--verify", "HEAD")
@@ -65,5 +65,5 @@ def _git(folder: Path, *words: str) -> str | None:
             check=False,
         )
     except OSError:
-        return None  # no git here
+        return None  # git is not installed
     return done.stdout.strip() if done.returncode == 0 else None

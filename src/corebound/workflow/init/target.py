@@ -1,4 +1,4 @@
-"""The function that a user wants timed, found in the sources without running them."""
+"""Find the function to time in the sources, without importing them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from msgspec import Struct
 
 from corebound.errors import InputError
 
-# Where packages are, relative to a repository.
+# Folders that may contain packages, relative to a repository.
 ROOTS = ("", "src", "lib", "python")
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
 
 class Target(Struct, frozen=True, kw_only=True):
-    """A function: `module:name`, and the folder of the repository its package is in."""
+    """A function as `module:name`, and the repository folder that contains its package."""
 
     module: str
     name: str
@@ -25,7 +25,7 @@ class Target(Struct, frozen=True, kw_only=True):
 
     @property
     def label(self) -> str:
-        """As people write it."""
+        """The function as users write it."""
         return f"{self.module}:{self.name}"
 
 
@@ -33,7 +33,7 @@ def found(label: str, repository: Path) -> Target:
     """Find `package.module:function`, which is called without arguments.
 
     Raises:
-        InputError: it is not written so, is not there, or cannot be called so.
+        InputError: The label is malformed, or the function is missing or needs arguments.
     """
     if not _NAME.fullmatch(label):
         raise _refused(label, "this names no function.", "Write it like package.module:function.")
@@ -73,7 +73,7 @@ def _check(label: str, name: str, file: Path) -> None:
 
 
 def _names(node: ast.stmt) -> Iterator[str]:
-    """What a statement at the top of a module binds."""
+    """The names that a top-level statement of a module binds."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         yield node.name
     elif isinstance(node, ast.Import | ast.ImportFrom):

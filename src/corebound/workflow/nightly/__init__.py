@@ -1,1 +1,1 @@
-"""A nightly run: steps one after the other, each a process of its own, and their results."""
+"""Nightly runs: a sequence of steps, each in its own process, with a journal and a summary."""

@@ -1,4 +1,4 @@
-"""The steps of a night as commands: those that a person would type."""
+"""The steps of a nightly run, as command lines that a user could type."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FINE_RUN = frozenset({0, LaunchError.exit_code, NO_ANSWER})
 
 
 class Asked(Struct, frozen=True, kw_only=True):
-    """What a night is asked for; the fields are the options of `corebound nightly`."""
+    """The request for a nightly run; the fields are the options of `corebound nightly`."""
 
     files: tuple[Path, ...]
     profile: ProfileName
@@ -38,17 +38,17 @@ class Asked(Struct, frozen=True, kw_only=True):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What tells this night from one that was asked for something else."""
+        """The values that identify a nightly run; other values mean another nightly run."""
         return (
             *map(str, self.files), self.profile, f"{self.budget_s:g}", str(self.update),
             str(self.to), str(self.branch), str(self.push), str(self.config), str(self.records),
         )  # fmt: skip
 
     def check(self) -> None:
-        """Refuse what would fail after hours.
+        """Reject, before the run starts, requests that would fail hours later.
 
         Raises:
-            InputError: there is no such file, or two places to publish to.
+            InputError: A file does not exist, or there are two places to publish to.
         """
         missing = next((file for file in self.files if not file.exists()), None)
         if missing is not None:
@@ -72,11 +72,11 @@ class Asked(Struct, frozen=True, kw_only=True):
 
 
 def steps(asked: Asked, journal: Journal, host: str) -> tuple[Step, ...]:
-    """All steps of a night.
+    """Build all steps of a nightly run.
 
     Args:
-        asked: What it is asked for.
-        journal: When it began, and what of it was done.
+        asked: The request.
+        journal: When the nightly run began, and which steps have ended.
         host: This host's id.
     """
     files = tuple(map(str, asked.files))
@@ -99,8 +99,8 @@ def steps(asked: Asked, journal: Journal, host: str) -> tuple[Step, ...]:
         *(updating if asked.update else ()),
         Step(name="environments", command=_corebound("environment", "make", *_for(files))),
         Step(name="doctor", command=_corebound("doctor", "--json")),
-        # Launches that failed, or a budget that was too short, are told in the summary; readers
-        # get what was measured all the same.
+        # The summary reports failed launches and an exhausted budget. The results so far are
+        # published all the same.
         Step(name="run", command=run, fine=_FINE_RUN, once=True),
         # 5: some series could not be analysed; the summary names them.
         Step(name="regressions", command=regressions, fine=frozenset({0, 1, NO_ANSWER})),
@@ -110,7 +110,7 @@ def steps(asked: Asked, journal: Journal, host: str) -> tuple[Step, ...]:
 
 
 def _corebound(*words: str) -> tuple[str, ...]:
-    """This corebound; -P, for a folder called in may hold a module of any name."""
+    """A command for this corebound; -P, because the current folder may contain any module."""
     return (sys.executable, "-P", "-m", "corebound", *words)
 
 
@@ -137,14 +137,14 @@ def _publish(asked: Asked) -> tuple[str, ...]:
 
 
 def _tonight(records: Path, host: str, stamp: str) -> list[Path]:
-    """The files of this host's runs since the night began."""
+    """The record files of this host's runs since the nightly run began."""
     return [file for file in sorted((records / host).glob("*.jsonl")) if file.name >= stamp]
 
 
 def _spent_s(file: Path) -> float:
-    """How long the launches of a run took."""
+    """The total duration of a run's launches in seconds."""
     try:
         launches = jsonl.read(file).launches
     except CoreboundError:
-        return 0.0  # it was killed before its first line was whole
+        return 0.0  # killed before its first line was complete
     return sum(launch.duration_ns for launch in launches) / 1e9

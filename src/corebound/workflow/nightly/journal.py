@@ -1,6 +1,6 @@
-"""What of a night has been done: a line as each step begins and ends, on the disk at once.
+"""The journal of a nightly run: one line as each step begins and ends, written to disk at once.
 
-A night that was killed has a journal without an end; the next one goes on with it.
+The journal of an interrupted nightly run has no end line; the next invocation resumes that run.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from corebound.records import atomic_write
 
 NAME = "journal.jsonl"
 SCHEMA = 1
-# As file names of records begin, so that tonight's can be told.
+# The time format at the start of record file names; it selects this nightly run's files.
 STAMP = "%Y%m%dT%H%M%SZ"
-# A night older than this is over: the next one has commits of its own to measure.
+# A nightly run older than this is not resumed: there are new commits to measure.
 LONGEST = timedelta(hours=12)
 
 
 class Journal(Struct, frozen=True, kw_only=True):
-    """One night's.
+    """The journal of one nightly run.
 
     Attributes:
-        folder: It and the logs of its steps.
-        asked: What the night was asked for; another question is another night.
-        codes: For the steps that have ended, their exit codes.
+        folder: The folder of the journal and the logs of the steps.
+        asked: The values that identify the request; other values mean another nightly run.
+        codes: The exit codes of the steps that have ended.
     """
 
     folder: Path
@@ -40,31 +40,31 @@ class Journal(Struct, frozen=True, kw_only=True):
 
     @property
     def stamp(self) -> str:
-        """When it began, as file names say it."""
+        """The start time, as in file names."""
         return self.folder.name
 
     def began(self, step: str, at: str) -> None:
-        """Note that a step begins."""
+        """Record that a step begins."""
         _append(self.folder, {"step": step, "event": "began", "at": at})
 
     def ended(self, step: str, code: int, at: str) -> Self:
-        """Note how a step ended."""
+        """Record a step's exit code."""
         _append(self.folder, {"step": step, "event": "ended", "code": code, "at": at})
         self.codes[step] = code
         return self
 
     def over(self, code: int, at: str) -> None:
-        """Note that the night is over: it will not be gone on with."""
+        """Record that the nightly run has ended and must not be resumed."""
         _append(self.folder, {"event": "over", "code": code, "at": at})
 
 
 def begin(folder: Path, asked: Sequence[str], now: datetime) -> Journal:
-    """Begin a night.
+    """Start the journal of a new nightly run.
 
     Args:
-        folder: Of all nights.
-        asked: What it is asked for.
-        now: In UTC.
+        folder: The folder of all nightly runs.
+        asked: The values that identify the request.
+        now: The current time in UTC.
     """
     night = folder / now.strftime(STAMP)
     while night.exists():
@@ -82,7 +82,7 @@ def begin(folder: Path, asked: Sequence[str], now: datetime) -> Journal:
 
 
 def _append(folder: Path, line: dict[str, Any]) -> None:
-    """Write a line to a night's journal, and wait until the disk has it."""
+    """Append a line to a journal and flush it to disk."""
     file = folder / NAME
     with (
         refusals_told(
@@ -92,7 +92,7 @@ def _append(folder: Path, line: dict[str, Any]) -> None:
         ),
         file.open("ab") as stream,
     ):
-        # A line that was torn as its night was killed stays torn, and alone.
+        # A line truncated by a kill stays truncated, on a line of its own.
         if stream.tell() and not file.read_bytes().endswith(b"\n"):
             stream.write(b"\n")
         stream.write(f"{json.dumps(line)}\n".encode())
@@ -101,7 +101,7 @@ def _append(folder: Path, line: dict[str, Any]) -> None:
 
 
 def unfinished(folder: Path, asked: Sequence[str], now: datetime) -> Journal | None:
-    """The latest night, if it was asked for the same, was cut short, and is not long past."""
+    """Find the latest nightly run if its request is the same and it can still be resumed."""
     nights = sorted(folder.glob(f"*/{NAME}"))
     if not nights:
         return None
@@ -121,7 +121,7 @@ def unfinished(folder: Path, asked: Sequence[str], now: datetime) -> Journal | N
 
 
 def _read(line: bytes) -> dict[str, Any] | None:
-    """One line; None for one that was torn or damaged."""
+    """Parse one line; None if it is truncated or damaged."""
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):

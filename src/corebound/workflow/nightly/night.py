@@ -1,4 +1,4 @@
-"""The nightly run: its steps in order, those that are done left out."""
+"""Execute a nightly run: its steps in order, skipping those already done, under a lock."""
 
 from __future__ import annotations
 
@@ -24,19 +24,20 @@ from corebound.errors import (
 from corebound.launch import die_with_parent
 from corebound.workflow.nightly.journal import Journal
 
-# Of a log, so that a summary says why and stays one.
+# The number of log lines in a summary: enough to show the cause, and still short.
 _TAIL_LINES = 12
 
 
 class Step(Struct, frozen=True, kw_only=True):
-    """One step.
+    """One step of a nightly run.
 
     Attributes:
         name: Such as `run`.
-        command: Its argument list.
-        fine: Exit codes with which the night goes on.
-        once: Whether a night that goes on leaves it out where it was done: what changes what
-            is measured, and measuring itself. The others cost little and follow from it.
+        command: The argument list.
+        fine: Exit codes after which the nightly run continues.
+        once: Whether a resumed nightly run skips the step if it is done. This holds for the
+            measurement and for steps that change what is measured. The other steps are cheap
+            and depend on these.
     """
 
     name: str
@@ -45,25 +46,25 @@ class Step(Struct, frozen=True, kw_only=True):
     once: bool = False
 
     def out(self, folder: Path) -> Path:
-        """What the step writes to stdout, in the folder of its night."""
+        """The file for the step's stdout, in the nightly run's folder."""
         return folder / f"{self.name}.out"
 
     def log(self, folder: Path) -> Path:
-        """What it writes to stderr."""
+        """The file for the step's stderr."""
         return folder / f"{self.name}.log"
 
 
 def run_step(step: Step, folder: Path, *, held: int) -> int:
-    """Do one step; what it writes is added to its log.
+    """Run one step and append its output to its log.
 
     Args:
         step: The step.
-        folder: Of the night.
-        held: A descriptor of the night's lock, held by the step as well: should the night be
-            killed, no other begins before its step has ended.
+        folder: The nightly run's folder.
+        held: A descriptor of the lock, which the step inherits. If the nightly run is killed, no
+            other one begins before the step has ended.
 
     Returns:
-        Its exit code; negative: the signal.
+        The step's exit code; negative: the signal that ended it.
     """
     with step.out(folder).open("wb") as out, step.log(folder).open("ab") as log:
         log.write(f"$ {' '.join(step.command)}\n".encode())
@@ -82,7 +83,7 @@ def _awaited(process: subprocess.Popen[bytes]) -> int:
     try:
         return process.wait()
     except BaseException:
-        # Ctrl-C came to both of us; SIGTERM to us alone.
+        # Ctrl-C reaches both processes; SIGTERM reaches only this one.
         process.terminate()
         process.wait()
         raise
@@ -97,14 +98,14 @@ def tail(file: Path) -> Sequence[str]:
     return [line for line in lines if line.strip()][-_TAIL_LINES:]
 
 
-# A night that was killed lets go of the lock when its step has ended: a run ends between
-# two launches, whose processes are killed at once.
+# A step that outlives a killed nightly run holds the lock until it ends. A run ends between two
+# launches, whose processes are killed at once.
 _PATIENCE_S = 60.0
 _BETWEEN_LOOKS_S = 0.2
 
 
 class Failure(Struct, frozen=True, kw_only=True):
-    """The step at which a night ended, its exit code, and the end of its log."""
+    """The step that ended a nightly run, its exit code, and the end of its log."""
 
     step: str
     code: int
@@ -113,11 +114,11 @@ class Failure(Struct, frozen=True, kw_only=True):
 
 
 class NightlyResult(Struct, frozen=True, kw_only=True):
-    """What a night came to.
+    """The result of a nightly run.
 
     Attributes:
-        codes: The exit code of each step that was done.
-        failure: Where it ended before its end; None where all steps were done.
+        codes: The exit code of each completed step.
+        failure: The step that ended the nightly run early; None if all steps completed.
     """
 
     codes: dict[str, int]
@@ -125,7 +126,7 @@ class NightlyResult(Struct, frozen=True, kw_only=True):
 
     @property
     def exit_code(self) -> int:
-        """That of the step that failed; else the first of 1, 4 and 5 that a step had, or 0."""
+        """The failed step's code; else the first code of 1, 4 and 5 among the steps, or 0."""
         launches = LaunchError.exit_code
         if self.failure is not None:
             known = {InputError.exit_code, HostError.exit_code, launches, CRASHED}
@@ -142,14 +143,14 @@ def carry_on(
     now: Callable[[], str],
     said: Callable[[str], None],
 ) -> NightlyResult:
-    """Do what of a night is left to do; the first step that fails ends it.
+    """Run the remaining steps of a nightly run; the first failure ends it.
 
     Args:
-        steps: All of the night's.
-        journal: Says which were done before; told of the others as they begin and end.
+        steps: All steps of the nightly run.
+        journal: Lists the steps already done; the others are recorded as they begin and end.
         held: A descriptor of the lock.
-        now: ISO 8601 in UTC.
-        said: Told what begins.
+        now: Returns the current time, ISO 8601 in UTC.
+        said: Called with the name of each step that begins.
     """
     for step in steps:
         if step.once and journal.codes.get(step.name) in step.fine:
@@ -167,11 +168,11 @@ def carry_on(
 
 @contextmanager
 def alone(folder: Path, *, patience_s: float = _PATIENCE_S) -> Iterator[int]:
-    """Hold the lock of a folder of nights; yields its descriptor.
+    """Hold the lock on a folder of nightly runs; yields the lock's descriptor.
 
     Raises:
-        HostError: another night holds it, for longer than one takes to end.
-        InputError: the folder cannot be written.
+        HostError: Another nightly run holds the lock for longer than one takes to end.
+        InputError: The folder cannot be written.
     """
     with refusals_told(
         "the nights cannot be kept here",

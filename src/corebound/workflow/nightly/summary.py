@@ -1,4 +1,4 @@
-"""A nightly run in a few lines, and where that is sent."""
+"""The summary of a nightly run: as text, as JSON, and posted to a URL."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from corebound.workflow.nightly.night import Failure, NightlyResult
 
 
 class Summary(Struct, frozen=True, kw_only=True):
-    """Everything there is to tell.
+    """The content of a summary.
 
     Attributes:
-        night: When it began.
+        night: When the nightly run began.
         host: The machine's name.
-        project: What the night is of.
-        outcome: What the steps came to.
-        regressions: What `corebound regressions --json` said; None where it was not reached.
-        site: Where readers see the site; None where it is not known.
-        partial: Whether the budget ran out before all was measured.
-        snapshot: The name of the working tree, where it was measured with uncommitted changes.
+        project: The project that was measured.
+        outcome: The result of the steps.
+        regressions: The output of `corebound regressions --json`; None if that step did not run.
+        site: The public address of the site; None if unknown.
+        partial: Whether the budget ran out before everything was measured.
+        snapshot: The name of the working tree, if it was measured with uncommitted changes.
     """
 
     night: str
@@ -43,7 +43,7 @@ class Summary(Struct, frozen=True, kw_only=True):
 
     @property
     def status(self) -> str:
-        """In a word."""
+        """The status in one word."""
         if self.outcome.failure is not None:
             return "crashed" if self.outcome.failure.code == CRASHED else "failed"
         if self.outcome.exit_code == NO_ANSWER:
@@ -54,7 +54,7 @@ class Summary(Struct, frozen=True, kw_only=True):
 
 
 def text(told: Summary) -> str:
-    """Say it in lines."""
+    """Render the summary as plain text."""
     return uncommanded("\n".join(_lines(told)))
 
 
@@ -93,7 +93,7 @@ def _alarms(told: Summary) -> tuple[Mapping[str, Any], ...]:
 
 
 def _alarm(one: Mapping[str, Any]) -> Iterator[str]:
-    """Three lines: what and by how much, which commit, where."""
+    """Three lines for a regression: configuration and size, commit, location."""
     yield f"{_named(one)}: {one['size']}"
     good, bad = one["last_good"], one["first_bad"]
     if bad["commit"] and good["commit"] != bad["commit"]:
@@ -117,7 +117,7 @@ def _failed(failure: Failure) -> Iterator[str]:
 
 
 def document(told: Summary) -> dict[str, Any]:
-    """The same for scripts; `text` is what chat programs show."""
+    """The summary as a JSON object for scripts; `text` is the part that chat programs show."""
     failure = told.outcome.failure
     return {
         "text": chat(text(told)),
@@ -136,7 +136,7 @@ def document(told: Summary) -> dict[str, Any]:
 
 
 def as_json(told: Summary) -> str:
-    """Write it."""
+    """Serialise the summary's object."""
     return json_text(json.dumps(document(told), indent=1, ensure_ascii=False))
 
 
@@ -144,12 +144,12 @@ _TIMEOUT_S = 30.0
 
 
 class _AsJson(urllib.request.BaseHandler):
-    """Says that what is posted is JSON, before it is said to be a form."""
+    """Sets the content type to JSON before urllib's default marks the data as a form."""
 
     handler_order = 0
 
     def http_request(self, request: urllib.request.Request) -> urllib.request.Request:
-        """Told of each request before it is sent."""
+        """Set the header of a request; urllib calls this before it sends one."""
         request.add_unredirected_header("Content-Type", "application/json")
         return request
 
@@ -157,10 +157,10 @@ class _AsJson(urllib.request.BaseHandler):
 
 
 def write(text: str, file: Path) -> None:
-    """Write a summary in one step; a reader sees the last one or this one.
+    """Write a summary atomically; readers see the previous one or this one.
 
     Raises:
-        InputError: it cannot be written.
+        InputError: The file cannot be written.
     """
     with refusals_told(
         "the summary cannot be written",
@@ -171,11 +171,11 @@ def write(text: str, file: Path) -> None:
 
 
 def send(document: Mapping[str, Any], url: str) -> None:
-    """POST a document as JSON. The address may be a secret and is told nobody, but its host.
+    """POST a document as JSON. The URL may be a secret, so messages name only its host.
 
     Raises:
-        InputError: it is none of http or https.
-        LaunchError: it could not be sent, or was refused.
+        InputError: The URL is neither http nor https.
+        LaunchError: The document could not be sent, or the server rejected it.
     """
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
@@ -186,7 +186,7 @@ def send(document: Mapping[str, Any], url: str) -> None:
         )
     data = json.dumps(document).encode()
     try:
-        # By way of a proxy, where the environment names one.
+        # Uses a proxy if the environment names one.
         with urllib.request.build_opener(_AsJson()).open(url, data, timeout=_TIMEOUT_S):
             pass
     except (urllib.error.URLError, OSError) as error:

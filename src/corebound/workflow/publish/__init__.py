@@ -1,1 +1,1 @@
-"""A finished site, put where readers see it."""
+"""Publish a finished site, to a folder or to a git branch."""

@@ -1,7 +1,7 @@
-"""A site as one commit of a branch, such as gh-pages, made without touching a checkout.
+"""Publish a site as a commit on a branch, such as gh-pages, without touching a checkout.
 
-Blobs, tree and commit are written first, which nobody sees; then one reference moves from the
-commit it was known at. Killed at any moment, the branch is what it was, or the new commit.
+Blobs, tree and commit are written first and are not yet visible. Then one reference moves from
+its known commit to the new one. If the process is killed, the branch is at one of the two.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from corebound.errors import InputError, LaunchError, git_needed
 from corebound.launch import scratch
 from corebound.workflow.publish.site import MARKER, Site
 
-# What hosts of pages read and no site of ours has: kept from the commit before.
+# Files for the page host that corebound does not write; kept from the previous commit.
 KEPT = ("CNAME",)
-# Without it, GitHub leaves out what begins with an underscore.
+# Without this file, GitHub Pages omits names that begin with an underscore.
 PLAIN = ".nojekyll"
-# git's own name of a reference that is not there.
+# git's notation for a reference that does not exist.
 _NONE = "0" * 40
 
 
 class Branch(Struct, frozen=True, kw_only=True):
-    """Where a site goes.
+    """The branch to publish a site to.
 
     Attributes:
         repository: A folder of the repository.
-        name: The branch's.
-        remote: Pushed to, and asked for the branch's last commit; None: neither.
-        squash: Whether the branch is this one commit alone, without those before.
+        name: The branch's name.
+        remote: The remote to push to and to fetch the branch's last commit from; None does neither.
+        squash: Whether the branch keeps only this commit, without earlier ones.
     """
 
     repository: Path
@@ -41,19 +41,19 @@ class Branch(Struct, frozen=True, kw_only=True):
 
 
 class Published(Struct, frozen=True, kw_only=True):
-    """The commit that the branch is at; `new` is False where the site was there already."""
+    """The commit that the branch is at; `new` is False if the site was already there."""
 
     sha: str
     new: bool
 
 
 def publish(site: Site, branch: Branch) -> Published:
-    """Commit a site to a branch, and push it where that is asked.
+    """Commit a site to a branch, and push it if requested.
 
     Raises:
-        InputError: no repository, no such remote, or the branch is checked out.
+        InputError: There is no repository or no such remote, or the branch is checked out.
         HostError: git is not installed.
-        LaunchError: git refuses, such as a push to a branch that has moved meanwhile.
+        LaunchError: git refuses, for example to push to a branch that has moved meanwhile.
     """
     git = _Git(folder=branch.repository)
     with git_needed(branch.repository):
@@ -69,7 +69,7 @@ def publish(site: Site, branch: Branch) -> Published:
     else:
         sha = git.said("commit-tree", tree, *parents, "-m", f"Site of {site.at}")
     if branch.remote and sha != last:
-        # Only from the commit that this one follows: what others pushed meanwhile is not lost.
+        # Push only if the remote is still at the parent commit, so that no other push is lost.
         lease = f"--force-with-lease=refs/heads/{branch.name}:{last or ''}"
         git.said("push", "--quiet", lease, branch.remote, f"{sha}:refs/heads/{branch.name}")
     if sha != own:
@@ -78,7 +78,7 @@ def publish(site: Site, branch: Branch) -> Published:
 
 
 class _Git(Struct, frozen=True, kw_only=True):
-    """git in one folder; `environment` is added to ours."""
+    """Runs git in one folder; `environment` is added to the process's own."""
 
     folder: Path
 
@@ -110,7 +110,7 @@ class _Git(Struct, frozen=True, kw_only=True):
         )
 
     def _person(self) -> dict[str, str]:
-        """Who commits where git does not know, as on a machine of continuous integration."""
+        """A committer identity if git has none, as in continuous integration."""
         known = subprocess.run(
             ("git", "-C", str(self.folder), "config", "user.email"),
             stdin=subprocess.DEVNULL,
@@ -155,7 +155,7 @@ def _check(git: _Git, branch: Branch) -> None:
 
 
 def _last_of_remote(git: _Git, name: str, remote: str) -> str | None:
-    """The branch's last commit at the remote, fetched; None where it has no such branch."""
+    """Fetch the branch's last commit from the remote; None if it has no such branch."""
     found = git.said("ls-remote", remote, f"refs/heads/{name}").split()
     if not found:
         return None
@@ -164,13 +164,13 @@ def _last_of_remote(git: _Git, name: str, remote: str) -> str | None:
 
 
 def _tree(git: _Git, site: Site, last: str | None, folder: Path) -> str:
-    """Write the site's files, and those kept, as a tree; by an index of its own."""
+    """Write the site's files and the kept ones as a tree, through a separate index."""
     index = {"GIT_INDEX_FILE": str(folder / "index")}
     empty = folder / "empty"
     empty.touch()
     files = {name: file.resolve() for name, file in site.files() if name != MARKER}
     files[PLAIN] = empty
-    # As they are: neither line ends nor filters of this user may change what is published.
+    # Store the bytes unchanged: the user's line-ending settings and filters must not apply.
     blobs = git.said(
         "hash-object", "-w", "--no-filters", "--stdin-paths",
         given="".join(f"{file}\n" for file in files.values()),
@@ -178,7 +178,7 @@ def _tree(git: _Git, site: Site, last: str | None, folder: Path) -> str:
     lines = [f"100644 {blob}\t{name}" for name, blob in zip(files, blobs, strict=True)]
     if last is not None:
         kept = git.said("ls-tree", last, "--", *KEPT).splitlines()
-        # Its lines name the type as well, which an index does not.
+        # Lines of `ls-tree` include the type, which an index line does not.
         lines += [
             line.replace(" blob ", " ", 1) for line in kept if line.partition("\t")[2] not in files
         ]

@@ -1,7 +1,7 @@
-"""A site put into a folder that a web server shows: all of it, or none.
+"""Publish a site to a folder that a web server serves, completely or not at all.
 
-The new site is written beside the folder, waited for until the disk has it, and put in
-the folder's place by one system call. Killed at any moment, the old site stands, or the new.
+The new site is written beside the folder and flushed to disk. Then one system call puts it in
+the folder's place. If the process is killed, the folder holds the old site or the new one.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from pathlib import Path
 from corebound.errors import HostError, InputError, refusals_told
 from corebound.workflow.publish.site import MARKER, Site
 
-# <linux/fs.h>, <fcntl.h>
+# From <linux/fs.h> and <fcntl.h>.
 _RENAME_EXCHANGE = 2
 _AT_FDCWD = -100
-# What a file system says that cannot exchange two folders.
+# Error codes of file systems that cannot exchange two folders.
 _CANNOT = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EXDEV}
 
 
 def publish(site: Site, to: Path) -> None:
-    """Put a site in place of a folder, or of what a symbolic link points to.
+    """Replace a folder, or the target of a symbolic link, with a site.
 
-    A link is turned to a new folder beside it, which works on file systems that cannot
+    A link is switched to a new folder beside it. This also works on file systems that cannot
     exchange two folders.
 
     Args:
-        site: A whole one.
-        to: A folder that holds a published site, an empty one, none so far, or a link.
+        site: A complete site.
+        to: A folder with a published site, an empty or missing folder, or a link.
 
     Raises:
-        InputError: it holds something else, or cannot be written.
-        HostError: its file system cannot exchange two folders.
+        InputError: The folder holds something else, or cannot be written.
+        HostError: The file system cannot exchange two folders.
     """
-    to = to.absolute()  # not resolved: a link is to be turned, not followed
+    to = to.absolute()  # not resolved: a link is switched, not followed
     if to.exists() and to.samefile(site.folder):
         raise InputError(
             what="this is the site itself.", where=str(to), mend="Name another folder with --to."
@@ -82,14 +82,14 @@ def _is_ours(to: Path) -> bool:
 
 @contextmanager
 def _alone(to: Path) -> Iterator[None]:
-    """One at a time; the kernel lets go however this ends."""
+    """Allow one publisher at a time; the kernel releases the lock however this one ends."""
     with to.with_name(f".{to.name}.lock").open("w") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         yield
 
 
 def _clear(to: Path) -> None:
-    """Remove what one that was killed left, and what has been replaced."""
+    """Remove the leftovers of interrupted publications, and replaced sites."""
     shown = to.resolve() if to.is_symlink() else None
     for left in to.parent.glob(f".{to.name}.new-*"):
         if left == shown:
@@ -101,7 +101,7 @@ def _clear(to: Path) -> None:
 
 
 def _copy(site: Site, fresh: Path) -> None:
-    """Write the site and wait until the disk has it."""
+    """Copy the site and flush it to disk."""
     fresh.mkdir()
     folders = {fresh}
     for name, file in site.files():
@@ -125,8 +125,8 @@ def _sync(path: Path) -> None:
 
 
 def _turn(to: Path, fresh: Path) -> None:
-    """Let a link point to the new folder."""
-    # Under a name that tells it from what `_clear` removes once the link points there.
+    """Switch a link to the new folder."""
+    # The name differs from what `_clear` removes once the link points to the new folder.
     turned = to.with_name(f".{to.name}.new-link-{os.getpid()}")
     kept = to.with_name(f".{to.name}.new-{_stamp(fresh)}")
     fresh.rename(kept)
@@ -140,7 +140,7 @@ def _stamp(fresh: Path) -> str:
 
 
 def _exchange(to: Path, fresh: Path) -> None:
-    """Let two folders change places; where there is none so far, the new one takes it."""
+    """Swap two folders; if the target does not exist, move the new one there."""
     if not to.exists():
         fresh.rename(to)
         return

@@ -1,4 +1,4 @@
-"""A site that may be published: a whole one, and which files are of it."""
+"""A site that can be published: a check that it is complete, and its list of files."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from msgspec import Struct
 
 from corebound.errors import InputError
 
-# In every published site, so that nothing else is ever replaced by one.
+# A file in every published site; only a folder that contains it is ever replaced.
 MARKER = "corebound-site.json"
 INDEX = "index.html"
 
 
 class Site(Struct, frozen=True, kw_only=True):
-    """A folder that `corebound report` has written.
+    """A folder written by `corebound report`.
 
-    `at` is the moment of publishing, ISO 8601.
+    `at` is the time of publication, ISO 8601.
     """
 
     folder: Path
     at: str
 
     def files(self) -> Iterator[tuple[str, Path]]:
-        """Each file, by its path within the site; hidden ones are being written."""
+        """Each file, by its path within the site; hidden files are incomplete and left out."""
         for file in sorted(self.folder.rglob("*")):
             name = file.relative_to(self.folder)
             if file.is_file() and not any(part.startswith(".") for part in name.parts):
                 yield name.as_posix(), file
 
     def note(self) -> str:
-        """What stands in the marker: when, and a hash of all there is."""
+        """The marker's content: the time, and a hash of all files."""
         digest = hashlib.sha256()
         for name, file in self.files():
             digest.update(f"{name}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
@@ -41,10 +41,10 @@ class Site(Struct, frozen=True, kw_only=True):
 
 
 def opened(folder: Path, at: str) -> Site:
-    """Look whether there is a site.
+    """Check that a folder contains a site.
 
     Raises:
-        InputError: there is none.
+        InputError: It does not.
     """
     if not (folder / INDEX).is_file():
         raise InputError(
