@@ -1,1 +1,1 @@
-"""What other tools measured, in; and what corebound measured, out for other tools."""
+"""Data exchange: import results of other tools, and export corebound's results to them."""

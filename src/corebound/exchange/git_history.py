@@ -1,4 +1,4 @@
-"""What a git repository says of commits that another tool only has the hashes of."""
+"""Look up commits in a git repository that another tool knows only by hash."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _MEND = "Name a clone of the project's repository with --repo, or leave it out."
 
 
 def described(repo: Path, hashes: Iterable[str]) -> dict[str, Commit]:
-    """The commits that the repository has, by hash; the others are missing.
+    """Read the commits that the repository has, by hash; unknown ones are missing.
 
     Raises:
         InputError: git cannot read the repository.
     """
-    # Anything but a hash would be looked up as a name, or be a line of its own.
+    # git would look up other text as a name, or read a newline as the next request.
     wanted = sorted({name for name in hashes if name.isalnum() and name.isascii()})
     try:
         done = subprocess.run(
@@ -34,7 +34,7 @@ def described(repo: Path, hashes: Iterable[str]) -> dict[str, Commit]:
             input="".join(f"{name}\n" for name in wanted).encode(),
             capture_output=True,
             check=False,
-            # Of a clone that is partial nothing is to be fetched.
+            # Do not fetch missing objects into a partial clone.
             env=os.environ | {"GIT_NO_LAZY_FETCH": "1"},
         )
     except OSError as error:
@@ -61,7 +61,7 @@ def described(repo: Path, hashes: Iterable[str]) -> dict[str, Commit]:
 
 
 def origin(repo: Path) -> str | None:
-    """Where a repository was cloned from; None where it does not tell, or there is no git."""
+    """The address a repository was cloned from; None if unknown or if git is not installed."""
     words = ("git", "-C", str(repo), "remote", "get-url", "origin")
     try:
         done = subprocess.run(words, capture_output=True, check=False)
@@ -71,9 +71,9 @@ def origin(repo: Path) -> str | None:
 
 
 def _commit(sha: str, content: bytes) -> Commit | None:
-    """A commit object: headers, an empty line, the message; None where it has no date.
+    """Parse a commit object: headers, an empty line, the message; None if it has no date.
 
-    git takes any date, ISO 8601 has none beyond the year 9999.
+    git accepts any date, but ISO 8601 ends with the year 9999.
 
     Source: gitformat-commit: `committer NAME <EMAIL> SECONDS ZONE`.
     """

@@ -1,4 +1,4 @@
-"""Imported series, kept beside the records together with what was imported before."""
+"""Store imported series beside the records, merged with earlier imports."""
 
 from __future__ import annotations
 
@@ -20,20 +20,19 @@ from corebound.records.history import HistoryPoints, Moment, Series, kind_of
 def merged(
     kept: Iterable[Series], fresh: Iterable[Series], *, gone: Container[str] = ()
 ) -> tuple[Series, ...]:
-    """All series of both, by id; of what both have, that which is fresh.
+    """Merge stored and new series by id; new data replaces old data.
 
-    A fresh point takes the place of those of the same moment; where all that is known of
-    that is the commit's date, of those of the same commit. So importing the same again
-    changes nothing.
+    A new point replaces those of the same moment. If only the commit's date is known, it replaces
+    those of the same commit. So importing the same data again changes nothing.
 
     Args:
-        kept: What was imported before.
-        fresh: What is read now.
-        gone: The benchmarks of which nothing but the names is known now.
+        kept: Series from earlier imports.
+        fresh: Series read now.
+        gone: Benchmarks of which only the names are known now.
     """
     kept, fresh = under_one_name([*deduplicate(kept)], [*deduplicate(fresh)], gone)
     by_id = {one.id: one for one in kept}
-    # Most series share their moments, as they were kept.
+    # Stored series mostly share their moments.
     moments = {id(one.points.moments): one.points.moments for one in kept}
     shas = {one.commit.sha for column in moments.values() for one in column if one.commit}
     for one in fresh:
@@ -48,7 +47,7 @@ def merged(
 
 
 def deduplicate(several: Iterable[Series]) -> Iterable[Series]:
-    """Series of several files; what more than one of them tells of is one series."""
+    """Merge series of several files that describe the same series."""
     by_id: dict[str, Series] = {}
     for one in several:
         before = by_id.get(one.id)
@@ -57,18 +56,18 @@ def deduplicate(several: Iterable[Series]) -> Iterable[Series]:
 
 
 def _only_later(before: HistoryPoints, now: HistoryPoints, shas: Container[str]) -> bool:
-    """Whether all points are new and go behind those there are, which stay as they are.
+    """Whether all points are new and follow the existing ones, which stay unchanged.
 
     Args:
-        before: Those there are.
-        now: The others, in order.
-        shas: All commits that there were points of.
+        before: The existing points.
+        now: The new points, in order.
+        shas: All commits that already have points.
     """
     if in_order(now.moments[0]) <= in_order(before.moments[-1]):
         return False
     if any(moment.commit and moment.commit.sha in shas for moment in now.moments):
         return False
-    # One that tells of more says what was so for those before it too.
+    # A point with more circumstances also completes those before it.
     known = told_in(before.circumstances[-1]).keys()
     return all(told_in(each).keys() <= known for each in set(now.circumstances))
 
@@ -86,16 +85,16 @@ def _key(moment: Moment) -> str:
 
 
 class ImportSummary(Struct, frozen=True, kw_only=True):
-    """A project's history after an import.
+    """The state of a project's history after an import.
 
     Attributes:
-        file: Where it is kept.
+        file: The history's file.
         series: How many series it has.
-        points: How many points, and `figures` how many of them have one.
-        added: How many points it did not have before.
-        empty: How many series have no figure at all.
-        single: How many have one, which is no history yet.
-        reasons: Why points have no figure, and how many of them, most first.
+        points: How many points it has; `figures` counts those with a result.
+        added: How many points are new.
+        empty: How many series have no result.
+        single: How many have only one result, which is not a history yet.
+        reasons: Why points have no result, with counts, most frequent first.
     """
 
     file: Path
@@ -116,21 +115,21 @@ def keep(
     as_named: Callable[[Iterable[Series]], Iterable[Series]] = iter,
     gone: Container[str] = (),
 ) -> ImportSummary:
-    """Add series to a project's history; what it has already is not doubled.
+    """Add series to a project's history without duplicating existing points.
 
     Args:
-        project: Its name.
-        fresh: What was read now.
-        records: Where histories are kept.
-        as_named: Gives what was kept before the names that `fresh` has; several may get one.
-        gone: The benchmarks of which nothing but the names is known now, as `fresh` has them.
+        project: The project's name.
+        fresh: Series read now.
+        records: The folder that holds the histories.
+        as_named: Renames stored series to match `fresh`; several may get the same name.
+        gone: Benchmarks of which only the names are known now, named as in `fresh`.
 
     Raises:
-        InputError: what was kept before cannot be read, or nothing can be written.
+        InputError: The stored history cannot be read, or the new one cannot be written.
     """
     file = history_files.file_of(project, records)
     before = _before(file)
-    # Nothing new leaves the file alone, and with it all that was made of it.
+    # Without new data the file stays untouched, and so does everything derived from it.
     if not fresh and before is not None:
         return _counted(file, before, before)
     history = merged([*as_named(before or ())], fresh, gone=gone)

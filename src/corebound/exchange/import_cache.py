@@ -1,4 +1,4 @@
-"""Which files of a project were read before: they are not read again while they stay so."""
+"""A cache of the files an import has read; unchanged files are not read again."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from corebound.records import cache, history_files
 
 
 def known(records: Path, project: str, settings: str) -> Mapping[str, Source]:
-    """What is known of the files whose points the project's history has, by path.
+    """The files whose points are already in the project's history, by path.
 
-    Empty where its history is another than it was after them.
+    Empty if the history has changed since those files were read.
     """
     history = _history(records, project)
     version = _version(settings, history)
@@ -22,7 +22,7 @@ def known(records: Path, project: str, settings: str) -> Mapping[str, Source]:
 
 
 def remember(records: Path, read: Read) -> None:
-    """Keep which files were read, once their points are in the project's history."""
+    """Store which files were read, once their points are in the project's history."""
     version = _version(read.settings, _history(records, read.project))
     cache.keep(dict(read.sources), records, _name(read.project), version=version)
 

@@ -1,4 +1,4 @@
-"""JSON that another tool wrote, read whole: what it holds, or what is wrong with it."""
+"""Parse JSON documents of other tools, and explain what is wrong with invalid ones."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ import msgspec
 
 from corebound.exchange.reading import Unreadable
 
-# How to mend a file that was whole once.
+# How to repair a file that used to be complete.
 DAMAGED = "Fetch it again from where it was copied, or delete it."
-# What version control leaves in a file's place, and how to get the file.
+# Placeholders that version control leaves instead of a file, and how to get the file.
 _PLACEHOLDERS = (
     (b"version https://git-lfs", "a pointer of Git LFS", "Fetch the files: `git lfs pull`."),
     (b"/annex/objects/", "a pointer of git-annex", "Fetch the files: `git annex get`."),
     (b"<<<<<<< ", "half of a merge", "Finish the merge, or check one side out."),
 )
 
-# Half of a character, which no text can hold: as JSON escapes it, where its other half may be
-# there too, and as bytes that Python's reader takes.
+# Half of a surrogate pair, which no text can hold: as a JSON escape, where its other half may
+# follow, and as bytes that Python's reader accepts.
 _HALF = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
 
 _decoder = msgspec.json.Decoder()
 
 
 def document(data: bytes) -> Any:
-    """JSON as Python writes it, which has NaN and Infinity where a figure is none.
+    """Parse JSON as Python writes it, with NaN and Infinity for missing numbers.
 
     Raises:
-        Unreadable: it is no JSON.
+        Unreadable: The data is not JSON.
     """
     try:
         return _decoder.decode(data)
@@ -47,7 +47,7 @@ def document(data: bytes) -> Any:
 
 
 def _whole(value: Any) -> Any:
-    """The same without halves of characters, which Python reads and nothing can write."""
+    """Remove lone surrogates, which Python reads but cannot encode."""
     if isinstance(value, dict):
         return {_whole(key): _whole(each) for key, each in value.items()}
     if isinstance(value, list):

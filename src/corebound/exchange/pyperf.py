@@ -1,4 +1,4 @@
-"""Files of pyperf, in as histories and out of a run."""
+"""Import pyperf files as histories, and export a run as a pyperf file."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ from corebound.stats.intervals import geometric_mean, geometric_mean_interval
 from corebound.stats.launch_summary import Warmup, summarise_launch
 
 _PYPERF = ("python", "-m", "pyperf")
-# What corebound's own export writes of a cell.
+# The metadata key for the command, in corebound's own exports.
 OWN = "corebound_command"
-# Nobody copies more.
+# A longer command is too long to copy.
 _LONGEST = 2_000
 
 
 def command_of(about: Mapping[str, Any]) -> tuple[str, ...]:
-    """The command as words; empty where the file does not tell enough.
+    """The command as words; empty if the file lacks the necessary details.
 
     Args:
-        about: A benchmark's metadata.
+        about: The benchmark's metadata.
     """
     own = _words(about.get(OWN))
-    # A file of anyone's may say so: nothing but a measurement is taken for one.
+    # A file from elsewhere can contain anything: accept only a command that measures.
     if own[:2] == ("corebound", "run"):
         return own
     if "timeit_stmt" in about:
@@ -65,7 +65,7 @@ def _timeit(about: Mapping[str, Any]) -> tuple[str, ...]:
         return ()
     setups, teardowns, statements = (one or () for one in told)
     duplicate = _count(about.get("timeit_duplicate"))
-    # pyperf multiplies the one by the other.
+    # pyperf stores the product of the two.
     inner = _count(about.get("inner_loops")) // (duplicate or 1)
     words = [*_PYPERF, "timeit", *_named(about, "timeit")]
     words += [word for one in setups for word in ("--setup", one)]
@@ -81,10 +81,10 @@ def _named(about: Mapping[str, Any], usual: str) -> tuple[str, ...]:
 
 
 def _statements(told: object) -> tuple[str, ...] | None:
-    """Statements of which pyperf notes Python's own spelling, one after another.
+    """Statements, which pyperf stores in Python's notation, one after another.
 
     Returns:
-        None where it is something else.
+        None if the value is something else.
     """
     if told is None:
         return ()
@@ -103,7 +103,7 @@ def _count(told: object) -> int:
 
 
 def _words(told: object) -> tuple[str, ...]:
-    """Words as the shell has them; none where they are no text, or a quote stays open."""
+    """Split text into shell words; empty if it is not text or a quote is unclosed."""
     if not isinstance(told, str):
         return ()
     try:
@@ -114,7 +114,7 @@ def _words(told: object) -> tuple[str, ...]:
 
 
 def _safe(text: str) -> str:
-    """The text; empty where a terminal or a page could not show it whole and as it is."""
+    """The text; empty if a terminal or a page could not display it exactly."""
     shown = len(text) <= _LONGEST and all(one.isprintable() or one == "\n" for one in text)
     return text if shown else ""
 
@@ -123,7 +123,7 @@ MARGIN = 0.02
 _GZIP = b"\x1f\x8b"
 _UNITS = {"second": ("ns", 1e9), "byte": ("bytes", 1.0), "integer": ("count", 1.0)}
 _NAMED = re.compile(r"^(?P<scenario>[^\[\]]+)\[(?P<cell>.+)\]$")
-# What may change a figure besides the commit, by pyperf's names of it.
+# Circumstances besides the commit that can change a result, by pyperf's names.
 _CIRCUMSTANCES = (
     "cpu_model_name", "platform", "python_implementation", "python_version", "python_compiler",
     "corebound_scenario_sha256",
@@ -132,10 +132,10 @@ _EXPORT = "Export it from pyperf again, with its metadata."
 
 
 def read(data: bytes, project: str) -> tuple[Series, ...]:
-    """Every benchmark of a file, packed by gzip or not.
+    """Read every benchmark of a file, which may be gzip-compressed.
 
     Raises:
-        Unreadable: it is damaged, of another format, or does not tell when it was measured.
+        Unreadable: The file is damaged, in another format, or lacks the time of measurement.
     """
     if data.startswith(_GZIP):
         try:
@@ -162,7 +162,7 @@ def read(data: bytes, project: str) -> tuple[Series, ...]:
 def _series(benchmark: Mapping[str, Any], common: Mapping[str, Any], project: str) -> Series:
     shared = {**common, **(benchmark.get("metadata") or {})}
     runs = [(run, {**shared, **(run.get("metadata") or {})}) for run in benchmark["runs"]]
-    # Runs without values calibrated the others.
+    # Runs without values are calibrations.
     measured = [(run, about) for run, about in runs if run.get("values")]
     if not runs:
         raise Unreadable("a benchmark has no run.", _EXPORT)
@@ -209,7 +209,7 @@ def _missing(launches: Sequence[float]) -> str:
 
 
 def _at(about: Mapping[str, Any]) -> str:
-    """`2026-01-02 03:04:05.678`, local time of who measured: pyperf keeps no zone."""
+    """`2026-01-02 03:04:05.678`, in the measuring host's local time; pyperf keeps no zone."""
     date = str(about.get("date", ""))
     at = f"{date[:10]}T{date[11:19]}Z"
     try:
@@ -224,7 +224,7 @@ def _run_id(about: Mapping[str, Any]) -> str | None:
 
 
 def _commit(about: Mapping[str, Any]) -> Commit | None:
-    """As pyperformance and corebound put it there."""
+    """The commit, from the metadata that pyperformance and corebound write."""
     sha = about.get("commit_id")
     if not isinstance(sha, str) or not sha.isalnum():
         return None
@@ -241,7 +241,7 @@ Progress = Callable[[int, int], None]
 
 
 class Read(Struct, frozen=True, kw_only=True):
-    """What files came to: series of one point, how many files, what was passed over."""
+    """The result of reading files: series of one point, the number of files, and errors."""
 
     series: tuple[Series, ...]
     files: int
@@ -249,15 +249,15 @@ class Read(Struct, frozen=True, kw_only=True):
 
 
 def read_all(paths: Sequence[Path], *, project: str, progress: Progress) -> Read:
-    """Read files; those that cannot be read are named and passed over.
+    """Read files; report and skip those that cannot be read.
 
     Args:
-        paths: Files.
-        project: Whose history they are.
-        progress: Called with how many files are read, of how many.
+        paths: The files.
+        project: The project of the history.
+        progress: Called with the number of files read and the total.
 
     Raises:
-        InputError: none can be read.
+        InputError: No file can be read.
     """
     faults: list[Fault] = []
     series: list[Series] = []
@@ -283,10 +283,10 @@ _S = 1e9
 
 
 def suite(cells: Sequence[CellOfRun]) -> str:
-    """The text of a pyperf file; cells without an `ok` launch are left out, as pyperf has none.
+    """Build a pyperf file; cells without an `ok` launch are omitted, as pyperf requires values.
 
     Args:
-        cells: Of one run; one of them at least has an `ok` launch.
+        cells: Cells of one run, at least one of which has an `ok` launch.
     """
     run = cells[0].run
     metadata = _told(
@@ -311,7 +311,7 @@ def suite(cells: Sequence[CellOfRun]) -> str:
 
 
 def _told(metadata: dict[str, Any]) -> dict[str, Any]:
-    """What is known: pyperf takes no empty text, and none of several lines."""
+    """Keep the known values; pyperf accepts no empty text and no line breaks."""
     lines = {
         name: " ".join(value.split()) if isinstance(value, str) else value
         for name, value in metadata.items()
@@ -339,7 +339,7 @@ def _benchmark(one: CellOfRun) -> dict[str, Any]:
 
 
 def _again(one: CellOfRun) -> str:
-    """The command that measures a cell again; empty where pyperf's one line would not hold it."""
+    """The command that measures a cell again; empty if it does not fit on pyperf's one line."""
     profile = () if one.run.profile is None else ("--profile", one.run.profile)
     only = ("--only", one.cell.key) if one.cell.axes else ()
     told = shlex.join(("corebound", "run", one.source.path, *profile, *only))
@@ -363,15 +363,15 @@ def _run(launch: Launch, warmup: Warmup) -> dict[str, Any]:
 
 
 def _seconds(duration_ns: float) -> float:
-    # pyperf takes no 0: half a tick of the clock, which a step of no time may have taken.
+    # pyperf rejects 0. A step measured as 0 may have taken up to half a clock tick.
     return max(duration_ns, 0.5) / _S
 
 
 def _parts(launch: Launch, warmup: Warmup) -> tuple[list[float], list[float]]:
-    """Warm-ups, and what enters a statistic: of all workers, one after another.
+    """Split values into warm-ups and those that enter statistics, over all workers in turn.
 
-    A server's launch has one value, the figure it is judged by: its requests are
-    counted, not kept one by one.
+    A server's launch has one value, its rated result. Its requests are counted, not stored
+    one by one.
     """
     if launch.served is not None:
         return [], [summarise_launch(launch, warmup).median_ns]

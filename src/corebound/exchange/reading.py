@@ -1,4 +1,4 @@
-"""What readers give and raise: timelines, sums and iterations of one file."""
+"""What profile readers return and raise: timelines, sums and iterations of one file."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from msgspec import Struct
 
 from corebound.worker.operator_table import Span
 
-# Some ninety years: a longer time, or a later moment, is damage.
+# Some ninety years: a longer time, or a later moment, means that the file is damaged.
 _LONGEST_NS = 1 << 62
-# No operator's name is so long; what is, would fill a page.
+# No operator's name is this long; a longer text would fill a page.
 _LONGEST_NAME = 200
-# A span is some 200 bytes, so this is what 2 GB of memory hold.
+# A span takes some 200 bytes, so this many fit in 2 GB of memory.
 MOST_SPANS = 10_000_000
 
 
 class Unreadable(ValueError):
-    """Content that a reader cannot read: what is wrong with it, and how to mend that."""
+    """Content that a reader cannot read: what is wrong with it, and how to fix it."""
 
     def __init__(self, what: str, mend: str) -> None:
         super().__init__(f"{what} {mend}")
@@ -28,7 +28,7 @@ class Unreadable(ValueError):
 
 
 class Unknown(Unreadable):
-    """Content that is of no format that is known; a folder may hold such files."""
+    """Content in an unknown format; a folder may contain such files."""
 
 
 class Timeline(Struct, frozen=True, kw_only=True):
@@ -36,10 +36,10 @@ class Timeline(Struct, frozen=True, kw_only=True):
 
     Attributes:
         source: The profiler and the kind of file, in words.
-        device: What it ran on, as the file calls it, or None.
-        marks: When each iteration began and ended; empty where the file does not tell.
-        spans: In any order; their times are on the clock of the marks.
-        rank: Of several that tell the same, the one with the lowest tells most.
+        device: The file's name for the device, or None.
+        marks: When each iteration began and ended; empty if the file lacks this.
+        spans: In any order; their times are on the same clock as the marks.
+        rank: The order of parts with the same content: the lowest is the most detailed.
     """
 
     source: str
@@ -50,7 +50,7 @@ class Timeline(Struct, frozen=True, kw_only=True):
 
 
 class Sum(Struct, frozen=True, kw_only=True):
-    """All calls of one type over all that was profiled; `None` is not told."""
+    """All calls of one operator type over everything profiled; `None` means unknown."""
 
     type: str
     calls: int
@@ -60,11 +60,11 @@ class Sum(Struct, frozen=True, kw_only=True):
 
 
 class Sums(Struct, frozen=True, kw_only=True):
-    """A table that was summed up already, a row a type.
+    """A table of sums, one row for each type.
 
     Attributes:
-        rank: As that of a timeline.
-        iterations: Over how many iterations, where the table tells.
+        rank: As in `Timeline`.
+        iterations: The number of iterations the sums cover, if the table has it.
     """
 
     source: str
@@ -75,12 +75,12 @@ class Sums(Struct, frozen=True, kw_only=True):
 
 
 class Iterations(Struct, frozen=True, kw_only=True):
-    """When iterations began and ended, without any operator.
+    """When iterations began and ended, without any operators.
 
     Attributes:
-        marks: As those of a timeline.
-        computing: When each one's forward and backward pass began and ended, where told.
-        rank: As that of a timeline.
+        marks: As in `Timeline`.
+        computing: When each forward and backward pass began and ended, if known.
+        rank: As in `Timeline`.
     """
 
     source: str
@@ -94,20 +94,20 @@ Part = Timeline | Sums | Iterations
 
 
 def clean(name: str) -> str:
-    """A name that can be stored, written to a terminal and read: others' files hold anything."""
+    """Make a name from an outside file safe to store, to display in a terminal, and to read."""
     cut = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
-    # Escapes would steer a terminal, and halves of characters have no UTF-8.
+    # Escape sequences would control a terminal, and lone surrogates have no UTF-8 encoding.
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in cut)
 
 
 class Names:
-    """Names of operators made clean, each kept once however often it is called."""
+    """Cleans names of operators; stores each name once, however often it occurs."""
 
     def __init__(self) -> None:
         self._known: dict[str, str] = {}
 
     def of(self, name: str) -> str:
-        """The name as it is to be shown."""
+        """The name to display."""
         known = self._known.get(name)
         if known is None:
             known = self._known[name] = clean(name)
@@ -115,16 +115,16 @@ class Names:
 
 
 def nanoseconds(value: object, unit_ns: int) -> int:
-    """A number, or the text of one, in units of so many nanoseconds.
+    """Convert a number, or its text, to nanoseconds; `unit_ns` is the length of its unit.
 
-    Texts may have more digits than a float, and white space about them.
+    Texts may have more digits than a float, and surrounding white space.
 
     Raises:
-        Unreadable: it is no number, or longer than any time can be.
+        Unreadable: The value is not a number, or is longer than any possible time.
     """
     try:
         number = Decimal(value.strip() if isinstance(value, str) else str(value)) * unit_ns
-        # First its magnitude, for an integer of 1e999999 would not fit any memory.
+        # Check the magnitude first, because an integer of 1e999999 would not fit in memory.
         if number.is_finite() and number.adjusted() < 20 and abs(number) < _LONGEST_NS:
             return round(number)
     except ArithmeticError:
@@ -136,10 +136,10 @@ def nanoseconds(value: object, unit_ns: int) -> int:
 
 
 def text_lines(pieces: Iterable[bytes]) -> Iterator[str]:
-    """Lines of UTF-8, their ends kept; a byte order mark is passed over.
+    """Lines of UTF-8 with their line ends; a byte order mark is skipped.
 
     Raises:
-        Unreadable: it is no UTF-8.
+        Unreadable: The text is not UTF-8.
     """
     decoder = codecs.getincrementaldecoder("utf-8-sig")()
     rest = ""
@@ -158,10 +158,10 @@ def text_lines(pieces: Iterable[bytes]) -> Iterator[str]:
 
 
 def capped(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """All spans, or a refusal where memory might not hold them.
+    """Collect all spans, unless they might not fit in memory.
 
     Raises:
-        Unreadable: there are too many, or none at all.
+        Unreadable: There are too many spans, or none.
     """
     kept: list[Span] = []
     for span in spans:

@@ -1,7 +1,7 @@
-"""Which series that was kept and which that is read now are one, under two names.
+"""Match stored series with series read now that have different names.
 
-Only today's benchmarks.json names parameters and units. What was read by an older one has
-other names, and its figures tell that it is the same.
+Only the current benchmarks.json names parameters and units. Series read with an older one have
+other names; equal results show that they are the same.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from corebound.records.history import Series
 _Place: TypeAlias = tuple[str, str, str]
 _ENVIRONMENT = "environment="
 _NAME = re.compile(r"(^|,)[^,=]*=")
-# Seconds are kept as nanoseconds; those of an unknown unit stay as they are.
+# Seconds are stored as nanoseconds; values of an unknown unit stay unchanged.
 _TIME, _NS = "ns", 1e9
 
 
 class OneName(NamedTuple):
-    """What was kept and what is fresh, without the same figures under two names.
+    """Stored and new series, without the same results under two names.
 
     Attributes:
-        kept: Without those that fresh ones take the place of.
-        fresh: All; those of benchmarks that are gone have the names that were kept.
+        kept: The stored series that no new one replaces.
+        fresh: All new series; those of removed benchmarks have the stored names.
     """
 
     kept: Sequence[Series]
@@ -39,16 +39,16 @@ class OneName(NamedTuple):
 def under_one_name(
     kept: Sequence[Series], fresh: Sequence[Series], gone: Container[str]
 ) -> OneName:
-    """Have each series under one name: the fresh one, as importing all at once has it.
+    """Give each series one name: the new one, as if everything were imported at once.
 
-    A kept one and a fresh one are the same where all points of the kept one are in the fresh
-    one, figure by figure. Of a benchmark that is gone the names and the unit that were kept
-    stay where the fresh one has no point besides, for nothing else tells them.
+    A stored and a new series are the same if the new one contains all stored points with equal
+    results. A removed benchmark keeps its stored names and unit, unless the new series has
+    further points, because no other source has them.
 
     Args:
-        kept: What was imported before, one of each id.
-        fresh: What is read now, one of each id.
-        gone: The benchmarks that benchmarks.json does not have.
+        kept: Series from earlier imports, with unique ids.
+        fresh: Series read now, with unique ids.
+        gone: The benchmarks that benchmarks.json lacks.
     """
     before = {one.id: one for one in kept}
     now = {one.id: one for one in fresh}
@@ -57,7 +57,7 @@ def under_one_name(
     if new:
         missing = (one for id_, one in before.items() if id_ not in now)
         named.update(_pairs(missing, new, gone))
-    # A benchmark that is gone may have been measured again all the same.
+    # A benchmark missing from benchmarks.json may still have new measurements.
     stay = {
         id_: one
         for id_, one in named.items()
@@ -71,7 +71,7 @@ def under_one_name(
 
 
 def _as(before: Series, now: Series) -> Series:
-    """What is read now, as it was called when its benchmark was known."""
+    """A new series, with the names it had while its benchmark was known."""
     return replace(
         now,
         cell=before.cell,
@@ -86,7 +86,7 @@ def _as(before: Series, now: Series) -> Series:
 def _pairs(
     missing: Iterable[Series], new: Iterable[Series], gone: Container[str]
 ) -> Iterator[tuple[str, Series]]:
-    """Ids of new series, each with the one of those missing that it is, where it is one."""
+    """Yield the id of each new series that matches a missing one, with that series."""
     fresh: dict[_Place, list[Series]] = {}
     for one in new:
         fresh.setdefault(_place(one), []).append(one)
@@ -102,7 +102,7 @@ def _pairs(
 def _pairs_of_one_place(
     kept: Iterable[Series], fresh: Sequence[Series], *, is_gone: bool
 ) -> Iterator[tuple[str, Series]]:
-    """The same in one environment: first those of the same values, for figures may be alike."""
+    """Match within one environment: first by equal parameter values, as results can coincide."""
     by_values: dict[str, list[Series]] = {}
     for now in fresh:
         by_values.setdefault(_values(now), []).append(now)
@@ -116,7 +116,7 @@ def _pairs_of_one_place(
         else:
             del waiting[found.id]
             yield found.id, before
-    # Those of the most points are in the fewest.
+    # Longest first: a series with many points fits into the fewest others.
     for before in sorted(others, key=lambda one: -len(one.points)):
         found = _first(before, waiting.values(), is_gone=is_gone)
         if found is not None:
@@ -125,30 +125,30 @@ def _pairs_of_one_place(
 
 
 def _first(before: Series, fresh: Iterable[Series], *, is_gone: bool) -> Series | None:
-    """The first that is the one that was kept."""
+    """The first new series that matches the stored one."""
     return next(
         (now for now in fresh if _holds(now, before) or (is_gone and _holds(before, now))), None
     )
 
 
 def _place(one: Series) -> _Place:
-    # A key that does not tell its environment is alone with those of the same.
+    # A key without its environment is compared only with other keys of that kind.
     return one.host, one.scenario, one.cell.rpartition(_ENVIRONMENT)[2]
 
 
 def _values(one: Series) -> str:
-    """The values of its parameters, without names; a name within a value goes as well."""
+    """The parameter values without names; text within a value that looks like a name goes too."""
     return _NAME.sub(r"\1", one.cell.rpartition(_ENVIRONMENT)[0])
 
 
 def _holds(whole: Series, part: Series) -> bool:
-    """Whether all points of a part are in the whole: the same commits with the same figures."""
+    """Whether the whole contains all points of the part: the same commits with equal results."""
     if len(part.points) > len(whole.points):
         return False
     own, its = _scale(whole, part), _scale(part, whole)
     if own == its and _begins_with(whole, part):
         return True
-    # Both are in order, so one walk along the whole finds all.
+    # Both are sorted, so one pass over the whole is enough.
     rest = zip(whole.points.moments, whole.points.figures, strict=True)
     for moment, figure in zip(part.points.moments, part.points.figures, strict=True):
         if moment.commit is None:
@@ -163,7 +163,7 @@ def _holds(whole: Series, part: Series) -> bool:
 
 
 def _begins_with(whole: Series, part: Series) -> bool:
-    """Whether a part is the whole's beginning to the bit, as most are: it is soon seen."""
+    """Whether the whole begins with exactly the part: a fast check for the most common case."""
     n = len(part.points)
     return (
         part.points.moments[0].commit is not None
@@ -177,5 +177,5 @@ def _equal(one: float, other: float) -> bool:
 
 
 def _scale(one: Series, other: Series) -> float:
-    """What its figures are multiplied by to be compared with another's."""
+    """The factor that converts a series' results for comparison with another's."""
     return _NS if other.unit == _TIME != one.unit else 1.0

@@ -1,4 +1,4 @@
-"""One run for other tools: CSV, Parquet, Bencher, github-action-benchmark."""
+"""Export a run to other tools: CSV, Parquet, Bencher, github-action-benchmark."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class CellOfRun(Struct, frozen=True, kw_only=True):
 
     Attributes:
         run: The run.
-        source, scenario: What it is a cell of.
+        source, scenario: The cell's scenario.
         cell: The cell.
-        warmup: How its warm-ups are told from the rest.
-        launches: All that measure it, whatever became of them, by block.
-        summary: What those that are `ok` say together.
+        warmup: How warm-ups are separated from the other iterations.
+        launches: All launches of the cell, whatever their status, by block.
+        summary: The summary of the launches that are `ok`.
     """
 
     run: Run
@@ -45,12 +45,12 @@ class CellOfRun(Struct, frozen=True, kw_only=True):
 
     @property
     def environment(self) -> EnvironmentLock | None:
-        """What it ran in."""
+        """The environment that the cell ran in."""
         return self.run.lock_of(self.cell.environment)
 
     @property
     def trouble(self) -> str | None:
-        """What the first launch that was not `ok` came to, in words."""
+        """The outcome, in words, of the first launch that was not `ok`."""
         return next(
             (f"{one.status}: {one.reason}" for one in self.launches if one.status != "ok"), None
         )
@@ -59,12 +59,12 @@ class CellOfRun(Struct, frozen=True, kw_only=True):
 def cells_of(
     run: Run, launches: Sequence[Launch], where: str
 ) -> tuple[tuple[CellOfRun, ...], tuple[Fault, ...]]:
-    """The cells of a run, in the order of its scenarios; profiles are left out.
+    """The cells of a run in the order of its scenarios; profiles are omitted.
 
     Args:
         run: The run.
         launches: Its launches, in any order.
-        where: What to call it in faults: scenarios that this version cannot read.
+        where: The run's name in faults, which report scenarios that this version cannot read.
     """
     sources: dict[str, tuple[ScenarioSource, Scenario]] = {}
     faults: list[Fault] = []
@@ -79,7 +79,7 @@ def cells_of(
     for launch in sorted(launches, key=lambda one: (one.block, one.position)):
         if launch.kind == "measure" and launch.cell.scenario in sources:
             by_cell.setdefault(launch.cell.id, []).append(launch)
-    # Launches are in random order, which would be another in every file.
+    # The order of launches is random and would differ in every file.
     planned = [
         cell.id
         for source, scenario in sources.values()
@@ -94,7 +94,7 @@ def cells_of(
 
 
 def without_iterations(one: CellOfRun) -> CellOfRun:
-    """The same without what fills memory and is summarised: a history holds millions of them."""
+    """Drop the iterations, which the summary covers: a history would hold millions of them."""
     launches = tuple(replace(each, workers=(), log="", host=None) for each in one.launches)
     return replace(one, launches=launches)
 
@@ -114,9 +114,9 @@ def _cell(
     )
 
 
-# Begins the name of a column of one of the scenarios' axes.
+# The prefix of columns for the scenarios' axes.
 _AXIS = "axis_"
-# Name and type of each column; types as pyarrow calls them.
+# The name and type of each column, with pyarrow's names of types.
 _COLUMNS = (
     ("run", "string"), ("started_at", "string"), ("host_id", "string"), ("host", "string"),
     ("commit", "string"), ("committed_at", "string"), ("dirty", "bool_"), ("tree", "string"),
@@ -128,13 +128,13 @@ _COLUMNS = (
 
 
 def columns(rows: Iterable[dict[str, Any]]) -> tuple[tuple[str, str], ...]:
-    """Names and types of the columns: those of every table, then an `axis_…` for each axis."""
+    """The names and types of the columns: the common ones, then an `axis_…` for each axis."""
     axes = dict.fromkeys(name for row in rows for name in row if name.startswith(_AXIS))
     return (*_COLUMNS, *((axis, "string") for axis in axes))
 
 
 def made(cells: Iterable[CellOfRun]) -> list[dict[str, Any]]:
-    """A row a launch; what is not known, or not of its axes, is missing."""
+    """One row for each launch; unknown values and axes that do not apply are missing."""
     return [_row(one, launch) for one in cells for launch in one.launches]
 
 
@@ -172,7 +172,7 @@ def _row(one: CellOfRun, launch: Launch) -> dict[str, Any]:
 
 
 def as_csv(cells: Iterable[CellOfRun]) -> str:
-    """The table as CSV; what is missing is empty."""
+    """The table as CSV; missing values are empty."""
     text = io.StringIO()
     rows = made(cells)
     names = [name for name, _ in columns(rows)]
@@ -184,10 +184,10 @@ def as_csv(cells: Iterable[CellOfRun]) -> str:
 
 
 def as_parquet(cells: Iterable[CellOfRun], where: str) -> bytes:
-    """The table as Parquet; what is missing is null.
+    """The table as Parquet; missing values are null.
 
     Raises:
-        InputError: pyarrow, which writes it, is not installed.
+        InputError: pyarrow, which writes Parquet, is not installed.
     """
     try:
         arrow = importlib.import_module("pyarrow")
@@ -209,7 +209,7 @@ _INDENT = 1
 
 
 def bencher(cells: Sequence[CellOfRun]) -> str:
-    """Latency of each cell in nanoseconds, Bencher's own unit of it, with its 95 % interval."""
+    """The latency of each cell in nanoseconds, as Bencher expects, with its 95 % interval."""
     document = {}
     for one, figure_ns in _figures(cells):
         metric = {"value": figure_ns}
@@ -220,7 +220,7 @@ def bencher(cells: Sequence[CellOfRun]) -> str:
 
 
 def github_action(cells: Sequence[CellOfRun]) -> str:
-    """A list of figures of which smaller is better, each with its interval in words."""
+    """A list of values where smaller is better, each with its interval as text."""
     return _text([_entry(one, figure_ns) for one, figure_ns in _figures(cells)])
 
 

@@ -1,1 +1,1 @@
-"""asv's result trees, in and out."""
+"""Import and export of asv's result trees."""

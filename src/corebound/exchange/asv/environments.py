@@ -1,4 +1,4 @@
-"""Which names of asv are names of one environment, machine or requirement."""
+"""Match asv's names: which of them mean the same environment, machine or requirement."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from corebound.records.history import Series
 _QUOTED = re.compile(r"""^u?'(.+)'$|^<class '(.+)'>$""")
 # NumPy 2 writes `np.float64(0.1)` where NumPy 1 wrote `0.1`.
 _SCALAR = re.compile(r"^(?:np|numpy)\.(?:bool|str|bytes|u?int|float|complex)_?\d*\((.+)\)$")
-# NumPy 1.14 writes `[0. 1.]` where those before wrote `[ 0.  1.]`.
+# NumPy 1.14 writes `[0. 1.]` where earlier versions wrote `[ 0.  1.]`.
 _PADDED = re.compile(r"(?<=\[) +| +(?=\])|(?<=[\d.]) +(?= [-\d.])")
-# Where an object lay in memory, which is elsewhere in every process.
+# The memory address of an object, which differs in every process.
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
@@ -39,12 +39,12 @@ def cells_of(
     ]
     where = f"environment={label(environment)}"
     cells = [",".join((*words, where)) for words in itertools.product(*axes)]
-    # Values have commas and equal signs of their own.
+    # Keys can collide, because values contain commas and equal signs of their own.
     return tuple(_apart(cells))
 
 
 def _values(values: Sequence[str]) -> list[str]:
-    """Values without what only Python writes, unless two of them would then be the same."""
+    """Strip Python-specific notation from values, unless that would make two of them equal."""
     bare = [label(_bare(value)) for value in values]
     if len(set(bare)) == len(bare):
         return bare
@@ -52,7 +52,7 @@ def _values(values: Sequence[str]) -> list[str]:
 
 
 def _apart(texts: Sequence[str]) -> list[str]:
-    """Texts with their place behind those that stand there more than once."""
+    """Append its index to each text that occurs more than once."""
     twice = Counter(texts)
     return [f"{text} ({index})" if twice[text] > 1 else text for index, text in enumerate(texts)]
 
@@ -67,7 +67,7 @@ def _bare(value: str) -> str:
 
 
 def label(text: str) -> str:
-    """A text that can be shown; those that were cut or mended still differ from one another."""
+    """A text that can be displayed; shortened or repaired texts still differ from each other."""
     shown = clean(text)
     if shown == text:
         return text
@@ -75,17 +75,17 @@ def label(text: str) -> str:
     return f"{shown} #{digest[:6]}"
 
 
-# By machine and name: the name that an environment had first.
+# Key: machine and name. Value: the first name that the environment had.
 FirstNames = Mapping[tuple[str, str], str]
 
 
 class Source(Struct, frozen=True, kw_only=True):
-    """What is remembered of a result file once it was read.
+    """What is remembered of a result file after reading it.
 
     Attributes:
-        digest: A hash of what it held.
-        host, environment: As series have them.
-        commit, date_ms, contents: As in `ResultFile`; 0 is a date that is not told.
+        digest: A hash of its content.
+        host, environment: The names that series use.
+        commit, date_ms, contents: As in `ResultFile`; 0 means that no date is known.
     """
 
     digest: str
@@ -97,7 +97,7 @@ class Source(Struct, frozen=True, kw_only=True):
 
 
 def source_of(file: ResultFile, digest: str) -> Source:
-    """What to remember of a file with this hash."""
+    """The entry to remember for a file with this hash."""
     return Source(
         digest=digest,
         host=host_of(file),
@@ -109,15 +109,15 @@ def source_of(file: ResultFile, digest: str) -> Source:
 
 
 def host_of(file: ResultFile) -> str:
-    """The machine, as its series have it."""
+    """The machine's name in series."""
     return label(file.machine or "unnamed")
 
 
 def first_names(sources: Iterable[Source]) -> FirstNames:
-    """Of environments that have several names, one after another, that of the oldest commit.
+    """Map environments that were renamed over time to the name at their oldest commit.
 
-    Those that a commit was measured under side by side are of several environments, whatever
-    asv makes of them; so is a name under which more than one was.
+    Names that were measured at the same commit belong to different environments, even if asv
+    gives them the same content. So does a name that had more than one content.
     """
     by_name: dict[tuple[str, str], list[Source]] = {}
     for one in sources:
@@ -148,10 +148,10 @@ def _side_by_side(several: Collection[Collection[Source]]) -> bool:
 
 
 def under_first_names(series: Iterable[Series], names: FirstNames) -> Iterator[Series]:
-    """Series whose environment got another name under its first; there may be two of one id."""
+    """Rename series to the first name of their environment; two series can then have one id."""
     endings: dict[str, list[tuple[re.Pattern[str], str]]] = {}
     for (host, name), first in names.items():
-        # Behind it stands a number where combinations are written alike.
+        # A number follows the name if several combinations have the same notation.
         ending = re.compile(rf"(^|,)environment={re.escape(name)}( \(\d+\))?$")
         endings.setdefault(host, []).append((ending, first))
     for one in series:
@@ -164,16 +164,16 @@ def under_first_names(series: Iterable[Series], names: FirstNames) -> Iterator[S
         yield one if cell == one.cell else replace(one, cell=cell)
 
 
-# A few versions may each have been measured at one commit by chance.
+# With fewer versions, each may belong to a single commit by chance.
 _FEWEST_VERSIONS = 5
 
 
 class Across(Struct, frozen=True, kw_only=True):
-    """What a user says that series go on across.
+    """The user's choice of differences that do not split series.
 
     Attributes:
-        machine: What to call all machines, where they are one for whoever reads the history.
-        under_test: Requirements that are what is measured, in all their versions.
+        machine: One name for all machines, if readers of the history treat them as one.
+        under_test: Requirements that are what is measured, whatever their version.
     """
 
     machine: str | None = None
@@ -181,26 +181,26 @@ class Across(Struct, frozen=True, kw_only=True):
 
 
 class Requirements:
-    """What the files of a project required, taken one after another."""
+    """Collects the requirements in a project's files."""
 
     def __init__(self) -> None:
-        """Begin with no file."""
+        """Start without any file."""
         self._commits: dict[str, dict[str, set[str]]] = {}
 
     def add(self, file: ResultFile) -> None:
-        """Take what a file says."""
+        """Add the requirements of a file."""
         for name, version in file.requirements.items():
             self._commits.setdefault(name, {}).setdefault(version, set()).add(file.commit)
 
     def check(self, across: Across, where: str) -> None:
-        """Have those under test be some of those there are.
+        """Check that all requirements under test occur in the files.
 
         Args:
-            across: What is said of it.
+            across: The user's choice.
             where: The folder of the files.
 
         Raises:
-            InputError: one is none of them.
+            InputError: A requirement under test does not occur.
         """
         name = next((each for each in across.under_test if each not in self._commits), None)
         if name is None:
@@ -213,7 +213,7 @@ class Requirements:
         )
 
     def several_a_commit(self, across: Across, where: str) -> Iterator[Fault]:
-        """That commits were measured with several versions of what is under test."""
+        """Warn about commits measured with several versions of a requirement under test."""
         for name in across.under_test:
             commits = Counter(sha for own in self._commits[name].values() for sha in own)
             number = sum(times > 1 for times in commits.values())
@@ -227,12 +227,12 @@ class Requirements:
                 )
 
     def one_a_commit(self) -> Sequence[str]:
-        """Those of which every version is that of one commit: they name what is measured."""
+        """The requirements with one version for each commit: they identify what is measured."""
         return [name for name, versions in sorted(self._commits.items()) if _one_each(versions)]
 
 
 def _one_each(versions: Mapping[str, set[str]]) -> bool:
-    """Whether every version is that of a commit which has no other."""
+    """Whether each version belongs to one commit, and that commit has no other version."""
     several = [*versions.values()]
     commits = set[str]().union(*several)
     return _FEWEST_VERSIONS <= len(several) == len(commits) == sum(map(len, several))

@@ -1,6 +1,6 @@
-"""Runs as results of asv: a benchmark a scenario, its axes as parameters, a sample a launch.
+"""Export runs as asv results: scenarios as benchmarks, axes as parameters, launches as samples.
 
-Source: asv 0.6, `asv/results.py`, format 2. What asv has no place for is in docs/exchange.md.
+Source: asv 0.6, `asv/results.py`, format 2. docs/exchange.md lists what asv cannot represent.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ _COLUMNS = (
     "stats_q_25", "stats_q_75", "stats_number", "stats_repeat", "samples",
 )  # fmt: skip
 _S = 1e9
-# asv knows full products only. Beyond so many gaps for each cell, the cells themselves
-# are the values of one parameter.
+# asv supports only full products of parameters. With more gaps per cell than this, a single
+# parameter lists the cells themselves.
 _MOST_GAPS = 4
 
 
 def documents(cells: Sequence[CellOfRun], benchmarks: Mapping[str, Any]) -> dict[str, str]:
-    """Every file of the tree, as text, by its path below the folder of results.
+    """Build every file of the tree as text, by its path below the results folder.
 
     Args:
-        cells: Of runs of a commit, oldest run first. What a cell came to twice at one
-            commit, on one host and in one environment, is what it came to last.
-        benchmarks: What benchmarks.json holds already; those of other names stay.
+        cells: Cells of runs of one commit, oldest run first. If a cell has several results at one
+            commit, on one host and in one environment, the last result counts.
+        benchmarks: The existing content of benchmarks.json; other names are kept.
     """
     by_scenario = _by_scenario(cells)
     shapes = {name: _shape([one.cell for one in own]) for name, own in by_scenario.items()}
@@ -54,7 +54,7 @@ def documents(cells: Sequence[CellOfRun], benchmarks: Mapping[str, Any]) -> dict
 
 
 def _name(scenario: str) -> str:
-    """A scenario as asv's files name it: `version` is theirs, and no scenario has a capital."""
+    """Avoid the name `version`, which asv's files reserve; scenario names have no capitals."""
     return "Version" if scenario == "version" else scenario
 
 
@@ -66,13 +66,13 @@ def _by_scenario(cells: Sequence[CellOfRun]) -> dict[str, list[CellOfRun]]:
 
 
 def _by_result(cells: Sequence[CellOfRun]) -> dict[tuple[str, str], list[CellOfRun]]:
-    """Cells by the folder of their machine and the name of the file their results are in."""
+    """Group cells by machine folder and result file."""
     files: dict[tuple[str, str], dict[str, CellOfRun]] = {}
     for one in cells:
         sha = one.run.commit.sha if one.run.commit else ""
         name = path_component(f"{sha[:8]}-{_environment(one)}") + ".json"
         own = files.setdefault((path_component(one.run.host.id), name), {})
-        own.pop(one.cell.id, None)  # so that what the latest run measured comes last
+        own.pop(one.cell.id, None)  # so that the latest result is last
         own[one.cell.id] = one
     return {key: list(own.values()) for key, own in files.items()}
 
@@ -95,14 +95,14 @@ def _machine(one: CellOfRun) -> dict[str, Any]:
 
 
 class _Shape(Struct, frozen=True, kw_only=True):
-    """The parameters of a benchmark; `axes`: they are its scenario's, else one is its cells."""
+    """A benchmark's parameters: the scenario's axes if `axes`, else one that lists its cells."""
 
     names: tuple[str, ...]
     values: tuple[tuple[str, ...], ...]
     axes: bool
 
     def of(self, cell: Cell) -> tuple[str, ...]:
-        """The combination that a cell is."""
+        """The parameter combination of a cell."""
         return tuple(value for _, value in cell.axes) if self.axes else (cell.key,)
 
 
@@ -166,7 +166,7 @@ def _result(cells: Sequence[CellOfRun], shapes: Mapping[str, _Shape]) -> dict[st
 
 
 def _ms(at: str) -> int:
-    """A moment as asv has it; 0, which is none, where git has a date beyond the year 9999."""
+    """A time in asv's unit; 0 (no date) if git's date is beyond the year 9999."""
     try:
         return round(datetime.fromisoformat(at).timestamp() * 1000)
     except ValueError:
@@ -174,7 +174,7 @@ def _ms(at: str) -> int:
 
 
 def _row(shape: _Shape, cells: Sequence[CellOfRun]) -> list[Any]:
-    """One benchmark's results; those of cells that were never planned are skipped ones."""
+    """One benchmark's results; cells that were never planned count as skipped."""
     version = cells[-1].source.sha256
     by_values = {shape.of(one.cell): one for one in cells if one.source.sha256 == version}
     found = [by_values.get(values) for values in itertools.product(*shape.values)]
@@ -182,7 +182,7 @@ def _row(shape: _Shape, cells: Sequence[CellOfRun]) -> list[Any]:
     return [
         [_value(one) for one in found],
         _params(shape),
-        # Its own, so that asv leaves out what an older form of the scenario measured.
+        # A version of its own, so that asv ignores results of older forms of the scenario.
         version,
         _ms(cells[-1].run.started_at),
         sum(launch.duration_ns for one in cells for launch in one.launches) / _S,
@@ -194,7 +194,7 @@ def _row(shape: _Shape, cells: Sequence[CellOfRun]) -> list[Any]:
 
 
 def _value(one: CellOfRun | None) -> float | None:
-    """Seconds; NaN, asv's word for skipped, or None, that for failed."""
+    """Seconds; NaN is asv's value for skipped, and None its value for failed."""
     if one is None or all(launch.status == "skipped" for launch in one.launches):
         return math.nan
     median_ns = one.summary.median_ns
@@ -206,7 +206,7 @@ def _samples(one: CellOfRun | None) -> list[float]:
 
 
 def _stats(one: CellOfRun | None) -> dict[str, float | None] | None:
-    """As asv names them: bounds are those of 99 %, not of the 95 % of our pages."""
+    """Statistics by asv's names: the bounds are for 99 %, not for the 95 % of corebound's pages."""
     samples = _samples(one)
     if not samples:
         return None

@@ -1,4 +1,4 @@
-"""Where an asv project keeps its configuration and its results, and what it configures."""
+"""Locate the configuration and the results of an asv project, and read its configuration."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from corebound.records.validate import MOST_MARGIN
 
 CONFIGURATION = "asv.conf.json"
 NAME_ONE = f"Name the folder that {CONFIGURATION} is in, or that of asv's results."
-# Where asv puts results, as its own templates have it over the years.
+# Where asv puts results, according to its templates over the years.
 _RESULTS = ("results", ".asv/results")
-# What a folder of a project is called, which is no name of the project.
+# Folder names that do not name a project.
 _NO_NAMES = ("results", ".asv")
-# Hosts whose repositories show a commit behind these paths.
+# Hosting services that show a commit below these paths.
 _FORGES = {"github.com": "commit", "codeberg.org": "commit", "gitlab.com": "-/commit"}
 _REMOTE = re.compile(r"^(?:(?:https?|git|ssh)://)?(?:git@)?([a-z.]+)[/:]([\w./-]+?)(?:\.git)?/?$")
 
 
 class AsvLayout(Struct, frozen=True, kw_only=True):
-    """Where an asv project keeps what.
+    """The locations and settings of an asv project.
 
     Attributes:
-        name: What the project is called.
+        name: The project's name.
         results: The folder of its results.
-        configuration: Its asv.conf.json, where there is one.
-        repo: Its repository, where that is a folder of this host.
+        configuration: Its asv.conf.json, if there is one.
+        repo: Its repository, if that is a folder on this host.
         thresholds: As in `Project`.
         commit_url: As in `Project`.
-        is_guessed: Its name is that of a folder only.
+        is_guessed: Whether the name is only that of a folder.
     """
 
     name: str
@@ -52,10 +52,10 @@ class AsvLayout(Struct, frozen=True, kw_only=True):
 
 
 def find(path: Path) -> AsvLayout:
-    """Where a project keeps its results, given its folder, its configuration or its results.
+    """Find a project's results from its folder, its configuration or its results.
 
     Raises:
-        InputError: its asv.conf.json is none, there is no such folder, or two projects are in it.
+        InputError: The asv.conf.json is invalid, the folder is missing, or it has two projects.
     """
     file = path if path.is_file() else path / CONFIGURATION
     if file.is_file():
@@ -66,7 +66,7 @@ def find(path: Path) -> AsvLayout:
 
 
 def _above(path: Path) -> AsvLayout | None:
-    """The project that has its results, or those of one of its machines, in this very folder."""
+    """Find the project whose results, or those of one of its machines, are in this folder."""
     whole = path.resolve()
     for folder in whole.parents[:3]:
         file = folder / CONFIGURATION
@@ -78,7 +78,7 @@ def _above(path: Path) -> AsvLayout | None:
         if place.results.resolve() == whole.parent:
             return replace(place, results=path)
     results = whole.parent if reader.is_of_a_machine(path) else whole
-    # Who names the results can read them whatever lies beside them.
+    # A user who names the results can read them whatever else is beside them.
     with suppress(InputError):
         if reader.is_results(results) and (found := _beside(results.parent, results)):
             return replace(found, results=path)
@@ -86,16 +86,16 @@ def _above(path: Path) -> AsvLayout | None:
 
 
 def _beside(folder: Path, results: Path) -> AsvLayout | None:
-    """The one project with these results that is configured one folder down from here."""
+    """Find the one project with these results that is configured one folder down."""
     places = map(_configured, sorted(folder.glob(f"*/{CONFIGURATION}")))
     found = [place for place in places if place.results.resolve() == results.resolve()]
     return found[0] if len(found) == 1 else None
 
 
 def _below(path: Path) -> AsvLayout:
-    """The project whose results or whose configuration are somewhere in this folder."""
+    """Find the project whose results or configuration are somewhere below this folder."""
     found = filter(reader.is_results, (path, *(path / name for name in _RESULTS)))
-    # A machine's folder may be a stray; where it says what benchmarks there are, asv keeps more.
+    # A machine's folder may be a stray copy; a folder with benchmarks.json is more complete.
     results = sorted(found, key=lambda one: not reader.has_benchmarks(one))
     if results:
         return _beside(path, results[0]) or _unconfigured(results[0])
@@ -126,7 +126,7 @@ def _configured(file: Path) -> AsvLayout:
     try:
         results = _results(folder, told.get("results_dir"))
         is_repository = beside is not None and _is_repository(beside)
-    except OSError as error:  # a path that no file could have
+    except OSError as error:  # an impossible path
         raise _unreadable(file, f"its results_dir or its repo: {error.strerror}") from error
     return AsvLayout(
         name=clean(str(told.get("project") or folder.resolve().name)),
@@ -139,7 +139,7 @@ def _configured(file: Path) -> AsvLayout:
 
 
 def _results(folder: Path, told: object) -> Path:
-    """The folder that is configured; where it is not there, one that asv uses by itself."""
+    """The configured folder or, if that does not exist, one of asv's default folders."""
     results = folder / str(told or "results")
     if results.is_dir():
         return results
@@ -149,7 +149,7 @@ def _results(folder: Path, told: object) -> Path:
 
 
 def _is_only_a_folder(folder: Path) -> bool:
-    """Whether what is beside it is of the same project, as far as one can see."""
+    """Whether the files beside it appear to belong to the same project."""
     top = folder.resolve().parent
     if (folder / ".git").exists() or (top / CONFIGURATION).is_file():
         return False
@@ -157,9 +157,9 @@ def _is_only_a_folder(folder: Path) -> bool:
 
 
 def _commit_url(told: object) -> str | None:
-    """An address of the web; anything else is no link that a page may have.
+    """Accept only a web address; nothing else may become a link on a page.
 
-    One with a `$` is a template that nobody has filled in.
+    An address with a `$` is an unfilled template.
     """
     if not isinstance(told, str) or not told.startswith(("https://", "http://")):
         return None
@@ -167,7 +167,7 @@ def _commit_url(told: object) -> str | None:
 
 
 def at_forge(repo: object) -> str | None:
-    """Where commits are shown, of a repository at a host that is known."""
+    """The address that shows commits, if the repository's host is a known service."""
     found = _REMOTE.match(repo) if isinstance(repo, str) else None
     if found is None or found.group(1) not in _FORGES:
         return None
@@ -175,12 +175,12 @@ def at_forge(repo: object) -> str | None:
 
 
 def _is_repository(folder: Path) -> bool:
-    # A work tree, or a bare one.
+    # a work tree or a bare repository
     return (folder / ".git").exists() or (folder / "objects").is_dir()
 
 
 def _configuration(file: Path) -> Mapping[str, Any]:
-    """asv.conf.json, which may have comments; asv reads it as JSON 5 too."""
+    """Read asv.conf.json, which may contain comments; asv also accepts JSON 5."""
     try:
         data = file.read_bytes()
     except OSError as error:
@@ -188,7 +188,7 @@ def _configuration(file: Path) -> Mapping[str, Any]:
     try:
         told = document(data)
     except Unreadable:
-        # Slow to import, and needed for comments only.
+        # slow to import, and needed only for comments
         json5 = importlib.import_module("json5")
         try:
             told = json5.loads(data.decode("utf-8-sig"))

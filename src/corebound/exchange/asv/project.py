@@ -1,4 +1,4 @@
-"""All that an asv project measured, and what could not be read of it."""
+"""Read all results of an asv project, and report what cannot be read."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from corebound.records import cache
 from corebound.records.history import Series
 from corebound.records.run_record import Commit
 
-# Of benchmarks that asv.conf.json has no threshold for: that of our own scenarios.
+# The margin of benchmarks without a threshold in asv.conf.json: that of corebound's scenarios.
 MARGIN = 0.02
 _NO_DATE = "it does not tell its commit's date."
 _DATED_BY = "Name the project's repository with --repo."
 
 _NOTHING = Across()
 
-# Told a project and a hash of its settings: what is known of files that were read with these.
+# Called with a project and a hash of its settings; returns the files already read with these.
 Before = Callable[[str, str], Mapping[str, Source]]
 
 
@@ -36,22 +36,21 @@ def _nothing_known(_project: str, _settings: str) -> Mapping[str, Source]:
 
 
 class Read(Struct, frozen=True, kw_only=True):
-    """What a project's results came to.
+    """The result of reading a project.
 
     Attributes:
-        project: Its name.
-        is_guessed: The name is that of a folder only.
+        project: The project's name.
+        is_guessed: Whether the name is only that of a folder.
         series: By id.
         files: How many result files were read.
-        unknown: How many commits the repository does not have; None without one.
-        gone: The benchmarks that benchmarks.json does not have, where it has others, as
-            series have them.
-        twice: How many files are of a commit, machine and environment of which others were read.
-        faults: What could not be read and was passed over.
-        settings: A hash of what else a point follows from, besides its file.
-        sources: What is known of each file that need not be read again as long as it stays so.
-        names: Of environments that got another name, as the series have it already.
-        one_a_commit: What was required in another version at every commit that was read now.
+        unknown: How many commits the repository lacks; None without a repository.
+        gone: Benchmarks that benchmarks.json lacks, if it has others, by their names in series.
+        twice: How many files repeat the commit, machine and environment of another file.
+        faults: What could not be read and was skipped.
+        settings: A hash of everything besides the file that determines a point.
+        sources: What is known of each file that need not be read again while it is unchanged.
+        names: Renamed environments; the series already have the new names.
+        one_a_commit: Requirements whose version differed at every commit that was read now.
     """
 
     project: str
@@ -77,24 +76,24 @@ def read(
     known: Before = _nothing_known,
     across: Across = _NOTHING,
 ) -> Read:
-    """Read all results of a project; damaged files are named and passed over.
+    """Read all results of a project; report and skip damaged files.
 
     Args:
-        path: Its folder, its asv.conf.json, or its folder of results.
-        name: What to call it instead.
+        path: Its folder, its asv.conf.json, or its results folder.
+        name: A name to use instead of the project's own.
         repo: A clone of its repository, for the subjects of commits.
-        progress: Called with how many files are read, of how many.
-        known: Told the project and a hash of its settings, says which files with which
-            content need not be read again.
-        across: What series go on across.
+        progress: Called with the number of files read and the total.
+        known: Called with the project and a hash of its settings; returns the files that need not
+            be read again if their content is unchanged.
+        across: Which differences do not split series.
 
     Raises:
-        InputError: there is no result that can be read, `repo` is no repository, or what
-            is under test is no requirement.
+        InputError: No result can be read, `repo` is not a repository, or a requirement under test
+            does not occur.
     """
     place = layout.find(path)
     if place.is_guessed and not reader.holds_results(place.results):
-        # Below any folder there may be results of many projects.
+        # A folder may have the results of many projects below it.
         raise _nothing(place.results, ())
     about: list[Fault] = []
     faults: list[Fault] = []
@@ -140,22 +139,23 @@ def read(
 
 
 class _Files:
-    """A project's files as they are read, one after another, and what is to be told of them.
+    """Reads a project's files one at a time, and collects what to report about them.
 
     Attributes:
-        told: What is known of each that can be read, whether it was read now or before.
-        sources: That of those that need not be read again, by path.
-        hashes: The commits of those that were read now.
-        requirements: Theirs.
+        told: What is known of each readable file, whether it was read now or before.
+        sources: The entries of files that need not be read again, by path.
+        hashes: The commits of the files read now.
+        requirements: The requirements of the files read now.
     """
 
     def __init__(self, project: Project, unread: Unread, *, needs_commits: bool) -> None:
-        """Begin with those that were read before.
+        """Start with the files that were read before.
 
         Args:
-            project: Whose they are.
-            unread: Which there are.
-            needs_commits: A commit that the repository lacks today it may have tomorrow.
+            project: The project of the files.
+            unread: Which files there are.
+            needs_commits: Whether to read files again whose commit the repository lacks, as it
+                may have the commit later.
         """
         self._project = project
         self._unread = unread
@@ -168,13 +168,13 @@ class _Files:
 
     @property
     def twice(self) -> int:
-        """How many of those that were read now are of what another is of too."""
+        """How many of the files read now share commit, machine and environment with another."""
         return len(self.hashes) - len(self._places)
 
     def gather(
         self, gathered: SeriesBuilder, across: Across, progress: Progress, faults: list[Fault]
     ) -> None:
-        """Have all taken that are of a commit whose date is known."""
+        """Pass on all files whose commit has a known date."""
         commits = self._project.commits
         for source, digest, file in reader.read_each(self._unread, across, progress, faults):
             if file.date_ms is None and file.commit not in commits:
@@ -195,14 +195,14 @@ class _Files:
 
 
 def _shown_at(repo: Path | None) -> str | None:
-    """Where commits of a clone are shown: at the forge that it came from."""
+    """The address that shows the commits of a clone, derived from its origin."""
     return None if repo is None else layout.at_forge(origin(repo))
 
 
 def _commits(
     repo: Path | None, hashes: Iterable[str], faults: list[Fault], *, asked: bool
 ) -> Mapping[str, Commit] | None:
-    """What the repository says of commits; None without one, or where git cannot read it."""
+    """Look up commits in the repository; None without one, or if git cannot read it."""
     if repo is None:
         return None
     try:
@@ -210,13 +210,13 @@ def _commits(
     except InputError as error:
         if asked:
             raise
-        # It is only what stands in the place that asv.conf.json names.
+        # The user did not name it; asv.conf.json did.
         faults.append(Fault(file=str(repo), line=None, what=error.what, mend=error.mend))
         return None
 
 
 def _settings(place: AsvLayout, repo: Path | None, across: Across) -> str:
-    """A hash of all that a point follows from besides its file."""
+    """A hash of everything besides the file that determines a point."""
     told = [reader.about_of(place.results), place.configuration]
     contents = [file.read_bytes() if file and file.is_file() else b"" for file in told]
     said = [repr(repo and str(repo)), repr(across.machine), repr(across.under_test)]

@@ -1,4 +1,4 @@
-"""A tree of asv's results: which files it has, read one after another, and what is wrong there."""
+"""Read a tree of asv's results file by file, and report damaged files."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from corebound.records import atomic_write, cache
 
 BENCHMARKS = "benchmarks.json"
 _ABOUT = ("machine.json", BENCHMARKS)
-# What `asv publish` writes beside a folder of graphs.
+# A file that `asv publish` writes beside a folder of graphs.
 _INDEX = "index.json"
 _PUBLISHED = (_INDEX, "info.json", "regressions.json")
 _CONFIGURES = ".conf.json"
-# How a result file is called: the commit's first eight digits, and the environment.
+# The name of a result file: the first eight digits of the commit, and the environment.
 _NAMED_BY_ASV = "????????-*.json"
-# How every document that corebound keeps begins; its records may be below the results.
+# The start of every document of corebound's, whose records may be below the results.
 _OUR_OWN = b'{"schema":'
 _GUESSED = "there is none, so units are those of benchmarks' names, and parameters have no names."
 _GUESSED_MEND = "Copy it from where asv ran, if it is still there."
@@ -33,12 +33,12 @@ Progress = Callable[[int, int], None]
 
 
 class Unread(Struct, frozen=True, kw_only=True):
-    """Which result files there are.
+    """The result files to read, and those that are unchanged.
 
     Attributes:
-        files: Those to be read.
-        unchanged: What is known of those that are as they were before, by path.
-        commits: What may be the commits of those to be read.
+        files: The files to read.
+        unchanged: What is known of unchanged files, by path.
+        commits: Possible commits of the files to read.
     """
 
     files: tuple[Path, ...]
@@ -47,7 +47,7 @@ class Unread(Struct, frozen=True, kw_only=True):
 
 
 def unread(results: Path, before: Mapping[str, Source], faults: list[Fault]) -> Unread:
-    """Look for result files; those that are as they were before are hashed only."""
+    """List result files; unchanged ones are only hashed."""
     files: list[Path] = []
     unchanged: dict[str, Source] = {}
     commits: set[str] = set()
@@ -69,7 +69,7 @@ def unread(results: Path, before: Mapping[str, Source], faults: list[Fault]) -> 
 
 
 def _result_files(results: Path) -> Iterator[Path]:
-    """What may be one, in order; what asv published or what configures it is none."""
+    """List possible result files in order; skip published pages and configuration."""
     found = (file for file in results.rglob("*.json") if not file.name.endswith(_CONFIGURES))
     files = sorted(file for file in found if file.name not in _ABOUT)
     sites = {file.parent for file in files if file.name == _INDEX and _has_graphs(file.parent)}
@@ -80,19 +80,19 @@ def _result_files(results: Path) -> Iterator[Path]:
 
 
 def is_published(folder: Path) -> bool:
-    """Whether it is what `asv publish` made, or a folder of that."""
+    """Whether this is a folder written by `asv publish`, or a part of one."""
     whole = folder.resolve()
     inside = (top.parent for top in (whole, *whole.parents) if top.name == "graphs")
     return any((top / _INDEX).is_file() and _has_graphs(top) for top in (whole, *inside))
 
 
 def configurations(folder: Path) -> tuple[Path, ...]:
-    """What may be asv's configuration there, whatever it is called, in order."""
+    """List possible asv configurations of a folder, whatever their names, in order."""
     return tuple(sorted(folder.glob(f"*{_CONFIGURES}")))
 
 
 def _has_graphs(folder: Path) -> bool:
-    # A machine may be called so too.
+    # A machine may be called `graphs` too.
     graphs = folder / "graphs"
     return graphs.is_dir() and not (graphs / "machine.json").is_file()
 
@@ -100,14 +100,14 @@ def _has_graphs(folder: Path) -> bool:
 def read_each(
     found: Unread, across: Across, progress: Progress, faults: list[Fault]
 ) -> Iterator[tuple[Path, str, ResultFile]]:
-    """Each file with its hash, one after another: all of them together can be gigabytes."""
+    """Yield each file with its hash, one at a time: together they can be gigabytes."""
     done, all_ = len(found.unchanged), len(found.unchanged) + len(found.files)
     for number, source in enumerate(found.files, start=done):
         progress(number, all_)
         try:
             data = atomic_write.read(source)
             file = asv_results.read(data, under_test=across.under_test)
-            # Where it does not tell, its folder does: asv names it by the machine.
+            # Without a machine in the file, use its folder, which asv names after the machine.
             machine = across.machine or file.machine or source.parent.name
             yield source, cache.digest(data), replace(file, machine=machine)
         except Unreadable as error:
@@ -118,15 +118,15 @@ def read_each(
 
 
 def is_results(folder: Path) -> bool:
-    """Whether asv keeps its results there."""
+    """Whether a folder is an asv results folder."""
     return has_benchmarks(folder) or any(folder.glob("*/machine.json"))
 
 
 def holds_results(folder: Path) -> bool:
-    """Whether one can see that asv's results are there, without looking further down for them.
+    """Whether a folder recognisably holds asv results, without searching its subfolders further.
 
-    Results may lack all that asv writes beside them; then one of them is looked for, by the
-    name that asv gives it.
+    The files that asv writes beside results may be missing. Then a result file is looked for
+    by asv's naming scheme.
     """
     if is_results(folder) or is_of_a_machine(folder):
         return True
@@ -142,22 +142,22 @@ def _names_a_commit(file: Path) -> bool:
 
 
 def has_benchmarks(folder: Path) -> bool:
-    """Whether a file there says what benchmarks there are."""
+    """Whether a folder has a file that lists benchmarks."""
     return (folder / BENCHMARKS).is_file()
 
 
 def name_of(file: Path) -> str:
-    """A file's path as text that can be kept and shown, whatever bytes it has."""
+    """A file's path as text that can be stored and displayed, whatever bytes it has."""
     return encodable(str(file))
 
 
 def about_of(results: Path) -> Path:
-    """The file that says what benchmarks there are; that of all machines, given one's folder."""
+    """The path of the file that lists benchmarks; for a machine's folder, the one above it."""
     return (results.resolve().parent if is_of_a_machine(results) else results) / BENCHMARKS
 
 
 def is_of_a_machine(folder: Path) -> bool:
-    """Whether asv keeps there what one machine measured."""
+    """Whether a folder holds the results of one machine."""
     if is_results(folder):
         return False
     beside = (folder / "machine.json").is_file()
@@ -165,7 +165,7 @@ def is_of_a_machine(folder: Path) -> bool:
 
 
 def benchmarks_of(results: Path, faults: list[Fault]) -> dict[str, Known]:
-    """What benchmarks.json says, if anything."""
+    """Read benchmarks.json; empty if there is nothing to read."""
     about = about_of(results)
     try:
         return asv_results.known(document(atomic_write.read(about)))
@@ -179,7 +179,7 @@ def benchmarks_of(results: Path, faults: list[Fault]) -> dict[str, Known]:
 
 
 def damage(source: Path, file: ResultFile, damaged: Sequence[str]) -> Fault:
-    """What is to be said of a file some of whose benchmarks cannot be read, each with why."""
+    """The message for a file in which some benchmarks cannot be read, with reasons."""
     if len(damaged) == len(file.results):
         return fault_of(source, asv_results.damaged(clean(damaged[0])))
     return Fault(

@@ -1,4 +1,4 @@
-"""asv's result files, one at a time, whichever of its two formats they are in."""
+"""Parse asv's result files, one at a time, in either of the two formats."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from msgspec import Struct
 from corebound.exchange.json_input import DAMAGED, document
 from corebound.exchange.reading import Unreadable
 
-# Least size of memory in bytes; smaller ones are in KiB, as older asv told it on Linux, where
-# they are not what somebody typed.
+# The smallest plausible memory size in bytes. Smaller numbers are in KiB, as older versions of
+# asv wrote on Linux, where the value is not typed by a user.
 _LEAST_BYTES = 1 << 31
 _LEAST_KIB = 1 << 16
 _GIB = 1 << 30
-# Such as 16GB, which `asv machine` asks for; nobody sells a power of ten.
+# Such as 16GB, which `asv machine` asks for. Memory is never sold in powers of ten.
 _WRITTEN = re.compile(r"(\d{1,6}(?:\.\d{1,3})?) ?([MGT])i?B?", re.IGNORECASE)
-# Memory comes in eighths of a power of two, and the kernel leaves 19 parts of 20 at least.
+# Memory comes in eighths of a power of two; the kernel leaves at least 19/20 of it.
 _OF_AN_OCTAVE = 4
 _LEFT = 0.95
 
 
 def facet(name: str, text: str) -> str:
-    """What a machine has, as asv tells it; its memory in one unit, for asv has changed its own.
+    """A property of a machine as asv reports it; memory in one unit, since asv has changed its own.
 
     >>> facet("ram", "16428936"), facet("ram", "16GB"), facet("os", "Linux")
     ('16 GiB', '16 GiB', 'Linux')
@@ -36,7 +36,7 @@ def facet(name: str, text: str) -> str:
     size_gib = _memory_gib(text) if name == "ram" else None
     if size_gib is None:
         return text
-    # As it was sold: the kernel leaves a little less, and not always as much.
+    # The nominal size: the kernel reports a little less, and not always the same amount.
     step_gib = 2.0 ** (math.frexp(size_gib)[1] - _OF_AN_OCTAVE)
     sold_gib = math.ceil(size_gib / step_gib) * step_gib
     size_gib = sold_gib if size_gib >= _LEFT * sold_gib else size_gib
@@ -44,7 +44,7 @@ def facet(name: str, text: str) -> str:
 
 
 def _memory_gib(text: str) -> float | None:
-    """Memory as asv tells it, in KiB of old and in bytes since, or as its user wrote it."""
+    """Memory in KiB (older asv), in bytes (newer asv), or as typed by the user."""
     if written := _WRITTEN.fullmatch(text):
         return float(written[1]) * 1024.0 ** ("MGT".index(written[2].upper()) - 1) or None
     try:
@@ -56,28 +56,28 @@ def _memory_gib(text: str) -> float | None:
     return told / _GIB if told >= _LEAST_BYTES else told / (_GIB >> 10)
 
 
-# What asv's own kinds of benchmark are measured in, by the start of their names: for trees
-# without benchmarks.json. Source: asv's documentation, "Benchmark types and attributes".
+# Units of asv's own kinds of benchmark, by the start of their names: for trees without
+# benchmarks.json. Source: asv's documentation, "Benchmark types and attributes".
 _UNITS = (("time", "seconds"), ("mem", "bytes"), ("peakmem", "bytes"))
-# A longer one is a sentence, in which anything may stand.
+# A longer unit is a sentence, which can contain anything.
 _LONGEST_UNIT = 100
-# A word for a time, and what is done in one: `particles / second`, `rows per s`, `it s⁻¹`.
+# A word for a time, as in rates: `particles / second`, `rows per s`, `it s⁻¹`.
 _TIME = r"(?:[nmuµ]s|s|secs?|seconds?|mins?|minutes?|h|hrs?|hours?)"
 _RATE = re.compile(rf"(.*?\S)(?:\s*/\s*|\s+per\s+){_TIME}|(.*?\S)\s+s⁻¹", re.IGNORECASE)
-# `FLOPS` are a rate, `FLOPs` are not; how much faster something is has no time in it.
+# `FLOPS` is a rate, `FLOPs` is not; a speed-up contains no time.
 _OF_THEMSELVES = re.compile(r"[kMGTPE]?FLOPS|[Ss]peed-?up")
-# A time in a time is a share.
+# A time per time is a share.
 _TIMES = re.compile(_TIME, re.IGNORECASE)
 
 
 class Known(Struct, frozen=True, kw_only=True):
-    """What benchmarks.json says of a benchmark.
+    """A benchmark's entry in benchmarks.json.
 
     Attributes:
-        title: For the eye.
+        title: The name to display.
         unit: In asv's words, such as `seconds`.
-        params: Names of its parameters.
-        code: Its source, where that is told.
+        params: The names of its parameters.
+        code: Its source, if known.
     """
 
     title: str
@@ -87,7 +87,7 @@ class Known(Struct, frozen=True, kw_only=True):
 
 
 def known(told: Any) -> dict[str, Known]:
-    """What benchmarks.json says; entries that say nothing are passed over."""
+    """Parse benchmarks.json; skip entries without content."""
     entries = told.items() if isinstance(told, dict) else ()
     return {
         name: Known(
@@ -103,7 +103,7 @@ def known(told: Any) -> dict[str, Known]:
 
 
 def more_is_better(unit: str) -> bool:
-    """Whether a unit, in words, is a rate: so much in a time.
+    """Whether a unit, in words, is a rate: an amount per time.
 
     >>> more_is_better("particles / second"), more_is_better("seconds"), more_is_better("ms per op")
     (True, False, False)
@@ -118,7 +118,7 @@ def more_is_better(unit: str) -> bool:
 
 
 def unit_of(benchmark: str) -> str:
-    """The unit asv gives a benchmark of such a name that names none itself.
+    """The unit asv gives a benchmark of this name that declares none.
 
     >>> unit_of("suite.Trees.time_insert"), unit_of("suite.track_size")
     ('seconds', 'unit')
@@ -127,43 +127,43 @@ def unit_of(benchmark: str) -> str:
     return next((unit for start, unit in _UNITS if own.startswith(start)), "unit")
 
 
-# The end of the year 9999, which is as far as ISO 8601 goes.
+# The end of the year 9999, the limit of ISO 8601.
 _LATEST_MS = 253_402_300_800_000
 _OTHER_TOOL = "Delete it, or move it out of the folder of results."
-# As asv reads them; whatever else a row does is damage too.
+# What a malformed row raises. Rows are read as asv reads them; anything else is damage too.
 DAMAGES = (AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError)
-# No hash of git or Mercurial, nor a name of a revision, is so long.
+# Longer than any hash of git or Mercurial and any revision name.
 _LONGEST_COMMIT = 100
 _COMMIT = re.compile(rb'"commit_hash"\s*:\s*"([0-9a-zA-Z]+)"')
-# What asv writes otherwise in names of environments, for they are names of files too.
+# Characters that asv replaces in names of environments, because the names become file names.
 _NO_FILE_NAME = re.compile(r'[<>:"/\\^|?*\x00-\x1f]')
 
-# What is read of a benchmark, by the names of version 2's columns.
+# The parts of a benchmark that are read, by the names of version 2's columns.
 _COLUMNS = ("result", "params", "version", "stats_ci_99_a", "stats_ci_99_b", "samples")
-# It as it stands in the file: a list of figures in the benchmark's own unit, one for each
-# combination of parameters (a number, NaN where asv skipped it, None where it failed), or None
-# where all of it failed; the values of each parameter, `repr` of the original, the last one
-# fastest; asv's hash of what is measured; both ends of its 99 % interval of each figure; what
-# each figure was made of.
+# A benchmark's content in the file: a list of results in the benchmark's own unit, one for each
+# combination of parameters (a number, NaN if asv skipped it, None if it failed), or None if all
+# of it failed; the values of each parameter, `repr` of the original, the last one fastest; asv's
+# hash of what is measured; the lower and upper bounds of the 99 % interval of each result; the
+# samples of each result.
 Row: TypeAlias = tuple[Any, Any, Any, Any, Any, Any]
 
 
 class ResultFile(Struct, frozen=True, kw_only=True):
-    """What asv measured at one commit, on one machine, in one environment.
+    """The results of one commit, on one machine, in one environment.
 
     Attributes:
         commit: The full hash.
-        date_ms: When it was committed, milliseconds since 1970 in UTC; None where untold.
-        machine: What asv calls the machine; None where the file does not tell.
+        date_ms: The commit's date, milliseconds since 1970 in UTC; None if unknown.
+        machine: asv's name of the machine; None if the file lacks it.
         environment: asv's name of it, such as `virtualenv-py3.9-numpy1.20`.
-        requirements: What it had to have, each with its version, which may be "".
-        measured: Those of them that are under test, such as `pip+foo 1.2`.
-        facets: What else is known of the machine, such as ("cpu", "Xeon"), by name.
-        contents: A hash of what asv tells environments apart by: Python, what it has to have,
-            variables; None where the file does not tell.
-        results: What stands there of each benchmark, by its name.
-        row_of: Told a name and what stands there, the row that it is; raises one of `DAMAGES`
-            where it is none.
+        requirements: Its requirements, each with its version, which may be "".
+        measured: The requirements that are under test, such as `pip+foo 1.2`.
+        facets: Other properties of the machine, such as ("cpu", "Xeon"), by name.
+        contents: A hash of what distinguishes environments in asv: Python, requirements,
+            variables; None if the file lacks it.
+        results: The raw entry of each benchmark, by its name.
+        row_of: Converts a name and a raw entry to a row; raises one of `DAMAGES` if the entry is
+            invalid.
     """
 
     commit: str
@@ -179,19 +179,19 @@ class ResultFile(Struct, frozen=True, kw_only=True):
 
 
 def hashes_in(data: bytes) -> list[str]:
-    """What may be the commit of a result file, found without reading all of it."""
+    """Find possible commits of a result file without parsing all of it."""
     return [found.decode() for found in _COMMIT.findall(data)]
 
 
 def read(data: bytes, *, under_test: Collection[str] = ()) -> ResultFile:
-    """Read one result file, but for its benchmarks, of which each may be damaged by itself.
+    """Read a result file except for its benchmarks, each of which may be damaged on its own.
 
     Args:
-        data: What it holds.
-        under_test: Requirements that are what is measured; they are left out of the environment.
+        data: The file's content.
+        under_test: Requirements that are what is measured; omitted from the environment.
 
     Raises:
-        Unreadable: it is damaged, of a newer asv, or no result file.
+        Unreadable: The file is damaged, of a newer asv, or not a result file.
     """
     told = document(data)
     if not isinstance(told, dict) or "commit_hash" not in told or "results" not in told:
@@ -209,7 +209,7 @@ def read(data: bytes, *, under_test: Collection[str] = ()) -> ResultFile:
 
 
 def damaged(why: str) -> Unreadable:
-    """What is to be said of a file of which nothing can be read."""
+    """The error for a file of which nothing can be read."""
     return Unreadable(f"it is damaged: {why}.", DAMAGED)
 
 
@@ -257,25 +257,25 @@ def _text(value: object) -> str:
 
 
 def _date_ms(value: object) -> int | None:
-    # A text or a negative date is of a broken tool; a truth is an int in Python.
+    # Only a broken tool writes a text or a negative date. In Python, a bool is an int.
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return int(value) if math.isfinite(value) and 0 <= value < _LATEST_MS else None
 
 
 def _environment(told: Mapping[str, Any], requirements: Mapping[str, str]) -> str:
-    """The name as asv makes it where an old file has none."""
+    """Build the environment's name as asv does, for old files without one."""
     words = [f"py{told.get('python', '')}"]
     words += [f"{name}{version}" for name, version in sorted(requirements.items())]
     return "-".join(words)
 
 
 def _without(environment: str, measured: Mapping[str, str]) -> str:
-    """A name that asv made, less what it says of some requirements."""
+    """Remove requirements from a name that asv built."""
     for name, version in measured.items():
         word = "-" + _NO_FILE_NAME.sub("_", name + version)
         before, _, behind = environment.partition(word)
-        # Another word may begin as this one does.
+        # A longer word may begin with the same text.
         if behind[:1] in {"", "-"}:
             environment = before + behind
     return environment
@@ -285,7 +285,7 @@ def _contents(told: Mapping[str, Any], measured: Collection[str]) -> str | None:
     python, requirements = told.get("python"), told.get("requirements")
     if not isinstance(python, str) or not python or not isinstance(requirements, dict):
         return None
-    # Older files know of no variables, for there were none.
+    # Older files have no variables, because asv did not support them.
     others = {name: each for name, each in requirements.items() if name not in measured}
     whole = json.dumps([python, others, told.get("env_vars") or {}], sort_keys=True)
     return hashlib.sha256(whole.encode()).hexdigest()[:16]
@@ -293,7 +293,7 @@ def _contents(told: Mapping[str, Any], measured: Collection[str]) -> str | None:
 
 def _row_of_2(told: Mapping[str, Any]) -> Callable[[str, Any], Row]:
     columns = told["result_columns"]
-    # What is behind a row's end is none, and none is behind all that a row can have.
+    # Pad a row with None: for columns cut off at its end, and for those it lacks (index -1).
     behind = [None] * (len(columns) + 1)
     places = [columns.index(name) if name in columns else -1 for name in _COLUMNS]
     picked: Callable[[list[Any]], Row] = itemgetter(*places)
@@ -312,7 +312,7 @@ def _row_of_1(told: Mapping[str, Any]) -> Callable[[str, Any], Row]:
         bounds = [(one or {}).get("ci_99") or (None, None) for one in _listed(row.get("stats"))]
         result = row.get("result")
         return (
-            # Without a list, all of it failed.
+            # Without a list, everything failed.
             None if result is None else _listed(result),
             row.get("params"),
             versions.get(name),

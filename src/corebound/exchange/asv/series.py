@@ -1,4 +1,4 @@
-"""From asv's results to series, one for each machine, environment, benchmark, parameters."""
+"""Build series from asv's results: one for each machine, environment, benchmark, parameters."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ Floats: TypeAlias = NDArray[np.float64]
 Params: TypeAlias = tuple[tuple[str, ...], ...]
 
 _NS = 1e9
-# A benchmark of more parameter combinations is damage.
+# A benchmark with more parameter combinations is damaged.
 _MOST_CELLS = 1_000_000
-# A truth is a number in Python too, but of another type.
+# In Python, a bool is a number too, but of another type.
 _NUMBERS = frozenset((int, float))
 _FAILED = "it failed"
 _NO_RESULT = "the file has no result for it"
 
 
 class Column(NamedTuple):
-    """One cell in every file, in the order they were read.
+    """One cell in every file, in the order the files were read.
 
     Attributes:
-        figures: In the series' unit; NaN where there is none that ratios can be made of.
-        lows, highs: asv's interval, NaN where it has none that ratios can be made of.
-        launches: What each figure was made of; nothing where asv did not keep it.
-        missing: Why there is no figure; None where there is one.
+        figures: Results in the series' unit; NaN if a result cannot be used in ratios.
+        lows, highs: asv's interval; NaN if it cannot be used in ratios.
+        launches: The samples of each result; empty if asv did not keep them.
+        missing: Why there is no result; None if there is one.
     """
 
     figures: Floats
@@ -54,26 +54,26 @@ class Column(NamedTuple):
 
 
 class Rows:
-    """What files say of a benchmark, as long as the values of its parameters stay.
+    """The rows of a benchmark, as long as the values of its parameters stay the same.
 
     Attributes:
-        params: These, of each parameter; figures are of their product, the last one fastest.
+        params: The values of each parameter. Results are for their product, the last one fastest.
         files: The number of each file.
-        circumstances: In which each was measured.
+        circumstances: The circumstances in which each was measured.
     """
 
     __slots__ = ("_cells", "_figures", "_highs", "_launches", "_lows", "_odd", "_scale", "_unit",
                  "circumstances", "files", "params")  # fmt: skip
 
     def __init__(self, params: Params, unit: str) -> None:
-        """Begin with no file.
+        """Start without any file.
 
         Args:
             params: As above.
-            unit: Of the figures, in asv's words.
+            unit: The unit of the results, in asv's words.
 
         Raises:
-            ValueError: there are more combinations than any benchmark has.
+            ValueError: There are more combinations than a benchmark can have.
         """
         self.params = params
         self.files = array("i")
@@ -83,19 +83,19 @@ class Rows:
             raise ValueError(f"it has {self._cells:,} combinations of parameters")
         self._unit = unit
         self._scale = _NS if unit == "seconds" else 1.0
-        # A column may end before the last row does: nothing is said behind its end.
+        # A column may end before the last row; the rest counts as missing.
         self._figures = array("d")
         self._lows = array("d")
         self._highs = array("d")
         self._launches: list[tuple[float, ...]] = []
-        # Why a figure is no number, by its place in the column.
+        # Why a result is not a number, by its place in the column.
         self._odd: dict[int, str] = {}
 
     def add(self, file: int, circumstances: Circumstances, row: Row) -> None:
-        """Take a file's row, or nothing of it.
+        """Add a file's row completely, or nothing of it.
 
         Raises:
-            AttributeError, KeyError, TypeError, ValueError, OverflowError: it is damaged.
+            AttributeError, KeyError, TypeError, ValueError, OverflowError: The row is damaged.
         """
         figures, _, _, lows, highs, samples = row
         at = len(self.files) * self._cells
@@ -105,7 +105,7 @@ class Rows:
                 self._put(self._highs, at, highs)
             if samples:
                 self._put_samples(at, samples)
-            # At last, for it is remembered why there is none.
+            # Last, because it also stores why results are missing.
             self._put_figures(at, figures)
         except DAMAGES:
             for column in (self._lows, self._highs, self._launches):
@@ -115,7 +115,7 @@ class Rows:
         self.circumstances.append(circumstances)
 
     def _put(self, column: array[float], at: int, told: Any) -> None:
-        """Numbers in their places, NaN where there are none."""
+        """Store numbers at a position, NaN for missing ones."""
         if len(column) != at:
             _fill(column, at)
         own = told if len(told) == self._cells else told[: self._cells]
@@ -125,7 +125,7 @@ class Rows:
             column.extend([math.nan if one is None else float(one) for one in own])
 
     def _put_samples(self, at: int, told: Any) -> None:
-        # Those of a benchmark without parameters were once not in a list of their own.
+        # Older files do not nest the samples of a benchmark without parameters.
         of_one = isinstance(told, list) and isinstance(told[0], int | float)
         own = [told] if of_one else told[: self._cells]
         self._launches.extend(repeat((), at - len(self._launches)))
@@ -153,24 +153,24 @@ class Rows:
             self._figures.extend(map(_double, told))
 
     def _number(self, place: int, value: Any) -> float:
-        """A figure that is one; of another, which is NaN then, it is remembered what it was."""
+        """A valid result; for any other value, store the reason and return NaN."""
         if isinstance(value, int | float) and type(value) in _NUMBERS:
             return value
         self._odd[place] = _FAILED if value is None else f"{clean(str(value))[:40]!r} is no number"
         return math.nan
 
     def column(self, index: int) -> Column:
-        """What a combination of parameters came to, all files having been taken."""
+        """Extract one combination of parameters after all files have been added."""
         n = len(self.files)
         raw = self._of(self._figures, index)
-        with np.errstate(over="ignore"):  # which is an infinite figure
+        with np.errstate(over="ignore"):  # overflow gives an infinite result
             figures = raw * self._scale
             lows = self._of(self._lows, index) * self._scale
             highs = self._of(self._highs, index) * self._scale
-        # Ratios need numbers above 0.
+        # Ratios need finite numbers above 0.
         told = (figures > 0) & (figures < math.inf)
-        # A single sample gives an infinite interval, and few that differ much one that ends
-        # below 0.
+        # A single sample has an infinite interval. The interval of a few very different samples
+        # can end below 0.
         bounded = told & (lows > 0) & (lows <= highs) & (highs < math.inf)
         missing: list[str | None] = [None] * n
         for at in map(int, np.flatnonzero(~told)):
@@ -185,7 +185,7 @@ class Rows:
 
     def _samples(self, index: int, told: Iterable[bool]) -> list[tuple[float, ...]]:
         every = itertools.chain(self._launches[index :: self._cells], repeat(()))
-        # The last one has no end.
+        # The last iterable is infinite.
         return [made if good else () for made, good in zip(every, told, strict=False)]
 
     def _of(self, column: array[float], index: int) -> Floats:
@@ -193,31 +193,31 @@ class Rows:
         return np.array(column[index :: self._cells])
 
     def _why(self, place: int, raw: float, figure: float) -> str:
-        """Why there is no figure to be compared."""
+        """Why a result cannot be compared."""
         if place in self._odd:
             return self._odd[place]
         if math.isnan(figure):
-            # asv writes it for what was skipped, and for a `track_…` that returns it.
+            # asv writes NaN for a skipped benchmark; a `track_…` benchmark can also return it.
             return "it was skipped or came to NaN"
         if math.isinf(figure):
             return "an infinite figure is none"
-        # Where one figure is 0 most are, and a history has millions.
+        # If one result is 0, most are, and a history can have millions.
         return sys.intern(incomparable(f"{raw:g} {self._unit}"))
 
 
 def _fill(column: array[float], n: int) -> None:
-    """Have a column of n, NaN where nothing was said."""
+    """Extend a column to n entries with NaN."""
     column.extend(repeat(math.nan, n - len(column)))
 
 
 def _finite(samples: Iterable[Any], scale: float) -> tuple[float, ...]:
-    """Samples in the series' unit; none where one of them is no number that can be kept."""
+    """Samples in the series' unit; none if one of them is not a number that can be stored."""
     scaled = tuple([float(one) * scale for one in samples])
     return scaled if all(map(math.isfinite, scaled)) else ()
 
 
 def _double(value: float) -> float:
-    """A number, however many digits it has."""
+    """A float from a number with any count of digits."""
     try:
         return float(value)
     except OverflowError:
@@ -225,17 +225,17 @@ def _double(value: float) -> float:
 
 
 T = TypeVar("T")
-# The circumstance that a version of a benchmark is.
+# The circumstance that holds the version of a benchmark.
 VERSION = "benchmark"
 
 
 class _Order(NamedTuple):
-    """Some files by the dates of their commits.
+    """Some files, sorted by the dates of their commits.
 
     Attributes:
-        places: Of each one among those files.
-        moments: Theirs, in this order.
-        twice: Whether some are of one commit.
+        places: The index of each one among those files.
+        moments: Their moments, in this order.
+        twice: Whether several are of one commit.
     """
 
     places: NDArray[np.intp]
@@ -244,10 +244,10 @@ class _Order(NamedTuple):
 
 
 class Orders:
-    """Files by the dates of their commits; most benchmarks are in the same files."""
+    """Sorts files by the dates of their commits; caches the order, as benchmarks share files."""
 
     def __init__(self, moments: Sequence[Moment]) -> None:
-        """Take each file's, by its number."""
+        """Take the moment of each file, by the file's number."""
         self._moments = moments
         numbers = sorted(range(len(moments)), key=lambda number: in_order(moments[number]))
         self._ranks = np.empty(len(moments), np.intp)
@@ -257,11 +257,11 @@ class Orders:
     def points(
         self, rows: Sequence[Rows], cells: Iterable[Sequence[int]]
     ) -> Iterator[HistoryPoints]:
-        """The points of cells that were measured in the same rows of files.
+        """The points of cells that share the same rows of files.
 
         Args:
-            rows: In which files the cells are, with one list of parameters or with several.
-            cells: For each cell its place in each of the rows.
+            rows: The files of the cells, with one list of parameters or several.
+            cells: For each cell, its index in each of the rows.
         """
         order = self._of(array("i", itertools.chain.from_iterable(one.files for one in rows)))
         told = [under for one in rows for under in one.circumstances]
@@ -307,12 +307,12 @@ def _taken(columns: Sequence[Sequence[T]], order: _Order) -> Sequence[T]:
 
 
 def in_order(moment: Moment) -> tuple[str, str]:
-    """What points of imported histories are sorted by."""
+    """The sort key for points of imported histories."""
     return moment.at, moment.commit.sha if moment.commit else ""
 
 
 def ordered(points: HistoryPoints) -> HistoryPoints:
-    """Points in order, one of each commit: the last that has a figure, else the last."""
+    """Sort points and keep one for each commit: the last with a result, else the last."""
     keys = [in_order(moment) for moment in points.moments]
     chosen = dict(zip(keys, range(len(keys)), strict=True))
     if len(chosen) < len(keys):
@@ -322,10 +322,10 @@ def ordered(points: HistoryPoints) -> HistoryPoints:
 
 
 def dated(points: HistoryPoints) -> HistoryPoints:
-    """Points of files that do not tell of a circumstance get what the next that does tells.
+    """Complete missing circumstances from the next point that has them.
 
-    Old files of asv tell less, such as no version of a benchmark and no number of CPUs,
-    which is no sign of a change.
+    Old files of asv lack some circumstances, such as the version of a benchmark or the number
+    of CPUs. Their absence does not mean a change.
     """
     return points.under(_dated(points.circumstances))
 
@@ -336,12 +336,12 @@ def _dated(column: Sequence[Circumstances]) -> tuple[Circumstances, ...]:
     seen: Circumstances | None = None
     now: Circumstances = ()
     for circumstances in reversed(column):
-        # Most points share theirs with the one before.
+        # Most points share their circumstances with the previous one.
         if circumstances is not seen:
             seen = circumstances
             own = dict(seen)
             later |= told_in(seen)
-            # In one order, for another order is another circumstance.
+            # In a fixed order, because another order would count as another circumstance.
             names = sorted(later.keys() | own, key=lambda name: (name == VERSION, name))
             now = tuple((name, later.get(name, "")) for name in names)
             now = seen if now == seen else now
@@ -350,28 +350,28 @@ def _dated(column: Sequence[Circumstances]) -> tuple[Circumstances, ...]:
 
 
 def told_in(circumstances: Circumstances) -> dict[str, str]:
-    """Those of which something is told."""
+    """The circumstances that are known."""
     return {name: value for name, value in circumstances if value}
 
 
 # A machine, a benchmark and the key of a cell.
 _Key: TypeAlias = tuple[str, str, str]
 _OF_VERSION = 12
-# Of asv's intervals, `ci_99`.
+# The confidence of asv's intervals, `ci_99`.
 _CONFIDENCE = 0.99
 
 
 class Project(Struct, frozen=True, kw_only=True):
-    """Whose history it is.
+    """The project that a history belongs to.
 
     Attributes:
-        name: As the user or asv.conf.json calls it.
+        name: The name given by the user or by asv.conf.json.
         benchmarks: What is known of them, by name.
-        commits: What the repository says of them, by hash; those that it lacks are missing.
+        commits: The repository's data about them, by hash; unknown ones are missing.
         thresholds: asv's `regressions_thresholds`: patterns of benchmarks, and the
-            least change that matters in them.
-        margin: That of all other benchmarks.
-        commit_url: What asv puts a hash behind to show a commit; None where untold.
+            smallest relevant change in them.
+        margin: The smallest relevant change in all other benchmarks.
+        commit_url: The prefix that asv puts before a hash to show a commit; None if unknown.
     """
 
     name: str
@@ -383,28 +383,28 @@ class Project(Struct, frozen=True, kw_only=True):
 
 
 class SeriesBuilder:
-    """What files say of a project's series; they are taken one after another, in any order."""
+    """Builds a project's series from files, which can be added one at a time in any order."""
 
     def __init__(self, project: Project) -> None:
-        """Begin with none."""
+        """Start without any file."""
         self._project = project
         self._moments: list[Moment] = []
         self._rows: dict[tuple[str, str, str, Params], Rows] = {}
-        # By machine and environment, and by benchmark: those of the last file.
+        # The last file's rows, by machine and environment, then by benchmark.
         self._last: dict[tuple[str, str], dict[str, Rows]] = {}
-        # By what is told of the machine, and by version: files tell the same over and over.
+        # By the machine's circumstances and by version: files repeat the same ones many times.
         self._circumstances: dict[Circumstances, dict[str, Circumstances]] = {}
 
     @property
     def benchmarks(self) -> set[str]:
-        """Those that files were taken of."""
+        """The benchmarks that occur in the files."""
         return {benchmark for (_, _, benchmark, _), rows in self._rows.items() if rows.files}
 
     def add(self, file: ResultFile) -> tuple[str, ...]:
-        """Take what a file says; it has a date, or its commit is in the repository.
+        """Add a file that has a date, or whose commit is in the repository.
 
         Returns:
-            The benchmarks that are damaged and were passed over, each with why.
+            The damaged benchmarks that were skipped, each with the reason.
         """
         host, environment = host_of(file), file.environment
         last = self._last.setdefault((host, environment), {})
@@ -433,7 +433,7 @@ class SeriesBuilder:
             sha=file.commit, subject="", committed_at=moment(file.date_ms or 0), dirty=False
         )
         if file.measured:
-            # It is what a reader knows the commit by, where that is of another repository.
+            # Readers know the commit by the measured version if it is of another repository.
             named = f"{commit.subject} ({file.measured})" if commit.subject else file.measured
             commit = replace(commit, subject=label(named))
         return Moment(at=commit.committed_at, run=None, commit=commit)
@@ -445,7 +445,7 @@ class SeriesBuilder:
         return self._rows[key]
 
     def series(self) -> tuple[Series, ...]:
-        """Every series, by id; what was gathered of them is gone then."""
+        """Build every series, by id; this consumes the collected data."""
         parts: dict[_Key, list[tuple[Rows, int]]] = {}
         for (host, environment, benchmark, params), rows in self._rows.items():
             if rows.files:
@@ -454,7 +454,7 @@ class SeriesBuilder:
                     parts.setdefault((host, benchmark, cell), []).append((rows, index))
         self._rows.clear()
         self._last.clear()
-        # Cells of the same rows share all but their figures.
+        # Cells of the same rows share everything except their results.
         alike: dict[tuple[Rows, ...], list[tuple[_Key, list[int]]]] = {}
         for key, several in parts.items():
             places = [index for _, index in several]
@@ -464,7 +464,7 @@ class SeriesBuilder:
         alike.clear()
         orders = Orders(self._moments)
         made: list[Series] = []
-        # What is series need not be held as it was found too.
+        # Release the collected data as it is converted.
         while waiting:
             shared, cells = waiting.popleft()
             every = orders.points(shared, [places for _, places in cells])
@@ -515,6 +515,6 @@ def _series(
 
 
 def _margin(project: Project, benchmark: str) -> float:
-    """The largest of the thresholds that apply, as asv has it."""
+    """The largest of the matching thresholds, as in asv."""
     own = [margin for pattern, margin in project.thresholds if pattern.match(benchmark)]
     return max(own, default=project.margin)

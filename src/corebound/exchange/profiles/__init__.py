@@ -1,1 +1,1 @@
-"""Operator profiles that other tools made, one reader a format."""
+"""Import of operator profiles from other tools, with one reader for each format."""

@@ -1,4 +1,4 @@
-"""Events of a Chrome trace, one at a time, so that a large one needs little memory.
+"""Stream the events of a Chrome trace, so that a large trace needs little memory.
 
 Source: Google, "Trace Event Format": an object with `traceEvents`, or that list alone.
 """
@@ -14,22 +14,22 @@ from corebound.exchange.reading import Unknown, Unreadable
 
 Event = dict[str, Any]
 
-# A single event, or value beside the events, is never so long.
+# No single event, or value beside the events, is this long.
 _LONGEST_VALUE = 64 << 20
-# What was read is let go of in pieces, not at each event.
+# Text that was read is released in pieces, not after each event.
 _LET_GO = 1 << 20
 _SPACE = " \t\r\n"
 _TORN = "Fetch or export it again: it was cut short or damaged."
 
 
 def trace_events(pieces: Iterable[bytes]) -> Iterator[Event]:
-    """The events of a trace, in the order of the file; times with a point stay texts.
+    """Yield the events of a trace in file order; times with a decimal point stay text.
 
-    A float does not hold a time of day to the nanosecond.
+    A float cannot hold a time of day to the nanosecond.
 
     Raises:
-        Unknown: it is JSON, but no Chrome trace.
-        Unreadable: it is torn or no JSON.
+        Unknown: The data is JSON, but not a Chrome trace.
+        Unreadable: The data is truncated or not JSON.
     """
     text = _Text(pieces)
     opening = text.next()
@@ -76,7 +76,7 @@ def _events(text: _Text) -> Iterator[Event]:
 
 
 class _Text:
-    """A window on the text that moves along as values are taken from it."""
+    """A window on the text that advances as values are consumed."""
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._pieces = iter(pieces)
@@ -87,7 +87,7 @@ class _Text:
         self._ended = False
 
     def next(self) -> str:
-        """The next character that is no white space, not taken; empty at the end."""
+        """Peek at the next character that is not white space; empty at the end."""
         while True:
             while self._at < len(self._window):
                 if self._window[self._at] not in _SPACE:
@@ -97,14 +97,14 @@ class _Text:
                 return ""
 
     def take(self, wanted: str) -> None:
-        """Take one character, which has to be this one."""
+        """Consume one character, which must be this one."""
         found = self.next()
         if found != wanted:
             self.fail(f"`{wanted}` is missing where `{found}` stands" if found else "it ends early")
         self._at += 1
 
     def value(self) -> Any:
-        """Take one JSON value."""
+        """Consume one JSON value."""
         self.next()
         while True:
             try:
@@ -115,18 +115,18 @@ class _Text:
                 if len(self._window) - self._at > _LONGEST_VALUE or not self._more():
                     self.fail("it ends early" if self._ended else "it is no JSON")
                 continue
-            # A number at the very end may go on in the next piece.
+            # A number at the end of the window may continue in the next piece.
             if end == len(self._window) and self._more():
                 continue
             self._at = end
             return value
 
     def fail(self, what: str) -> NoReturn:
-        """Refuse what was read."""
+        """Raise an error for this input."""
         raise Unreadable(f"it is no whole trace: {what}.", _TORN) from None
 
     def _more(self) -> bool:
-        """Read on, at least as much again as waits to be taken; False at the end."""
+        """Read at least as much again as is pending; False at the end."""
         if self._at >= _LET_GO:
             self._window, self._at = self._window[self._at :], 0
         wanted = max(1, len(self._window) - self._at)

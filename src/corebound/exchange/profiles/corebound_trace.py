@@ -1,4 +1,4 @@
-"""Traces that corebound itself kept of a framework that writes none: `chrome_trace` back."""
+"""Read traces that corebound wrote for frameworks without traces: the inverse of `chrome_trace`."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _US = 1000
 
 
 def matches(event: Event) -> bool:
-    """Whether an event is a step as corebound writes one."""
+    """Whether an event is a step in corebound's own format."""
     return (event.get("name"), event.get("tid")) == _STEP and set(event) == {
         "ph", "name", "pid", "tid", "ts", "dur"
     }  # fmt: skip
 
 
 def read(events: Iterable[Event]) -> Timeline:
-    """The operators of each step.
+    """Read the operators of each step.
 
     Raises:
-        Unreadable: a time is none, or no operator ran.
+        Unreadable: A time is invalid, or no operator ran.
     """
     names = Names()
     marks: list[tuple[int, int]] = []

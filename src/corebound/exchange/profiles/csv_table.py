@@ -1,4 +1,4 @@
-"""Comma-separated tables whose columns are found by name, whatever the version calls them."""
+"""Read comma-separated tables by column name, across versions that name columns differently."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _MEND = "Export the profile again: the file was cut short or damaged."
 
 
 class Sheet(Struct, frozen=True):
-    """A table as it is read, row by row.
+    """A table that is read row by row.
 
     Attributes:
-        columns: Where each column is and the unit it names, by its name in lower
-            case, without underscores; of two that are called the same, the first.
+        columns: The position and unit of each column, by its name in lower case without
+            underscores. Of two columns with the same name, the first counts.
         width: How many columns there are.
     """
 
@@ -31,18 +31,18 @@ class Sheet(Struct, frozen=True):
     _records: Iterator[list[str]]
 
     def has(self, *names: str) -> bool:
-        """Whether all these columns are there."""
+        """Whether all these columns exist."""
         return all(name in self.columns for name in names)
 
     def first(self, names: Sequence[str]) -> str | None:
-        """The first of these columns that is there."""
+        """The first of these columns that exists."""
         return next((name for name in names if name in self.columns), None)
 
     def rows(self, *, ragged: bool = False) -> Iterator[Row]:
-        """Every row; all as wide as the heading, unless ragged ones are to be expected.
+        """Yield every row; all must be as wide as the heading, unless `ragged` is set.
 
         Raises:
-            Unreadable: a row is torn, or the text is no table.
+            Unreadable: A row is truncated, or the text is not a table.
         """
         number = 1
         try:
@@ -69,19 +69,19 @@ class Row(Struct, frozen=True, kw_only=True):
     fields: list[str]
 
     def text(self, name: str) -> str:
-        """A field without the white space that keeps spreadsheets from rounding it."""
+        """A field, without the white space that protects it from rounding in spreadsheets."""
         place, _ = self.sheet.columns[name]
         if place >= len(self.fields):
             raise Unreadable(f"row {self.number} ends before `{name}`.", _MEND)
         return clean(self.fields[place].strip())
 
     def optional(self, name: str | None) -> str | None:
-        """A field, or None where it or its column is absent."""
+        """A field; None if its value or its column is absent."""
         text = self.text(name) if name in self.sheet.columns and name is not None else ""
         return None if text.lower() in _ABSENT else text
 
     def time_ns(self, name: str, *, default_ns: int = 1000) -> int:
-        """A time, never negative, in the unit that its column names, else in the default's."""
+        """A non-negative time, in the column's unit or else the default unit."""
         unit_ns = _UNITS_NS.get(self.sheet.columns[name][1].lower(), default_ns)
         try:
             time_ns = nanoseconds(self.text(name), unit_ns)
@@ -92,7 +92,7 @@ class Row(Struct, frozen=True, kw_only=True):
         return time_ns
 
     def optional_time_ns(self, name: str | None) -> int | None:
-        """A time, or None where it or its column is absent."""
+        """A time; None if its value or its column is absent."""
         return None if name is None or self.optional(name) is None else self.time_ns(name)
 
     def number_of(self, name: str) -> float:
@@ -108,11 +108,11 @@ class Row(Struct, frozen=True, kw_only=True):
         return value
 
     def number_or_none(self, name: str) -> float | None:
-        """A finite number, or None where its column is absent."""
+        """A finite number; None if its column is missing."""
         return self.number_of(name) if name in self.sheet.columns else None
 
     def count(self, name: str) -> int:
-        """A whole number that is not negative."""
+        """A non-negative integer."""
         value = self.number_of(name)
         if value < 0 or value != round(value):
             raise Unreadable(f"row {self.number}: {value} stands where a count should.", _MEND)
@@ -120,10 +120,10 @@ class Row(Struct, frozen=True, kw_only=True):
 
 
 def opened(pieces: Iterable[bytes]) -> Sheet:
-    """A table with its heading read.
+    """Open a table and read its heading.
 
     Raises:
-        Unreadable: it is no table.
+        Unreadable: The text is not a table.
     """
     records = csv.reader(text_lines(pieces), strict=True)
     try:

@@ -1,4 +1,4 @@
-"""What a file is, by what is in it: profilers do not agree on names, and people rename."""
+"""Detect a profile's format from its content, because file names are unreliable."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ _READERS: tuple[tuple[Callable[[Event], bool], Callable[[Iterable[Event]], Part]
     (mindspore.matches, mindspore.read),
     (corebound_trace.matches, corebound_trace.read),
 )
-# Profilers say who they are within their first events.
+# Profilers identify themselves within their first events.
 _EVENTS_LOOKED_AT = 200_000
 
 
 def read(pieces: Iterable[bytes]) -> tuple[Part, ...]:
-    """Everything one file tells; several parts where it is of several devices.
+    """Read everything in a file; several parts if it covers several devices.
 
     Args:
-        pieces: Its content, unpacked, in any portions.
+        pieces: Its decompressed content, in pieces of any size.
 
     Raises:
-        Unknown: it is of no format that is known.
-        Unreadable: it is empty, torn, or not what its beginning says.
+        Unknown: The format is not known.
+        Unreadable: The file is empty, truncated, or does not match its beginning.
     """
     rest = iter(pieces)
     head = b""

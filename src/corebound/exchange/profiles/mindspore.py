@@ -1,6 +1,6 @@
-"""MindSpore: `trace_view.json` and `cpu_op_type_info_*.csv` of its profiler, CPU kernels.
+"""Read MindSpore profiles of CPU kernels: `trace_view.json` and `cpu_op_type_info_*.csv`.
 
-They lie in a folder `*_ascend_ms`, whatever the device.
+Both are in a folder named `*_ascend_ms`, whatever the device.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TRACE = "MindSpore profiler, CPU trace"
 TYPES = "MindSpore profiler, CPU operator types"
 
 _KERNEL = "HostCpuOps"
-# A kernel of a graph is named by its place, type and number: `Default/network/MatMul-op7`.
+# The name of a graph's kernel has its place, type and number: `Default/network/MatMul-op7`.
 _NUMBER = re.compile(r"-op\d+$")
 _US = 1000
 _MS = 1_000_000
@@ -25,16 +25,16 @@ _NEEDED = ("op type", "type occurrences", "total compute time")
 
 
 def matches(event: Event) -> bool:
-    """Whether only MindSpore writes such an event."""
+    """Whether an event can only come from MindSpore."""
     args = event.get("args")
     return isinstance(args, dict) and (args.get("type") == _KERNEL or args.get("name") == "CPU OP")
 
 
 def read(events: Iterable[Event]) -> Timeline:
-    """The kernels of a trace; it does not say which iteration they are of.
+    """Read the kernels of a trace, which does not assign them to iterations.
 
     Raises:
-        Unreadable: a time is none, or no kernel ran.
+        Unreadable: A time is invalid, or no kernel ran.
     """
     return Timeline(source=TRACE, spans=capped(side_by_side(_kernels(events))))
 
@@ -51,18 +51,18 @@ def _kernels(events: Iterable[Event]) -> Iterator[tuple[int, int, str]]:
 
 
 def claims_sheet(sheet: Sheet) -> bool:
-    """Whether a table is one of types of operators."""
+    """Whether a table lists operator types."""
     return sheet.has(*_NEEDED)
 
 
 def read_types(sheet: Sheet) -> Sums:
-    """The table of types. Its times are milliseconds, also where no unit is named.
+    """Read the table of operator types. Times are in milliseconds, even without a named unit.
 
-    A call's shortest and longest time are not told. Occurrences over the frequency
-    in a step is how many iterations there were.
+    The table lacks the shortest and longest time of a call. The number of iterations is the
+    number of occurrences divided by the frequency in a step.
 
     Raises:
-        Unreadable: a row is torn, or a figure is none.
+        Unreadable: A row is truncated, or a value is invalid.
     """
     rows = []
     iterations: set[int] = set()
@@ -82,6 +82,6 @@ def read_types(sheet: Sheet) -> Sums:
     return Sums(
         source=TYPES,
         rows=tuple(rows),
-        # Types that ran in some iterations only give another number.
+        # Types that ran only in some iterations give another number.
         iterations=iterations.pop() if len(iterations) == 1 else None,
     )

@@ -1,9 +1,9 @@
-"""Ascend: tables and traces that `msprof --export` writes, op_summary and those beside it.
+"""Read Ascend profiles: the tables and traces that `msprof --export` writes.
 
 Source: MindStudio, "Profile data file references" (op_summary, op_statistic, step_trace,
-aicpu). Names of columns differ between versions of CANN; those that are known are
-accepted, with or without their unit in brackets. A time whose unit is not named is taken
-for microseconds, as every version of these tables writes them.
+aicpu). Column names differ between versions of CANN. All known names are accepted, with or
+without their unit in brackets. A time without a named unit is in microseconds, as in every
+version of these tables.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ AICPU = "Ascend msprof, aicpu"
 STEPS = "Ascend msprof, step_trace"
 
 _DEVICE = "device id"
-# What msprof calls a column, then what kernel_details.csv of the framework profilers does.
+# msprof's name for a column, then the name in kernel_details.csv of the framework profilers.
 _TYPE = ("op type", "type")
 _START = ("task start time", "start time")
 _DURATION = ("task duration", "duration")
@@ -31,10 +31,10 @@ _US = 1000
 
 
 def read_sheet(sheet: Sheet) -> tuple[Part, ...] | None:
-    """The parts of a table, one a device; None where it is none of msprof's.
+    """Read the parts of a table, one for each device; None if msprof did not write it.
 
     Raises:
-        Unreadable: it is torn, or a figure is none.
+        Unreadable: The table is truncated, or a value is invalid.
     """
     if sheet.has("op type", "core type", "count", "total time"):
         return tuple(_statistic(sheet))
@@ -49,9 +49,9 @@ def read_sheet(sheet: Sheet) -> tuple[Part, ...] | None:
 
 
 def _summary(sheet: Sheet) -> Iterator[Timeline]:
-    """op_summary: a row a call, with the moment it began on the device.
+    """Read op_summary: one row for each call, with its start time on the device.
 
-    A call's time is its Task Duration, which is that of the device, without waiting.
+    A call's time is its Task Duration: device time, without waiting.
     """
     type_name, start, duration = (sheet.first(names) for names in (_TYPE, _START, _DURATION))
     if type_name is None or start is None or duration is None:
@@ -62,7 +62,7 @@ def _summary(sheet: Sheet) -> Iterator[Timeline]:
             continue
         begin_ns = row.time_ns(start)
         end_ns = begin_ns + max(0, row.time_ns(duration))
-        # Communication and what the runtime itself does has no type, but a name.
+        # Communication and tasks of the runtime itself have a name but no type.
         type_ = row.optional(type_name) or row.optional("task type") or "N/A"
         calls[row.optional(_DEVICE)].append((begin_ns, end_ns, type_))
     if not calls:
@@ -75,9 +75,9 @@ def _summary(sheet: Sheet) -> Iterator[Timeline]:
 
 
 def _statistic(sheet: Sheet) -> Iterator[Sums]:
-    """op_statistic: a row a type and kind of core, summed over all that was profiled.
+    """Read op_statistic: one row for each operator type and kind of core, as sums.
 
-    It tells neither iterations nor when anything ran, so no step can be known from it.
+    The table has neither iterations nor start times, so steps cannot be derived from it.
     """
     low, high = (sheet.first((f"{which} time", which)) for which in ("min", "max"))
     rows: dict[str | None, list[Sum]] = defaultdict(list)
@@ -96,7 +96,8 @@ def _statistic(sheet: Sheet) -> Iterator[Sums]:
 
 
 def _aicpu(sheet: Sheet) -> Iterator[Sums]:
-    """aicpu: a row a call on the AI CPUs, by the node of the graph; nodes name no type.
+    """Read aicpu: one row for each call on the AI CPUs, by graph node; nodes have no type.
+    A call's time is Total_time: from start to end, dispatch included.
 
     Its time is Total_time: from start to end, dispatch included.
     """
@@ -122,10 +123,10 @@ def _aicpu(sheet: Sheet) -> Iterator[Sums]:
 
 
 def _steps(sheet: Sheet) -> Iterator[Iterations]:
-    """step_trace: a row an iteration; inference has neither forward start nor backward end."""
+    """Read step_trace: a row for each iteration; inference has no forward start or backward end."""
     marks: dict[str | None, list[tuple[int, int]]] = defaultdict(list)
     computing: dict[str | None, list[tuple[int, int]]] = defaultdict(list)
-    # Rows have a pair of columns more for each reduction.
+    # Rows have an extra pair of columns for each reduction.
     for row in sheet.rows(ragged=True):
         if row.optional("iteration end") is None or row.optional("iteration time") is None:
             continue
@@ -154,15 +155,15 @@ def _computing(row: Row) -> tuple[int, int] | None:
 
 
 def matches(event: Event) -> bool:
-    """Whether only step_trace_*.json has such an event."""
+    """Whether an event can only come from step_trace_*.json."""
     return event.get("cat") == "Iteration Time"
 
 
 def read(events: Iterable[Event]) -> Iterations:
-    """step_trace_*.json: iterations, and within each its forward and backward pass.
+    """Read step_trace_*.json: iterations with their forward and backward passes.
 
     Raises:
-        Unreadable: a time is none, or no iteration is whole.
+        Unreadable: A time is invalid, or no iteration is complete.
     """
     found: dict[str, list[tuple[int, int]]] = {"Iteration Time": [], "FP_BP Time": []}
     for event in events:
@@ -177,6 +178,6 @@ def read(events: Iterable[Event]) -> Iterations:
         source=STEPS,
         marks=tuple(sorted(found["Iteration Time"])),
         computing=tuple(sorted(found["FP_BP Time"])),
-        # The table beside it names the device, and rounds less.
+        # The CSV table beside it names the device and rounds less, so it takes precedence.
         rank=1,
     )

@@ -1,4 +1,4 @@
-"""Files and folders of profiles: which belong together, and what all of them say."""
+"""Read files and folders of profiles: group related files and build one profile from each group."""
 
 from __future__ import annotations
 
@@ -32,23 +32,22 @@ from corebound.worker.protocol import Operator
 
 P = TypeVar("P", bound=Part)
 
-# What a record holds: an integer of 63 bits.
+# The largest value a record can hold: an integer of 63 bits.
 _LARGEST_NS = 1 << 62
 
 
 def profile_of(parts: Sequence[Part]) -> tuple[str, OperatorProfile]:
-    """What made the profile, in words, and the profile.
+    """Build a profile from parts; returns its source, in words, and the profile.
 
-    When operators ran is preferred to how long they took in all. With the marks of
-    iterations beside it, of the same file or another, the table is made as corebound
-    makes its own. Without them, figures are divided by the number of iterations
-    where that is known, else they are of all that was profiled.
+    Start times of operators take precedence over total times. If the same file or another one
+    marks iterations, the table is built as for corebound's own profiles. Otherwise, values are
+    divided by the number of iterations if that is known, else they cover everything profiled.
 
     Args:
-        parts: Of one device, at least one.
+        parts: The parts of one device, at least one.
 
     Raises:
-        Unreadable: they hold no operator, or more time than can be.
+        Unreadable: The parts hold no operator, or more time than possible.
     """
     timelines = _best([part for part in parts if isinstance(part, Timeline)])
     sums = _best([part for part in parts if isinstance(part, Sums)])
@@ -71,7 +70,7 @@ def profile_of(parts: Sequence[Part]) -> tuple[str, OperatorProfile]:
 
 
 def _best(parts: Sequence[P]) -> list[P]:
-    """Those that tell most; the others would count the same again."""
+    """Keep the most detailed parts; the others would count the same data again."""
     lowest = min((part.rank for part in parts), default=0)
     return [part for part in parts if part.rank == lowest]
 
@@ -84,7 +83,7 @@ def _check(profile: OperatorProfile) -> None:
 def _of_timelines(
     timelines: Sequence[Timeline], steps: Sequence[Iterations], iterations: int | None
 ) -> OperatorProfile:
-    # Slices of one export each counted their threads from 0.
+    # Slices of one export each number their threads from 0.
     spans = [
         replace(span, thread=span.thread * len(timelines) + number) if number else span
         for number, one in enumerate(timelines)
@@ -94,7 +93,7 @@ def _of_timelines(
     marks += [mark for one in steps for mark in one.marks]
     computing = sorted(one for part in steps for one in part.computing)
     marked = steps_of(sorted(set(marks)), _with_phases(spans, computing) if computing else spans)
-    # Exports often hold the operators of some of the iterations only.
+    # Exports often hold the operators of only some of the iterations.
     if whole := [step for step in marked if any(span.type is not None for span in step.spans)]:
         table = tabulate(whole, None)
         return OperatorProfile(
@@ -108,7 +107,7 @@ def _of_timelines(
 
 
 def _with_phases(spans: Iterable[Span], computing: Sequence[tuple[int, int]]) -> list[Span]:
-    """Before a forward pass data is got ready, after its backward pass weights are updated."""
+    """Label spans by phase: data before a forward pass, update after its backward pass."""
     begins = [begin_ns for begin_ns, _ in computing]
     named = []
     for span in spans:
@@ -124,7 +123,7 @@ def _with_phases(spans: Iterable[Span], computing: Sequence[tuple[int, int]]) ->
 
 
 def _all_at_once(spans: Sequence[Span], iterations: int | None) -> OperatorProfile:
-    """A profile of all that ran, from the first operator's begin to the last one's end."""
+    """A profile of everything that ran, from the first operator's start to the last one's end."""
     ran = [span for span in spans if span.type is not None]
     whole = Step(
         begin_ns=min(span.begin_ns for span in ran),
@@ -135,7 +134,7 @@ def _all_at_once(spans: Sequence[Span], iterations: int | None) -> OperatorProfi
     each = iterations or 1
     return OperatorProfile(
         iterations=iterations,
-        # How long an iteration took, pauses between them left out, is not told.
+        # The duration of an iteration without the pauses in between is unknown.
         step_ns=None if iterations else table.step_ns,
         outside_ns=None if iterations else table.outside_ns,
         operators=tuple(
@@ -149,10 +148,10 @@ def _all_at_once(spans: Sequence[Span], iterations: int | None) -> OperatorProfi
 def _of_sums(
     rows: Sequence[Sum], steps: Sequence[Iterations], iterations: int | None
 ) -> OperatorProfile:
-    """A profile of a table of sums; what ran at the same time counts in full for each.
+    """A profile from a table of sums; concurrent operators each count in full.
 
-    So the operators may come to more than the step, and what is outside of them is
-    not known even where the step is.
+    So the sum of the operators can exceed the step. Time outside operators is unknown even if
+    the step's duration is known.
     """
     by_type: dict[str, list[Sum]] = defaultdict(list)
     for row in rows:
@@ -188,14 +187,14 @@ def _merged(type_: str, rows: Sequence[Sum], iterations: int) -> Operator:
 _PIECE_BYTES = 1 << 20
 _GZIP = b"\x1f\x8b"
 _SUFFIXES = (".json", ".json.gz", ".csv", ".csv.gz", ".xplane.pb")
-# Before CANN 7 a file was named by device, model and iteration, and had no device in it.
+# Before CANN 7, a file name had device, model and iteration; the content had no device.
 _OLD_NAME = re.compile(r"_(\d+)_\d+_\d+\.(?:csv|json)$")
 
 Progress = Callable[[Path, int, int], None]
 
 
 class UnreadableProfiles(InputError):
-    """Everything that is wrong with one or more files, at once."""
+    """All errors of one or more files, reported together."""
 
     def __init__(self, faults: tuple[Fault, ...]) -> None:
         super().__init__(what=faults[0].what, where=faults[0].file, mend=faults[0].mend)
@@ -206,7 +205,7 @@ class UnreadableProfiles(InputError):
 
 
 class _Found(Struct, frozen=True, kw_only=True):
-    """A part and the file it is of."""
+    """A part and its file."""
 
     file: Path
     part: Part
@@ -215,15 +214,15 @@ class _Found(Struct, frozen=True, kw_only=True):
 def read_all(
     paths: Sequence[Path], *, name: str | None, progress: Progress
 ) -> tuple[ImportedProfile, ...]:
-    """Every profile in these files and folders; all of them or none.
+    """Read every profile in these files and folders; an error in one rejects all.
 
     Args:
-        paths: Files, and folders that are searched for whatever is known.
-        name: What to call it instead of the name of its file or folder.
-        progress: Called with a file, the bytes of it read, and its size.
+        paths: Files, and folders that are searched for known formats.
+        name: A name to use instead of that of the file or folder.
+        progress: Called with a file, the number of bytes read, and its size.
 
     Raises:
-        UnreadableProfiles: with every file that cannot be read.
+        UnreadableProfiles: Some files cannot be read; lists every one.
     """
     faults: list[Fault] = []
     found: list[_Found] = []
@@ -290,7 +289,7 @@ def _pieces(file: Path, progress: Progress) -> Iterator[bytes]:
 
 
 def _unpacked(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Content as it was before gzip, if it was packed, in portions of bounded size."""
+    """Decompress gzip content, if it is compressed, in pieces of bounded size."""
     head = next(pieces, b"")
     if not head.startswith(_GZIP):
         yield head
@@ -302,7 +301,7 @@ def _unpacked(pieces: Iterator[bytes]) -> Iterator[bytes]:
         while packed is not None:
             yield unpacker.decompress(packed, _PIECE_BYTES)
             if unpacker.eof:
-                # A file may hold several packed ones, one after another.
+                # A file may hold several compressed members in sequence.
                 packed = unpacker.unused_data or next(pieces, None)
                 unpacker = zlib.decompressobj(wbits=31) if packed else unpacker
                 packed = packed or None
@@ -315,11 +314,11 @@ def _unpacked(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _groups(found: Sequence[_Found]) -> dict[tuple[Path, str | None], list[_Found]]:
-    """What makes one profile: files of one export and device; a trace makes one by itself."""
+    """Group parts into profiles: by export and device; each trace is a profile of its own."""
     groups: dict[tuple[Path, str | None], list[_Found]] = {}
     for one in found:
         groups.setdefault((_export(one), _device(one)), []).append(one)
-    # step_trace_*.json names no device; where its export has one only, it is of that.
+    # step_trace_*.json names no device; if its export has only one, it belongs to that one.
     for key in [key for key in groups if key[1] is None]:
         beside = [other for other in groups if other[0] == key[0] and other != key]
         if len(beside) == 1 and all(isinstance(one.part, Iterations) for one in groups[key]):
@@ -350,7 +349,7 @@ def _label(
     groups: dict[tuple[Path, str | None], list[_Found]],
     name: str | None,
 ) -> str:
-    """The given name, or that of the file or folder; the rest only where it sets apart."""
+    """The given name, or that of the file or folder, with a suffix only if it is ambiguous."""
     export, device = key
     exports = {other for other, _ in groups}
     own = _stem(export)

@@ -1,4 +1,4 @@
-"""TensorFlow: `trace.json.gz` of its profiler, what the host ran."""
+"""Read TensorFlow's `trace.json.gz` from its profiler: the operators on the host."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _US = 1000
 
 
 def matches(event: Event) -> bool:
-    """Whether only TensorFlow writes such an event."""
+    """Whether an event can only come from TensorFlow."""
     args = _args(event)
     return "long_name" in args or "step_num" in args or args.get("name") == "/host:CPU"
 
 
 def read(events: Iterable[Event]) -> Timeline:
-    """The operators of a trace, and its iterations where `Trace(…, step_num=…)` marked them.
+    """Read the operators, and the iterations if `Trace(…, step_num=…)` marked them.
 
     Raises:
-        Unreadable: a time is none, or no operator ran.
+        Unreadable: A time is invalid, or no operator ran.
     """
     threads: dict[tuple[str, str], int] = {}
     names = Names()
@@ -52,15 +52,15 @@ def read(events: Iterable[Event]) -> Timeline:
             )
 
     kept = capped(spans())
-    # It may hold the first million events only; the XPlane beside it holds all.
+    # The trace may hold only the first million events; the XPlane file beside it holds all.
     return Timeline(source=SOURCE, spans=kept, marks=tuple(sorted(marks)), rank=1)
 
 
 def operator_type(shown: str, full: str) -> str | None:
-    """The type of the operator that an event is; None for whatever merely runs operators.
+    """The type of an event's operator; None for events that merely run operators.
 
-    In a graph an operator is named `place:Type` and shown as `Type`. Outside of one
-    it is `EagerLocalExecute: Type`, as is a whole function, whose name begins with `__`.
+    In a graph, an operator is named `place:Type` and displayed as `Type`. In eager mode it is
+    `EagerLocalExecute: Type`, as is a whole function, whose name begins with `__`.
     """
     if shown and full.endswith(f":{shown}"):
         return shown

@@ -1,4 +1,4 @@
-"""PyTorch: traces of torch.profiler's `export_chrome_trace`, its operators on the CPU."""
+"""Read PyTorch traces from torch.profiler's `export_chrome_trace`: the operators on the CPU."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from corebound.worker.operator_table import OWN_STEP, Span, phase_in_torch
 
 SOURCE = "PyTorch profiler, Chrome trace"
 
-# Until 1.11 operators and annotations were both `Operator`.
+# Before 1.11, operators and annotations were both `Operator`.
 _OPERATORS = ("cpu_op", "Operator")
 _ANNOTATION = "user_annotation"
 _PROFILER_STEP = "ProfilerStep#"
@@ -18,15 +18,15 @@ _US = 1000
 
 
 def matches(event: Event) -> bool:
-    """Whether only PyTorch writes such an event."""
+    """Whether an event can only come from PyTorch."""
     return event["ph"] == "X" and event.get("cat") in (*_OPERATORS, _ANNOTATION)
 
 
 def read(events: Iterable[Event]) -> Timeline:
-    """The operators of a trace, and its iterations where `profiler.step()` marked them.
+    """Read the operators, and the iterations if `profiler.step()` marked them.
 
     Raises:
-        Unreadable: a time is none, or no operator ran.
+        Unreadable: A time is invalid, or no operator ran.
     """
     threads: dict[tuple[str, str], int] = {}
     names = Names()
@@ -43,7 +43,7 @@ def read(events: Iterable[Event]) -> Timeline:
             is_step = name.startswith(_PROFILER_STEP)
             if is_step or name == OWN_STEP:
                 (marks if is_step else own).append((begin_ns, end_ns))
-            # Annotations hold operators and are none; autograd names a function after `: `.
+            # Annotations contain operators but are none; autograd names a function after `: `.
             annotates = is_step or event["cat"] == _ANNOTATION or name.startswith("Optimizer.")
             type_ = name.partition(": ")[0]
             thread = (str(event.get("pid")), str(event.get("tid")))
@@ -60,13 +60,13 @@ def read(events: Iterable[Event]) -> Timeline:
 
 
 def _once(spans: Sequence[Span]) -> tuple[Span, ...]:
-    """Leave out an operator that is all that one of the same type called.
+    """Remove an operator that is the only child of one of the same type.
 
-    Many are two functions of one name, one of which calls the other. torch's own
+    Many operators are two functions of one name, one of which calls the other. torch's own
     tables count such a pair once; its time is the same either way.
     """
     ordered = sorted(spans, key=lambda span: (span.begin_ns, -span.end_ns))
-    # The operator that counts for each, and by how many others it is held directly.
+    # For each operator, the one that represents it, and its number of direct children.
     stands_for = list(range(len(ordered)))
     within: list[int | None] = []
     held = [0] * len(ordered)
@@ -91,5 +91,5 @@ def _once(spans: Sequence[Span]) -> tuple[Span, ...]:
 
 
 def _warm(marks: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    # The first iteration of corebound's own profiles warms the profiler up.
+    # In corebound's own profiles, the first iteration warms up the profiler.
     return marks[1:] if len(marks) > 1 else marks

@@ -1,6 +1,6 @@
-"""TensorFlow: `*.xplane.pb`, what its profiler writes before any trace is made of it.
+"""Read TensorFlow's `*.xplane.pb`, the profiler's raw format from which traces are made.
 
-Source: tsl/profiler/protobuf/xplane.proto. The numbers are those of its fields.
+Source: tsl/profiler/protobuf/xplane.proto. The numbers are field numbers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SOURCE = "TensorFlow profiler, XPlane"
 _HOST = "/host:CPU"
 _LENGTH_DELIMITED = 2
 _FIXED = {1: 8, 5: 4}
-# Some ninety years, as elsewhere.
+# Some ninety years, as in other readers.
 _LONGEST_NS = 1 << 62
 
 Value = int | memoryview
@@ -24,17 +24,17 @@ Fields = Iterator[tuple[int, Value]]
 
 
 def matches(head: bytes) -> bool:
-    """Whether a file begins as an XSpace does: with its first plane."""
+    """Whether a file begins like an XSpace, with its first plane."""
     return head[:1] == b"\x0a" and any(
         plane in head for plane in (b"/host:", b"/device:", b"Task Environment")
     )
 
 
 def read(pieces: Iterable[bytes]) -> Timeline:
-    """The operators that the host ran, and its iterations where they are marked.
+    """Read the operators on the host, and the iterations if they are marked.
 
     Raises:
-        Unreadable: it is torn, or no operator ran.
+        Unreadable: The data is truncated, or no operator ran.
     """
     space = memoryview(b"".join(pieces))
     marks: list[tuple[int, int]] = []
@@ -54,7 +54,7 @@ def read(pieces: Iterable[bytes]) -> Timeline:
 
 @dataclass(slots=True)
 class _Plane:
-    """What the events of a plane refer to by number."""
+    """The names that a plane's events refer to by number."""
 
     name: str
     lines: list[memoryview]
@@ -105,7 +105,7 @@ def _opened(data: memoryview) -> _Plane:
 def _event(
     data: memoryview, start_ns: int, plane: _Plane, steps: set[int]
 ) -> tuple[str | None, int, int, bool]:
-    """Type, begin, end, and whether it marks an iteration."""
+    """The type, start, end, and whether the event marks an iteration."""
     kind = offset_ps = duration_ps = 0
     marked = False
     for number, value in _fields(data):
@@ -127,16 +127,16 @@ def _event(
 
 
 def _entry(value: Value) -> tuple[int, memoryview]:
-    """A pair of a map, whose value is a message."""
+    """An entry of a map whose values are messages."""
     pair = dict(_fields(_bytes(value)))
     return _whole(pair.get(1, 0)), _bytes(pair.get(2, memoryview(b"")))
 
 
 def _fields(data: memoryview) -> Fields:
-    """Number and value of each field.
+    """Yield the number and value of each field.
 
     Raises:
-        IndexError: the data is no message, or ends within one.
+        IndexError: The data is not a message, or is truncated.
     """
     at = 0
     while at < len(data):
