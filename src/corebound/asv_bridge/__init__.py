@@ -1,1 +1,1 @@
-"""asv as a library, in a process of its own that builds commits of a project."""
+"""Use asv as a library, in a separate process that builds commits of a project."""

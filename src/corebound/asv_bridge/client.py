@@ -1,4 +1,4 @@
-"""What is asked of asv, which answers in a process of its own: see `asv_bridge.worker`."""
+"""Send requests to asv, which runs in a process of its own: see `asv_bridge.worker`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import IO, Any
 from corebound.asv_bridge.snapshot import plain_environment
 from corebound.errors import LaunchError
 
-# Of a traceback: what failed, and where.
+# The end of a traceback, which shows what failed and where.
 _TAIL_LINES = 12
 
 
@@ -26,24 +26,24 @@ def ask(
     held: Sequence[int] = (),
     **request: str,
 ) -> dict[str, Any]:
-    """Ask asv something about a project.
+    """Send asv a request about a project.
 
     Args:
-        file: Its asv.conf.json.
-        say: Told what takes time.
-        held: Descriptors that are to stay open until asv has ended, should this process not.
-        request: What is asked; nothing but `file` asks what the project is.
+        file: The project's asv.conf.json.
+        say: Called with progress messages.
+        held: Descriptors that stay open until asv has ended, even if this process ends first.
+        request: The request; with nothing but `file`, asv describes the project.
 
     Returns:
-        The answer, which holds one of: `name` and what else a project is; `built`;
-        `unreadable`, `refused` or `failed`, and why.
+        The answer, with one of these keys: `name`, beside the project's other properties; `built`;
+        or `unreadable`, `refused` or `failed`, with the reason.
 
     Raises:
-        LaunchError: asv itself fails, with the end of what it printed.
+        LaunchError: asv itself fails; includes the end of its output.
     """
     asked = {"file": str(file), "parent": os.getpid(), **request}
     reading, writing = os.pipe()
-    # -P, for the folder that we are in may hold a module of any name.
+    # -P, because the current folder may contain any module.
     command = (sys.executable, "-P", "-m", "corebound.asv_bridge.worker", str(writing))
     with (
         os.fdopen(reading, encoding="utf-8") as answers,
@@ -53,7 +53,7 @@ def ask(
             stdin=subprocess.PIPE,
             stdout=said,
             stderr=subprocess.STDOUT,
-            # Ctrl-C comes to us alone: it is told to end, and ends all that it has started.
+            # Ctrl-C reaches only this process, which tells asv to end together with its children.
             start_new_session=True,
             pass_fds=(writing, *held),
             env=plain_environment(),
@@ -75,13 +75,13 @@ def ask(
 def _tell(process: subprocess.Popen[bytes], asked: dict[str, Any]) -> None:
     if process.stdin is None:
         raise ValueError("asv is asked through a pipe")
-    # It may have ended; then it says nothing, and its code says why.
+    # If the worker has already ended, its exit code gives the reason.
     with contextlib.suppress(BrokenPipeError), process.stdin as stream:
         stream.write(f"{json.dumps(asked)}\n".encode())
 
 
 def _answer(answers: IO[str], say: Callable[[str], None]) -> dict[str, Any] | None:
-    """The answer; None where there was none."""
+    """Wait for the answer; None if there is none."""
     for line in answers:
         answer: dict[str, Any] = json.loads(line)
         if "say" not in answer:

@@ -1,8 +1,8 @@
-"""The project under test: its commits, each built by asv into an environment of its own.
+"""The project under test: asv builds each of its commits into a separate environment.
 
-asv installs one commit at a time into an environment. Two commits can only take turns
-block by block if both are there, so here each gets a whole environment, which is kept
-under the commit's name and found again. asv itself is never imported: see `asv_bridge.worker`.
+asv installs one commit at a time into an environment. Two commits can alternate block by
+block only if both are installed, so each gets an environment of its own here. It is stored under
+the commit's name and reused. asv itself is never imported: see `asv_bridge.worker`.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ from corebound.errors import BuildError, InputError, LaunchError, git_needed
 from corebound.launch.environments import Environment
 from corebound.records.run_record import Commit, EnvironmentLock
 
-# Written last: a folder without it was left half made, and is made again.
+# Written last: a folder without it is incomplete and is built again.
 MARKER = "corebound.json"
-# A compiler's last words, not its whole log.
+# The end of a compiler's log, not all of it.
 _TAIL_LINES = 30
-# A remote that takes the connection and then says nothing would hold a night for ever; so long
-# may the history of a large project take to come.
+# Without a limit, a remote that accepts the connection and sends nothing would block a nightly
+# run forever. The history of a large project may take this long to transfer.
 _LONGEST_S = 1800.0
-# Who edits and measures all day would fill the disk: each environment takes tens of megabytes.
+# Frequent edits would fill the disk: each environment takes tens of megabytes.
 _MOST_SNAPSHOTS = 5
-# What names the working tree where a commit is asked for.
+# The name of the working tree where a commit is expected.
 WORKING_TREE = "."
 
 Say = Callable[[str], None]
 
 
 class Project(Struct, frozen=True, kw_only=True):
-    """A repository and how its commits are built, as asv.conf.json says.
+    """A repository and how its commits are built, according to asv.conf.json.
 
     Attributes:
-        name: The project's own.
-        file: That asv.conf.json.
+        name: The project's own name.
+        file: The asv.conf.json.
         git: The folder of the repository, or of its mirror.
         environments: The folder of asv's environments.
-        recipe: A hash of all that an environment depends on, beside the commit.
-        checked_out: The revision that is checked out: HEAD; in asv's mirror, where none is, the
-            first of that file's branches.
+        recipe: A hash of everything besides the commit that determines an environment.
+        checked_out: The checked-out revision: HEAD. In asv's mirror, which has no checkout, it is
+            the first of the branches in asv.conf.json.
         outputs: The folders that asv writes to.
     """
 
@@ -63,18 +63,18 @@ class Project(Struct, frozen=True, kw_only=True):
     def working_tree(
         self, say: Say, *, outputs: Sequence[Path] = (), store: Path | None = None
     ) -> Commit:
-        """What is measured where no commit is named: the working tree, with its changes.
+        """The default subject of a measurement: the working tree, with uncommitted changes.
 
         Args:
-            say: Told what differs from the commit that is checked out.
-            outputs: Further folders that measuring writes to, whose contents are nobody's edits.
-            store: Where the snapshot is kept; by default where `build` finds it.
+            say: Called with the differences from the checked-out commit.
+            outputs: Further folders that the measurement writes to; their contents are not edits.
+            store: The folder for the snapshot; by default the one that `build` uses.
 
         Returns:
-            The commit that is checked out, with the hash of the tree where that differs.
+            The checked-out commit, with the hash of the tree if that differs.
 
         Raises:
-            InputError: nothing is committed yet, or the working tree cannot be read.
+            InputError: The repository has no commit, or the working tree cannot be read.
         """
         return snapshot.take(
             self.git,
@@ -85,10 +85,10 @@ class Project(Struct, frozen=True, kw_only=True):
         )
 
     def commit(self, revision: str) -> Commit:
-        """The commit that a branch, a tag or a hash names; or a snapshot, by its name.
+        """Resolve a branch, tag or hash to a commit, or a name to a snapshot.
 
         Raises:
-            InputError: it names none.
+            InputError: There is no such commit.
         """
         if kept := snapshot.find(self.store, revision):
             sha, tree = kept
@@ -108,10 +108,10 @@ class Project(Struct, frozen=True, kw_only=True):
         return commit
 
     def between(self, good: Commit, bad: Commit) -> tuple[Commit, ...]:
-        """The commits after `good` up to `bad`, oldest first, along first parents.
+        """List the commits after `good` up to `bad`, oldest first, along first parents.
 
-        A merge stands for all that it brought. Where `bad` does not come from
-        `good` in that way, the answer is empty.
+        A merge represents all that it merged. If `bad` does not descend from `good` in that way,
+        the result is empty.
         """
         found = self._log("--first-parent", "--reverse", f"{good.sha}..{bad.sha}")
         if not found or found[0][0][:1] != [good.sha]:
@@ -124,10 +124,10 @@ class Project(Struct, frozen=True, kw_only=True):
         return len(parents) > 1
 
     def update(self) -> None:
-        """Fetch; where it is a checkout, and not asv's mirror, fast-forward it.
+        """Fetch; fast-forward the repository if it is a checkout and not asv's mirror.
 
         Raises:
-            LaunchError: git refuses, as where there is no remote or history has parted.
+            LaunchError: git refuses, for example without a remote or after histories diverged.
         """
         self._do("fetch", "--prune")
         if not _is_bare(self.git):
@@ -151,7 +151,7 @@ class Project(Struct, frozen=True, kw_only=True):
         return done.stdout
 
     def find(self, commit: Commit, name: str) -> Environment | None:
-        """The environment of a commit under the name that cells know it by, if it was built."""
+        """Find the environment of a commit under the name that cells use, if it was built."""
         try:
             made = json.loads((self._folder(commit) / MARKER).read_text(encoding="utf-8"))
             python, version, packages = made["python"], made["version"], tuple(made["packages"])
@@ -163,11 +163,11 @@ class Project(Struct, frozen=True, kw_only=True):
         return Environment(python=Path(python), lock=lock)
 
     def build(self, commit: Commit, name: str) -> Environment:
-        """Build a commit, unless it has been; only one process does so at a time.
+        """Build a commit unless it is already built; only one process builds at a time.
 
         Raises:
-            BuildError: it cannot be built or installed.
-            InputError: asv cannot make the environment that its file asks for.
+            BuildError: The commit cannot be built or installed.
+            InputError: asv cannot create the environment that its configuration requires.
         """
         folder = self._folder(commit)
         folder.mkdir(parents=True, exist_ok=True)
@@ -211,7 +211,7 @@ class Project(Struct, frozen=True, kw_only=True):
 
     @property
     def store(self) -> Path:
-        """Where the snapshots of the working tree are."""
+        """The folder of the working tree's snapshots."""
         return self.environments / "snapshots.git"
 
     def _folder(self, commit: Commit) -> Path:
@@ -221,15 +221,15 @@ class Project(Struct, frozen=True, kw_only=True):
         return self.environments / "commits" / name
 
     def _discard_old_snapshots(self, wanted: Path) -> None:
-        """Remove all environments of snapshots but the latest; they can be built again."""
+        """Remove the environments of all but the latest snapshots; they can be rebuilt."""
         others = [one for one in wanted.parent.iterdir() if one != wanted]
         others.sort(key=lambda one: one.stat().st_mtime, reverse=True)
         for folder in others[_MOST_SNAPSHOTS - 1 :]:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _log(self, *words: str) -> list[tuple[list[str], Commit]]:
-        """Commits as `git log` finds them, each with the hashes of its parents."""
-        # Nothing but NUL between them: a subject may hold any other end of a line.
+        """Run `git log`; returns each commit with the hashes of its parents."""
+        # Separated by NUL, because a subject can contain any other separator.
         said = self._do("log", "-z", "--format=%P%x00%H%x00%s%x00%cI", *words, "--")
         fields = iter(said.split("\0")[:-1])
         return [
@@ -239,14 +239,14 @@ class Project(Struct, frozen=True, kw_only=True):
 
 
 def open_project(file: Path, say: Say) -> Project:
-    """Read an asv.conf.json; a repository elsewhere is cloned beside it, as asv does.
+    """Read an asv.conf.json; clone a remote repository beside it, as asv does.
 
     Args:
-        file: It.
-        say: Told what takes time.
+        file: The asv.conf.json.
+        say: Called with progress messages.
 
     Raises:
-        InputError: it cannot be read, or names no git repository.
+        InputError: The file cannot be read, or names no git repository.
     """
     file = file.resolve()
     answer = ask(file, say=say) if file.is_file() else {"unreadable": "there is no such file"}
@@ -274,7 +274,7 @@ def _is_bare(git: Path) -> bool:
 
 
 def _git(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """What git says in a folder; what it has not done in a long time has failed.
+    """Run git in a folder; it counts as failed after a time limit.
 
     Raises:
         HostError: git is not installed.

@@ -1,8 +1,8 @@
-"""The working tree of a repository as a commit of its own, so that asv can check it out.
+"""Snapshots: the working tree of a repository as a commit that asv can check out.
 
-The repository is only read. All that git writes goes to a bare repository of corebound's, the
-store, which borrows the objects of the other: the user's index, HEAD, branches, stash and hooks
-are not touched.
+The repository is only read. git writes everything to a bare repository of corebound's, the store,
+which borrows the objects of the other. The user's index, HEAD, branches, stash and hooks stay
+untouched.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from corebound.errors import InputError, git_needed, refusals_told
 from corebound.records.run_record import Commit
 from corebound.text import one_line
 
-# Which repository git works on, as it tells its hooks (`git rev-parse --local-env-vars`).
+# Variables that select the repository; git sets them for hooks (`git rev-parse --local-env-vars`).
 _OF_A_REPOSITORY = (
     "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_OBJECT_DIRECTORY", "GIT_DIR", "GIT_WORK_TREE",
     "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR",
 )  # fmt: skip
-# Nothing of the user's is run or refused, and nothing is written beside the index that is named.
+# Disables the user's hooks and checks, and all writes other than to the given index.
 _CALMLY = (
     "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.splitIndex=false",
     "-c", "core.safecrlf=false", "-c", "advice.addEmbeddedRepo=false",
 )  # fmt: skip
 _AUTHOR = "corebound <corebound@localhost>"
 _REFS = "refs/snapshots/"
-# Copying more than this into the store takes seconds, and it is seldom meant.
+# Copying more than this into the store takes seconds and is rarely intended.
 _LARGE_BYTES = 100 << 20
 _MOST_NAMED = 5
 
@@ -42,29 +42,29 @@ Say = Callable[[str], None]
 
 
 def plain_environment() -> dict[str, str]:
-    """Our environment without what a hook of git says of its own repository."""
+    """The environment without the variables that git sets for its hooks."""
     return {name: value for name, value in os.environ.items() if name not in _OF_A_REPOSITORY}
 
 
 def take(git: Path, store: Path, head: Commit, *, outputs: Sequence[Path] = (), say: Say) -> Commit:
-    """The working tree as it is now.
+    """Take a snapshot of the working tree.
 
-    Files that git ignores are not in it; untracked ones that it does not ignore are. What is in
-    `outputs`, and bytecode, stays as HEAD has it.
+    It includes untracked files, but not the files that git ignores. The contents of `outputs`
+    and bytecode stay as in HEAD.
 
     Args:
         git: A folder of the repository.
-        store: The bare repository to write to; made where it is not there.
-        head: The commit that is checked out.
-        outputs: Folders that measuring writes to: nobody's edits.
-        say: Told what differs, and what is large.
+        store: The bare repository to write to; created if missing.
+        head: The checked-out commit.
+        outputs: Folders that the measurement writes to; their contents are not edits.
+        say: Called with the differences and with large files.
 
     Returns:
-        `head` with the tree; `head` itself where nothing differs from it, and where the
-        repository has no working tree.
+        `head` with the tree; `head` itself if nothing differs from it, or if the repository has no
+        working tree.
 
     Raises:
-        InputError: git cannot read the working tree, or a submodule has changes of its own.
+        InputError: git cannot read the working tree, or a submodule has uncommitted changes.
         HostError: git is not installed.
     """
     top = _top(git)
@@ -92,7 +92,7 @@ def take(git: Path, store: Path, head: Commit, *, outputs: Sequence[Path] = (), 
 
 
 def find(store: Path, name: str) -> tuple[str, str] | None:
-    """The commit that a snapshot was taken on, and its tree, by the snapshot's name."""
+    """Find a snapshot by name; returns the commit it was taken on, and its tree."""
     if "+dirty." not in name:
         return None
     words = ("log", "-1", "--format=%P %T", f"{_REFS}{name}", "--")
@@ -104,10 +104,10 @@ def find(store: Path, name: str) -> tuple[str, str] | None:
 
 
 def commit_to_build(store: Path, commit: Commit) -> str:
-    """What asv is to check out of the store for a snapshot.
+    """The commit of a snapshot that asv checks out of the store.
 
     Raises:
-        InputError: the snapshot is not there any more.
+        InputError: The snapshot no longer exists.
     """
     words = ("rev-parse", "--verify", "--quiet", f"{_REFS}{commit.name}^{{commit}}")
     said = _run(store, *words, environment=_of(store))
@@ -121,12 +121,12 @@ def commit_to_build(store: Path, commit: Commit) -> str:
 
 
 def objects_of(store: Path) -> str:
-    """The store as GIT_ALTERNATE_OBJECT_DIRECTORIES has it, for those who check out of it."""
+    """The store as a value of GIT_ALTERNATE_OBJECT_DIRECTORIES, for checkouts."""
     return _quoted(store / "objects")
 
 
 class _Tree:
-    """A working tree, and an index of ours to stage it in."""
+    """A working tree, and a separate index to stage it in."""
 
     def __init__(self, top: Path, store: Path) -> None:
         self._top = top
@@ -142,29 +142,29 @@ class _Tree:
         self._prepare()
 
     def _prepare(self) -> None:
-        """The store, and a copy of the user's index: it knows which files need not be read."""
+        """Create the store, and copy the user's index, so that unchanged files are not read."""
         if not (self._store / "HEAD").exists():
             form = _said(self._top, "rev-parse", "--show-object-format").decode().strip()
             words = ("init", "--quiet", "--bare", f"--object-format={form}")
             _said(self._store, *words, environment=_of(self._store))
-        # The repository may have moved since.
+        # The repository may have been moved.
         alternates = self._store / "objects" / "info" / "alternates"
         alternates.parent.mkdir(exist_ok=True)
         alternates.write_text(f"{_quoted(self._objects)}\n", encoding="utf-8")
-        # Of a process that was killed; we hold the store's lock.
+        # A leftover of a killed process; this process holds the store's lock.
         self._index.with_name(f"{self._index.name}.lock").unlink(missing_ok=True)
         self._index.unlink(missing_ok=True)
         own = _said(self._top, "rev-parse", "--git-path", "index")
         try:
-            # With its moment: git reads files again that changed in the very moment it was written.
+            # Keep the timestamp: git rereads files that changed at the moment the index was saved.
             shutil.copy2(self._top / os.fsdecode(own.rstrip(b"\n")), self._index)
-            # As the user's is, it may not be writable.
+            # The user's index, and so its copy, may be read-only.
             self._index.chmod(0o600)
         except FileNotFoundError:
             self._do("read-tree", "HEAD")
 
     def stage(self, outputs: Sequence[Path], say: Say) -> None:
-        """Stage all that differs from the index."""
+        """Stage everything that differs from the index."""
         self._look_at_everything()
         own = [
             f":(top,exclude,literal){one.relative_to(self._top)}"
@@ -183,13 +183,13 @@ class _Tree:
         self._refuse_submodules()
 
     def _look_at_everything(self) -> None:
-        """Files that git was told to take for unchanged may have been changed all the same."""
+        """Include files that git was told to treat as unchanged; they may have changes."""
         assumed, skipped = [], []
         for line in _names(self._do("ls-files", "-z", "-v")):
             tag, name = line[:1], line[2:]
             if tag.islower():
                 assumed.append(name)
-            # Of a sparse checkout most are not there, and stay as HEAD has them.
+            # In a sparse checkout, most files are absent and stay as in HEAD.
             if tag in {b"S", b"s"} and os.path.lexists(self._place(name)):
                 skipped.append(name)
         for option, names in (("--no-assume-unchanged", assumed), ("--no-skip-worktree", skipped)):
@@ -197,7 +197,7 @@ class _Tree:
                 self._do("update-index", option, "-z", "--stdin", told=_joined(names))
 
     def _is_repository(self, name: bytes, say: Say) -> bool:
-        """Whether git shows a repository of its own there, which no commit can hold."""
+        """Whether a path is a nested repository, which a commit cannot contain."""
         if not name.endswith(b"/"):
             return False
         say(f"{one_line(os.fsdecode(name))} is a repository of its own: it is not measured.")
@@ -222,17 +222,17 @@ class _Tree:
         try:
             return self._place(name).lstat().st_size
         except OSError:
-            return 0  # it is gone, which git says better
+            return 0  # the file no longer exists; git reports this better
 
     def _refuse_submodules(self) -> None:
-        """A commit names the commits of submodules, and nothing that is not in these."""
+        """Reject changes in submodules: a commit holds only the hashes of their commits."""
         for line in _names(self._do("ls-files", "-z", "--stage")):
             if not line.startswith(b"160000 "):
                 continue
             name = os.fsdecode(line.partition(b"\t")[2])
             folder = self._top / name
             if not (folder / ".git").exists():
-                continue  # not checked out, so nobody has changed it
+                continue  # not checked out, so it has no changes
             if _said(folder, "status", "--porcelain", "--ignore-submodules=none"):
                 raise InputError(
                     what=f"the submodule {one_line(name)} has changes that are not committed, and"
@@ -242,13 +242,13 @@ class _Tree:
                 )
 
     def write(self, head: Commit) -> str | None:
-        """The hash of the tree that was staged; None where it is that of HEAD."""
+        """Write the staged tree and return its hash; None if it equals HEAD's."""
         tree = self._do("write-tree").decode().strip()
         of_head = self._do("rev-parse", f"{head.sha}^{{tree}}").decode().strip()
         return None if tree == of_head else tree
 
     def keep(self, taken: Commit) -> None:
-        """Make a commit of it, the same whenever the same tree is taken, under its name."""
+        """Store the tree as a named commit, which is identical for identical trees."""
         if taken.tree is None:
             raise ValueError("a snapshot has a tree")
         name, _, email = _AUTHOR.partition(" ")
@@ -274,7 +274,7 @@ class _Tree:
 
 
 def _top(git: Path) -> Path | None:
-    """The top of the working tree; None where there is none."""
+    """The top folder of the working tree; None if there is none."""
     for folder in (git, git.parent) if git.name == ".git" else (git,):
         said = _run(folder, "rev-parse", "--show-toplevel")
         if said.returncode == 0:
@@ -283,7 +283,7 @@ def _top(git: Path) -> Path | None:
 
 
 def _of(store: Path) -> dict[str, str]:
-    """What has git work on the store, also where `safe.bareRepository` asks to be told."""
+    """Environment variables that make git use the store, even under `safe.bareRepository`."""
     return {"GIT_DIR": str(store)}
 
 
@@ -296,7 +296,7 @@ def _joined(names: Sequence[bytes]) -> bytes:
 
 
 def _quoted(folder: Path) -> str:
-    """A path as git reads it in a list that colons or lines separate."""
+    """A path as git expects it in lists separated by colons or newlines."""
     text = str(folder).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{text}"'
 
@@ -304,11 +304,11 @@ def _quoted(folder: Path) -> str:
 def _said(
     folder: Path, *words: str, told: bytes = b"", environment: Mapping[str, str] | None = None
 ) -> bytes:
-    """What git says.
+    """Run git and return its output.
 
     Raises:
-        InputError: it fails.
-        HostError: it is not installed.
+        InputError: git fails.
+        HostError: git is not installed.
     """
     done = _run(folder, *words, told=told, environment=environment)
     if done.returncode != 0:
@@ -329,7 +329,7 @@ def _run(
             ("git", *_CALMLY, "-C", str(folder), *words),
             input=told,
             capture_output=True,
-            # Without optional locks, `git status` leaves the index of a submodule as it is.
+            # Without optional locks, `git status` does not modify the index of a submodule.
             env={**plain_environment(), "GIT_OPTIONAL_LOCKS": "0", **(environment or {})},
             check=False,
         )

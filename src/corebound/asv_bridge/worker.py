@@ -1,8 +1,8 @@
-"""asv, in a process of its own: says what a project is, and builds a commit of it.
+"""A process that runs asv: describes a project, or builds one of its commits.
 
-Started by `asv_bridge.project`, for asv is a program: it prints, it goes to other folders, and
-takes a third of a second to import. Its request is a line of JSON on stdin; it answers with
-lines of JSON on the descriptor that it is given, the last of which is the answer.
+Started by `asv_bridge.client`, because asv is a program: it prints, changes folders, and takes a
+third of a second to import. The request is a line of JSON on stdin. The answer is written as
+lines of JSON to the given descriptor; earlier lines are progress messages, the last is the result.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from corebound.launch.environments import looked_into
 from corebound.launch.supervisor import become_subreaper, end_with_parent, processes_below
 from corebound.records import atomic_write
 
-# What an environment depends on, beside the commit.
+# The settings, besides the commit, that determine an environment.
 _BUILDING = (
     "repo_subdir", "pythons", "matrix", "include", "exclude", "environment_type",
     "build_command", "install_command", "conda_channels", "conda_environment_file",
@@ -44,11 +44,11 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _end)
     end_with_parent(signal.SIGTERM)
     request = json.loads(sys.stdin.readline())
-    if os.getppid() != request["parent"]:  # it was gone before we could ask
+    if os.getppid() != request["parent"]:  # the parent ended before `end_with_parent` took effect
         return
     file = Path(request["file"])
     os.chdir(file.parent)
-    # Not on stdout, where asv and what it starts print.
+    # Not on stdout, because asv and its children print there.
     with os.fdopen(int(sys.argv[1]), "w", encoding="utf-8") as answers:
 
         def tell(answer: Answer) -> None:
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def _end(_number: int, _frame: object) -> NoReturn:
-    """End, and all that asv has started, each in a group of its own; orphans are ours too."""
+    """End this process and all descendants: children in their own process groups, and orphans."""
     while below := processes_below(os.getpid()):
         for pid in below:
             with contextlib.suppress(ProcessLookupError):
@@ -77,7 +77,7 @@ def _answer(request: Answer, file: Path, say: Say) -> Answer:
     if repo.dvcs != "git":
         return {"unreadable": f"its repository is one of {repo.dvcs}, not of git"}
     if "build" in request:
-        # Of a snapshot, which is no part of the repository that asv clones.
+        # The objects of a snapshot are not in the repository that asv clones.
         os.environ["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = request["objects"]
         return _built(conf, repo, request["build"], Path(request["folder"]))
     recipe = {name: getattr(conf, name) for name in _BUILDING}
@@ -94,13 +94,13 @@ def _answer(request: Answer, file: Path, say: Say) -> Answer:
 
 
 def _opened(file: Path, say: Say) -> tuple[Any, Any, Path]:
-    """What asv makes of its file: configuration, repository, and where that or its mirror is."""
+    """Read asv's configuration; returns it, the repository, and the folder of it or its mirror."""
     try:
         conf = Config.load(file.name)
         for plugin in conf.plugins:
             asv_plugins.plugin_manager.import_plugin(plugin)
     except (ValueError, TypeError, AttributeError, KeyError) as error:
-        # asv says what is wrong with a value only where it has thought of that.
+        # asv explains invalid values only in some cases.
         raise UserError(f"asv cannot read it: {error}") from error
     texts = (conf.repo, conf.project, conf.env_dir, conf.results_dir, conf.html_dir)
     if not all(isinstance(one, str) for one in texts):
@@ -108,7 +108,7 @@ def _opened(file: Path, say: Say) -> tuple[Any, Any, Path]:
     if not Path(conf.repo).exists() and not Path(conf.project).exists():
         say(f"cloning {conf.repo}")
     repo = get_repo(conf)
-    # As asv has it: what is no repository of this machine is mirrored under that name.
+    # As in asv: a repository that is not local is mirrored under this name.
     git = Path(conf.repo if repo.is_local_repo(conf.repo) else conf.project).absolute()
     return conf, repo, git
 
@@ -130,7 +130,7 @@ def _built(conf: Any, repo: Any, sha: str, folder: Path) -> Answer:
 
 
 def _environment(conf: Any, folder: Path) -> Any:
-    """The environment that asv makes, the first of its matrix, in a folder of its own."""
+    """Create the first environment of asv's matrix in a folder of its own."""
     changed = Config.from_json({**conf.__dict__, "env_dir": str(folder)})
     specifiers = [] if changed.environment_type else ["virtualenv"]
     return next(iter(asv_environment.get_environments(changed, specifiers)), None)
@@ -138,19 +138,19 @@ def _environment(conf: Any, folder: Path) -> Any:
 
 def _mark(folder: Path, python: str, project: str) -> None:
     version, found = looked_into(Path(python))
-    # Its version often holds the commit, which is what is compared, not a circumstance.
+    # The project's version often contains the commit, which is compared, not a circumstance.
     packages = [f"{one}=={what}" for one, what in found if _plain(one) != _plain(project)]
     made = {"python": python, "version": version, "packages": packages}
     atomic_write.put(folder / MARKER, json.dumps(made, indent=1).encode())
 
 
 def _plain(name: str) -> str:
-    """A distribution's name as package indexes compare it (PEP 503, for names with - or _)."""
+    """Normalise a distribution's name as package indexes do (PEP 503, for names with - or _)."""
     return name.lower().replace("_", "-").replace(".", "-")
 
 
 def _words(error: Exception) -> Iterator[str]:
-    """How a command failed, then what it wrote, the most telling last."""
+    """The failure of a command, followed by its output, with the most informative part last."""
     yield str(error)
     if isinstance(error, ProcessError):
         yield from (str(part) for part in (error.stdout, error.stderr) if part)
