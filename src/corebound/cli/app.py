@@ -1,4 +1,4 @@
-"""The command line: parse, dispatch, print errors for people, end with an exit code.
+"""The command-line entry point: parses arguments, dispatches commands, prints errors, and exits.
 
 The README lists the exit codes.
 """
@@ -17,7 +17,7 @@ from corebound.cli.lazy_commands import Group
 from corebound.cli.output import terminal
 from corebound.errors import CRASHED, CoreboundError, HostError, InputError
 
-# Where each command is, by its name, in the order of the help.
+# The location of each command, by its name, in the order of the help.
 COMMANDS = {
     "init": "init:init",
     "doctor": "doctor:doctor",
@@ -42,8 +42,8 @@ COMMANDS = {
 }
 
 
-# How the system says that a path is no good, or may not be used. That something is not there is
-# told before: elsewhere it is a file of our own, and a bug.
+# Errors of the system for an invalid or forbidden path. A missing path is reported elsewhere;
+# here it would be a file of corebound's own, and so a bug.
 _PATH_REFUSED = {
     errno.ENAMETOOLONG,
     errno.EACCES,
@@ -57,16 +57,16 @@ _HOST_LACKS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN}
 
 
 class _Uncaught(Exception):
-    """Has as its cause what typer would end with 1, which means a regression."""
+    """Wraps an error as its cause, since typer would exit with 1, which means a regression."""
 
 
 class _Commands(Group):
-    """Loads the one command that is asked for: most need little of what all need together."""
+    """Imports only the requested command: most commands need few of the modules that all need."""
 
     places = COMMANDS
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; typer handles what a user does, and no error of ours."""
+        """Run the command; typer handles usage errors, but not errors of the system."""
         try:
             return super().invoke(ctx)
         except (EOFError, OSError) as error:
@@ -104,20 +104,20 @@ def _main(
 
 
 def main() -> NoReturn:
-    """Run the command line; never returns."""
+    """Run the command line and exit."""
     with terminal.inert():
         code = _run()
         try:
             sys.stdout.flush()
             sys.stderr.flush()
         except (SystemExit, InputError) as end:
-            # A crash stays one.
+            # Keep the exit code of a crash.
             code = code if code == CRASHED else _code_of(end)
     sys.exit(code)
 
 
 def _run() -> int:
-    """The command that was typed; its exit code."""
+    """Run the typed command and return its exit code."""
     try:
         app()
     except BaseException as error:  # noqa: BLE001  # the last handler
@@ -127,7 +127,7 @@ def _run() -> int:
 
 
 def _code_of(error: BaseException | None) -> int:
-    """The exit code of what ended a command, which is told where nobody has told it."""
+    """The exit code for the error that ended a command; prints the error unless that was done."""
     match error:
         case KeyboardInterrupt():
             return 130
@@ -146,7 +146,7 @@ def _code_of(error: BaseException | None) -> int:
 
 
 def _refused(error: OSError) -> CoreboundError | None:
-    """What the system refuses, as an error that is none of ours."""
+    """Convert an error of the system into a user error, if it is not a bug."""
     what = f"{error.strerror}."
     if error.errno in _PATH_REFUSED and error.filename is not None:
         mend = "Check this path, and that you may use it."

@@ -1,4 +1,4 @@
-"""Which commits of an imported project are meant: by hashes, or by what git calls them."""
+"""Resolve what the user typed to commits of an imported project: hashes or git's names."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from corebound.errors import InputError
 from corebound.records.history import Series
 from corebound.workflow.resolve_refs import commit_of
 
-# A shorter one may be the beginning of anything.
+# A shorter prefix would be ambiguous.
 _LEAST_LETTERS = 4
-# Told a name, the hash of what git knows by it here, or None.
+# Resolves a name to the hash that git knows in the current folder, or None.
 _Known: TypeAlias = Callable[[str], str | None]
 
 
 def meant_commits(before: str, after: str, series: Iterable[Series]) -> tuple[str, str, str] | None:
-    """The project and the two hashes that are meant; None where no project has any of them.
+    """Resolve two names to a project and two hashes; None if no project has either commit.
 
     Args:
-        before: The one, as typed: the beginning of its hash, or what the current folder's
-            repository knows it by.
-        after: The other.
-        series: All that were imported.
+        before: The first name, as typed: the start of a hash, or a name that the repository of
+            the current folder knows.
+        after: The second name.
+        series: All imported series.
 
     Raises:
-        InputError: several commits begin so, several projects have both, or one has one only.
+        InputError: A prefix is ambiguous, several projects have both commits, or one has only one.
     """
-    # It starts git, which says the same of a name whatever project is looked at.
+    # Cached because it starts git, whose answer is the same for every project.
     known = cache(commit_of)
     found, halves = [], []
     for project, commits in commits_of(series).items():
@@ -57,11 +57,11 @@ def meant_commits(before: str, after: str, series: Iterable[Series]) -> tuple[st
 
 
 def _named(name: str, commits: Iterable[str], known: _Known) -> list[str]:
-    """The measured commits of that name; a hash goes before a branch that is called like one."""
+    """The measured commits with that name; a hash takes precedence over a branch of that name."""
     begun = [sha for sha in commits if len(name) >= _LEAST_LETTERS and sha.startswith(name.lower())]
     if begun:
         return begun
-    # asv keeps as many letters of a hash as it is configured to.
+    # The length of asv's hashes is configurable.
     here = known(name)
     return [sha for sha in commits if here and here.startswith(sha)]
 

@@ -1,4 +1,4 @@
-"""Suspected change points measured again, at both of their commits, before they alarm."""
+"""Confirm suspected regressions: measure both commits of a change point again before it alarms."""
 
 from __future__ import annotations
 
@@ -38,14 +38,15 @@ from corebound.workflow.run_index import Suite
 
 
 class CommitPair(Struct, frozen=True, kw_only=True):
-    """What is to be compared: the cell as it was recorded, at two commits.
+    """The cell of a change point, as recorded, and the two commits to compare.
 
     Attributes:
-        good, bad: Of the last point surely before the step, and the first surely after it.
+        good, bad: The commits of the last point certainly before the change point, and of the first
+            point certainly after it.
         run: The run of the series' last point.
-        scenario: The cell's, as that run recorded it.
+        scenario: The cell's scenario, as that run recorded it.
         cell: The cell.
-        path: Of the scenario's file then.
+        path: The path of the scenario's file at that time.
     """
 
     good: Commit
@@ -57,21 +58,21 @@ class CommitPair(Struct, frozen=True, kw_only=True):
 
 
 class ConfirmationResult(Struct, frozen=True, kw_only=True):
-    """What the comparison came to: of the bad commit with the good one."""
+    """The result of the comparison: the bad commit relative to the good one."""
 
     comparison: Comparison
     run: str
 
 
-# Measures a pair. Raises CoreboundError where that cannot be done.
+# Measures a pair; raises CoreboundError if that is impossible.
 Both = Callable[[CommitPair], ConfirmationResult]
 
 
 def pair_of(change: Change, suite: Suite) -> CommitPair | None:
-    """The two commits of a change; None where it is of none that can be built.
+    """The two commits of a change; None if they cannot be built.
 
-    That takes a cell which runs the project under test as it is checked out, and two
-    commits that are known and differ. What runs a framework is told by its nights alone.
+    The cell must run the checked-out project under test, and the two commits must be known and
+    different. For cells that run a framework, only the points of their history can confirm.
     """
     run = suite.runs.get(change.series.points[-1].run or "")
     if run is None or change.series.project is not None:
@@ -92,7 +93,7 @@ def pair_of(change: Change, suite: Suite) -> CommitPair | None:
 
 
 def _commit(point: HistoryPoint, suite: Suite) -> Commit | None:
-    """Of the project that was built; the suite around it may be another repository."""
+    """The commit of the project that was built; the suite may be in another repository."""
     run = suite.runs.get(point.run or "")
     built = run.lock_of(PROJECT) if run is not None else None
     return (built and built.commit) or point.commit
@@ -101,17 +102,17 @@ def _commit(point: HistoryPoint, suite: Suite) -> Commit | None:
 def measure_both(
     pair: CommitPair, *, folder: Path, config: Path, console: Console, wait_s: float
 ) -> ConfirmationResult:
-    """Build both commits and launch the cell of each in turns, as often as its profile says.
+    """Build both commits and alternate launches of their cells, as many as the profile says.
 
     Args:
         pair: What to compare.
-        folder: Where the run is kept, which is no night.
+        folder: The folder for the run, which is not a nightly run.
         config: The asv.conf.json of the project under test.
         console: Shows the progress.
         wait_s: How long to wait for another run on this host.
 
     Raises:
-        CoreboundError: the scenario is another now, or one of the two gives no figure.
+        CoreboundError: The scenario has changed, or one of the commits gives no result.
     """
     say = options.teller(console)
     wanted = RunRequest(
@@ -156,17 +157,17 @@ def measure_both(
 
 
 def _substance(scenario: Scenario, cell: Cell) -> tuple[object, ...]:
-    """What is measured, apart from how often."""
+    """What is measured, independent of the number of launches."""
     measured = scenario.measure.model_dump(mode="json", include={"iterations", "warmup"})
     return scenario.document()["workload"], replace(cell, where=""), measured
 
 
-# Of the nights before a step, those that say how good ones vary.
+# How many points before a change point to use for the spread of good results.
 MOST_GOOD_NIGHTS = 100
 
 
 class Said(Struct, frozen=True, kw_only=True):
-    """What measuring again came to; the fields are those of `Confirmation`."""
+    """The result of a confirmation; the fields are those of `Confirmation`."""
 
     answer: Answer
     how: str
@@ -185,14 +186,14 @@ def confirm(
     both: Both,
     wait_s: float,
 ) -> None:
-    """Measure each change again and keep what that says.
+    """Measure each change again and store the result.
 
-    Where its two commits are known and the cell runs what is built of them, both are
-    measured; elsewhere the present state is, and held against the good nights.
+    If both commits are known and the cell runs builds of them, both are measured. Otherwise,
+    the present state is measured and compared with the good points.
 
     Args:
-        changes: What is suspected, and has not been asked about.
-        suite: What the records hold.
+        changes: Suspected changes without a confirmation.
+        suite: The content of the records.
         records: The folder of records.
         console: Shows the progress.
         both: Measures two commits.
@@ -225,7 +226,7 @@ def confirm(
 
 
 def of_both(change: Change, pair: CommitPair, both: Both) -> Said:
-    """What a comparison of the two commits says."""
+    """The result of comparing the two commits."""
     found = both(pair)
     compared = found.comparison
     bounds = compared.interval
@@ -243,7 +244,7 @@ def of_both(change: Change, pair: CommitPair, both: Both) -> Said:
 def _of_present(
     change: Change, suite: Suite, records: Path, console: Console, *, host: str, wait_s: float
 ) -> Said:
-    """Measure the present state of the change's cell and hold it against the good nights."""
+    """Measure the present state of the change's cell and compare it with the good points."""
     series = change.series
     last = series.points[-1]
     run = suite.runs.get(last.run or "")
@@ -277,7 +278,7 @@ def _of_present(
 
 
 def good_figures(change: Change) -> tuple[float, ...]:
-    """Of the nights before the step that were measured as the last one was."""
+    """Results before the change point that have the same circumstances as the last point."""
     points = change.series.points
     like = points[-1].circumstances
     good = [
@@ -289,7 +290,7 @@ def good_figures(change: Change) -> tuple[float, ...]:
 
 
 def _elsewhere(change: Change) -> str | None:
-    """Why what is checked out is none of the nights since the step; None where it is one."""
+    """Why the checked-out commit is at no point after the change point; None if it is at one."""
     here = git_commit.commit(Path.cwd())
     since = [point.commit for point in change.series.points[change.step.at :]]
     known = {commit.sha for commit in since if commit is not None}
@@ -302,7 +303,7 @@ def _elsewhere(change: Change) -> str | None:
 def _rerun(
     change: Change, before: Run, folder: Path, console: Console, wait_s: float
 ) -> tuple[Run, HistoryPoint | None]:
-    """Run the change's cell as the last night did, beside the records: it is no night."""
+    """Repeat the last nightly run's measurement of the cell, in a folder beside the records."""
     series = change.series
     source = next(one for one in before.scenarios if one.document["name"] == series.scenario)
     wanted = RunRequest(

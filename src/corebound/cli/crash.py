@@ -1,6 +1,6 @@
-"""The last handler: what ends corebound by a bug of ours, saved for a report.
+"""The last error handler: saves a crash report for a bug in corebound.
 
-Only the standard library is imported here: what failed may be the import of anything else.
+It imports only the standard library, because the import of any other module may have failed.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from corebound import __version__
 from corebound.errors import CRASHED
 from corebound.text import lines, one_line, uncommanded
 
-# An error's message may hold whatever could not be read.
+# An error message may contain all of what could not be read.
 _MOST_LETTERS = 200
 _LAST_WORD = "corebound: internal error. This is a bug in corebound; its traceback was lost.\n"
 
 
 def told(error: BaseException) -> int:
-    """Save the traceback of a bug and say so on standard error in one line.
+    """Save the traceback of a bug and report it on standard error in one line.
 
-    Where the traceback can be saved nowhere, it follows that line.
+    If the traceback cannot be saved, it follows that line.
 
     Returns:
         The exit code.
@@ -44,16 +44,16 @@ def told(error: BaseException) -> int:
         else:
             said += f"Please report it to its maintainers with the traceback in {file}\n"
         _write(uncommanded(lines(said)))
-    except BaseException:  # noqa: BLE001  # as where memory has run out
+    except BaseException:  # noqa: BLE001  # for example, when memory has run out
         _write(_LAST_WORD)
     return CRASHED
 
 
 def interruption(error: BaseException | None) -> BaseException | None:
-    """The Ctrl-C, SIGTERM or closed pipe that an error follows from; None where there is none.
+    """Find the Ctrl-C, SIGTERM or closed pipe behind an error; None if there is none.
 
-    An interrupt may come between any two steps, also of the clean-up that it starts. What that
-    then stumbles over is no bug.
+    An interrupt can arrive at any time, also during the clean-up that it starts. Errors that
+    result from it are not bugs.
     """
     while error is not None and not isinstance(error, KeyboardInterrupt | SystemExit):
         error = error.__cause__ or error.__context__
@@ -61,7 +61,7 @@ def interruption(error: BaseException | None) -> BaseException | None:
 
 
 def _report(error: BaseException) -> str:
-    # An address may hold a key, as that of a webhook does.
+    # A URL may contain a secret, such as a webhook's key.
     words = re.sub(r"(https?://[^/\s']*)[^\s']*", r"\1/…", shlex.join(sys.argv))
     return (
         f"corebound {__version__}\n"
@@ -74,7 +74,7 @@ def _report(error: BaseException) -> str:
 
 
 def _saved(report: str) -> Path | None:
-    """Where the report was saved; None where it could not be."""
+    """Save the report and return its path; None if that fails."""
     for folder in _folders():
         with contextlib.suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -86,8 +86,8 @@ def _saved(report: str) -> Path | None:
 
 
 def _folders() -> Iterator[Path]:
-    """Where state that outlives a command belongs (XDG Base Directory), else for a while."""
-    with contextlib.suppress(RuntimeError):  # there is no home
+    """The folder for persistent state (XDG Base Directory), then the temporary folder."""
+    with contextlib.suppress(RuntimeError):  # there is no home folder
         home = Path(os.environ.get("XDG_STATE_HOME", ""))
         yield (home if home.is_absolute() else Path.home() / ".local/state") / "corebound"
     with contextlib.suppress(OSError):  # there is no temporary folder

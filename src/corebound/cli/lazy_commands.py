@@ -1,4 +1,4 @@
-"""A group of commands, each imported when it is asked for."""
+"""A group of commands that imports each command only when it is used."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from typer.core import TyperGroup
 
 
 class Group(TyperGroup):
-    """Commands by name; `places` says where: `module:function`, or `module:app` of a group."""
+    """Commands by name; `places` locates them: `module:function`, or `module:app` for a group."""
 
     places: ClassVar[Mapping[str, str]] = {}
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Every command's name, in the order of the help."""
+        """The names of all commands, in the order of the help."""
         known = super().list_commands(ctx)
         return [*self.places, *(name for name in known if name not in self.places)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """A command by its name; None where there is none."""
+        """Import a command by name; None if there is none."""
         place = self.places.get(cmd_name)
         if place is None:
             return super().get_command(ctx, cmd_name)
@@ -39,7 +39,7 @@ class Group(TyperGroup):
         return typer.main.get_group(alone).commands[cmd_name]
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; that a value is none of a choice is told without its library's words."""
+        """Run the command; invalid choices are reported without the validation library's prefix."""
         try:
             return super().invoke(ctx)
         except typer.BadParameter as error:
@@ -47,7 +47,7 @@ class Group(TyperGroup):
             raise
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that is asked for; where there is none, all names are there to suggest."""
+        """Resolve the command; for an unknown name, import all commands for suggestions."""
         if args and args[0] not in self.places:
             for name in self.places:
                 self.commands[name] = self.get_command(ctx, name)
@@ -55,7 +55,7 @@ class Group(TyperGroup):
 
 
 def _loaded(module: str) -> ModuleType:
-    """A module, loaded without looking for garbage in what stays to the end."""
+    """Import a module without garbage collection, as its objects stay until the end."""
     gc.disable()
     try:
         return importlib.import_module(module)

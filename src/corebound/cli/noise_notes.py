@@ -1,4 +1,4 @@
-"""The noise floor beside what two sides of a scenario came to."""
+"""The noise floor to print beside a comparison's verdicts."""
 
 from __future__ import annotations
 
@@ -21,17 +21,16 @@ def beside(
     launches: int,
     own_margin: bool = True,
 ) -> tuple[str, ...]:
-    """The noise floor of each scenario that was calibrated: `parsing: Noise floor …`.
+    """The noise floor of each calibrated scenario: `parsing: Noise floor …`.
 
-    Without launches there is no verdict that it could stand beside.
+    Empty without launches, because there are no verdicts then.
 
     Args:
         records: The folder of records.
-        run: The one that compares.
-        plain: Its scenarios as they were before they were given two sides: so they are
-            calibrated.
-        launches: How many of each side what it stands beside rests on at the least.
-        own_margin: Whether they were judged by the margin that they were calibrated with.
+        run: The run of the comparison.
+        plain: Its scenarios without the two sides, which is the form that was calibrated.
+        launches: The smallest number of launches of a side behind the verdicts.
+        own_margin: Whether the verdicts use the same margin as the calibration.
     """
     if not launches:
         return ()
@@ -45,5 +44,5 @@ def beside(
 
 
 def _plain_environments(locks: Sequence[EnvironmentLock]) -> tuple[EnvironmentLock, ...]:
-    """Those of commits as what they are environments of; where packages differ, the base's."""
+    """Replace the names of commits' environments with the project's; the base's packages count."""
     return tuple(replace(one, name=PROJECT) if is_project(one.name) else one for one in locks)

@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options and helpers that several commands share."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ProjectPython = Annotated[
 
 
 def teller(console: Console) -> Say:
-    """What prints a line, of words that are not ours."""
+    """A function that prints a line of untrusted text."""
     return lambda what: console.print(Text(what))
 
 
@@ -62,7 +62,7 @@ Budget = Annotated[
 ]
 Seed = Annotated[
     int | None,
-    # What every framework takes.
+    # The range that every framework accepts.
     typer.Option("--seed", min=0, max=2**32 - 1, help="Of the order and of the workers' numbers."),
 ]
 Unlocked = Annotated[
@@ -75,12 +75,12 @@ Wait = Annotated[
     ),
 ]
 
-# What one launch takes, with room for several that alternate.
+# Enough for one launch, with room for several in alternation.
 _FEWEST_FILES = 64
 
 
 def typed() -> str:
-    """This command as it was typed: what continues it when it was stopped."""
+    """The command as typed, to tell the user how to resume it."""
     return shlex.join(("corebound", *sys.argv[1:]))
 
 
@@ -88,12 +88,12 @@ def take_host(stack: ExitStack, *, unlocked: bool = False, wait_s: float = 0.0) 
     """Hold the host's lock until the stack ends.
 
     Args:
-        stack: Releases it.
-        unlocked: Measure beside others: take no lock.
+        stack: Releases the lock.
+        unlocked: Whether to measure beside other runs, without the lock.
         wait_s: How long to wait for another run to end.
 
     Raises:
-        HostError: another run holds it, or this process may open too few files to measure.
+        HostError: Another run holds the lock, or this process may not open enough files.
     """
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if 0 <= allowed < _FEWEST_FILES:  # unlimited is -1

@@ -1,4 +1,4 @@
-"""`corebound report --serve`: the site on this machine alone, made anew when records change."""
+"""`corebound report --serve`: serve the site locally and rebuild it when records change."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ from corebound.cli.output.terminal import Console
 from corebound.errors import CoreboundError, InputError
 
 LOOPBACK = "127.0.0.1"
-# Records are appended to as launches end: more often than this nobody reads a page.
+# Launches append to the records as they end; readers do not need more frequent updates.
 _LOOK_EVERY_S = 1.0
 _OURS = {LOOPBACK, "localhost", "[::1]"}
 
 
 class _Handler(http.server.SimpleHTTPRequestHandler):
-    """Files of the site, to who asks for this machine by a name that is its own."""
+    """Serves the site's files to clients that address this machine by a local name."""
 
     def send_head(self) -> BytesIO | BinaryIO | None:
-        """Refuse a page from elsewhere that had its own name point here."""
+        """Reject requests from foreign pages that resolve their own name to this machine."""
         name = self.headers.get("Host", "").rpartition(":")[0] or self.headers.get("Host", "")
         if name not in _OURS:
             self.send_error(http.HTTPStatus.FORBIDDEN, "This site is served to its own host only")
             return None
         try:
             return super().send_head()
-        except ValueError:  # no file has such a name, as with a NUL in it
+        except ValueError:  # an impossible file name, for example with a NUL
             self.send_error(http.HTTPStatus.NOT_FOUND, "File not found")
             return None
 
     def end_headers(self) -> None:
-        """Ask every time: the site changes under the reader."""
+        """Disable caching without validation, because the site changes."""
         self.send_header("Cache-Control", "no-cache")
         super().end_headers()
 
     def log_message(self, *_: object) -> None:
-        """Say nothing of each request."""
+        """Do not log requests."""
 
 
 class _Server(http.server.ThreadingHTTPServer):
-    """Serves each request in a thread of its own."""
+    """Handles each request in a thread of its own."""
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of who hung up before the answer was through."""
+        """Do not report clients that disconnect early."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
@@ -67,18 +67,18 @@ def serve(
     port: int,
     look_every_s: float = _LOOK_EVERY_S,
 ) -> None:
-    """Serve a folder until interrupted, and rebuild it when what it is made of changes.
+    """Serve a folder until interrupted, and rebuild it when its sources change.
 
     Args:
         folder: The site.
-        watched: Files, and folders with all that is in them, that it is made of.
-        rebuild: Makes the site anew; what of it is the user's to mend is told.
-        console: Where to tell.
-        port: On the loopback; 0 takes any that is free.
-        look_every_s: How long between looks at the files.
+        watched: The sources: files, and folders with their contents.
+        rebuild: Rebuilds the site; errors that the user can fix are printed.
+        console: For messages.
+        port: The port on the loopback interface; 0 picks a free one.
+        look_every_s: How often to check the files, in seconds.
 
     Raises:
-        InputError: the port is taken.
+        InputError: The port is in use.
     """
     paths = tuple(watched)
     handler = partial(_Handler, directory=str(folder))
@@ -120,16 +120,16 @@ def _watch(
             console.print(Text(str(error)))
         else:
             console.print(Text(f"made anew in {time.monotonic() - began_s:.1f} s"))
-        # A process that lives long cannot do without.
+        # A long-lived process needs garbage collection.
         gc.collect()
 
 
 def state_of(paths: Iterable[Path]) -> frozenset[tuple[str, int, int]]:
-    """Name, size and time of change of every file; what goes while it is looked at is left out."""
+    """Name, size and modification time of every file; files that vanish meanwhile are skipped."""
     found = set()
     for path in paths:
         for file in (path, *path.rglob("*")):
-            # What begins with a point is being written; `cache` is our memory of what was read.
+            # Hidden files are incomplete; `cache` holds data derived from files read before.
             parts = file.relative_to(path).parts
             if parts[:1] == ("cache",) or any(part.startswith(".") for part in parts):
                 continue

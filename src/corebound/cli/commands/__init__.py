@@ -1,1 +1,1 @@
-"""One file a command."""
+"""The commands, mostly one in each file."""

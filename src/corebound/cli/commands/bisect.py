@@ -1,4 +1,4 @@
-"""`corebound bisect`: the commit that made a cell slower, by a search among noisy answers."""
+"""`corebound bisect`: find the commit that made a cell slower, by a search that tolerates noise."""
 
 from __future__ import annotations
 
@@ -124,14 +124,14 @@ def bisect(
 
 
 def exit_code(ending: Ending | None) -> int:
-    """The exit code of a search: 0 where commits are named, 4 where an end is broken, else 5."""
+    """The exit code of a search: 0 with a commit found, 4 with a broken end, else 5."""
     if ending is None or ending.outcome in {"no difference", "undecided"}:
         return NO_ANSWER
     return LaunchError.exit_code if ending.outcome == "broken" else 0
 
 
 def _noise(measuring: _Measuring, ending: Ending | None) -> tuple[str, ...]:
-    """The noise floor of the cell's scenario, for as many launches as the answer rests on."""
+    """The noise floor of the cell's scenario, for the number of launches behind the answer."""
     ends = () if ending is None else (ending.good, ending.bad)
     held = [one for places, one in measuring.sessions.items() if ends and {*ends} <= {*places}]
     if not held:
@@ -160,7 +160,7 @@ def _one_cell(loaded: tuple[Loaded, ...], scenario: Path) -> Loaded:
 
 @dataclass(slots=True, kw_only=True)
 class _Measuring:
-    """Answers what the search asks: by the records where they hold it, else by launches."""
+    """Measures the commits that the search asks for, reusing recorded launches if there are any."""
 
     line: tuple[Commit, ...]
     loaded: Loaded
@@ -176,11 +176,11 @@ class _Measuring:
 
     @property
     def least(self) -> int:
-        """Launches before the first look."""
+        """The number of launches before the first analysis."""
         return min(self.loaded.scenario.measure.launches.min, self.most)
 
     def search(self) -> Ending | None:
-        """Search to the end; None where the time ran out before."""
+        """Run the search to its end; None if the time ran out first."""
         margin = self.loaded.scenario.measure.margin
         searching = search(len(self.line) - 1, least=self.least, most=self.most, margin=margin)
         answer: Answer | None = None
@@ -193,7 +193,7 @@ class _Measuring:
                 return None
 
     def _answer(self, ask: Ask) -> Answer | None:
-        """What the launches say; None where the time ran out."""
+        """Compare the requested commits; None if the time ran out."""
         ready = self.sessions.get(ask.places) or self._open(ask)
         tasks = compare_commits.with_launches(ready.tasks, ask.launches)
         with ExitStack() as stack:
@@ -217,7 +217,7 @@ class _Measuring:
         )
 
     def _summary(self, place: int, launches: Sequence[Launch], before: int) -> CellSummary:
-        """What was launched of a commit; what was for a later look belongs to that look."""
+        """Summarise a commit's launches; blocks meant for a later analysis are left out."""
         name = compare_commits.short(self.line[place])
         own = [one for one in launches if one.cell.commit == name]
         in_time = [one for one in own if one.block < before]
@@ -242,7 +242,7 @@ class _Measuring:
 
 
 def _next(searching: Generator[Ask, Answer, Ending], answer: Answer | None) -> Ask | Ending:
-    """The next question, or the end of them."""
+    """The next request of the search, or its end."""
     try:
         return next(searching) if answer is None else searching.send(answer)
     except StopIteration as ended:

@@ -1,4 +1,4 @@
-"""`corebound calibrate`: a scenario's baseline against itself: what differs is noise."""
+"""`corebound calibrate`: find the noise floor by measuring a scenario's baseline against itself."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def calibrate(
 
 
 def _prepared(wanted: RunRequest, records: Path, console: Console) -> PreparedRun:
-    """A run of two copies of each scenario's baseline, kept beside the nights."""
+    """Prepare a run with two copies of each scenario's baseline, kept apart from nightly runs."""
     loaded = scenarios.load_all(wanted.files, wanted.only, wanted.profile)
     baselines = tuple(replace(one, cells=(baseline(one),)) for one in loaded)
     run, tasks = prepare.planned(baselines, wanted, options.teller(console))
@@ -105,17 +105,17 @@ def _prepared(wanted: RunRequest, records: Path, console: Console) -> PreparedRu
 
 
 def baseline(one: Loaded) -> Cell:
-    """The cell that a scenario is calibrated with: what its first cell is compared with."""
+    """The cell to calibrate a scenario with: the baseline of its first cell, or that cell."""
     return baseline_of(one.cells[0], one.cells, one.scenario) or one.cells[0]
 
 
 def copied(task: Task) -> Task:
-    """The task with every cell twice, each as often as its profile allows at most.
+    """Duplicate every cell, with the largest number of launches that its profile allows.
 
-    The copies differ in name alone: they are placed, launched and judged like any two cells.
+    The copies differ only in name: they are placed, launched and compared like any two cells.
     """
     return Task(
-        # Without a baseline of its own the first cell is what the others are compared with.
+        # Without an explicit baseline, the first cell is the baseline.
         scenario=task.scenario.model_copy(update={"baseline": None}),
         planned=tuple(_copy(planned, name) for planned in task.planned for name in COPIES),
     )

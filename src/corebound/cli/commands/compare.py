@@ -1,4 +1,4 @@
-"""`corebound compare`: two runs, or two commits' records or imported figures, cell by cell."""
+"""`corebound compare`: compare two runs, or the results of two commits, cell by cell."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _told(before: str, after: str, records: Path) -> ComparisonText:
         if commits is None:
             raise
         own = (one for one in imported if one.project == commits[0])
-        # Of thousands of series that nothing was looked for in before it takes a minute.
+        # Thousands of series that were never analysed before take a minute.
         with (
             Console(stderr=True).status("looking for what changed between"),
             known_steps(records, of_all=False) as memory,

@@ -1,4 +1,4 @@
-"""`corebound compare-commits`: two commits, versions or settings, turn by turn."""
+"""`corebound compare-commits`: measure two commits, versions or parameter values in alternation."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _told(
     *,
     own_margin: bool,
 ) -> CommitComparison:
-    """The verdicts, and how much of what they are of is noise."""
+    """The verdicts, with the noise floor that applies to them."""
     judged = judge([pair for one in output_run.studies(measured) for pair in _pairs(one, ends)])
     compared = [one.pair.comparison for one in judged if one.pair.comparison]
     noise = noise_notes.beside(
@@ -135,11 +135,11 @@ def _told(
 def _sides(
     base: str, head: str, wanted: RunRequest, say: Say, *, margin: float | None
 ) -> tuple[Sides, tuple[Loaded, ...], tuple[Loaded, ...]]:
-    """What is compared, the scenarios as they are, and the same with both sides in them.
+    """Resolve both sides; returns them, the plain scenarios, and the scenarios with both sides.
 
     Raises:
-        InputError: the two words mean nothing, or the same.
-        ScenarioFaults: what is wrong with the files, or what they cannot be given.
+        InputError: The two arguments cannot be understood, or mean the same.
+        ScenarioFaults: The files have errors, or do not support what is compared.
     """
     loaded = scenarios.load_all(wanted.files, wanted.only, wanted.profile)
     asked = comparison_sides.settings(base, head, loaded, say)
@@ -164,7 +164,7 @@ def _sides(
 
 
 def _exit_code(told: CommitComparison, measured: output_run.RunResult) -> int:
-    """1 for a regression; 4 where a commit has no results, or 5 for want of time; else 0."""
+    """1 with a regression; 4 if a commit has no results, 5 if the time ran out; else 0."""
     if any(one.is_regression for one in told.judged):
         return REGRESSION
     if not any(one.pair.missing for one in told.judged):
@@ -174,7 +174,7 @@ def _exit_code(told: CommitComparison, measured: output_run.RunResult) -> int:
 
 
 def _pairs(studied: ScenarioResult, ends: Sides) -> Iterator[CommitPair]:
-    """Each cell of a scenario at both sides."""
+    """Pair each cell of a scenario across both sides."""
     by_side: dict[tuple[str, str | None], CellStudy] = {
         (
             workflow_compare_commits.plain_key(one.cell, ends.axis),
@@ -205,13 +205,13 @@ def _pairs(studied: ScenarioResult, ends: Sides) -> Iterator[CommitPair]:
 
 
 def _cpu_ratio(base: CellStudy | None, head: CellStudy | None) -> float | None:
-    """CPU time of an iteration at head over that at base."""
+    """CPU time of an iteration at head divided by that at base."""
     of_base, of_head = (one.summary.cpu_median_ns if one else None for one in (base, head))
     return of_head / of_base if of_base and of_head else None
 
 
 def _why(studied: CellStudy | None) -> str:
-    """Why a cell has no figure."""
+    """The reason why a cell has no result."""
     if studied is None:
         return "not launched in the time there was"
     last = studied.launches[-1]

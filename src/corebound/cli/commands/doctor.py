@@ -1,4 +1,4 @@
-"""`corebound doctor`: what on this host would spoil a measurement, and how to mend it."""
+"""`corebound doctor`: find, explain and fix host conditions that would disturb measurements."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from corebound.machine.topology import Topology
 from corebound.workflow.prepare import PreparedRun
 
 _LIVE = Path("/")
-# What a run says itself of the cells that it has to skip.
+# Checks that a run reports itself, with the cells that it skips.
 _SAID_BY_RUN = {"tools", "environments"}
 
 
@@ -71,9 +71,9 @@ def doctor(
 
 
 def preflight(ready: PreparedRun, console: Console) -> PreparedRun:
-    """Warn before a run begins, a line each, and keep the checks with the run.
+    """Print the warnings before a run, one line each, and store the checks with the run.
 
-    A run that goes on keeps those with which it began.
+    A resumed run keeps its first checks.
     """
     looked = _look(_LIVE, ready.run.host.topology, means=False)
     judged = [one for one in looked if one.host_check.group not in _SAID_BY_RUN]
@@ -98,13 +98,13 @@ def _examine(root: Path) -> tuple[JudgedCheck, ...]:
     try:
         topology = discovery.live() if root == _LIVE else discovery.probe(root)
     except HostError:
-        topology = None  # no CPUs are shown: the checks that need them say so
-    # A saved machine has neither our PATH nor our cache.
+        topology = None  # no CPUs are visible: the checks that need them report it
+    # A saved machine has neither this PATH nor this cache.
     return _look(root, topology, means=root == _LIVE)
 
 
 def _look(root: Path, topology: Topology | None, *, means: bool) -> tuple[JudgedCheck, ...]:
-    """Examine a machine, `means` with its tools and environments."""
+    """Examine a machine; `means` includes its tools and environments."""
     live = root == _LIVE
     return examine(
         discovery.Files(root),
@@ -126,7 +126,7 @@ def _wait() -> None:
 
 
 def _no_wait() -> None:
-    """A saved machine does not go on."""
+    """Do not wait: the files of a saved machine do not change."""
 
 
 def _environments() -> dict[str, bool]:
@@ -199,7 +199,7 @@ def _restore(root: Path, *, as_json: bool) -> None:
 
 
 def _keep_runs_away(stack: ExitStack, root: Path) -> None:
-    """A setting that changes while launches are compared would be measured as theirs."""
+    """Lock out runs: a setting that changes between launches would look like a difference."""
     if root == _LIVE:
         stack.enter_context(host_lock())
 

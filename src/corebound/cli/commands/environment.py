@@ -1,4 +1,4 @@
-"""`corebound environment`: make the environments that scenarios run in."""
+"""`corebound environment`: create, list and remove the environments that scenarios run in."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def make(
 
 
 def _needed(scenarios: Sequence[Path]) -> tuple[str, ...]:
-    """What scenarios run in, but for our own Python and what asv builds."""
+    """The environments of the scenarios, except corebound's own Python and what asv builds."""
     if not scenarios:
         return ()
     cells = workflow_scenarios.cells_of(workflow_scenarios.load_all(scenarios, ()))

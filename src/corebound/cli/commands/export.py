@@ -1,4 +1,4 @@
-"""`corebound export`: records in the formats of other tools."""
+"""`corebound export`: write records in the formats of other tools."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from corebound.records.jsonl import RECORDS
 
 
 class Format(StrEnum):
-    """What `export` can write."""
+    """The supported formats."""
 
     ASV = "asv"
     PYPERF = "pyperf"
@@ -33,7 +33,7 @@ class Format(StrEnum):
     PARQUET = "parquet"
 
 
-# Others hold the state of one moment: figures of two runs would be mixed up.
+# Other formats hold one state only, and would mix the results of two runs.
 _HISTORIES = (Format.ASV, Format.CSV, Format.PARQUET)
 _ONE_RUN = {
     Format.PYPERF: pyperf.suite,
@@ -77,7 +77,7 @@ def export(
 
 
 def _chosen(records: Path, wanted: str | None, faults: list[Fault], *, every: bool) -> list[Path]:
-    """Files of runs, oldest first; of the others no more than the first line is read."""
+    """Select record files, oldest first; only the first line of the others is read."""
     runs = jsonl.runs(records, faults)
     runs.sort(key=lambda one: (one[1].started_at, one[1].id))
     files = [file for file, run in runs if wanted in {None, run.id}]
@@ -91,7 +91,7 @@ def _chosen(records: Path, wanted: str | None, faults: list[Fault], *, every: bo
 
 
 def _cells(files: Iterable[Path], faults: list[Fault]) -> Iterator[CellOfRun]:
-    """The cells of runs, of which one at a time is in memory."""
+    """Yield the cells of runs, with one run in memory at a time."""
     for file in files:
         one = jsonl.read(file)
         cells, unreadable = cells_of(one.run, one.launches, str(file))
@@ -104,7 +104,7 @@ def _left_out(where: Path, what: str, mend: str) -> Fault:
 
 
 def _with_figures(cells: list[CellOfRun], out: Path, faults: list[Fault]) -> list[CellOfRun]:
-    """The cells that have a figure; the others are named."""
+    """Select the cells that have a result, and report the others."""
     good = [one for one in cells if one.summary.median_ns is not None]
     if not good:
         raise InputError(
@@ -154,13 +154,13 @@ def _write_asv(cells: list[CellOfRun], out: Path, faults: list[Fault]) -> None:
 
 
 def _is_dirty(one: CellOfRun) -> bool:
-    """Whether more was measured than the commit."""
+    """Whether the measured code has changes beyond the commit."""
     commit = one.run.commit_of(one.cell.environment)
     return commit is not None and commit.dirty
 
 
 def _benchmarks(out: Path) -> dict[str, Any]:
-    """What benchmarks.json holds already: asv's own benchmarks stay beside ours."""
+    """Read the existing benchmarks.json, so that asv's own benchmarks are kept."""
     file = out / asv_export.BENCHMARKS
     try:
         told = document(file.read_bytes())
@@ -178,6 +178,6 @@ def _benchmarks(out: Path) -> dict[str, Any]:
 
 
 def _write(file: Path, data: bytes) -> None:
-    """Write a file whole or not at all."""
+    """Write a file atomically."""
     with refusals_told("it cannot be written", where=file, mend="Name another place with --out."):
         atomic_write.put(file, data)

@@ -1,4 +1,4 @@
-"""`corebound import`: what other tools measured."""
+"""`corebound import`: the group of commands that import results of other tools."""
 
 from __future__ import annotations
 

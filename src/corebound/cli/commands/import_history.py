@@ -1,4 +1,4 @@
-"""`corebound import asv` and `import pyperf`: histories that other tools measured."""
+"""`corebound import asv` and `import pyperf`: import histories measured by other tools."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from corebound.exchange.history_import import ImportSummary
 from corebound.exchange.reading import clean
 from corebound.records.jsonl import RECORDS
 
-# Of why points have no figure; a history has a handful of them.
+# How many reasons for missing results to print; a history has a handful.
 _MOST_REASONS = 4
-# Warnings of one kind; a folder of other tools' files has thousands.
+# How many warnings of one kind to print; a folder of other tools' files has thousands.
 _MOST_ALIKE = 3
 _SERIES = "series have", "series has"
-# Projects have a few machines; more of them are those of a service.
+# Projects have a few machines; a larger number suggests hosted runners.
 _MANY_MACHINES = 5
 
 
 class Count(NamedTuple):
-    """How many there are of what is read: its words for many, and for one."""
+    """A number with its plural and singular words."""
 
     number: int
     many: str
@@ -105,7 +105,7 @@ def asv(
 
 
 def _counts(found: Read) -> list[Count]:
-    """What was read; what is not so of any is not named."""
+    """What was read, without counts of 0 that do not matter."""
     counts = [Count(found.files, "result files", "result file")]
     if found.unknown is not None:
         lacked = "the repository does not have"
@@ -120,12 +120,12 @@ def _counts(found: Read) -> list[Count]:
 
 
 def _are_single(history: ImportSummary) -> bool:
-    """Whether most series have one figure."""
+    """Whether most series have a single result."""
     return history.single * 2 > history.series
 
 
 def _a_version_a_commit(folder: Path, found: Read, history: ImportSummary) -> Iterator[Fault]:
-    """That most series are of a version that was required at one commit only."""
+    """Warn if most series belong to a requirement's version that occurs at one commit only."""
     if found.one_a_commit and _are_single(history):
         name = found.one_a_commit[0]
         yield Fault(
@@ -138,7 +138,7 @@ def _a_version_a_commit(folder: Path, found: Read, history: ImportSummary) -> It
 
 
 def _many_machines(folder: Path, found: Read, history: ImportSummary) -> Iterator[Fault]:
-    """That most series are of a machine that measured one night only."""
+    """Warn if most series belong to a machine that measured only once."""
     machines = len({one.host for one in found.series})
     if machines >= _MANY_MACHINES and _are_single(history):
         yield Fault(
@@ -158,14 +158,14 @@ def tell(
     *,
     as_json: bool,
 ) -> None:
-    """Say what a project's history holds now, and what was passed over.
+    """Print the state of a project's history and what was skipped.
 
     Args:
-        project: Its name.
+        project: The project's name.
         counts: What was read.
-        history: As it was kept.
-        faults: What could not be read; for people, on stderr.
-        as_json: For a script.
+        history: The stored history.
+        faults: What could not be read; the text output prints it on stderr.
+        as_json: Whether to print JSON for scripts.
     """
     document: dict[str, Any] = {
         "project": project,
@@ -187,7 +187,7 @@ def tell(
     for warning in _warnings(faults):
         warnings.print(Text(f"warning: {warning}"))
     console = Console(soft_wrap=True)
-    # What there is none of a script may ask for; people are told what there is.
+    # JSON includes every count, but the text omits counts of 0.
     first, *others = counts
     said = ", ".join(str(one) for one in (first, *others) if one is first or one.number)
     console.print(Text(f"{project}: {said}"))
@@ -219,10 +219,10 @@ def _left_out(history: ImportSummary) -> Iterator[str]:
 
 
 def _warnings(faults: Sequence[Fault]) -> Iterator[str]:
-    """Each fault, of many of one kind the first few and how many more there are."""
+    """Each fault; of many faults of one kind, the first few and the number of the others."""
     kinds: dict[str, list[Fault]] = {}
     for fault in faults:
-        # What is behind the colon is another in every file.
+        # The text after the colon differs from file to file.
         kinds.setdefault(f"{fault.what.partition(':')[0]} {fault.mend}", []).append(fault)
     for alike in kinds.values():
         yield from map(str, alike[:_MOST_ALIKE])
@@ -232,7 +232,7 @@ def _warnings(faults: Sequence[Fault]) -> Iterator[str]:
 
 
 class Bar:
-    """Shows how many files were read, on a terminal."""
+    """A progress bar on the terminal for the number of files read."""
 
     def __init__(self, console: Console) -> None:
         self._bar = Progress(
@@ -253,7 +253,7 @@ class Bar:
         self._bar.stop()
 
     def show(self, done: int, total: int) -> None:
-        """Move the bar, where one can be seen."""
+        """Update the bar, if it is visible."""
         if not self._bar.disable:
             self._bar.update(self._task, completed=done, total=total)
 

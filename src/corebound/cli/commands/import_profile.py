@@ -1,4 +1,4 @@
-"""`corebound import`: what other tools measured."""
+"""`corebound import profile`: import operator profiles of other tools."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from corebound.records.launch_record import ImportedProfile, OperatorProfile
 from corebound.units import duration, percent
 from corebound.worker.protocol import Operator
 
-# The report and --json have all of them.
+# The report and --json list all types.
 _MOST_TYPES = 20
 
 
@@ -52,7 +52,7 @@ def profile(
 
 
 class _Bar:
-    """Shows how much of a file was read, on a terminal."""
+    """A progress bar on the terminal for the part of a file that was read."""
 
     def __init__(self, console: Console) -> None:
         self._bar = Progress(
@@ -73,7 +73,7 @@ class _Bar:
         self._bar.stop()
 
     def show(self, file: Path, done_bytes: int, size_bytes: int) -> None:
-        """Move the bar of a file, which only a file that has begun has."""
+        """Update the bar of a file, which is created when the file begins."""
         if file not in self._tasks:
             for task in self._tasks.values():
                 self._bar.update(task, visible=False)
@@ -82,7 +82,7 @@ class _Bar:
 
 
 def _heading(one: ImportedProfile) -> Text:
-    """What it is, and what its figures are of."""
+    """The profile's name, and what its values cover."""
     profile = one.profile
     if profile.iterations is None:
         said = "of all that was profiled, for iterations are not told"
@@ -100,7 +100,7 @@ def _heading(one: ImportedProfile) -> Text:
 
 
 def _table(profile: OperatorProfile) -> Table:
-    """Types of operators, most time first; a dash is what the file does not tell."""
+    """Types of operators, most time first; a dash marks a value that the file lacks."""
     together_ns = sum(one.total_ns for one in profile.operators)
     whole_ns = together_ns if profile.step_ns is None else profile.step_ns
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))

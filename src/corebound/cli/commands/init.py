@@ -1,4 +1,4 @@
-"""`corebound init`: what a repository needs to be measured, tonight and every night."""
+"""`corebound init`: write the files that a repository needs for measurements and nightly runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from corebound.workflow.init import files, target
 from corebound.workflow.init.files import Fate, InitRequest
 from corebound.workflow.init.repository import look
 
-# What is to be added by hand to a file that is there, and what for.
+# Lines that the user has to add to an existing file, and their purpose.
 _LINES = {
     "Makefile": ("include corebound.mk", "for `make speed`, `speed-compare` and `speed-nightly`"),
     ".gitignore": ("/reports/\n    /.asv/", "for what is made by measuring"),
@@ -76,10 +76,10 @@ def init(
 
 
 def _meant(folder: Path, function: str | None) -> tuple[Path, str | None]:
-    """The repository and the function; `init shop.prices:total` names one of this folder.
+    """Split the arguments into repository and function; `init shop.prices:total` uses this folder.
 
     Raises:
-        InputError: there is no such folder.
+        InputError: The folder does not exist.
     """
     if folder.is_dir():
         return folder, function

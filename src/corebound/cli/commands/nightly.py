@@ -1,4 +1,4 @@
-"""`corebound nightly`: everything that a night does, and goes on with when it was killed."""
+"""`corebound nightly`: measure, detect regressions and publish; resumes after an interruption."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def nightly(
         budget_s=run.seconds(budget),
         wait_s=0.0 if wait is None else run.seconds(wait, option="--wait"),
         update=update,
-        # A night without a place to publish to has one all the same: a whole site.
+        # Without a place to publish to, a complete site is still written, to the default folder.
         to=commands.PUBLIC if to is None and branch is None else to,
         branch=branch,
         push=push,
@@ -107,7 +107,7 @@ def nightly(
         )
         typer.echo(summary.as_json(told) if as_json else summary.text(told))
         untold = _tell(told, summary_file, hook, console)
-        # One that failed may be gone on with, once what it failed for is mended.
+        # A failed nightly run can be resumed once the cause is fixed.
         if outcome.failure is None:
             journal.over(outcome.exit_code, _now())
     raise typer.Exit(outcome.exit_code or untold)
@@ -123,7 +123,7 @@ def _journal(nights: Path, asked: Asked, console: Console, *, fresh: bool) -> Jo
 
 
 def _said(journal: Journal, step: str) -> dict[str, Any] | None:
-    """What a step told as JSON; None where it came to nothing."""
+    """The JSON output of a step; None if it has none."""
     try:
         found = json.loads((journal.folder / f"{step}.out").read_bytes())
     except (OSError, ValueError):
@@ -132,7 +132,7 @@ def _said(journal: Journal, step: str) -> dict[str, Any] | None:
 
 
 def _tell(told: Summary, file: Path | None, hook: str | None, console: Console) -> int:
-    """Tell it elsewhere too; the exit code of what failed at that."""
+    """Write and send the summary; returns the exit code of a failure, or 0."""
     code = 0
     try:
         if file is not None:

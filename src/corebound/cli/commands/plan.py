@@ -1,4 +1,4 @@
-"""`corebound topology`, `check`, `plan`, `schema`: everything that launches nothing."""
+"""`corebound topology`, `check`, `plan` and `schema`: the commands that launch nothing."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def plan(
     means = HostCapabilities(
         topology=_topology(sysfs),
         tools=live.tools if sysfs is None else TOOLS | {scenarios.JAVA},
-        # What a command will be is known before its environment is made.
+        # The command of a cell is known before its environment exists.
         pythons={name: str(scenarios.python_of(name, one)) for name, one in made.items()},
         gpus=live.gpus if sysfs is None else tuple(gpu.id for gpu in gpus(sysfs, None)),
     )

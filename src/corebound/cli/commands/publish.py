@@ -1,4 +1,4 @@
-"""`corebound publish`: the site, where readers see it."""
+"""`corebound publish`: publish the site to a folder or a branch."""
 
 from __future__ import annotations
 

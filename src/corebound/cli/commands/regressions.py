@@ -1,4 +1,4 @@
-"""`corebound regressions`: what changed over history, and what was decided about it."""
+"""`corebound regressions`: list the change points of all histories, and record decisions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from corebound.workflow.process_pool import forked
 from corebound.workflow.run_index import Suite, suite_of
 
 REGRESSION = 1
-# No regression is known, but of some series nothing is.
+# The exit code if no regression is known, but some series could not be analysed.
 _NO_ANSWER = 5
 
 Format = Literal["text", "md", "json", "junit"]
@@ -93,7 +93,7 @@ def regressions(
             )
         )
     if not suite.series and snapshot is None:
-        # A folder that is mistyped or damaged must not be taken for a good night.
+        # A mistyped or damaged folder must not look like a nightly run without regressions.
         raise InputError(
             what="there is nothing in it that could be judged.",
             where=str(records),
@@ -137,7 +137,7 @@ def regressions(
 def _analysis(
     series: Sequence[Series], over: Container[str], records: Path, console: Console
 ) -> Analysis:
-    # Only a terminal shows how far it is, and only while it lasts.
+    # Progress is shown only on a terminal, and only temporarily.
     with known_steps(records, of_all=True) as memory, console.status("looking for steps") as shown:
 
         def progress(done: int, every: int) -> None:
@@ -158,7 +158,7 @@ def _formatted(told: RegressionsResult, form: Format) -> str:
 def _asked(
     *, accept: str | None, fixed: str | None, reopen: str | None
 ) -> tuple[State, str] | None:
-    """What is to be decided about which change; None where nothing is."""
+    """The requested decision and the change's id; None if there is no request."""
     every: tuple[tuple[State, str | None], ...] = (
         ("accepted", accept),
         ("fixed", fixed),
@@ -186,10 +186,10 @@ def _named(name: str, about: tuple[JudgedChange, ...], records: Path) -> JudgedC
 
 
 def _decide(state: State, found: JudgedChange, because: str | None, status: Path) -> None:
-    """Add a decision to the end of the file; what is there stays as it is.
+    """Append a decision to the file; existing content stays unchanged.
 
     Raises:
-        InputError: no reason is given to accept, or the file cannot be added to.
+        InputError: A change is accepted without a reason, or the file cannot be extended.
     """
     if state == "accepted" and not (because and because.strip()):
         raise InputError(
@@ -216,7 +216,7 @@ def _confirm(
     config: Path,
     wait_s: float,
 ) -> None:
-    """Measure again what is open and has not been asked about, or is due again."""
+    """Measure open changes again that have no confirmation yet, or are due for another."""
     due: list[Change] = [
         one.change
         for one in about

@@ -1,4 +1,4 @@
-"""`corebound report`: the static site."""
+"""`corebound report`: render the static site."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ from corebound.workflow.run_index import known_runs, past_of_known, runs_beside
 
 
 class Known(Struct, frozen=True, kw_only=True):
-    """What a report is made of.
+    """The input of a report.
 
     Attributes:
         records: Every run with its launches.
         series: Every history.
-        profiles: The operator profiles that were imported.
+        profiles: The imported operator profiles.
     """
 
     records: tuple[Record, ...]
@@ -50,14 +50,14 @@ class Known(Struct, frozen=True, kw_only=True):
 
 
 def narrowed(known: Known, wanted: Sequence[str]) -> Known:
-    """What there is of the scenarios, and of what was imported, of these names.
+    """Select scenarios and imported data by name.
 
     Args:
-        known: All there is.
-        wanted: Names, or patterns of them as a shell has; without any all is wanted.
+        known: The complete input.
+        wanted: Names, or shell patterns of names; without any, everything is selected.
 
     Raises:
-        InputError: nothing has such a name.
+        InputError: No name matches.
     """
     if not wanted:
         return known
@@ -117,7 +117,7 @@ def report(
 ) -> None:
     """Render the static site from every record there is."""
     if records != RECORDS and not records.is_dir():
-        # Before a site that is there is lost to a typing mistake.
+        # Check this before a typing mistake overwrites an existing site.
         raise InputError(
             what="this is a file, no folder." if records.exists() else "there is no such folder.",
             where=str(records),
@@ -132,7 +132,7 @@ def report(
     console = Console(stderr=True, soft_wrap=True)
 
     def made() -> Path:
-        # Only a terminal shows it, and only while it lasts.
+        # Progress is shown only on a terminal, and only temporarily.
         with console.status("making the report") as shown:
 
             def progress(what: str, done: int, every: int) -> None:
@@ -167,7 +167,7 @@ def _made(
     only: Sequence[str],
     compare: Sequence[str],
 ) -> Path:
-    """Make the site, and tell what of the records could not be read; its first page."""
+    """Write the site and report unreadable records; returns its first page."""
     of_runs: list[Fault] = []
     runs = list(known_runs(records, of_runs))
     imported, unreadable = documents.read_profiles(records)
@@ -202,7 +202,7 @@ def _made(
                 sources=history_files.sources(
                     {one.project for one in elsewhere if one.project}, records
                 ),
-                # Of a run's launches some may have been left out.
+                # With a selection, some launches of a run may be missing.
                 stamps={} if only else {one.abstract.run.id: one.abstract.stamp for one in runs},
                 profiled={one.abstract.run.id: one.abstract.profiles for one in runs},
                 records_folder="" if records == RECORDS else encodable(str(records)),
@@ -222,10 +222,10 @@ def _made(
 
 
 def _pair(asked: str, runs: Sequence[Run], imported: Sequence[Series], records: Path) -> Pair:
-    """Two runs that are to be compared, or two commits that were imported.
+    """Resolve two runs to compare, or two imported commits.
 
     Raises:
-        InputError: they are not named like this, or none is meant.
+        InputError: The text is malformed, or nothing matches.
     """
     before, dots, after = asked.partition("..")
     if not (before and dots and after):

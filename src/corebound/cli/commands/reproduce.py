@@ -1,4 +1,4 @@
-"""`corebound reproduce`: a recorded figure measured again, as it was, and held against itself."""
+"""`corebound reproduce`: measure a recorded result again under the same conditions, and compare."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from corebound.workflow.projects import Say
 from corebound.workflow.run_index import REPRODUCTIONS, past_of_pair
 from corebound.workflow.scenarios import Loaded
 
-# A spread needs some launches, however few were recorded.
+# An estimate of the spread needs several launches, even if fewer were recorded.
 _FEWEST_LAUNCHES = 3
 
 
@@ -126,7 +126,7 @@ def reproduce(
 def _between(
     records: Path, cell: Cell, launches: Sequence[Launch], pair: tuple[Run, Run]
 ) -> BetweenRuns:
-    """How much runs of the cell differ by themselves, by those measured like the first."""
+    """Run-to-run variation of the cell, from other runs measured like the first."""
     past = past_of_pair(records, pair)
     circumstances = circumstances_of_run(pair[0], launches)[cell.id]
     return between_runs(earlier_runs(past, cell, pair, circumstances))
@@ -135,9 +135,9 @@ def _between(
 def _prepared(
     stored: Stored, chosen: Cell, scenario: Scenario, wanted: RunRequest, say: Say, *, anyway: bool
 ) -> tuple[PreparedRun, tuple[str, ...]]:
-    """The run that measures it again, and what is not as it was, where that is put up with.
+    """Prepare the run that repeats the measurement; also lists differences that `anyway` accepts.
 
-    Raises:
+    HostError: The host or the environment differs.
         HostError: host or environment differ.
     """
     before = stored.run
@@ -163,10 +163,10 @@ def _no_figure(chosen: Cell, done: Sequence[Launch], file: Path) -> LaunchError:
 
 
 def _meant(record: str, records: Path) -> tuple[Stored, str | None]:
-    """The run that is meant, and the cell that is named with it.
+    """Resolve the run, and the cell if it is named.
 
     Raises:
-        InputError: there is no such run, or more than one.
+        InputError: No run matches, or several do.
     """
     if Path(record).is_file():
         return jsonl.read(Path(record)), None
@@ -187,7 +187,7 @@ def _meant(record: str, records: Path) -> tuple[Stored, str | None]:
 
 
 def _id(file: Path) -> str:
-    """A run's id, with which its file's name ends."""
+    """A run's id, which is the end of its file's name."""
     return file.stem.rpartition("-")[2]
 
 
@@ -220,7 +220,7 @@ def _refuse(differing: list[str], stored: Stored) -> None:
 
 
 def _as_it_was(cell: Cell, before: Run) -> Cell:
-    """The cell with the commit that stood for the one checked out then."""
+    """Replace a cell's reference to the checked-out commit with the commit of that time."""
     lock = before.lock_of(cell.environment)
     if cell.environment != PROJECT or cell.commit or lock is None or lock.commit is None:
         return cell

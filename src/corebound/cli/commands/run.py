@@ -1,4 +1,4 @@
-"""`corebound run`: measure scenarios, or go on with a run that was cut short."""
+"""`corebound run`: measure scenarios, or resume an interrupted run."""
 
 from __future__ import annotations
 
@@ -120,14 +120,14 @@ def run(
 
 
 def seconds(text: str, *, option: str = "--budget") -> float:
-    """Read a length of time: `90s`, `10m`, `1h30m`.
+    """Parse a duration: `90s`, `10m`, `1h30m`.
 
     Args:
-        text: What the user wrote.
-        option: Where they wrote it.
+        text: The text that the user typed.
+        option: The option it belongs to.
 
     Raises:
-        InputError: it is not one.
+        InputError: The text is not a duration.
     """
     found = BUDGET.fullmatch(text)
     if not text or found is None:
@@ -149,23 +149,23 @@ def execute_run(
     operators: bool,
     again: str = "corebound run --resume",
 ) -> tuple[tuple[Launch, ...], Ending]:
-    """Run to the end; whatever happens, what was measured is on the disk.
+    """Execute a run; each launch is on disk as soon as it ends, whatever happens later.
 
     Args:
         ready: What to measure.
-        budget_s: Start no launch after so many seconds; None: no limit.
+        budget_s: Start no launch after this many seconds; None sets no limit.
         console: Shows the progress.
-        stack: Ends what is started here.
-        operators: Whether to profile operators where asked for.
-        again: The command that goes on with it when it was stopped.
+        stack: Cleans up everything started here.
+        operators: Whether to profile operators in scenarios that request it.
+        again: The command that resumes the run after an interruption.
 
     Raises:
-        HostError: another run adds to the same records.
+        HostError: Another run is writing to the same records.
     """
     if ready.file.exists():
         appender = jsonl.Appender(ready.file)
         stack.callback(appender.close)
-        # Until we held the file, another run may have added to it.
+        # Another run may have written to the file before this process locked it.
         done = jsonl.read(ready.file).launches
     else:
         appender = jsonl.begin(replace(ready.run, budget_s=budget_s), ready.file)

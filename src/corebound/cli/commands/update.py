@@ -1,4 +1,4 @@
-"""`corebound update`: the project under test, brought up to date."""
+"""`corebound update`: fetch the latest commits of the project under test."""
 
 from __future__ import annotations
 

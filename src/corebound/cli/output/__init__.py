@@ -1,1 +1,1 @@
-"""Results for the terminal: text, Markdown, JSON, JUnit, progress."""
+"""Render the results of commands: text, Markdown, JSON, JUnit XML and progress."""

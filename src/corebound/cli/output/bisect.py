@@ -1,4 +1,4 @@
-"""What `corebound bisect` tells, in words and as JSON."""
+"""The output of `corebound bisect`: text and JSON."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from corebound.workflow.compare_commits import short
 
 
 class BisectResult(Struct, frozen=True, kw_only=True):
-    """Everything there is to tell.
+    """The result of a bisection.
 
     Attributes:
         project: The name of the project under test.
-        cell: Id of the cell.
-        line: The commits that were searched, the good end first.
-        ending: What the search came to; None where its time ran out.
+        cell: The id of the cell.
+        line: The searched commits, the good end first.
+        ending: The result of the search; None if its time ran out.
         is_merge: Whether the commit that was found is a merge.
         noise: The noise floor of the cell's scenario, if it was calibrated, in a sentence.
         records: Files of records, in the order they were begun.
@@ -39,7 +39,7 @@ class BisectResult(Struct, frozen=True, kw_only=True):
 
 
 def text(told: BisectResult) -> str:
-    """Say it, without a last newline."""
+    """Render the result as text, without a final newline."""
     return "\n".join((*_answer(told), *told.noise, f"Records: {', '.join(map(str, told.records))}"))
 
 
@@ -89,7 +89,7 @@ def _named(commit: Commit) -> str:
 
 
 def as_json(told: BisectResult) -> str:
-    """The same for scripts."""
+    """Render the result as JSON."""
     ending = told.ending
     bounds = ending.interval if ending else None
     document = {

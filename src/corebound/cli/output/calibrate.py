@@ -1,4 +1,4 @@
-"""What calibrations say, for the terminal."""
+"""The output of `corebound calibrate`: a table of noise floors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from corebound.units import percent
 
 
 def table(found: Sequence[Calibration]) -> Table:
-    """A row for each number of launches that a scenario's profile may come to."""
+    """One row for each number of launches that a scenario's profiles can use."""
     shown = Table(box=None, padding=(0, 1))
     shown.add_column("scenario, its baseline", overflow="fold")
     for heading in ("pairs", "spread", "launches", "noise floor", "false alarms", "finds"):

@@ -1,4 +1,4 @@
-"""What a comparison says, of two runs or two commits, as text, Markdown and JSON."""
+"""The output of `corebound compare`, for runs and commits: text, Markdown and JSON."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _VERDICT_WIDTH = len("= equivalent")
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """One line: its name (in a terminal `short`, below `group`), figures, and what they say."""
+    """One row: its name (in a terminal `short`, below `group`), its values, and the verdict."""
 
     name: str
     before: str
@@ -52,14 +52,14 @@ class Row(Struct, frozen=True, kw_only=True):
 
 
 class ComparisonText(Struct, frozen=True, kw_only=True):
-    """A comparison in words.
+    """A comparison in displayable form.
 
     Attributes:
-        before, after: What the two are.
-        each: What a row is, one and several.
-        rows: Every one, those that differ first.
-        closing: What is not in the rows.
-        document: Everything, for scripts.
+        before, after: The descriptions of the two.
+        each: The word for a row, singular and plural.
+        rows: All rows, those that differ first.
+        closing: Notes outside the rows.
+        document: The complete comparison, for scripts.
     """
 
     before: str
@@ -71,7 +71,7 @@ class ComparisonText(Struct, frozen=True, kw_only=True):
 
 
 def of_runs(found: RunComparison, noise: Sequence[str] = ()) -> ComparisonText:
-    """Two runs; `noise` is what their host cannot tell apart."""
+    """Prepare the output for two runs; `noise` describes the smallest detectable difference."""
     return ComparisonText(
         before=_named(found.before),
         after=_named(found.after),
@@ -114,7 +114,7 @@ def of_runs(found: RunComparison, noise: Sequence[str] = ()) -> ComparisonText:
 
 
 def of_commits(found: CommitComparison) -> ComparisonText:
-    """Two commits of an imported project."""
+    """Prepare the output for two commits of an imported project."""
     names = short_names([one.series for one in found.series])
     return ComparisonText(
         before=_commit_named(found.project, found.before),
@@ -144,7 +144,7 @@ def of_commits(found: CommitComparison) -> ComparisonText:
 
 
 def show(told: ComparisonText, console: Console, *, all_: bool) -> None:
-    """Print the two, what differs, and what is not shown."""
+    """Print the two, the differences, and a note about hidden rows."""
     for what, named in (("before", told.before), ("after", told.after)):
         console.print(_line(f"{what}: {named}"))
     shown = _shown(told, all_=all_)
@@ -153,7 +153,7 @@ def show(told: ComparisonText, console: Console, *, all_: bool) -> None:
         table.add_column(_HEADINGS[0], overflow="fold")
         for heading in _HEADINGS[1:-1]:
             table.add_column(heading, justify="right", no_wrap=True)
-        # A long verdict wraps, so that everything else stays readable; a plain one does not.
+        # A long verdict wraps, so that the other columns stay readable; a short one does not.
         table.add_column(_HEADINGS[-1], justify="right", min_width=_VERDICT_WIDTH)
         group = ""
         for one in sorted(shown, key=lambda one: one.group):
@@ -171,7 +171,7 @@ def _line(text: str) -> Text:
 
 
 def as_markdown(told: ComparisonText, *, all_: bool) -> str:
-    """The same as Markdown, for a pull request."""
+    """Render the comparison as Markdown, for a pull request."""
     before, after = map(corebound_text.markdown, (told.before, told.after))
     lines = [f"Before: {before}  ", f"After: {after}", ""]
     shown = _shown(told, all_=all_)
@@ -184,7 +184,7 @@ def as_markdown(told: ComparisonText, *, all_: bool) -> str:
 
 
 def as_json(told: ComparisonText) -> str:
-    """Everything, for scripts: all rows, whether they differ or not."""
+    """Render the complete comparison as JSON: all rows, with or without a difference."""
     return indented(told.document)
 
 
@@ -241,7 +241,7 @@ def _values(one: Row) -> tuple[str, ...]:
 
 
 def _verdict(one: Compared) -> str:
-    """A verdict that is not clear as one of all is none."""
+    """The verdict; inconclusive if it is not significant after correction for all comparisons."""
     if one.comparison is None:
         return "not compared"
     if one.verdict != one.comparison.verdict:
@@ -254,7 +254,7 @@ def _time(value_ns: float | None) -> str:
 
 
 def _less_or_more(one: ComparedSeries) -> str:
-    """The verdict; what is no time is neither faster nor slower."""
+    """The verdict; values other than times are less or more instead of faster or slower."""
     if one.series.unit == "ns" or one.verdict is None or not one.is_finding:
         return _verdict(one)
     return f"{SIGNS[one.verdict]} {'less' if one.is_less else 'more'}"

@@ -1,4 +1,4 @@
-"""What `corebound compare-commits` tells: in words, in Markdown, as JSON and as JUnit XML."""
+"""The output of `corebound compare-commits`: text, Markdown, JSON and JUnit XML."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ Format = Literal["text", "md", "json", "junit"]
 
 
 class CommitComparison(Struct, frozen=True, kw_only=True):
-    """Everything there is to tell.
+    """The result of a comparison of commits.
 
     Attributes:
-        ends: What was compared.
+        ends: The two sides.
         judged: Cells in the order of the suite.
-        noise: The noise floor of each scenario that was calibrated, a sentence each.
+        noise: The noise floor of each calibrated scenario, one sentence each.
         records: The file of the launches.
-        ending: Why they ended.
+        ending: Why the launches ended.
     """
 
     ends: Sides
@@ -41,13 +41,13 @@ class CommitComparison(Struct, frozen=True, kw_only=True):
 
 
 def told(what: CommitComparison, form: Format) -> str:
-    """Write it, without a last newline."""
+    """Render the result in a format, without a final newline."""
     writers = {"text": _text, "md": _markdown, "json": _json, "junit": _junit}
     return writers[form](what)
 
 
 def headline(what: CommitComparison) -> str:
-    """The answer in one line."""
+    """The result in one line."""
     count = sum(one.verdict is not None for one in what.judged)
     slower = sum(one.is_regression for one in what.judged)
     missing = sum(bool(one.pair.missing) for one in what.judged)
@@ -95,7 +95,7 @@ def _row(one: JudgedPair) -> tuple[str, ...]:
 
 
 def _would_tell(pair: CommitPair) -> str:
-    """How many launches of each would decide what is undecided, where that can be told."""
+    """The number of launches needed for a conclusive verdict, if it can be estimated."""
     needed = pair.comparison.launches_needed if pair.comparison else None
     return "" if needed is None else f", ~{needed} launches"
 
@@ -105,7 +105,7 @@ def _time(value_ns: float | None) -> str:
 
 
 def _slowdown(compared: Comparison | None) -> str:
-    """Time at head over time at base, with its interval: what a commit did."""
+    """Time at head divided by time at base, with its interval: the effect of the commit."""
     if compared is None:
         return "–"
     said = f"{1 / compared.speedup_ratio:.3f}× the time"
@@ -122,7 +122,7 @@ def _named(side: Side) -> str:
 
 
 def _cpu(what: CommitComparison) -> tuple[str, ...]:
-    """Where CPU time tells another story: on a busy host it is the truer one."""
+    """Notes where CPU time disagrees with elapsed time; on a busy host, it is more reliable."""
     return tuple(
         f"{one.pair.scenario}[{one.pair.cell}]: CPU time is {one.pair.cpu_ratio:.3f}×, which that"
         " interval does not hold: waiting, or what else ran here, is in the time."
@@ -132,7 +132,7 @@ def _cpu(what: CommitComparison) -> tuple[str, ...]:
 
 
 def _reasons(what: CommitComparison) -> tuple[str, ...]:
-    """Why cells have no figure, each reason once: a build that fails, fails for all."""
+    """The reasons for missing results, each once: a failed build fails for all cells."""
     return tuple(dict.fromkeys(reason for one in what.judged for reason in one.pair.missing))
 
 
@@ -176,7 +176,7 @@ def _json(what: CommitComparison) -> str:
 
 
 def _side(side: Side) -> object:
-    """A commit as records have it, or what else is compared."""
+    """A commit in the form that records use, or the description of another kind of side."""
     return side.commit or {"name": side.name, "title": side.title}
 
 

@@ -1,4 +1,4 @@
-"""Findings in words, for the terminal: grouped, a line each, what to do below the warnings."""
+"""The output of `corebound doctor`: grouped checks, with fixes below the warnings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _STATE_WIDTH = len("unavailable") + 1
 
 
 def describe(checks: Sequence[HostCheck]) -> str:
-    """All checks. Commands are never wrapped, so that they can be copied."""
+    """Render all checks. Commands are never wrapped, so that users can copy them."""
     lines = [_headline(checks)]
     for group, found in groupby(checks, key=lambda seen: seen.group):
         lines += ["", _HEADINGS[group]]
@@ -37,7 +37,7 @@ def describe(checks: Sequence[HostCheck]) -> str:
 
 
 def brief(checks: Sequence[HostCheck]) -> tuple[str, ...]:
-    """The warnings, a line each."""
+    """The warnings, one line each."""
     lines = [
         Text(f"warning: {seen.check}: {seen.value}") for seen in checks if seen.state == "warning"
     ]
@@ -47,7 +47,7 @@ def brief(checks: Sequence[HostCheck]) -> tuple[str, ...]:
 
 
 def outcomes(found: Sequence[SettingResult]) -> Iterator[str]:
-    """What became of each setting, a line each and one more for what went wrong."""
+    """The outcome for each setting, one line each, and another line for a failure."""
     for one in found:
         moved = (
             f"was {one.after} already" if one.before == one.after else f"{one.before} → {one.after}"

@@ -1,4 +1,4 @@
-"""What `--json` prints."""
+"""The format of all `--json` output."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from corebound.text import json_text
 
 
 def indented(document: object) -> str:
-    """A document as JSON that people can read, too."""
+    """Serialise a document as indented JSON."""
     return json_text(msgspec.json.format(msgspec.json.encode(document), indent=1).decode())

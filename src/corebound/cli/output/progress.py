@@ -1,4 +1,4 @@
-"""What a run shows while it goes on: a live panel on a terminal, lines elsewhere."""
+"""Progress of a run: a live panel on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from corebound.records.launch_record import Kind, Launch
 from corebound.runner import Job
 from corebound.scenario.cell import Cell
 
-# Drawing costs CPU time that a measurement on a small host would feel.
+# Drawing uses CPU time that would disturb a measurement on a small host.
 REDRAW_EVERY_S = 1.0
 
 MARKS = {
@@ -33,7 +33,7 @@ class Progress:
     """Shows cell, launch and time left; an `Observer` of the runner."""
 
     def __init__(self, console: Console, *, done: int, budget_s: float | None) -> None:
-        """Take the launches a continued run has done already, and the budget."""
+        """Start with the launches that a resumed run has already done, and with the budget."""
         self._console = console
         self._began_s = self._drawn_s = time.monotonic()
         self._done = done
@@ -41,7 +41,7 @@ class Progress:
         self._spent_s: list[float] = []
         self._budget_s = budget_s
         self._now: tuple[Job, float] | None = None
-        # A reason that many cells share is told once; the records have it every time.
+        # A reason that many cells share is printed once; the records have it for every cell.
         self._told: set[tuple[str, str]] = set()
         self._live = Live(console=console, auto_refresh=False, transient=True)
 
@@ -54,14 +54,14 @@ class Progress:
         self._live.stop()
 
     def started(self, job: Job, *, left: int) -> None:
-        """Show what runs now."""
+        """Show the launch that starts."""
         self._now = (job, time.monotonic())
-        # The one that starts counts as left by the planner, and as done at its end.
+        # A starting launch counts as left for the planner, and as done when it ends.
         self._left = max(left, 1)
         self._draw()
 
     def ended(self, launch: Launch) -> None:
-        """Leave one line for the launch that ended."""
+        """Print one line for the launch that ended."""
         self._now = None
         self._console.print(self._line(launch))
         if launch.status == "skipped":
@@ -72,7 +72,7 @@ class Progress:
         self._draw()
 
     def tick(self) -> None:
-        """Redraw, at leisure."""
+        """Redraw if the last drawing is old enough."""
         if time.monotonic() - self._drawn_s >= REDRAW_EVERY_S:
             self._draw()
 
@@ -134,7 +134,7 @@ def _part(kind: Kind, block: int) -> str:
 
 
 def clock(seconds: float) -> str:
-    """Write a duration as a clock shows it: `1:05`, `2:00:05`."""
+    """Format a duration like a clock: `1:05`, `2:00:05`."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,4 +1,4 @@
-"""What `corebound regressions` says: text, Markdown, JSON and JUnit XML."""
+"""The output of `corebound regressions`: text, Markdown, JSON and JUnit XML."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from corebound.workflow.run_index import Suite
 
 
 class ChangeContext(Struct, frozen=True, kw_only=True):
-    """For the eye.
+    """Additional information to display with a change.
 
     Attributes:
-        noise: The noise floor of the change's scenario, in a sentence; empty where unknown.
-        compare: The command that measures both of its commits in turns, asv's where asv
-            measured it; empty where the change is of none that can be built.
+        noise: The noise floor of the change's scenario, in a sentence; empty if unknown.
+        compare: The command that measures both commits in alternation, asv's command for asv's
+            series; empty if the commits cannot be built.
     """
 
     noise: str = ""
@@ -43,7 +43,7 @@ class ChangeContext(Struct, frozen=True, kw_only=True):
 
 
 def beside(found: Iterable[Change], suite: Suite, records: Path) -> Mapping[str, ChangeContext]:
-    """What stands beside each change, by its id."""
+    """The additional information for each change, by its id."""
     known, _ = documents.read_calibrations(records)
     return {
         change.id: ChangeContext(
@@ -78,16 +78,16 @@ def _command(pair: CommitPair) -> tuple[str, ...]:
 
 
 class RegressionsResult(Struct, frozen=True, kw_only=True):
-    """Everything there is to tell.
+    """The result of the analysis.
 
     Attributes:
-        judged: Changes and suspicions, largest first.
-        failing: Series that end without figures.
-        not_analysed: Series that nothing is known of, for their analysis failed.
-        series: All that were looked at; `going` those of them that have not ended.
-        site: Where the site is, as links begin.
-        everything: Whether to list also what is no news.
-        beside: What stands beside a change, by its id.
+        judged: Changes and early warnings, largest first.
+        failing: Series whose latest points have no results.
+        not_analysed: Series whose analysis failed, so that nothing is known about them.
+        series: The number of analysed series; `going` counts those that are not retired.
+        site: The site's address, as a prefix for links.
+        everything: Whether to list changes that are not new as well.
+        beside: The additional information for each change, by its id.
     """
 
     judged: tuple[JudgedChange, ...]
@@ -100,12 +100,12 @@ class RegressionsResult(Struct, frozen=True, kw_only=True):
     beside: Mapping[str, ChangeContext] = field(default_factory=dict)
 
     def beside_of(self, one: JudgedChange) -> ChangeContext:
-        """What stands beside it; nothing where nothing is known."""
+        """The additional information for a change; empty if there is none."""
         return self.beside.get(one.change.id, ChangeContext())
 
     @property
     def too_short(self) -> int:
-        """How many of those that have not ended cannot tell a change yet."""
+        """How many active series are too short to detect a change."""
         unknown = {one.series.id for one in self.not_analysed}
         return len(too_short(one for one in self.going if one.id not in unknown))
 
@@ -116,23 +116,23 @@ class RegressionsResult(Struct, frozen=True, kw_only=True):
 
     @property
     def suspected(self) -> tuple[JudgedChange, ...]:
-        """What may be a regression, and is no alarm so far."""
+        """Possible regressions that do not alarm yet."""
         return tuple(one for one in self.judged if one.change.is_regression and one.is_undecided)
 
     @property
     def gains(self) -> tuple[JudgedChange, ...]:
-        """New changes for the better that stand."""
+        """New improvements that have lasted."""
         return tuple(one for one in self.judged if one.is_gain)
 
     @property
     def rest(self) -> tuple[JudgedChange, ...]:
-        """Everything else: decided, old, recovered, or perhaps chance."""
+        """All other changes: decided, old, recovered, or possibly chance."""
         named = {id(one) for one in (*self.alarms, *self.suspected, *self.gains)}
         return tuple(one for one in self.judged if id(one) not in named)
 
 
 def text(told: RegressionsResult) -> str:
-    """For a terminal."""
+    """Render the result for a terminal."""
     lines = [headline(told)]
     for heading, several in _sections(told):
         lines += ["", heading]
@@ -155,7 +155,7 @@ def text(told: RegressionsResult) -> str:
 
 
 def markdown(told: RegressionsResult) -> str:
-    """For a comment or a summary of a CI run."""
+    """Render the result as Markdown, for a comment or a CI summary."""
     lines = [f"**{corebound_text.markdown(headline(told))}**"]
     for heading, several in _sections(told):
         lines += ["", f"### {heading}", ""]
@@ -173,7 +173,7 @@ def markdown(told: RegressionsResult) -> str:
 
 
 def headline(told: RegressionsResult) -> str:
-    """The whole in a sentence, and in another how much cannot be told."""
+    """One sentence for the result, and another for series without enough data."""
     new = count(len(told.alarms), "new regression") if told.alarms else "No new regression"
     parts = [new]
     if told.suspected:
@@ -189,7 +189,7 @@ def headline(told: RegressionsResult) -> str:
 
 
 def size(change: Change) -> str:
-    """How large: `▼ 4.5 % slower, 95 % interval [3.9, 5.1] %`."""
+    """The size of a change: `▼ 4.5 % slower, 95 % interval [3.9, 5.1] %`."""
     word = size_word(change)
     interval = size_interval(change)
     known = f"95 % interval {interval}" if interval else "too few nights for an interval"
@@ -197,12 +197,12 @@ def size(change: Change) -> str:
 
 
 def came_in(change: Change) -> str:
-    """Between which commits and nights, or dates of commits where no more is known."""
+    """The commits and points around the change, or the commits' dates if that is all there is."""
     return _between(change.last_good, change.first_bad)
 
 
 def recovered(change: Change) -> str:
-    """What took it back, all or in part: how far, and where; empty where nothing did."""
+    """The later recovery, full or partial: how much, and where; empty if there is none."""
     between = change.back_between
     if between is None:
         return ""
@@ -223,7 +223,7 @@ def _between(good: HistoryPoint, bad: HistoryPoint) -> str:
 
 
 def standing(judged: JudgedChange) -> str:
-    """What became of it so far."""
+    """The current state of a change."""
     change = judged.change
     parts = []
     if judged.is_back and judged.decision is not None:
@@ -250,7 +250,7 @@ def standing(judged: JudgedChange) -> str:
 
 
 def named(series: Series) -> str:
-    """A series for the eye."""
+    """A series' name to display."""
     where = series.host_name if series.project is None else f"{series.project}, {series.host_name}"
     cell = f" [{series.cell}]" if series.cell not in {"", "default"} else ""
     return f"{series.title}{cell} on {where}"
@@ -282,7 +282,7 @@ def _lines(one: JudgedChange, told: RegressionsResult) -> tuple[str, ...]:
 
 
 def commands(one: JudgedChange, told: RegressionsResult) -> tuple[str, ...]:
-    """What measures it again: the cell, and where that can be, its two commits in turns."""
+    """Commands that measure again: the cell and, if possible, both commits in alternation."""
     series, compare = one.change.series, told.beside_of(one).compare
     return (
         *((f"reproduce: {shlex.join(series.reproduce)}",) if series.reproduce else ()),
@@ -318,7 +318,7 @@ def _item(lines: Sequence[str]) -> tuple[str, ...]:
 
 
 def document(told: RegressionsResult) -> dict[str, Any]:
-    """For scripts."""
+    """Build the JSON document for scripts."""
     return {
         "alarms": len(told.alarms),
         "series": len(told.series),
@@ -402,9 +402,9 @@ def _night(point: HistoryPoint) -> dict[str, str | None]:
 
 
 def junit(told: RegressionsResult) -> str:
-    """A test suite: a failure is a new regression, an error a series without figures or analysis.
+    """Render a test suite: new regressions fail, series without results or analysis are errors.
 
-    What is only suspected is said in the case's output, and fails nothing.
+    Early warnings appear in the case's output and do not fail.
     """
     of_series: dict[str, list[JudgedChange]] = {}
     for one in told.judged:

@@ -1,4 +1,4 @@
-"""What `corebound reproduce` tells, in words and as JSON."""
+"""The output of `corebound reproduce`: text and JSON."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from corebound.stats.intervals import is_usable
 
 
 class ReproduceResult(Struct, frozen=True, kw_only=True):
-    """Everything there is to tell; of pairs, what was recorded and what was measured now.
+    """The result of a reproduction; pairs hold the recorded value, then the new one.
 
     Attributes:
         cell: The cell.
         before, after: The runs.
         records: Their files.
         medians_ns: Time of an iteration.
-        launches: How many each rests on.
-        comparison: Of now with then.
-        between: How much runs of the cell differ by themselves.
-        margin: What counts as equal.
-        differing: What of host and environment is not as it was.
+        launches: The number of launches of each.
+        comparison: The new result relative to the recorded one.
+        between: The cell's run-to-run variation.
+        margin: The largest difference that counts as equal.
+        differing: Properties of host and environment that changed.
         noise: The noise floor of the cell's scenario, if it was calibrated, in a sentence.
     """
 
@@ -47,7 +47,7 @@ class ReproduceResult(Struct, frozen=True, kw_only=True):
 
     @property
     def holds(self) -> bool | None:
-        """Whether the figure is the same; None where the launches cannot tell."""
+        """Whether the result is reproduced; None if the launches are inconclusive."""
         verdict, ratio = self.comparison.verdict, self.comparison.speedup_ratio
         if verdict == "equivalent":
             return True
@@ -56,7 +56,7 @@ class ReproduceResult(Struct, frozen=True, kw_only=True):
 
 
 def text(told: ReproduceResult) -> str:
-    """Say it, without a last newline."""
+    """Render the result as text, without a final newline."""
     then_ns, now_ns = told.medians_ns
     then, now = told.launches
     figures = (
@@ -99,7 +99,7 @@ def _size(told: ReproduceResult) -> str:
 
 
 def as_json(told: ReproduceResult) -> str:
-    """The same for scripts."""
+    """Render the result as JSON."""
     compared = told.comparison
     bounds = compared.interval
     document = {

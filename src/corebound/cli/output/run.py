@@ -1,4 +1,4 @@
-"""What a run came to, in words or JSON, and its exit code."""
+"""The output of `corebound run`: tables and JSON, and the exit code."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from corebound.stats.interference import is_refused
 from corebound.stats.intervals import Interval
 from corebound.stats.multiplicity import suite_findings
 
-# What stands before a verdict in a terminal.
+# The sign in front of each verdict on a terminal.
 SIGNS: dict[Verdict, str] = {"faster": "▲", "slower": "▼", "equivalent": "=", "undecided": "?"}
 
 
 class RunResult(Struct, frozen=True, kw_only=True):
-    """A run as far as it came, and why cells of it were not launched."""
+    """A finished or interrupted run, and the reasons why cells were not launched."""
 
     run: Run
     file: Path
@@ -47,10 +47,10 @@ class RunResult(Struct, frozen=True, kw_only=True):
 
 
 def exit_code(told: RunResult) -> int:
-    """The exit code of a run; a launch refused for what disturbed it does not count.
+    """The exit code of a run; launches refused because of a disturbance do not count.
 
-    4 if a launch failed, timed out or was invalid, or an environment could not be built; else 3
-    if the host holds no cell or an environment has not been made; else 5 if the time was over
+    4 if a launch failed, timed out or was discarded, or an environment could not be built; else 3
+    if the host can hold no cell or an environment does not exist; else 5 if the time ran out
     before anything was measured; else 0.
     """
     statuses = {launch.status for launch in told.launches if not is_refused(launch)}
@@ -65,13 +65,13 @@ def exit_code(told: RunResult) -> int:
 
 
 def studies(told: RunResult) -> Iterator[ScenarioResult]:
-    """What the run says, scenario by scenario."""
+    """The result of each scenario of the run."""
     for source in told.run.scenarios:
         yield study(told.run, source, told.launches)
 
 
 def show(told: RunResult, console: Console) -> None:
-    """Print a table a scenario, then where everything is."""
+    """Print one table for each scenario, then the locations of files."""
     every = tuple(studies(told))
     differing = _differing(every)
     known = _calibrations(told)
@@ -106,7 +106,7 @@ def show(told: RunResult, console: Console) -> None:
 
 
 def verdict_of(compared: Comparison) -> str:
-    """A verdict for a table; an undecided one says how many launches of each would tell."""
+    """A verdict for a table; an inconclusive one includes the launches needed."""
     needed = compared.launches_needed if compared.verdict == "undecided" else None
     said = f"{SIGNS[compared.verdict]} {compared.verdict}"
     return said if needed is None else f"{said}, ~{needed} launches"
@@ -117,12 +117,12 @@ def _environments(told: RunResult) -> set[str]:
 
 
 def _calibrations(told: RunResult) -> tuple[Calibration, ...]:
-    """Those of the records that the run is in."""
+    """The calibrations in the records that hold the run."""
     return documents.read_calibrations(told.file.parent.parent)[0]
 
 
 def _fewest(one: ScenarioResult) -> int:
-    """How many launches of each the scenario's verdicts rest on at the least."""
+    """The smallest number of launches behind a verdict of the scenario."""
     return min((len(duel.cell.summary.launches) for duel in one.ranked), default=0)
 
 
@@ -131,7 +131,7 @@ def _counts(told: RunResult, kind: Kind) -> dict[str, int]:
 
 
 def _differing(every: Iterable[ScenarioResult]) -> frozenset[str]:
-    """The ids of the cells that differ from their baseline, judged as one of the whole run's."""
+    """The ids of cells that differ from their baseline, after correction across the whole run."""
     cells = [cell for one in every for cell in one.cells]
     found = suite_findings([cell.comparison for cell in cells])
     return frozenset(cell.cell.id for cell, is_one in zip(cells, found, strict=True) if is_one)
@@ -172,7 +172,7 @@ def _row(cell: CellStudy, differing: frozenset[str]) -> tuple[str, str, str, str
 
 
 def as_json(told: RunResult) -> str:
-    """Everything `show` prints, for scripts."""
+    """Render everything that `show` prints as JSON."""
     every = tuple(studies(told))
     differing, known = _differing(every), _calibrations(told)
     snapshot = told.run.snapshot_in(_environments(told))

@@ -1,8 +1,8 @@
-"""Standard output and error on which text that others wrote does nothing.
+"""Standard output and error that neutralise control sequences in untrusted text.
 
-Names, paths, logs and messages come from records, repositories and machines of others. Whatever a
-command prints passes through here, so no terminal and no CI service obeys any of it. Colours are
-styles of a `Console`, which alone may send escape sequences.
+Names, paths, logs and messages come from other people's records, repositories and machines. All
+output of a command passes through here, so that a terminal or CI service executes none of it.
+Colours are styles of a `Console`, which alone may send escape sequences.
 """
 
 from __future__ import annotations
@@ -20,36 +20,37 @@ from rich.segment import Segment
 from corebound import text as corebound_text
 from corebound.errors import InputError
 
-# As a shell tells a command that SIGPIPE ended.
+# The exit code that a shell reports for a command ended by SIGPIPE.
 CLOSED = 141
 
 
 class Stream:
-    """A standard stream that makes all text inert, and says what ended it.
+    """A standard stream that neutralises all text and handles write errors.
 
-    A write raises SystemExit where the reader has closed the pipe, and InputError where the
-    system refuses it, as on a full disk.
+    A write raises SystemExit if the reader has closed the pipe, and InputError if the system
+    refuses it, for example on a full disk.
     """
 
     def __init__(self, stream: TextIO, name: str) -> None:
-        """Write to a stream that errors call by this name."""
+        """Wrap a stream; errors use this name for it."""
         self._stream = stream
         self._name = name
         self._within_line = False
 
     def __getattr__(self, attribute: str) -> Any:
-        """Whatever else a stream has, but for its bytes, which would pass us by."""
+        """Delegate other attributes, except the raw bytes, which would bypass this class."""
         if attribute == "buffer":
             raise AttributeError(attribute)
         return getattr(self._stream, attribute)
 
     def write(self, text: str) -> int:
-        """Write text, made inert."""
+        """Neutralise text and write it."""
         return self.write_styled(corebound_text.lines(text))
 
     def write_styled(self, text: str) -> int:
-        """Write what a `Console` has made inert, with the escape sequences of its styles."""
-        if not text:  # an empty write to a device is a write, and whoever tries one catches errors
+        """Write text that a `Console` has neutralised, with the escape sequences of its styles."""
+        # An empty write to a device is a real write, and callers that probe with one catch errors.
+        if not text:
             return 0
         text = corebound_text.uncommanded(text, within_line=self._within_line)
         last = text.rpartition("\n")[2]
@@ -63,14 +64,14 @@ class Stream:
             self._end(error)
 
     def flush(self) -> None:
-        """Hand on all that was written."""
+        """Flush everything that was written."""
         try:
             self._stream.flush()
         except OSError as error:
             self._end(error)
 
     def _end(self, error: OSError) -> NoReturn:
-        # What is still buffered would fail once more when Python ends, which prints that.
+        # Python would try to write the remaining buffer again at exit, and print another error.
         with contextlib.suppress(OSError, ValueError):
             nothing = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nothing, self._stream.fileno())
@@ -85,16 +86,16 @@ class Stream:
 
 
 class Console(rich.console.Console):
-    """A console that takes text as it stands, without markup, and makes it inert."""
+    """A console that takes text literally, without markup, and neutralises it."""
 
     def __init__(self, **options: Any) -> None:
-        """Take the options of rich's console."""
+        """Accept the options of rich's console."""
         super().__init__(highlight=False, markup=False, emoji=False, **options)
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Render as rich does; the text of every segment is inert."""
+        """Render as rich does, with the text of every segment neutralised."""
         for segment in super().render(renderable, options):
             if segment.control:
                 yield segment
@@ -103,13 +104,13 @@ class Console(rich.console.Console):
 
     @property  # type: ignore[misc]
     def file(self) -> Any:
-        """Where it writes to."""
+        """The stream it writes to."""
         stream = super().file
         return _Styled(stream) if isinstance(stream, Stream) else stream
 
 
 class _Styled:
-    """A `Stream` as a `Console` writes to it."""
+    """The view of a `Stream` that a `Console` writes to."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
@@ -122,7 +123,7 @@ class _Styled:
 
 
 def error(text: str) -> None:
-    """Print an error; an exit code tells it where standard error takes nothing."""
+    """Print an error; if standard error cannot be written, the exit code remains."""
     with contextlib.suppress(SystemExit, InputError):
         Console(stderr=True, soft_wrap=True).print(text)
         sys.stderr.flush()
@@ -130,7 +131,7 @@ def error(text: str) -> None:
 
 @contextlib.contextmanager
 def inert() -> Iterator[None]:
-    """Make standard output and error inert for as long as the context lasts."""
+    """Neutralise standard output and error within the context."""
     _open_closed()
     before = sys.stdout, sys.stderr
     sys.stdout = cast("TextIO", Stream(sys.stdout, "standard output"))
@@ -142,9 +143,9 @@ def inert() -> Iterator[None]:
 
 
 def _open_closed() -> None:
-    """Open what the caller has closed, or the next file of ours would get its number.
+    """Open descriptors that the caller has closed, or the next opened file would get their numbers.
 
-    Closed output is a pipe that nobody reads, so that no result is lost unnoticed.
+    Closed output becomes a pipe without a reader, so that lost results cause an error.
     """
     if sys.__stdin__ is None:
         _become(0, os.open(os.devnull, os.O_RDONLY))
@@ -160,7 +161,7 @@ def _open_closed() -> None:
 
 
 def _become(number: int, descriptor: int) -> None:
-    """Give a descriptor this number, which child processes inherit."""
+    """Move a descriptor to this number, which child processes inherit."""
     if descriptor == number:
         os.set_inheritable(number, True)
     else:

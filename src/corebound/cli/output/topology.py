@@ -1,4 +1,4 @@
-"""A machine in words, for the terminal."""
+"""The output of `corebound topology`: the machine as text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from corebound.machine.topology import CoreKey, Cpu, Topology, cpu_list
 
 
 def describe(host: Topology) -> str:
-    """The machine as a tree: packages, nodes, caches, cores with their CPUs."""
+    """Render the machine as a tree: packages, nodes, caches, cores with their CPUs."""
     return "\n".join((_headline(host), *_packages(host), *_rest(host)))
 
 
