@@ -1,1 +1,1 @@
-"""Results from records and statistics: no HTML, no terminal. Pure."""
+"""Turns records and statistics into results. Pure: no HTML and no terminal output."""

@@ -1,4 +1,4 @@
-"""Moments as numbers, for axes of time: days since 1970, and round days to mark."""
+"""Dates as numbers for time axes: days since 1970, and round dates for tick labels."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ _MOMENT = re.compile(
     r"(?:Z|([+-])(\d\d):?(\d\d))?"
 )
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-# Steps between marks: days within a month, months within a year, years.
+# Steps between ticks: days within a month, months within a year, and years.
 _DAY_STEPS = (1, 2, 5, 10)
-# Within two days marks are minutes; few, for the first of them says the day too.
+# Ticks are minutes apart where the axis spans at most two days. There are few, because the first
+# label also contains the date.
 _MINUTE_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720)
 _HOURS_SPAN = 2.0
 _MOST_HOURS = 4
@@ -22,10 +23,10 @@ _MONTH_STEPS = (1, 2, 3, 6)
 _YEAR_STEPS = (1, 2, 5, 10, 20, 50, 100, 1000)
 
 
-# Thousands of series share their moments.
+# Thousands of series share the same timestamps.
 @lru_cache(maxsize=65_536)
 def days_of(moment: str) -> float | None:
-    """An ISO 8601 moment as days since 1970 in UTC; None where it is none.
+    """Convert an ISO 8601 timestamp to days since 1970 in UTC; None if it is not a timestamp.
 
     >>> days_of("1970-01-02"), days_of("2000-01-01T12:00:00Z"), days_of("tonight")
     (1.0, 10957.5, None)
@@ -44,7 +45,7 @@ def days_of(moment: str) -> float | None:
 
 
 def civil_days(year: int, month: int, day: int) -> int:
-    """Days from 1 January 1970 to a day of the Gregorian calendar.
+    """Days from 1 January 1970 to a date of the Gregorian calendar.
 
     Source: Howard Hinnant, "chrono-compatible low-level date algorithms" (days_from_civil).
 
@@ -59,7 +60,7 @@ def civil_days(year: int, month: int, day: int) -> int:
 
 
 def civil_of(days: float) -> tuple[int, int, int]:
-    """The (year, month, day) of so many days since 1970: `civil_days` undone.
+    """The (year, month, day) of a number of days since 1970: the inverse of `civil_days`.
 
     >>> civil_of(19782), civil_of(-1)
     ((2024, 2, 29), (1969, 12, 31))
@@ -75,10 +76,10 @@ def civil_of(days: float) -> tuple[int, int, int]:
 
 
 def date_ticks(low: float, high: float, *, most: int = 6) -> tuple[tuple[float, str], ...]:
-    """Round dates between two moments, as (days since 1970, words), at most so many.
+    """At most `most` round dates between two moments, as (days since 1970, label).
 
-    Never none: where no round date lies between them, the first moment is named. One of them
-    at least says the year.
+    The result is never empty: if no round date lies between the two, it has the first moment. At
+    least one label includes the year.
 
     >>> [text for _, text in date_ticks(civil_days(2014, 3, 20), civil_days(2014, 9, 2))]
     ['Apr 2014', 'May', 'Jun', 'Jul', 'Aug', 'Sep']
@@ -98,7 +99,7 @@ def date_ticks(low: float, high: float, *, most: int = 6) -> tuple[tuple[float, 
 
 
 def says_year(text: str) -> bool:
-    """Whether a mark says which year it is in.
+    """Whether a tick label includes the year.
 
     >>> says_year("2026"), says_year("5 Mar"), says_year("5 Mar 2026")
     (True, False, True)
@@ -114,7 +115,7 @@ def _of_a_year(marks: tuple[tuple[float, str], ...]) -> tuple[tuple[float, str],
 
 
 def _hours(low: float, high: float) -> tuple[tuple[float, str], ...]:
-    """Round minutes between two moments, the first with its day; none where they are too close."""
+    """Round times between two moments, the first with its date; empty if they are too close."""
     for step in _MINUTE_STEPS:
         if (high - low) * 1440 / step > _MOST_HOURS:
             continue

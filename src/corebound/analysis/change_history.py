@@ -31,33 +31,36 @@ _ANSWERS: dict[Answer, str] = {
 
 
 def answer_words(confirmation: Confirmation) -> str:
-    """What it said, when, and how."""
+    """The result of a re-run, its date, and how it was measured."""
     return f"{_ANSWERS[confirmation.answer]} ({confirmation.at[:10]}): {confirmation.how}"
 
 
-# What has no binding mode to be coloured by.
+# The colour class of series that have no binding mode.
 PLAIN_MODE = "m-history"
 
 
 class ChangeHistory(Struct, frozen=True, kw_only=True):
-    """The series and their changes.
+    """All series with their change points, and the decisions about them.
 
     Attributes:
-        series: By id.
-        changes: Those that stand as some of all, or that a re-run confirmed, the latest first,
-            of equals the largest.
-        clear: The same by their series' id, oldest first.
-        unclear: Those that do not, largest first.
-        doubtful: The same by their series' id, oldest first.
-        suspicions: What two nights say, and no vote can yet; largest first.
-        judged: What was decided of each of these, and what re-runs said, by its id.
-        cells: The cells of our own scenarios, by the scenario's name and the cell's key.
-        ended: Ids of the series that have had no point of late, while others of their host
-            or machine have: nothing in them is news.
-        too_short: Ids of the series that cannot tell a change yet.
-        failing: By their ids, the others that end in points without a figure.
-        not_analysed: By their ids, why series could not be analysed: no change is known of them.
-        environments: Of each project what long names of environments are shown as, by
+        series: All series, by id.
+        changes: Changes that are significant after correction, or that a re-run confirmed; the
+            latest first, then the largest first.
+        clear: The same changes by series id, oldest first.
+        unclear: All other changes, largest first.
+        doubtful: The changes in `unclear` by series id, oldest first.
+        suspicions: Early warnings: shifts in the last two points only, not yet confirmed by the
+            detectors; largest first.
+        judged: For the id of each change and early warning, the decision about it and the results
+            of re-runs.
+        cells: The cells of our own scenarios, by scenario name and cell key.
+        ended: Ids of retired series: they have no recent point, while other series of their host or
+            machine have. No change in them is new.
+        too_short: Ids of the series with too few points to detect a change.
+        failing: The other series whose latest points have no value, by id.
+        not_analysed: Why a series could not be analysed, by its id. No change in such a series is
+            known.
+        environments: For each project, the short forms of long environment names, by
             `environment=NAME`.
     """
 
@@ -77,17 +80,20 @@ class ChangeHistory(Struct, frozen=True, kw_only=True):
 
     @property
     def histories(self) -> tuple[Series, ...]:
-        """The series that there is something to look at of."""
+        """The series with enough points to show a history."""
         return tuple(one for one in self.series if has_grown(one))
 
     @property
     def news(self) -> tuple[Change, ...]:
-        """The changes that stand, are new, and that nobody has accepted or seen fixed."""
+        """New changes that need attention: significant, and neither accepted nor seen fixed."""
         return tuple(one for one in self.changes if self.is_news(one))
 
     @property
     def undecided(self) -> tuple[Change, ...]:
-        """What is new, and may be a change or not: refuted, not clear, or only suspected."""
+        """New changes and early warnings that are inconclusive.
+
+        They are refuted, not clear, or unconfirmed.
+        """
         return tuple(
             one
             for several in (self.changes, self.unclear, self.suspicions)
@@ -96,7 +102,7 @@ class ChangeHistory(Struct, frozen=True, kw_only=True):
         )
 
     def is_news(self, change: Change) -> bool:
-        """Whether the night's verdict has to name a change, as `corebound regressions` does."""
+        """Whether the nightly verdict reports a change, as `corebound regressions` does."""
         return self.judged[change.id].alarm or self.judged[change.id].is_gain
 
     def of(self, series: Series) -> tuple[Change, ...]:
@@ -104,12 +110,18 @@ class ChangeHistory(Struct, frozen=True, kw_only=True):
         return self.clear.get(series.id, ())
 
     def every(self, series: Series) -> tuple[Change, ...]:
-        """All changes of one series, clear or not, oldest first: between them it has levels."""
+        """All changes of one series, clear or not, oldest first.
+
+        The series has one level between each two.
+        """
         both = (*self.of(series), *self.doubtful.get(series.id, ()))
         return tuple(sorted(both, key=_at))
 
     def status(self, change: Change) -> str:
-        """In a word: what was decided, else what a re-run or the series itself says."""
+        """A change's status.
+
+        It is the decision about it, else the result of a re-run or of the series itself.
+        """
         about = self.judged[change.id]
         if about.decision is not None:
             return "open" if about.is_back else about.state
@@ -124,17 +136,17 @@ class ChangeHistory(Struct, frozen=True, kw_only=True):
         return "open" if change.is_regression else "kept"
 
     def because(self, change: Change) -> str:
-        """Why it was decided so; empty where nobody did, or it is there all the same."""
+        """The reason for the decision; empty without a decision, or if the change has come back."""
         about = self.judged[change.id]
         return "" if about.decision is None or about.is_back else about.decision.because
 
     def answer(self, change: Change) -> str:
-        """What a re-run said, when and how; empty where none did."""
+        """The result of a re-run, with its date and method; empty without a re-run."""
         confirmation = self.judged[change.id].confirmation
         return "" if confirmation is None else answer_words(confirmation)
 
     def label(self, series: Series) -> Label:
-        """What to call a series' cell among those of its scenario."""
+        """The name of a series' cell within its scenario."""
         cell = None if series.project else self.cells.get((series.scenario, series.cell))
         if cell is not None:
             return label(cell)
@@ -143,7 +155,7 @@ class ChangeHistory(Struct, frozen=True, kw_only=True):
         return Label(mode=PLAIN_MODE, name=name, more="")
 
     def grown(self, *, project: str | None, scenario: str) -> tuple[Series, ...]:
-        """The series of one scenario that there is something to look at of, by id."""
+        """The series of one scenario that have enough points to show a history, by id."""
         return tuple(
             one
             for one in self.series
@@ -161,16 +173,16 @@ def chronicle(
     mapper: Mapper = serial_map,
     progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> ChangeHistory:
-    """Look for changes in all the series together.
+    """Find the changes in all series together, and match them with decisions and re-runs.
 
     Args:
-        series: Our own, joined over the runs, and those that were imported.
-        studies: Those that know the cells of our own.
-        decisions: What people decided of changes, in the order of their file.
-        confirmations: What re-runs said of changes.
-        memory: Steps that were found before.
-        mapper: As in `changes`.
-        progress: As there.
+        series: Our own series, joined over the runs, and imported ones.
+        studies: The results of the scenarios that define the cells of our own series.
+        decisions: Decisions that people made about changes, in the order of their file.
+        confirmations: Results of re-runs of changes.
+        memory: Change points that earlier analyses found.
+        mapper: As in `analyse`.
+        progress: As in `analyse`.
     """
     suite = tuple(sorted(series, key=lambda one: one.id))
     over = ended(suite)
@@ -232,9 +244,9 @@ EMPTY = ChangeHistory(series=(), clear={}, unclear=(), cells={})
 
 
 def has_grown(series: Series) -> bool:
-    """Whether there is a history to look at: two figures.
+    """Whether a series has enough points to show a history: two values.
 
-    Of an imported series one is enough, for no other page has it.
+    For an imported series one value is enough, because no other page shows it.
     """
     least = 2 if series.project is None else 1
     figures = itertools.filterfalse(math.isnan, series.points.figures)
@@ -242,18 +254,18 @@ def has_grown(series: Series) -> bool:
 
 
 def size_word(change: Change) -> VerdictWord:
-    """How large a change is, and which way: `▼ 4.5 % slower`.
+    """The size and direction of a change: `▼ 4.5 % slower`.
 
-    Where it doubled or halved, as a multiple.
+    A change by a factor of two or more is given as a multiple.
     """
     return sizes_word((change,))
 
 
 def sizes_word(found: Sequence[Change]) -> VerdictWord:
-    """How large changes the same way are, from the least: `▼ 4.5 to 7.1 % slower`.
+    """The range of sizes of changes in one direction: `▼ 4.5 to 7.1 % slower`.
 
     Args:
-        found: At least one, of one unit.
+        found: At least one change; all have the same unit.
     """
     by_size = sorted(found, key=lambda one: abs(one.step.ratio - 1))
     (least, least_in), (most, most_in) = _amount(by_size[0]), _amount(by_size[-1])
@@ -269,14 +281,14 @@ def sizes_word(found: Sequence[Change]) -> VerdictWord:
 
 
 def way_word(change: Change) -> str:
-    """Which way a change went; what is no time has no speed."""
+    """The direction of a change: slower or faster for times, more or less for other units."""
     if change.series.unit == "ns":
         return "slower" if change.is_up else "faster"
     return "more" if change.is_up else "less"
 
 
 def _amount(change: Change) -> tuple[str, str]:
-    """A change's size, and what it is counted in."""
+    """The size of a change, and its unit."""
     ratio = change.step.ratio
     factor = ratio if change.is_up else 1 / ratio
     if factor >= 2:
@@ -285,7 +297,7 @@ def _amount(change: Change) -> tuple[str, str]:
 
 
 def size_interval(change: Change) -> str:
-    """Where the size lies, 95 %, in the unit of `size_word`; empty where it is not known."""
+    """The 95 % interval of the size, in the unit of `size_word`; empty if it is unknown."""
     interval = change.step.interval
     if interval is None:
         return ""

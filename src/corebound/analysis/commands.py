@@ -1,4 +1,4 @@
-"""The commands that measure again what a page shows."""
+"""The commands that reproduce what a page shows."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from corebound.records.launch_record import ImportedProfile, Launch
 from corebound.records.run_record import Commit, Run, ScenarioSource
 from corebound.scenario.cell import Cell
 
-# Where another tool measured, and its file does not say how.
+# Used if another tool measured the values and its file does not include the command.
 NO_COMMAND = "What was imported does not tell which command measured it."
 
 
 class CommandLine(Struct, frozen=True):
-    """A command as it is typed in a shell.
+    """A shell command.
 
     Attributes:
-        line: Where the records are in the usual folder; of other tools perhaps several lines.
-        reads_records: Whether it takes `--records` beyond what it has.
+        line: The command for records in the default folder; for other tools possibly several lines.
+        reads_records: Whether the command accepts `--records` in addition to its arguments.
     """
 
     line: str
     reads_records: bool = True
 
     def at(self, records: str) -> str:
-        """As it is typed where the records are in this folder; empty for the usual one."""
+        """The command for records in this folder; an empty `records` means the default folder."""
         if not records or not self.reads_records:
             return self.line
         return f"{self.line} --records {shlex.quote(records)}"
 
 
-# What a first page tells to run, in order.
+# The commands to run first, in order, as an empty report shows them.
 FIRST = (CommandLine("corebound run scenarios --profile quick"), CommandLine("corebound report"))
 CALIBRATE = CommandLine("corebound calibrate FILE")
 TOPOLOGY = CommandLine("corebound topology", reads_records=False)
@@ -46,14 +46,14 @@ def reproduce_command(study: ScenarioResult, cells: Sequence[Cell]) -> CommandLi
     """The command that measures these cells again, with the run's seed and profile.
 
     Args:
-        study: The scenario.
-        cells: Which of its cells; none means all.
+        study: The scenario's result.
+        cells: The cells to measure; empty means all.
     """
     return _run(study.run, study.source, cells)
 
 
 def plan_command(study: ScenarioResult, cell: Cell) -> CommandLine:
-    """The command that shows where a cell is placed and how it is started, launching nothing."""
+    """The command that shows where a cell is placed and how it is started, without launching it."""
     words = ["corebound", "plan", study.source.path, "--only", cell.key]
     if study.run.profile is not None:
         words += ["--profile", study.run.profile]
@@ -61,30 +61,31 @@ def plan_command(study: ScenarioResult, cell: Cell) -> CommandLine:
 
 
 def import_command(profile: ImportedProfile) -> CommandLine:
-    """The command that reads a profile made elsewhere again, in the folder it was exported to.
+    """The command that imports a profile again, to be run in the folder it was exported to.
 
-    Several files may lie in folders of that one, and only together tell it all; what they are
-    is told by the folder's name, which the shell puts in.
+    A profile may consist of several files in subfolders. The command then names the current folder,
+    which the shell fills in.
     """
     file = shlex.quote(profile.files[0]) if len(profile.files) == 1 else '"$PWD"'
     return CommandLine(f"corebound import profile {file} --name {shlex.quote(profile.name)}")
 
 
 def asked_command(run: Run) -> CommandLine:
-    """The command that a run was asked for by."""
+    """The command that started a run."""
     return CommandLine(shlex.join(run.argv), reads_records="--records" not in run.argv)
 
 
 def row_command(study: ScenarioResult, cell: CellStudy) -> CommandLine:
-    """The command that measures a cell again, and beside it what its ratio is to."""
+    """The command that measures a cell again, together with its baseline if it has one."""
     return reproduce_command(study, (cell.baseline, cell.cell) if cell.baseline else (cell.cell,))
 
 
 def launch_command(run: Run, launch: Launch) -> CommandLine:
-    """The command that launches a cell again as this launch of it was.
+    """The command that repeats one launch of a cell.
 
-    One that counted is held against what is recorded. One that gave no figure is launched
-    as then, but where it was of a commit that had to be built: then the run is, as it was asked.
+    For a launch that counted, the command also compares the new result with the recorded one. For a
+    launch without a result, the command launches the cell again. If that cell's commit had to be
+    built, it is the command of the whole run.
     """
     if launch.kind == "measure" and launch.status == "ok":
         return CommandLine(shlex.join(("corebound", "reproduce", run.id, "--cell", launch.cell.id)))
@@ -92,35 +93,35 @@ def launch_command(run: Run, launch: Launch) -> CommandLine:
 
 
 def scenario_command(run: Run, source: ScenarioSource, cells: Sequence[Cell]) -> CommandLine:
-    """The command that measures again what a run did of a scenario.
+    """The command that repeats the part of a run that measured one scenario.
 
     Args:
         run: The run.
         source: One of its scenarios.
-        cells: Those of the scenario that were launched, each once.
+        cells: The cells of the scenario that were launched, each once.
     """
     return cells_command(run, cells) if cells and run.only else _run(run, source, ())
 
 
 def cells_command(run: Run, cells: Sequence[Cell]) -> CommandLine:
-    """The command that launches some cells of a run again, and no others.
+    """The command that launches only some cells of a run again.
 
     Args:
         run: The run.
-        cells: At least one, all of one scenario. Where commits were built for them, or the run
-            does not have their scenario, the command of the whole run stands for it.
+        cells: At least one, all of one scenario. If commits were built for them, or the run does
+            not have their scenario, the result is the command of the whole run.
     """
     source = run.source_of(cells[0].scenario)
-    # `run` builds no commits.
+    # `corebound run` does not build commits.
     if source is None or any(cell.commit is not None for cell in cells):
         return asked_command(run)
     return _run(run, source, cells)
 
 
 def series_command(series: Sequence[Series]) -> CommandLine | None:
-    """The command that measures the cells of one scenario again; None where none is known.
+    """The command that measures the cells of one scenario again; None if no command is known.
 
-    Where another tool measured them, it is that tool's, for each of them on a line.
+    If another tool measured them, the result has one line per series with that tool's command.
 
     Args:
         series: At least one; all of one scenario and host.
@@ -138,15 +139,16 @@ def series_command(series: Sequence[Series]) -> CommandLine | None:
 def between_command(
     series: Sequence[Series], good: HistoryPoint, bad: HistoryPoint
 ) -> CommandLine | None:
-    """The command that asks again what changed in some cells of one scenario between two points.
+    """The command that compares two points of some cells of one scenario again.
 
-    Where asv measured and both commits are known it measures them in turns, which leaves out
-    how the machine drifted; else what measures the cells, or None where none is known.
+    If asv measured both points and their commits are known, asv measures the two commits
+    interleaved, which removes machine drift. Otherwise the command measures the cells again; None
+    if no command is known.
 
     Args:
         series: At least one; all of one scenario and host.
-        good: The point before.
-        bad: The point after.
+        good: The point before the change.
+        bad: The point after the change.
     """
     several = [continuous_words(one, good.commit, bad.commit) for one in series]
     if not all(several):
@@ -156,7 +158,7 @@ def between_command(
 
 
 def continuous_words(series: Series, good: Commit | None, bad: Commit | None) -> tuple[str, ...]:
-    """What asv measures two commits of a series by; empty where they are not two, or asv did not.
+    """The asv command that compares two commits of a series; empty unless asv measured two commits.
 
     >>> from support.build import a_point, a_series
     >>> asv = a_series([], reproduce=("asv", "run", "--bench", "a"))
@@ -171,11 +173,11 @@ def continuous_words(series: Series, good: Commit | None, bad: Commit | None) ->
 
 
 def point_command(series: Series, point: HistoryPoint) -> CommandLine | None:
-    """The command that measures a point again and holds it against what is recorded.
+    """The command that measures a point again and compares the result with the recorded one.
 
-    Where it has no figure the cell is measured; where asv measured it, asv does so at its commit,
-    or, of an environment that it did not make, of what is installed there under that commit's name.
-    None where another tool measured it.
+    If the point has no value, the command measures the cell. If asv measured the point, asv
+    measures its commit again. In an environment that asv did not create, asv instead measures what
+    is installed there and stores the result under that commit. None if another tool measured it.
     """
     if series.reproduce[:2] == ("asv", "run") and point.commit is not None:
         words = [*series.reproduce, f"{point.commit.sha[:10]}^!"]
@@ -183,7 +185,7 @@ def point_command(series: Series, point: HistoryPoint) -> CommandLine | None:
             named = "--python=same", "--set-commit-hash", point.commit.sha[:10]
             words = ["asv", "run", *named, *series.reproduce[2:]]
         return CommandLine(shlex.join(words), reads_records=False)
-    # What was imported is in no run of ours, whatever its file calls its own.
+    # An imported point is not in one of our runs, whatever run id its file gives.
     if series.project is not None or point.run is None or point.figure is None:
         return series_command((series,))
     cell = f"{series.scenario}[{series.cell}]"
@@ -191,9 +193,9 @@ def point_command(series: Series, point: HistoryPoint) -> CommandLine | None:
 
 
 def latest_command(series: Series) -> CommandLine | None:
-    """The command that measures the last figure of a series; None where none is known.
+    """The command that measures the last value of a series again; None if no command is known.
 
-    What asv measured it measures at that figure's commit, for by itself it takes the branch's tip.
+    asv gets the commit of that value, because its default is the tip of the branch.
     """
     last = next((one for one in reversed(series.points) if one.figure is not None), None)
     if series.project is None or last is None:
@@ -202,19 +204,20 @@ def latest_command(series: Series) -> CommandLine | None:
 
 
 def _is_of_existing(series: Series) -> bool:
-    """Whether asv did not make the environment; it takes no commits there, and installs none."""
+    """Whether asv did not create the environment: asv then cannot install a commit there."""
     return series.cell.rpartition("environment=")[2].startswith("existing-")
 
 
 def again_command(before: Run, after: Run, cell: Cell) -> CommandLine:
-    """The command that asks again what two runs of a cell were compared for.
+    """The command that repeats the comparison of two runs of a cell.
 
-    Two commits in turns, where each run was of a clean one of its own: that alone leaves
-    out how the host drifted between two runs. Else the cell as the later run measured it.
+    If each run measured a different clean commit, the command measures both commits interleaved.
+    Only that removes the host drift between the two runs. Otherwise it measures the cell as the
+    later run did.
 
     Args:
         before: The earlier run.
-        after: The later one, which has the cell.
+        after: The later run, which has the cell.
         cell: The cell.
     """
     source = after.source_of(cell.scenario)
@@ -238,6 +241,6 @@ def _run(run: Run, source: ScenarioSource, cells: Sequence[Cell]) -> CommandLine
 
 
 def _way(run: Run) -> list[str]:
-    """How a run measured."""
+    """The options that a run was measured with."""
     words = ["--seed", str(run.seed)]
     return words if run.profile is None else [*words, "--profile", run.profile]

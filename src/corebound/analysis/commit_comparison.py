@@ -1,4 +1,4 @@
-"""Two commits of an imported project against one another, benchmark by benchmark."""
+"""Compares two commits of an imported project, benchmark by benchmark."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ CAVEAT = (
 class ComparedSeries(Compared, frozen=True, kw_only=True):
     """One benchmark's cell on one machine at both commits.
 
-    Of a rate the comparison is of the later figure with the earlier one, so that above 1, and
-    `faster`, are better in every one.
+    For a rate the ratio is inverted, so that above 1 and `faster` always mean better.
     """
 
     series: Series
@@ -35,19 +34,19 @@ class ComparedSeries(Compared, frozen=True, kw_only=True):
 
     @property
     def is_less(self) -> bool:
-        """Whether its figure went down, of one that differs."""
+        """Whether the value went down; only meaningful if the verdict is faster or slower."""
         return (self.verdict == "faster") != self.series.more_is_better
 
 
 class CommitComparison(Struct, frozen=True, kw_only=True):
-    """What a project's history says of two of its commits.
+    """The comparison of two commits of an imported project.
 
     Attributes:
-        project: Whose they are.
+        project: The project's name.
         before, after: The commits.
-        series: Those measured at both and alike, by change over noise.
-        unlike: Names of those that were not measured alike, and what differs.
-        alone: Names of those measured at one of them only, and its hash.
+        series: Series measured at both commits in the same environment, by change over noise.
+        unlike: Names of series that are not comparable, and what differs.
+        alone: Names of series measured at only one of the commits, and its hash.
     """
 
     project: str
@@ -65,12 +64,12 @@ def compare_commits(
 
     Args:
         project: Its name.
-        before: The hash of the one.
-        after: The hash of the other.
-        known: All histories, with what changed in them.
+        before: The hash of the earlier commit.
+        after: The hash of the later commit.
+        known: All histories with their changes.
 
     Raises:
-        InputError: they are one commit, or nothing was measured alike at both.
+        InputError: both are the same commit, or no series is comparable at both.
     """
     where = f"{project}, {before[:10]}, {after[:10]}"
     if before == after:
@@ -110,7 +109,10 @@ def compare_commits(
 
 
 def _places(series: Series, shas: Sequence[str], commits: dict[str, Commit]) -> dict[str, int]:
-    """Of each commit that was measured its latest point; commits are added as they are met."""
+    """The index of each commit's latest point in a series.
+
+    It adds the commits it finds to `commits`.
+    """
     found = {}
     for at, moment in enumerate(series.points.moments):
         if moment.commit and moment.commit.sha in shas:
@@ -135,11 +137,11 @@ def _compared(series: Series, at: tuple[int, int], known: ChangeHistory) -> Comp
 
 
 def commits_of(series: Iterable[Series]) -> dict[str, dict[str, Commit]]:
-    """Every commit of imported histories: by project, by hash."""
+    """Every commit of imported histories, by project and hash."""
     found: dict[str, dict[str, Commit]] = {}
     seen: set[tuple[str, int]] = set()
     for one in series:
-        # Most series share their moments.
+        # Most series share the same timestamps.
         key = one.project or "", id(one.points.moments)
         if one.project is None or key in seen:
             continue

@@ -1,4 +1,4 @@
-"""Two runs against one another, cell by cell, only like with like."""
+"""Compares two runs cell by cell, and only cells that were measured in the same way."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from corebound.units import percent
 
 
 def commit_words(commit: Commit) -> str:
-    """Its name, which says whether changes were measured with it, and its subject.
+    """A commit's name, which shows whether uncommitted changes were measured, and its subject.
 
     >>> commit_words(Commit(sha="a" * 40, subject="s", committed_at="", dirty=True, tree="b" * 40))
     'aaaaaaaaaa+dirty.bbbbbbb s'
@@ -36,10 +36,11 @@ def commit_words(commit: Commit) -> str:
     return f"{commit.name} {commit.subject}".rstrip()
 
 
-# So many runs back something comparable is looked for.
+# The number of earlier runs to search for a comparable one.
 _MOST_BACK = 10
 
-# Of earlier runs the latest tell how runs differ now; pairs grow with the square.
+# The number of latest earlier runs that show how much runs differ. The number of pairs grows with
+# its square.
 _MOST_EARLIER = 60
 _COPIES = frozenset(f"{COPY}={name}" for name in COPIES)
 
@@ -50,13 +51,13 @@ CAVEAT = (
 
 
 class Compared(Struct, frozen=True, kw_only=True):
-    """Something that was measured twice.
+    """One item that was measured twice.
 
     Attributes:
-        comparison: The later figure's speed as a multiple of the earlier one's; None where
-            one of the two is none.
-        clear: Whether it differs also as one of all that are compared here.
-        margin: What counts as equal.
+        comparison: The later speed as a multiple of the earlier speed; None if one of the two
+            values is missing.
+        clear: Whether the difference is significant after correcting for all comparisons made here.
+        margin: The largest difference that counts as equal.
     """
 
     comparison: Comparison | None
@@ -65,7 +66,10 @@ class Compared(Struct, frozen=True, kw_only=True):
 
     @property
     def verdict(self) -> Verdict | None:
-        """What may be said of it as one of all; None where one of the two has no figure."""
+        """The verdict after correcting for all comparisons.
+
+        None if one of the two values is missing.
+        """
         if self.comparison is None:
             return None
         alone = self.comparison.verdict
@@ -73,12 +77,12 @@ class Compared(Struct, frozen=True, kw_only=True):
 
     @property
     def is_finding(self) -> bool:
-        """Whether it is clear, and more than the margin may explain."""
+        """Whether the difference is significant and exceeds the margin."""
         return self.verdict in {"faster", "slower"}
 
     @property
     def over_noise(self) -> float:
-        """How many half widths of its interval it lies from no change; 0 where not known."""
+        """The distance from no change, in half widths of the interval; 0 if unknown."""
         interval = self.comparison.interval if self.comparison else None
         if self.comparison is None or interval is None or not interval.low > 0:
             return 0.0
@@ -94,12 +98,12 @@ class ComparedCell(Compared, frozen=True, kw_only=True):
     """One cell in both runs.
 
     Attributes:
-        cell: The cell, as the later run had it.
+        cell: The cell, as in the later run.
         title: Its scenario's title.
-        before, after: What its launches came to in each.
-        between: How much its level varies from run to run; its interval is widened by that.
-        delay_ratio: And by how many times longer than the other other programs can have made
-            one of the two runs take; 1 is not at all.
+        before, after: The summaries of its launches in each run.
+        between: How much its level varies from run to run; its interval is widened accordingly.
+        delay_ratio: The factor by which other programs may have slowed one run down more than the
+            other; 1 means not at all. The interval is widened by it as well.
     """
 
     cell: Cell
@@ -111,19 +115,19 @@ class ComparedCell(Compared, frozen=True, kw_only=True):
 
     @property
     def floor_ratio(self) -> float | None:
-        """How far, either way, its interval reaches: a smaller difference cannot be told."""
+        """The relative half width of the interval: a smaller difference cannot be detected."""
         interval = self.comparison.interval if self.comparison else None
         return interval.relative_half_width if interval else None
 
 
 class RunComparison(Struct, frozen=True, kw_only=True):
-    """What two runs say about one another.
+    """The comparison of two runs.
 
     Attributes:
         before, after: The runs.
-        cells: Those in both and measured alike, by change over noise.
-        unlike: Cells in both that were not measured alike: (id, what differs).
-        alone: Cells that only one of them has: (id, the run's id).
+        cells: Comparable cells that are in both runs, by change over noise.
+        unlike: Cells in both runs that are not comparable: (id, what differs).
+        alone: Cells in only one of the runs: (id, the run's id).
     """
 
     before: Run
@@ -134,7 +138,10 @@ class RunComparison(Struct, frozen=True, kw_only=True):
 
     @property
     def code(self) -> Literal["same commit", "commit unknown"] | None:
-        """Why no code need be behind a difference; None where the two are of different code."""
+        """Why a difference may not come from the code.
+
+        None if the runs are of different commits.
+        """
         one, two = self.before.commit, self.after.commit
         if one is None or two is None:
             return "commit unknown"
@@ -143,20 +150,20 @@ class RunComparison(Struct, frozen=True, kw_only=True):
 
     @property
     def launches(self) -> int:
-        """Of each run, the fewest that a comparison rests on; 0 where there is none."""
+        """The fewest launches per run behind any of the comparisons; 0 if there are none."""
         sides = (side for one in self.cells if one.comparison for side in (one.before, one.after))
         return min((len(side.launches) for side in sides), default=0)
 
 
 class PastRun(Struct, frozen=True, kw_only=True):
-    """What a run said of one cell.
+    """The result of one cell in one run.
 
     Attributes:
-        run: When it began and its id.
-        commit: The hash of its commit; None where that is not known.
-        circumstances: In which.
+        run: When it began, and its id.
+        commit: The hash of its commit; None if unknown.
+        circumstances: The environment it was measured in.
         launches_ns: The medians of its launches.
-        delay: How much longer other programs can have made them take, a logarithm.
+        delay: How much other programs may have slowed it down, as a logarithm.
     """
 
     run: tuple[str, str]
@@ -171,10 +178,12 @@ Past = Mapping[str, Sequence[PastRun]]
 
 
 def past_of(runs: Iterable[tuple[Iterable[Series], Mapping[str, float]]]) -> Past:
-    """What runs said of each cell; the copies that `calibrate` launches are their cell.
+    """The results of each cell in all runs.
+
+    The copies that `calibrate` launches count as their cell.
 
     Args:
-        runs: Of each its series, and by the ids of its cells how much they were delayed.
+        runs: For each run its series, and how much its cells were delayed, by cell id.
     """
     found: dict[str, list[PastRun]] = {}
     for every, delays in runs:
@@ -198,7 +207,7 @@ def past_of(runs: Iterable[tuple[Iterable[Series], Mapping[str, float]]]) -> Pas
 def earlier_runs(
     past: Past, cell: Cell, pair: tuple[Run, Run], circumstances: Circumstances
 ) -> list[EarlierRun]:
-    """What runs before the later one said of a cell that they measured alike, oldest first."""
+    """The runs before the later one that have a comparable result for a cell, oldest first."""
     before, after = sorted(pair, key=lambda run: (run.started_at, run.id))
     found: dict[tuple[str, str], list[PastRun]] = {}
     for one in past.get(f"{after.host.id}/{cell.id}", ()):
@@ -220,11 +229,11 @@ def compare_runs(before: Record, after: Record, past: Past | None = None) -> Run
 
     Args:
         before: A run with its launches.
-        after: Another.
-        past: What is known of the host's runs, which tell how much two differ by themselves.
+        after: Another run with its launches.
+        past: Results of the host's runs, which show how much two runs differ without a change.
 
     Raises:
-        InputError: they are one run, of two hosts, or have no cell that was measured alike.
+        InputError: both are the same run, they are of two hosts, or no cell is comparable.
     """
     (one, _), (two, _) = before, after
     where = f"{one.id}, {two.id}"
@@ -315,7 +324,7 @@ def _compared(
 
 
 def apply_fdr(found: Sequence[C]) -> list[C]:
-    """The same, each clear if it stands as one of all these (Benjamini & Hochberg)."""
+    """The same items, each `clear` if significant after correction (Benjamini & Hochberg)."""
     clear = benjamini_hochberg(
         [one.comparison.p_value if one.comparison else None for one in found]
     )
@@ -327,10 +336,10 @@ def comparisons(
     asked: Sequence[tuple[str, str]] = (),
     past: Past | None = None,
 ) -> tuple[RunComparison, ...]:
-    """The latest of each host, and pairs of runs that are asked for by their ids.
+    """Compare each host's latest run, and the pairs of runs requested by their ids.
 
     Raises:
-        InputError: two that are asked for are not alike.
+        InputError: a requested pair is not comparable.
     """
     latest = latest_comparisons(records, past)
     known = {(one.before.id, one.after.id) for one in latest}
@@ -342,9 +351,9 @@ def comparisons(
 def latest_comparisons(
     records: Sequence[Record], past: Past | None = None
 ) -> tuple[RunComparison, ...]:
-    """For each host its latest run against the latest before it that is comparable.
+    """Compare each host's latest run with the latest earlier run that is comparable.
 
-    Where both are of one commit, also against the latest of another: what has changed since.
+    If both are of the same commit, also compare with the latest run of another commit.
     """
     found: list[RunComparison] = []
     for own in by_host(records).values():
@@ -357,28 +366,31 @@ def latest_comparisons(
 
 
 def _nearest(earlier: Sequence[Record], latest: Record, past: Past | None) -> list[RunComparison]:
-    """The latest of these runs, oldest first, that is comparable; empty without one."""
+    """The comparison with the latest comparable run; empty if there is none.
+
+    `earlier` is oldest first.
+    """
     for before in earlier[: -1 - _MOST_BACK : -1]:
         try:
             return [compare_runs(before, latest, past)]
         except InputError:
-            # Not measured alike: the one before may have been.
+            # Not comparable; the run before it may be.
             continue
     return []
 
 
 def _differs(run: Run, other: Run) -> bool:
-    """Whether the two are of two known commits."""
+    """Whether both commits are known and differ."""
     one, two = run.commit, other.commit
     return one is not None and two is not None and one.sha != two.sha
 
 
 def compared_words(found: Sequence[Compared], noun: tuple[str, str]) -> str:
-    """What became of all of them, findings too.
+    """A summary of all comparisons, findings included.
 
     Args:
         found: What was measured twice.
-        noun: What each of them is, one and several.
+        noun: The name of one item, singular and plural.
     """
     unclear, unknown = unclear_in(found), unknown_in(found)
     said = f"{count(len(found) - unknown, *noun)} compared, {unclear:,} without a clear difference"
@@ -386,7 +398,7 @@ def compared_words(found: Sequence[Compared], noun: tuple[str, str]) -> str:
 
 
 def unclear_words(others: Sequence[Compared]) -> str:
-    """Why those that are no findings are none, with how many each."""
+    """Why the remaining comparisons are not findings, with the number for each reason."""
     unclear, unknown = unclear_in(others), unknown_in(others)
     parts = [f"No clear difference: {unclear:,}"] if unclear else []
     parts += [f"not compared, for a figure is missing: {unknown:,}"] if unknown else []
@@ -395,21 +407,21 @@ def unclear_words(others: Sequence[Compared]) -> str:
 
 
 def unknown_in(found: Iterable[Compared]) -> int:
-    """How many were not compared, for one of their two figures is missing."""
+    """The number of items that were not compared because a value is missing."""
     return sum(one.comparison is None for one in found)
 
 
 def unclear_in(found: Iterable[Compared]) -> int:
-    """How many were compared and do not clearly differ."""
+    """The number of comparisons without a clear difference."""
     return sum(one.comparison is not None and not one.is_finding for one in found)
 
 
-# From where on it is said that other programs delayed one of two runs more than the other.
+# From this ratio on, the text mentions that other programs delayed the two runs unequally.
 _TELLING_DELAY = 1.02
 
 
 def spread_words(between: BetweenRuns) -> str:
-    """How much runs of one cell differ by themselves, and how that is known."""
+    """How much runs of one cell differ without a change, and how that is known."""
     spread = percent(between.spread_ratio)
     if between.runs:
         return (
@@ -420,7 +432,7 @@ def spread_words(between: BetweenRuns) -> str:
 
 
 def run_to_run_words(found: RunComparison) -> str:
-    """How much runs differ by themselves, as the intervals of all cells include it."""
+    """How much runs differ without a change; the intervals of all cells include this."""
     compared = [one for one in found.cells if one.comparison]
     learned = [one.between for one in compared if one.between.runs]
     assumed = [one.between for one in compared if not one.between.runs]
@@ -455,7 +467,7 @@ def run_to_run_words(found: RunComparison) -> str:
 
 
 def between_document(between: BetweenRuns) -> dict[str, Any]:
-    """The same of one cell, for scripts."""
+    """The run-to-run variation of one cell, for scripts."""
     return {
         "spread_ratio": between.spread_ratio,
         "freedom": between.freedom,

@@ -1,4 +1,4 @@
-"""What differs between two points besides the commit, in words."""
+"""Describes what differs between two points besides the commit."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _DIGEST = re.compile(r"[0-9a-f]{12}")
 
 
 def is_digest(value: str) -> bool:
-    """Whether a circumstance is told as a hash, which tells people nothing."""
+    """Whether an environment value is a hash, which has no meaning for people."""
     return _DIGEST.fullmatch(value) is not None
 
 
 def differing(one: Circumstances, other: Circumstances) -> str:
-    """What differs, from the one to the other; empty if nothing.
+    """The differences from one environment to the other; empty if they are the same.
 
     >>> differing((("kernel", "6.1"), ("os", "a")), (("kernel", "7.0"), ("os", "a")))
     'kernel 6.1 to 7.0'

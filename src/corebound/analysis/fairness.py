@@ -1,4 +1,4 @@
-"""Fairness checks, each evaluated from the records: nothing here is taken on trust."""
+"""Fairness checks, each evaluated from the evidence in the records."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from corebound.records.launch_record import Launch
 from corebound.stats.interference import is_refused
 from corebound.units import percent
 
-# Looking at threads costs CPU time; above this share it could be seen in the figures.
+# Sampling threads costs CPU time. Above this share it could affect the results.
 _MOST_LOOKING = 0.005
 
 
 class Check(Struct, frozen=True, kw_only=True):
-    """A fairness check and the evidence; `passed` is None where nothing could be checked.
+    """A fairness check and its evidence; `passed` is None if there was nothing to check.
 
-    `says` is what holds where it passed or could not be checked, and what failed where it did.
+    `says` states what holds if the check passed or could not be made, and what failed otherwise.
     """
 
     passed: bool | None
@@ -29,7 +29,7 @@ class Check(Struct, frozen=True, kw_only=True):
 
 
 def checks(study: ScenarioResult) -> tuple[Check, ...]:
-    """All checks of a scenario; without a launch there is nothing to check."""
+    """All checks of a scenario; empty if the scenario has no launch."""
     tried = [launch for launch in study.launches if launch.status != "skipped"]
     if not tried:
         return ()
@@ -47,7 +47,7 @@ def checks(study: ScenarioResult) -> tuple[Check, ...]:
 
 
 class _Rule(Struct, frozen=True, kw_only=True):
-    """A check in words: what it says where it `holds`, and what where it `fails`."""
+    """The wording of a check: `holds` is shown if it passed, `fails` if it failed."""
 
     holds: str
     fails: str
@@ -106,7 +106,7 @@ def _binding(launches: Sequence[Launch]) -> Check:
 
 
 def _kept(launch: Launch) -> bool:
-    """Whether every thread that was seen at all was seen on its slot only."""
+    """Whether threads were sampled, and all of them only on the CPUs of their slot."""
     placement = launch.placement
     if placement is None:
         return False
@@ -122,7 +122,10 @@ def _kept(launch: Launch) -> bool:
 
 
 def _counts(launch: Launch, from_ms: int) -> bool:
-    """Workers bound after they start may be anywhere until they are told to go."""
+    """Whether a sample counts.
+
+    Workers bound after their start may run anywhere before timing begins.
+    """
     return from_ms >= 0 or not (launch.placement and launch.placement.moment == "after-start")
 
 
@@ -217,7 +220,7 @@ def _host(study: ScenarioResult) -> Check:
 
 
 def _peak(study: ScenarioResult) -> Iterator[Check]:
-    """Nothing computes faster than its cores can; no check where no cell has such a share."""
+    """Check that no cell exceeds its cores' peak; no check if no cell has a peak share."""
     found = [
         share.ratio
         for cell in study.cells

@@ -1,4 +1,4 @@
-"""What is known of each host: its runs, and its noise."""
+"""The runs and calibrations of each host."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from corebound.analysis.records import Record, by_host
 from corebound.records.calibration import Calibration
 from corebound.records.run_record import Run
 
-# What a reader scrolls through; older runs are in the records.
+# Enough for one page; older runs remain in the records.
 _MOST_RUNS = 100
 
 
 class HostStudy(Struct, frozen=True, kw_only=True):
-    """A host.
+    """A host with its runs and calibrations.
 
     Attributes:
-        runs: On it, oldest first, at least one.
-        calibrations: The latest of each scenario and profile, as long as a verdict may rest on it.
+        runs: Its runs, oldest first, at least one.
+        calibrations: The latest of each scenario and profile, as long as a verdict may use it.
     """
 
     runs: tuple[Run, ...]
@@ -27,7 +27,7 @@ class HostStudy(Struct, frozen=True, kw_only=True):
 
     @property
     def latest_runs(self) -> tuple[Run, ...]:
-        """Those that are shown, latest first."""
+        """The runs that are shown, latest first."""
         return self.runs[: -_MOST_RUNS - 1 : -1]
 
 
@@ -38,7 +38,7 @@ def host_studies(
 
     Args:
         records: Every run with its launches, in any order.
-        calibrations: Of any host.
+        calibrations: Calibrations of any host.
     """
     return tuple(
         HostStudy(runs=tuple(run for run, _ in own), calibrations=_latest(host, calibrations))

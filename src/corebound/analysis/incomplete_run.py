@@ -1,4 +1,4 @@
-"""What a run that ended early left undone of a scenario, as its records show it."""
+"""Which cells of a scenario an interrupted run left without enough launches."""
 
 from __future__ import annotations
 
@@ -15,20 +15,19 @@ from corebound.stats.interference import is_refused
 from corebound.stats.launch_summary import CellSummary, gather
 from corebound.stats.sample_size import given_up
 
-# Records tell when a launch began to the second.
+# Records store the start of a launch rounded to a second.
 _ROUNDED_S = 1.0
 
 
 class Undone(Struct, frozen=True, kw_only=True):
-    """What a run did not come to.
+    """The cells that an interrupted run did not measure, or not often enough.
 
     Attributes:
-        never: How many cells have no launch at all.
-        short: How many have fewer launches than the scenario asks for.
-        of: How many cells there were to launch; those that the host cannot hold are none.
-        least: How many launches of each the scenario asks for.
-        budget: The time it was given and that was up then, such as `1h30m`; empty where
-            nobody knows what ended it.
+        never: The number of cells without any launch.
+        short: The number of cells with fewer launches than the scenario asks for.
+        of: The number of cells to launch, without those that the host cannot hold.
+        least: The number of launches per cell that the scenario asks for.
+        budget: The time budget that ended the run, such as `1h30m`; empty if the cause is unknown.
     """
 
     never: int
@@ -39,7 +38,7 @@ class Undone(Struct, frozen=True, kw_only=True):
 
     @property
     def says(self) -> str:
-        """In words: `3 of 4 cells were never launched`."""
+        """A description: `3 of 4 cells were never launched`."""
         fewer = f"fewer than the {self.least} launches asked for"
         of = f"of {count(self.of, 'cell')}"
         if self.never == self.of:
@@ -60,17 +59,17 @@ def undone(
     least: int,
     budget: str,
 ) -> Undone | None:
-    """What the run left undone of a scenario; None where it did all that was asked.
+    """The cells of a scenario that the run left incomplete; None if the run is complete.
 
-    A record does not say how a run ended. But no run that was carried out leaves a cell it was
-    asked for without the least number of launches, unless that cell was given up.
+    A record does not store how a run ended. But a complete run leaves no requested cell below the
+    minimum number of launches, unless it gave up that cell.
 
     Args:
         asked: The cells of the scenario that the run was asked for.
-        launched: For the key of each cell that has any, its launches that were to measure.
-        summaries: What they say, by the same.
-        least: How many of each the scenario asks for.
-        budget: As `spent_budget` tells it.
+        launched: The measuring launches of each launched cell, by cell key.
+        summaries: The summaries of those cells, by cell key.
+        least: The number of launches per cell that the scenario asks for.
+        budget: As returned by `spent_budget`.
     """
     fitting = [key for key, summary in summaries.items() if not summary.count("skipped")]
     never = sum(cell.key not in launched for cell in asked)
@@ -84,15 +83,15 @@ def undone(
 
 
 def _is_given_up(summary: CellSummary, made: Sequence[Launch]) -> bool:
-    """Whether it is; a launch that was refused was to be made again, and does not count."""
+    """Whether the run gave up the cell. `made` leaves out refused launches: a run repeats those."""
     return given_up(gather(summary.cell, summary.launches, [launch.status for launch in made]))
 
 
 def spent_budget(run: Run, launches: Sequence[Launch]) -> str:
-    """The run's budget, where its launches show that time was up: `1h30m`; else empty.
+    """The run's budget if its launches show that it ran out: `1h30m`; else empty.
 
-    The last of them began within it and ended after it. One that began later is of a command
-    that went on with the run, whose budget no record has.
+    The budget ran out if the last launch began within it and ended after it. A launch that began
+    later belongs to a command that resumed the run; records do not store that command's budget.
 
     Args:
         run: The run.
@@ -112,7 +111,7 @@ def spent_budget(run: Run, launches: Sequence[Launch]) -> str:
 
 
 def _as_typed(budget_s: float) -> str:
-    """A length of time as `--budget` takes it.
+    """A duration as `--budget` accepts it.
 
     >>> _as_typed(14_400), _as_typed(5_430), _as_typed(0)
     ('4h', '1h30m30s', '0s')

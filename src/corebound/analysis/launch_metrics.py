@@ -1,4 +1,4 @@
-"""What was seen of launches, added up over their threads; None where nobody could say."""
+"""Metrics of launches, summed over their threads; None if a metric is unavailable."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from corebound.units import duration, percent, ratio, size
 
 
 class Metric(Struct, frozen=True, kw_only=True):
-    """A figure: as a heading, in a sentence after "each launch's", and what it is of.
+    """The wording of a metric: as a heading, after "each launch's", and its unit of work.
 
-    `each` is the last with its article.
+    `each` is the unit with its article.
     """
 
     heading: str
@@ -45,7 +45,7 @@ _SEVERAL = Metric(
 
 
 def figure_of(cells: Iterable[CellStudy]) -> Metric:
-    """The figure of these cells; servers may have several kinds among them."""
+    """The metric of these cells; servers may use several metrics."""
     shapes = {
         launch.served.traffic.shape
         for cell in cells
@@ -66,19 +66,19 @@ def migrations(launch: Launch) -> int | None:
 
 
 def switches(launch: Launch) -> int | None:
-    """Context switches of all threads of a launch, wanted and unwanted."""
+    """Context switches of all threads of a launch, voluntary and involuntary."""
     counted = [total(launch, "voluntary"), total(launch, "involuntary")]
     known = [number for number in counted if number is not None]
     return sum(known) if known else None
 
 
 def threads(launch: Launch) -> int | None:
-    """Threads in all processes of a launch, idle ones too."""
+    """Threads in all processes of a launch, including idle ones."""
     return sum(len(worker.threads) for worker in launch.workers) or None
 
 
 def whole_ns(launch: Launch) -> int | None:
-    """All iterations of a launch, warm-ups included: of the worker that took longest."""
+    """The time of all iterations of the slowest worker of a launch, warm-ups included."""
     if launch.served is not None:
         return launch.served.answered.duration_ns
     return max((sum(worker.wall_ns) for worker in launch.workers), default=0) or None
@@ -92,8 +92,9 @@ def median_of(cell: CellStudy, count: Callable[[Launch], int | None]) -> float |
 
 
 def span_of(cell: CellStudy, count: Callable[[Launch], float | None]) -> tuple[float, float] | None:
-    """The least and the most over the launches behind the cell's value; None with fewer than
-    two, or where all have the same.
+    """The minimum and maximum over the launches behind the cell's value.
+
+    None with fewer than two launches, or if all have the same value.
 
     From six launches on these bound the median with 95 %: 1 − 2/2⁶ = 0.969.
 
@@ -110,7 +111,7 @@ def _behind(cell: CellStudy) -> list[Launch]:
 
 
 def cpu_of(cell: CellStudy) -> Iterator[Figure]:
-    """CPU time of an iteration, and how many times its wall time that is."""
+    """CPU time of an iteration, and its ratio to the wall time."""
     summary = cell.summary
     if summary.cpu_median_ns is not None and (busy := summary.cpus_busy) is not None:
         yield Figure(
@@ -122,19 +123,19 @@ def cpu_of(cell: CellStudy) -> Iterator[Figure]:
 
 
 def disturbed(studied: CellStudy) -> tuple[Launch, ...]:
-    """The launches behind a cell's value that something outside disturbed for the most part."""
+    """The launches behind a cell's value that are marked as disturbed from outside."""
     hit = {one.launch for one in studied.summary.launches if one.disturbed}
     return tuple(launch for launch in studied.launches if launch.id in hit)
 
 
 def left_out(studied: CellStudy) -> tuple[Launch, ...]:
-    """The disturbed launches that are not behind a cell's value, for it has enough others."""
+    """The disturbed launches that are left out of a cell's value because it has enough others."""
     hit = {one.launch for one in studied.summary.left_out}
     return tuple(launch for launch in studied.launches if launch.id in hit)
 
 
 def disturbed_words(*summaries: CellSummary) -> str:
-    """What of these values is disturbed, and what was left out for it; empty where nothing."""
+    """How many launches of these values were disturbed or left out; empty if none were."""
     counted = sum(one.disturbed for one in summaries)
     of = sum(len(one.launches) for one in summaries)
     left = sum(len(one.left_out) for one in summaries)
@@ -145,9 +146,9 @@ def disturbed_words(*summaries: CellSummary) -> str:
 
 
 def host_seen(launch: Launch) -> tuple[Figure, ...]:
-    """The host while the launch was timed; what it does not tell is said to be unavailable.
+    """The state of the host while the launch was timed; unavailable values say so.
 
-    Empty for records of a corebound that did not look.
+    Empty for records of a corebound version that did not sample the host.
     """
     host = launch.host
     if host is None or not host.windows:
@@ -172,7 +173,7 @@ def host_seen(launch: Launch) -> tuple[Figure, ...]:
 
 
 def moved(launch: Launch, topology: Topology) -> tuple[Figure, ...]:
-    """Where threads were seen to move; empty where nobody looked or none was seen to."""
+    """Where threads were seen to move; empty if threads were not sampled or none moved."""
     seen = moves(launch, topology)
     if seen is None:
         return ()
@@ -201,7 +202,7 @@ def _memory(host: HostOverTime) -> Iterator[Figure]:
 
 
 def _gpus(host: HostOverTime) -> Iterator[Figure]:
-    """How busy the busiest GPU was; nothing for a launch that computes on none."""
+    """The use of the busiest GPU; empty for a launch that uses no GPU."""
     if shares := host.gpu_busy_shares:
         yield Figure(value=percent(statistics.fmean(shares), 0), says="of the time a GPU was busy")
     elif any(window.gpus for window in host.windows):
@@ -223,7 +224,7 @@ def _share(share: float | None, says: str) -> Figure:
 
 
 def _throttled(host: HostOverTime) -> Figure:
-    """Without a quota nothing can throttle: that is told apart from a quota that did not."""
+    """CPU quota throttling. Without a quota the text differs from that of an unused quota."""
     share = host.share("throttled_ns")
     if share is None and "throttling" in host.unavailable:
         return Figure(value="no quota", says="throttled by a quota")
@@ -239,7 +240,7 @@ def _clock(host: HostOverTime) -> Figure:
 
 
 def counted(launch: Launch) -> tuple[Figure, ...]:
-    """What the hardware counted of the launch; empty for records of a corebound that did not."""
+    """Hardware counters of the launch; empty for records of a corebound version without them."""
     counters = launch.counters
     if counters is None:
         return ()

@@ -1,4 +1,4 @@
-"""Why a launch does not count, as pages say it: each thing once, and what became of it since."""
+"""Explains why a launch does not count, and whether it was repeated."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _STATUSES: tuple[Status, ...] = ("ok", "invalid", "failed", "timed-out", "skippe
 
 
 def reason_of(launch: Launch) -> str:
-    """Why it is not `ok`, as a sentence; empty where it is."""
+    """Why a launch is not `ok`, as a sentence; empty if it is `ok`."""
     return capital(launch.reason or "")
 
 
 def evidence_of(launch: Launch) -> tuple[str, ...]:
-    """What it was seen by, as far as the reason does not say that already."""
+    """The evidence for the launch's status that the reason does not already contain."""
     return tuple(one for one in launch.evidence if one not in (launch.reason or ""))
 
 
 def mend_of(launch: Launch, others: Iterable[Launch]) -> str:
-    """What the user may do; of a launch that was refused, whether it was made again.
+    """How the user can fix it; for a refused launch also whether it was repeated.
 
     Args:
         launch: The launch.
@@ -43,7 +43,10 @@ def mend_of(launch: Launch, others: Iterable[Launch]) -> str:
 
 
 def statuses(launches: Sequence[Launch]) -> tuple[str, ...]:
-    """How many came to each status, such as `88 ok` and `3 skipped`; those that profiled apart."""
+    """The number of launches per status, such as `88 ok` and `3 skipped`.
+
+    Profiling launches are counted separately.
+    """
     counts = Counter(one.status for one in launches if one.kind == "measure")
     said = [f"{counts[status]:,} {status}" for status in _STATUSES if counts[status]]
     profiled = sum(one.kind == "profile" for one in launches)

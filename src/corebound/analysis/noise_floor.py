@@ -1,4 +1,4 @@
-"""The noise floor beside a verdict: what this host cannot tell apart."""
+"""The noise floor for a verdict: the smallest difference that this host can detect."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from corebound.units import percent
 def calibration_for(
     calibrations: Iterable[Calibration], run: Run, source: ScenarioSource
 ) -> Calibration | None:
-    """The latest calibration that is of the same as a run's figures of a scenario.
+    """The latest calibration that applies to a run's results of a scenario.
 
-    The same host, scenario and profile, and of the calibrated cell's environment the same
-    packages; any other would be another's noise.
+    Host, scenario and profile must be the same, and so must the packages of the calibrated cell's
+    environment. Any other calibration measured different noise.
     """
     alike = [
         one
@@ -31,17 +31,20 @@ def calibration_for(
 
 
 def noise_at(calibration: Calibration, launches: int) -> Noise:
-    """What holds for so many launches: the nearest count that is not more, else the fewest."""
+    """The noise for a number of launches.
+
+    It is taken from the nearest calibrated count that is not larger, else the smallest.
+    """
     fewer = [one for one in calibration.noise if one.launches <= launches]
     return max(fewer, key=lambda one: one.launches) if fewer else calibration.noise[0]
 
 
 def noise_words(calibration: Calibration | None, *, launches: int) -> str:
-    """The noise floor in a sentence; empty where it is not known.
+    """The noise floor in a sentence; empty if it is unknown.
 
     Args:
-        calibration: Of the same as what stands beside it.
-        launches: How many of each the verdict rests on.
+        calibration: The calibration that applies to the results.
+        launches: The number of launches per cell behind the verdict.
     """
     if calibration is None:
         return ""
@@ -58,12 +61,12 @@ def noise_words(calibration: Calibration | None, *, launches: int) -> str:
 
 
 def floors(calibrations: Iterable[Calibration], run: Run, *, launches: int) -> tuple[str, ...]:
-    """The noise floor of each of a run's scenarios that was calibrated: `resnet50: Noise …`.
+    """The noise floor of each calibrated scenario of a run: `resnet50: Noise …`.
 
     Args:
-        calibrations: All there are.
+        calibrations: All calibrations.
         run: The run.
-        launches: How many of each a comparison with it rests on at the least.
+        launches: The least number of launches per cell behind a comparison with it.
     """
     every = tuple(calibrations)
     found = ((source, calibration_for(every, run, source)) for source in run.scenarios)

@@ -1,4 +1,4 @@
-"""Runs with their launches, as pages about several of them take them."""
+"""Groups and orders the records of several runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Record = tuple[Run, Sequence[Launch]]
 
 
 def by_host(records: Iterable[Record]) -> dict[str, list[Record]]:
-    """The records of each host, oldest first; hosts by id."""
+    """The records of each host, oldest first; hosts are sorted by id."""
     found: dict[str, list[Record]] = {}
     for record in sorted(records, key=lambda one: (one[0].host.id, *moment(one))):
         found.setdefault(record[0].host.id, []).append(record)
@@ -19,6 +19,6 @@ def by_host(records: Iterable[Record]) -> dict[str, list[Record]]:
 
 
 def moment(record: Record) -> tuple[str, str]:
-    """What records are ordered by in time; the id tells apart runs of one moment."""
+    """The key that orders records in time; the id breaks ties."""
     run, _ = record
     return run.started_at, run.id

@@ -1,4 +1,4 @@
-"""What is known of one scenario: its cells, their launches, what these say."""
+"""The result of one scenario in one run: its cells, their launches and comparisons."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ from corebound.stats.profiles import Profiles
 
 
 def came_to(launches: Iterable[Launch]) -> object:
-    """What a cell came to on this host, but for whether it was bound; None if unknown.
+    """A key for what a cell ran as on this host, apart from its binding; None if unknown.
+
+    Cells with equal keys had the same CPUs, memory and threads.
 
     Args:
-        launches: Of the cell.
+        launches: The launches of the cell.
     """
     for launch in launches:
         placement = launch.placement
@@ -36,7 +38,7 @@ def came_to(launches: Iterable[Launch]) -> object:
             placement.slots,
             placement.memory,
             placement.moment,
-            # It binds each thread by itself, the others a whole process.
+            # OpenMP binds each thread; the other backends bind whole processes.
             placement.backend == "openmp",
             tuple(worker.threads_used or placement.threads for worker in launch.workers),
             cell.workers,
@@ -50,18 +52,17 @@ def came_to(launches: Iterable[Launch]) -> object:
 
 
 class CellStudy(Struct, frozen=True, kw_only=True):
-    """One cell that was launched, or tried to be.
+    """A cell that was launched, successfully or not.
 
     Attributes:
         cell: The cell.
-        launches: Every launch of it, by block, whatever became of it.
-        summary: What the `ok` ones say.
+        launches: Every launch of it, by block, whatever its status.
+        summary: The summary of its `ok` launches.
         baseline: The cell it is compared with; None for the baseline itself.
-        comparison: Its speed against the baseline's; None where one of the two
-            has no figures.
-        twin: An earlier cell of the scenario that came to the same CPUs,
-            memory and threads on this host, so that the two can only differ by
-            noise and by whether the kernel was told; None where there is none.
+        comparison: Its speed against the baseline's; None if one of the two has no values.
+        twin: The equivalent cell: an earlier cell of the scenario that has the same CPUs, memory
+            and threads on this host. The two can differ only by noise and by whether the kernel
+            enforces the binding. None if there is none.
     """
 
     cell: Cell
@@ -73,7 +74,7 @@ class CellStudy(Struct, frozen=True, kw_only=True):
 
     @property
     def is_measured(self) -> bool:
-        """Whether any launch of it gave figures."""
+        """Whether any launch of it has a result."""
         return self.summary.median_ns is not None
 
     @property
@@ -83,7 +84,7 @@ class CellStudy(Struct, frozen=True, kw_only=True):
 
 
 class BaselineComparison(Struct, frozen=True, kw_only=True):
-    """A cell, the baseline it was compared with, and how that ended."""
+    """A cell, its baseline, and the result of their comparison."""
 
     cell: CellStudy
     baseline: CellStudy
@@ -91,31 +92,31 @@ class BaselineComparison(Struct, frozen=True, kw_only=True):
 
     @property
     def is_again(self) -> bool:
-        """Whether both came to the same CPUs, memory and threads: the baseline once more."""
+        """Whether both have the same CPUs, memory and threads, so that it repeats the baseline."""
         one, two = self.cell.twin or self.cell.cell, self.baseline.twin or self.baseline.cell
         return one.key == two.key
 
     @property
     def is_itself(self) -> bool:
-        """Whether both are bound alike as well: they differ by a variable, if not by noise."""
+        """Whether both also have the same binding, so that only a variable or noise can differ."""
         return self.is_again and self.cell.cell.binding == self.baseline.cell.binding
 
 
 class ScenarioResult(Struct, frozen=True, kw_only=True):
-    """One scenario in one run.
+    """The result of one scenario in one run.
 
     Attributes:
         run: The run.
         source: The scenario as the run recorded it.
-        scenario: The same, read.
+        scenario: The same, parsed.
         measure: How its cells were measured, under the run's profile.
         planned: All cells of the scenario, in the order of the file.
-        by_key: Those with a launch by their keys, in the same order.
-        ranked: Those that could be compared, fastest first; equals in the same order.
-        profiles: The launches that profiled operators, in the same order; they
-            are none of the cells' launches.
-        undone: What the run ended too early for; None where it did all that was asked.
-        profiles_before: Those of the same cells in earlier runs that were alike, the latest first.
+        by_key: The cells with a launch by their keys, in the same order.
+        ranked: The comparisons, fastest first; ties keep the same order.
+        profiles: The launches that profiled operators, in the same order. The cells do not include
+            them.
+        undone: What an interrupted run left incomplete; None if it is complete.
+        profiles_before: Profiles of the same cells in comparable earlier runs, the latest first.
     """
 
     run: Run
@@ -136,7 +137,7 @@ class ScenarioResult(Struct, frozen=True, kw_only=True):
 
     @property
     def launches(self) -> tuple[Launch, ...]:
-        """Every launch that was to measure, in the order they ran."""
+        """Every measuring launch, in the order they ran."""
         found = (launch for cell in self.cells for launch in cell.launches)
         return tuple(sorted(found, key=lambda launch: (launch.block, launch.position)))
 
@@ -144,10 +145,10 @@ class ScenarioResult(Struct, frozen=True, kw_only=True):
     def winner(self) -> BaselineComparison | None:
         """The fastest of the cells that are clearly faster than their baseline.
 
-        Clearly: also as one of all the scenario's comparisons, of which one in
-        twenty would look faster or slower by chance. Cells that came to the same
-        as an earlier one stand back where they can: which of the two is ahead is
-        noise. The baseline once more, bound as it is, never wins.
+        Clearly means significant after correcting for all comparisons of the scenario, one in
+        twenty of which would look faster or slower by chance. A cell without an equivalent earlier
+        cell is preferred, because only noise decides between equivalent cells. A cell with the same
+        placement and binding as the baseline never wins.
         """
         clear = holm([duel.comparison.p_value for duel in self.ranked])
         faster = [
@@ -159,13 +160,16 @@ class ScenarioResult(Struct, frozen=True, kw_only=True):
 
     @property
     def leader(self) -> BaselineComparison | None:
-        """The winner, else the nearest; the baseline once more only where there is no other."""
+        """The winner, else the fastest cell.
+
+        A cell that repeats the baseline leads only if there is no other.
+        """
         rivals = [duel for duel in self.ranked if not duel.is_again]
         return self.winner or next(iter(rivals or self.ranked), None)
 
     @property
     def baseline(self) -> CellStudy | None:
-        """The cell that the fastest one is compared with, or the first that is none's rival."""
+        """The leader's baseline, or the first cell without a baseline."""
         leader = self.leader
         if leader is not None:
             return leader.baseline
@@ -178,26 +182,26 @@ class ScenarioResult(Struct, frozen=True, kw_only=True):
         return tuple(named[key] for key in named)
 
     def find(self, cell: Cell | None) -> CellStudy | None:
-        """What is known of a cell; None where it was never launched."""
+        """The result of a cell; None if it was never launched."""
         return self.by_key.get(cell.key) if cell else None
 
 
 def study(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> ScenarioResult:
-    """Put together what one run says of one scenario.
+    """Compute the result of one scenario in one run.
 
     Args:
         run: The run.
         source: The scenario, one of the run's.
-        launches: All of the run's launches, in any order; what it has of other scenarios only
-            tells how long it took.
+        launches: All of the run's launches, in any order. Those of other scenarios only show how
+            long the run took.
 
     Raises:
-        ScenarioFaults: the recorded scenario is none this version can read.
+        ScenarioFaults: this version cannot read the recorded scenario.
     """
     scenario = load_document(source.document, source.path)
     planned = tuple(expand(scenario, source.path, run.profile))
     measure = measured(scenario, run.profile)
-    # The one place where a page tells the two kinds apart: figures are of the first alone.
+    # The only place that separates the two kinds: values come from measuring launches alone.
     own = [launch for launch in launches if launch.cell.scenario == scenario.name]
     launched = _by_cell(launch for launch in own if launch.kind == "measure")
     profiles = [launch for launch in own if launch.kind == "profile"]
@@ -206,7 +210,8 @@ def study(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> Scena
     summaries = {
         key: summarise(launched[key][0].cell, tuple(launched[key]), measure.warmup) for key in keys
     }
-    # Names tell apart what was to be measured, which a run that ended early has not all launched.
+    # The names tell which cells the run was to measure. An interrupted run has not launched all of
+    # them.
     wanted = filter_cells(planned, run.only)
     missing = [cell for cell in wanted if cell.key not in launched]
     told = shorten_labels([*(summaries[key].cell for key in keys), *missing])
@@ -237,7 +242,7 @@ def study(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> Scena
                 cell=one, baseline=cells[one.baseline.key], comparison=one.comparison
             )
             if duel.is_again:
-                # No number of launches tells a cell from itself.
+                # No number of launches can separate a cell from itself.
                 cells[key] = replace(one, comparison=replace(one.comparison, launches_needed=None))
     return ScenarioResult(
         run=run,
@@ -275,7 +280,7 @@ def _by_cell(launches: Iterable[Launch]) -> dict[str, list[Launch]]:
 
 
 def compare_cells(studied: ScenarioResult, cell: Cell, other: Cell) -> Comparison | None:
-    """Compare any two cells of a study, as a claim does."""
+    """Compare any two cells of a scenario result, as a claim does."""
     one, two = studied.find(cell), studied.find(other)
     if one is None or two is None:
         return None
@@ -283,7 +288,10 @@ def compare_cells(studied: ScenarioResult, cell: Cell, other: Cell) -> Compariso
 
 
 def typical_launch(studied: CellStudy) -> tuple[Launch, LaunchSummary] | None:
-    """The launch to show for a cell: its median is nearest to the cell's, earliest first."""
+    """The launch to show for a cell: its median is nearest to the cell's.
+
+    Of equals it is the earliest.
+    """
     middle_ns = studied.summary.median_ns
     if middle_ns is None:
         return None

@@ -1,4 +1,4 @@
-"""Which run and which cells a result is about: the latest, compared groups, earlier profiles."""
+"""Selects the runs and cells a result is about: latest runs, baseline groups, earlier profiles."""
 
 from __future__ import annotations
 
@@ -17,18 +17,17 @@ from corebound.stats.profiles import Profiles
 
 
 def latest_studies(records: Sequence[tuple[Run, Sequence[Launch]]]) -> tuple[ScenarioResult, ...]:
-    """For every scenario in the records, the latest run that launched it, by name.
+    """The result of the latest run of every scenario in the records, by scenario name.
 
-    A run that was asked for some of its cells, as the command of a row asks, counts only where
-    none was asked for all of the same file. One that recorded a scenario and ended before any
-    launch of it counts only where there is no other.
+    A run of selected cells counts only if no run measured the whole of the same file. A run that
+    recorded a scenario but launched none of it counts only if there is no other run.
 
     Raises:
-        ScenarioFaults: a recorded scenario is none this version can read.
+        ScenarioFaults: this version cannot read a recorded scenario.
     """
     latest: dict[str, _Candidate] = {}
     by_time = sorted(records, key=lambda record: (record[0].started_at, record[0].id))
-    # The latest first: of most runs nobody has to look at the launches.
+    # The latest first, so that the launches of most runs are never read.
     for run, launches in reversed(by_time):
         for source in run.scenarios:
             name = str(source.document.get("name", ""))
@@ -52,7 +51,7 @@ class _Candidate(NamedTuple):
 
 
 def _may_be_better(run: Run, source: ScenarioSource, known: _Candidate) -> bool:
-    """Whether an earlier run may say more of a scenario than the one that is known."""
+    """Whether an earlier run may have more complete results of a scenario than the known one."""
     if not known.launched:
         return True
     return bool(known.run.only) and not run.only and source.sha256 == known.source.sha256
@@ -62,8 +61,8 @@ class Group(Struct, frozen=True, kw_only=True):
     """A baseline, which comes first, and the cells that are compared with it.
 
     Attributes:
-        title: What sets it apart from the other groups; empty where there are none.
-        cells: Each with the name it has within the group.
+        title: What distinguishes it from the other groups; empty if there are none.
+        cells: Each cell with its name within the group.
     """
 
     title: str
@@ -71,7 +70,7 @@ class Group(Struct, frozen=True, kw_only=True):
 
 
 def by_baseline(cells: Sequence[CellStudy]) -> tuple[Group, ...]:
-    """Group cells by what they are compared with, in the order of the file."""
+    """Group cells by their baseline, in the order of the file."""
     groups: dict[str, list[CellStudy]] = {}
     for one in cells:
         base = one.baseline.key if one.baseline else one.cell.key
@@ -96,31 +95,31 @@ def varying_axes(cells: Sequence[Cell]) -> tuple[str, ...]:
 
 
 def title_of(cell: Cell, axes: Sequence[str]) -> str:
-    """A group's name, read off one of its cells."""
+    """A group's name, taken from one of its cells."""
     return ", ".join(axis_value(cell, axis) for axis in axes)
 
 
 def without(cell: Cell, axes: Sequence[str]) -> Cell:
-    """The cell as it is named where these axes go without saying."""
+    """The cell without these axes, for a shorter name."""
     return replace(cell, axes=tuple(pair for pair in cell.axes if pair[0] not in axes))
 
 
-# With the study's own they are six, whose least and most bound a median with 95 %:
-# 1 - 2/2**6 = 0.969 (Le Boudec, Performance Evaluation (2010), theorem 2.1).
+# Together with the latest run these are six, whose minimum and maximum bound a median with 95 %: 1
+# - 2/2**6 = 0.969 (Le Boudec, Performance Evaluation (2010), theorem 2.1).
 _MOST_RUNS = 5
 
 
 def with_profiles_before(
     studies: Iterable[ScenarioResult], runs: Iterable[Run], profiles: Mapping[str, Profiles]
 ) -> tuple[ScenarioResult, ...]:
-    """The studies, each with the profiles of its cells in the latest earlier runs like its own.
+    """The results, each with the profiles of its cells in the latest comparable earlier runs.
 
-    Alike: of the same host, kernel, commit, scenario, profile of it, and environments.
+    Comparable runs have the same host, kernel, commit, scenario, profile of it, and environments.
 
     Args:
-        studies: One a scenario.
-        runs: All there are, in any order.
-        profiles: Those of each run by its id; of runs that it does not name none are known.
+        studies: One result per scenario.
+        runs: All runs, in any order.
+        profiles: The profiles of each run, by run id; a run without an entry has no known profiles.
     """
     latest_first = sorted(
         (run for run in runs if profiles.get(run.id)),
@@ -143,7 +142,7 @@ def _before(
 
 
 def _is_before(run: Run, study: ScenarioResult) -> bool:
-    """Whether a run is an earlier one in which nothing differs that may change a profile."""
+    """Whether a run is earlier and differs in nothing that may change an operator profile."""
     own, source = study.run, run.source_of(study.scenario.name)
     environments = {launch.cell.environment for launch in study.profiles}
     return (

@@ -1,4 +1,4 @@
-"""What to call a series among others: whole, or without what they all share; and in which order."""
+"""Names and sort keys of series: in full, or without what a group of them shares."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from corebound.records.history import Series
 
 _NO_CELL = ("", "default")
 _ENVIRONMENT = "environment="
-# asv's names of environments list every requirement; what is longer takes a title's whole line.
+# asv's environment names list every requirement. Longer names would fill a title's whole line.
 _LONGEST_ENVIRONMENT = 48
 _CUT_ENVIRONMENT = 32
 _OPEN, _CLOSED, _QUOTES = "([{", ")]}", "\"'"
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)")
 
-# Of a text with numbers in it: for each piece whether it is text, the number, the text.
+# The sort key of a text with numbers. For each piece: whether it is text, the number, the text.
 Natural: TypeAlias = tuple[tuple[bool, float, str], ...]
 
 
 def series_name(series: Series) -> str:
-    """What to call a series among all of its project."""
+    """The name of a series within its project."""
     cell = "" if series.cell in _NO_CELL else f"[{series.cell}]"
     return f"{series.scenario}{cell} on {series.host_name}"
 
 
 def short_names(series: Sequence[Series]) -> tuple[str, ...]:
-    """What to call each among these: without the parameters and the machine that all share."""
+    """Short names of these series, without the parameters and the machine that all share."""
     return tuple(
         f"{one.scenario}{f'[{axes}]' if axes else ''}{f' on {host}' if host else ''}"
         for one, axes, host in zip(series, _own_axes(series, ","), _own_hosts(series), strict=True)
@@ -37,7 +37,7 @@ def short_names(series: Sequence[Series]) -> tuple[str, ...]:
 
 
 def short_cells(series: Sequence[Series]) -> tuple[str, ...]:
-    """The same of one benchmark's, without its name; never empty."""
+    """Short names of the series of one benchmark, without the benchmark's name; never empty."""
     return tuple(
         ", ".join(part for part in (axes, f"on {host}" if host else "") if part)
         or f"on {one.host_name}"
@@ -46,28 +46,28 @@ def short_cells(series: Sequence[Series]) -> tuple[str, ...]:
 
 
 def own_axes(series: Sequence[Series]) -> list[str]:
-    """The parameters of each that not all share, in words; empty where there are none."""
+    """For each series the parameters that not all share; empty if there are none."""
     return _own_axes(series, ", ")
 
 
 def shared_axes(series: Sequence[Series]) -> str:
-    """The parameters that all of these, at least one, share, in words."""
+    """The parameters that all of these series share; `series` has at least one."""
     shared, shown = _shared(series), long_environments(series)
     return ", ".join(shown.get(axis, axis) for axis in _of(series[0]) if axis in shared)
 
 
 def cell_name(series: Series, shown: Mapping[str, str]) -> str:
-    """Its parameters and its environment in words, as `long_environments` shows those."""
+    """Its parameters and its environment, shortened as in `long_environments`."""
     return ", ".join(shown.get(axis, axis) for axis in _of(series))
 
 
 def parameters(series: Series) -> str:
-    """Those of a series without its environment, in words."""
+    """The parameters of a series without its environment."""
     return ", ".join(axis for axis in _of(series) if not axis.startswith(_ENVIRONMENT))
 
 
 def environments(series: Iterable[Series]) -> dict[str, str]:
-    """The environments of these series: what each is called, by its name; by name."""
+    """The environments of these series, from full name to displayed name; sorted by name."""
     known = [*series]
     names = sorted({axis for one in known for axis in _of(one) if axis.startswith(_ENVIRONMENT)})
     shown = long_environments(known)
@@ -78,7 +78,7 @@ def environments(series: Iterable[Series]) -> dict[str, str]:
 
 
 def natural_place(series: Series) -> tuple[tuple[str, Natural], ...]:
-    """What series are sorted by: parameter by parameter, numbers by their size."""
+    """A sort key for series: parameter by parameter, with numbers by their size."""
     return _place(series.cell)
 
 
@@ -89,7 +89,7 @@ def _place(cell: str) -> tuple[tuple[str, Natural], ...]:
 
 
 def natural(text: str) -> Natural:
-    """A key by which texts are sorted with the numbers in them by size.
+    """A sort key for texts that orders the numbers in them by size.
 
     >>> sorted(["100", "-2", "20", "None"], key=natural)
     ['-2', '20', '100', 'None']
@@ -111,7 +111,7 @@ def natural(text: str) -> Natural:
 
 @lru_cache(maxsize=65_536)
 def axes(cell: str) -> tuple[str, ...]:
-    """A cell's key, parameter by parameter; names and values may have commas of their own.
+    """Split a cell's key into parameters; names and values may contain commas.
 
     >>> axes("(m, n)=100, 5,variant=d"), axes("shape=[1, 2],kind='a, b'")
     (('(m, n)=100, 5', 'variant=d'), ('shape=[1, 2]', "kind='a, b'"))
@@ -128,7 +128,7 @@ def axes(cell: str) -> tuple[str, ...]:
 
 
 def _pieces(cell: str) -> list[str]:
-    """What stands between commas outside brackets and quotes, where these have an end."""
+    """Split at commas outside brackets and quotes, if these are closed."""
     whole = cell.split(",")
     if not any(letter in cell for letter in (*_OPEN, *_QUOTES)):
         return whole
@@ -161,7 +161,7 @@ def _own_axes(series: Sequence[Series], between: str) -> list[str]:
 
 
 def long_environments(series: Iterable[Series]) -> dict[str, str]:
-    """What to show of environments with long names, by the whole axis: unlike one another."""
+    """Short, unique forms of long environment names, by the whole axis."""
     long = {
         axis
         for one in series
@@ -177,7 +177,7 @@ def long_environments(series: Iterable[Series]) -> dict[str, str]:
 
 
 def _cut(axis: str) -> str:
-    """Its beginning, to the end of a requirement if there is one."""
+    """Its beginning, cut after a whole requirement if there is one."""
     begin = axis[: len(_ENVIRONMENT) + _CUT_ENVIRONMENT]
     whole = begin.rpartition("-")[0]
     return f"{whole if len(whole) > len(_ENVIRONMENT) else begin}…"

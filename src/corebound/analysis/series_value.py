@@ -1,4 +1,4 @@
-"""A series' figures for the eye: in the unit that they read best in."""
+"""Formats the values of a series in the unit that is easiest to read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from corebound.units import percent, significant, time_unit
 
 
 def display_unit(series: Series, figures: Sequence[float]) -> tuple[float, str]:
-    """What a figure is divided by for the eye, and the unit's name then."""
+    """The divisor that converts a value for display, and the display unit."""
     if series.unit == "bytes":
         return _size_unit(statistics.median(figures))
     if series.unit != "ns":
@@ -26,13 +26,13 @@ def _size_unit(size_bytes: float) -> tuple[float, str]:
 
 
 def figure_text(series: Series, figure: float) -> str:
-    """A series' figure with its unit."""
+    """A value of a series with its unit."""
     length, unit = display_unit(series, [figure])
     return f"{significant(figure / length)} {unit}".strip()
 
 
 def latest_of(series: Series) -> ValueWithBounds:
-    """The last figure of a series, with its interval."""
+    """The last value of a series, with its interval."""
     last = next((one for one in reversed(series.points) if one.figure is not None), None)
     if last is None or last.figure is None:
         return ValueWithBounds(value="–")
@@ -45,7 +45,7 @@ def latest_of(series: Series) -> ValueWithBounds:
 
 
 def lack_of(series: Series) -> str:
-    """Since when a series has had no figure, where it was looked at since; else empty."""
+    """The date since which a series has points but no values; else empty."""
     points = series.points
     at = len(points)
     while at and math.isnan(points.figures[at - 1]):
@@ -54,13 +54,13 @@ def lack_of(series: Series) -> str:
 
 
 def interval_name(series: Iterable[Series]) -> str:
-    """What stands in brackets under the figures of these series."""
+    """What the brackets below the values of these series contain."""
     shares = {one.confidence for one in series}
     return f"{percent(shares.pop(), 0)} interval" if len(shares) == 1 else "interval"
 
 
 def figures_span(series: Series) -> str:
-    """From the least figure of a series to the most; empty where it has none."""
+    """The range of a series' values; empty if it has none."""
     figures = series.points.measured
     if not figures:
         return ""

@@ -1,4 +1,4 @@
-"""What a cell gets done in a second, and how near that is to what its cores could do at most."""
+"""The throughput of a cell, and its share of the computed peak of the cell's cores."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from corebound.scenario.models import Scenario
 from corebound.stats.server_summary import Estimate, answered_per_s
 from corebound.units import percent, significant
 
-# What is counted in billions; anything else is counted by the piece.
+# Counted in billions; all other work is counted in units.
 _FLOP = "flop"
 
 _BITS = {"float32": 32, "float64": 64}
 
 
 class PeakShare(Struct, frozen=True, kw_only=True):
-    """A throughput against the computed peak of the cores that the cell was placed on.
+    """A throughput compared with the computed peak of the cores of the cell's placement.
 
     Attributes:
-        ratio: Of the two; above 1, what the peak assumes is wrong.
-        cores: Those of the placement; bits: of the numbers.
+        ratio: Throughput over peak. Above 1, an assumption of the peak is wrong.
+        cores: The cores of the placement; bits: the size of the numbers.
     """
 
     ratio: float
@@ -38,14 +38,14 @@ class PeakShare(Struct, frozen=True, kw_only=True):
 
 
 def throughput(cell: CellStudy, *, bare: bool = False) -> ValueWithBounds:
-    """All its workers' work over its median iteration, such as `512 images/s`.
+    """The work of all its workers over its median iteration, such as `512 images/s`.
 
-    Empty where nothing was measured, or the workload does not count its work. The interval
-    is that of the median, or of the requests answered.
+    Empty if nothing was measured, or if the workload does not count its work. The interval is that
+    of the median, or of the requests answered.
 
     Args:
         cell: The cell.
-        bare: Whether to leave out the unit, which something else says.
+        bare: Whether to leave out the unit, because it is shown elsewhere.
     """
     rates = _rates(cell)
     return ValueWithBounds(
@@ -59,7 +59,7 @@ def throughput(cell: CellStudy, *, bare: bool = False) -> ValueWithBounds:
 
 
 def peak_words(cell: CellStudy, scenario: Scenario, host: Host) -> str:
-    """`50 % of 2 cores' 32-bit peak`; empty where the share of it is not known."""
+    """`50 % of 2 cores' 32-bit peak`; empty if the share is unknown."""
     share = peak_share(cell, scenario, host)
     return "" if share is None else _shared(share)
 
@@ -67,15 +67,15 @@ def peak_words(cell: CellStudy, scenario: Scenario, host: Host) -> str:
 def peak_holds(study: ScenarioResult) -> bool:
     """Whether no cell exceeds the computed peak.
 
-    One that does shows that the peak assumes a wrong clock, so that no share of it means
-    anything; a fairness check says so, once.
+    If one does, the peak assumes a wrong clock and no share of it is meaningful. A fairness check
+    reports this once.
     """
     shares = (peak_share(cell, study.scenario, study.run.host) for cell in study.cells)
     return all(share is None or share.ratio <= 1 for share in shares)
 
 
 def throughput_unit(cells: Sequence[CellStudy]) -> str:
-    """What the throughput of all these cells is counted in; empty where it is not one unit."""
+    """The unit of the throughput of all these cells; empty if they have several units."""
     units = {tuple(rates) for cell in cells if (rates := _rates(cell))}
     found = next(iter(units), ())
     return _unit(found[0]) if len(units) == 1 and len(found) == 1 else ""
@@ -93,7 +93,7 @@ def _unit(unit: str) -> str:
 
 
 def _rates(cell: CellStudy) -> dict[str, Estimate]:
-    """What is done in a second, by unit."""
+    """Work per second, by unit."""
     if (per_s := answered_per_s(cell.launches)) is not None:
         return {"requests": per_s}
     median_ns, interval = cell.summary.median_ns, cell.summary.interval
@@ -118,8 +118,8 @@ def _shared(share: PeakShare) -> str:
 def peak_share(cell: CellStudy, scenario: Scenario, host: Host) -> PeakShare | None:
     """The share of the placement's peak that a cell reached.
 
-    None where it counts no floating-point operations, where these are not of CPUs, or
-    where the type of the numbers or the peak is not known.
+    None if the cell counts no floating-point operations, if a GPU makes them, or if the number type
+    or the peak is unknown.
     """
     rate = _rates(cell).get(_FLOP)
     bits, placement, peak = _number_bits(cell, scenario), cell.placement, host.peak
@@ -134,7 +134,7 @@ def peak_share(cell: CellStudy, scenario: Scenario, host: Host) -> PeakShare | N
 
 
 def factors(peak: Peak, *, cores: int, bits: int) -> str:
-    """What a known peak is the product of; an FMA is two operations.
+    """The factors of a known peak; an FMA counts as two operations.
 
     >>> peak = Peak(core="Zen 5", simd="AVX-512", simd_bits=512, fma_units=2,
     ...             clock_hz=2_500_000_000, assumptions=())
@@ -150,6 +150,6 @@ def factors(peak: Peak, *, cores: int, bits: int) -> str:
 
 
 def _number_bits(cell: CellStudy, scenario: Scenario) -> int | None:
-    """The size of the numbers a cell computes with; built-ins take float32 where none is said."""
+    """The size of the numbers a cell computes with; built-in workloads use float32 by default."""
     usual = "float32" if scenario.workload in BUILT_IN else ""
     return _BITS.get(str(dict(cell.cell.parameters).get("dtype", usual)))

@@ -1,4 +1,4 @@
-"""Beside a verdict: of how many series it says nothing, for they have too few figures."""
+"""States how many series have too few values for a verdict."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from corebound.stats.history.too_short import least_figures
 
 
 def too_short_words(short: int, every: int) -> str:
-    """That so many series cannot tell a change yet, in a sentence; empty where all can.
+    """A sentence with the number of series that are too short; empty if all are long enough.
 
     >>> too_short_words(1, 2)[:40]
     '1 of 2 series is too short to tell: a ch'

@@ -1,4 +1,4 @@
-"""How results are worded: settings, ratios, verdicts. The same words everywhere."""
+"""The wording of results: configurations, ratios, verdicts. All pages use the same words."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Tone = Literal["good", "bad", "warn", "plain"]
 
 
 class TextSpan(Struct, frozen=True):
-    """A stretch of text with one accent; what is strong may lead to an address."""
+    """A piece of text with one style; strong text may link to an address."""
 
     text: str
     kind: Literal["plain", "strong", "good", "bad", "code"]
@@ -36,12 +36,12 @@ class Label(Struct, frozen=True, kw_only=True):
 
     @property
     def whole(self) -> str:
-        """The same in running text: `physical cores, 2 threads`."""
+        """The name in running text: `physical cores, 2 threads`."""
         return f"{self.name}, {self.more}" if self.more else self.name
 
 
 class VerdictWord(Struct, frozen=True, kw_only=True):
-    """A verdict as tone, sign and word together."""
+    """A verdict as tone, sign and word."""
 
     tone: Tone
     sign: str
@@ -49,7 +49,7 @@ class VerdictWord(Struct, frozen=True, kw_only=True):
 
 
 class Flag(Struct, frozen=True, kw_only=True):
-    """One thing to know before the figures are believed; `link` is an address or empty."""
+    """A notice about the results; `link` is an address or empty."""
 
     tone: Tone
     sign: str
@@ -59,19 +59,19 @@ class Flag(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def warning(cls, title: str, detail: str, link: str = "") -> Self:
-        """What casts doubt on figures, or leaves some out."""
+        """A warning that some results are doubtful or left out."""
         return cls(tone="warn", sign="!", title=title, detail=detail, link=link)
 
 
 class ValueWithBounds(Struct, frozen=True, kw_only=True):
-    """A figure with its unit, and beneath it where it lies; `ends` is empty where nobody knows."""
+    """A value with its unit, and its bounds below it; `ends` is empty if they are unknown."""
 
     value: str
     ends: str = ""
 
 
 class Figure(Struct, frozen=True, kw_only=True):
-    """A number and what it counts; one that is not known says so in a word."""
+    """A value and its description; an unknown value is replaced by a word."""
 
     value: str
     says: str
@@ -81,7 +81,7 @@ class Figure(Struct, frozen=True, kw_only=True):
 Verdict = Literal["faster", "slower", "equivalent", "undecided"]
 
 _BINDINGS: dict[BindingMode, tuple[str, str]] = {
-    # mode: (as a name, as what one does)
+    # mode: (name, what one does to get it)
     "none": ("unbound", "Leaving threads unbound"),
     "one-cpu": ("one CPU", "Binding to one CPU"),
     "cpus": ("chosen CPUs", "Binding to chosen CPUs"),
@@ -107,11 +107,11 @@ _CHECKS: dict[State, tuple[Tone, str]] = {
     "warning": ("warn", "!"),
     "unavailable": ("plain", "–"),
 }
-# What differs from 1 by less than that is 1.
+# A smaller difference from 1 counts as none.
 _MOST_DECIMALS = 9
-# Ten thousand years: nothing was measured to last that long, it is only not known.
+# Ten thousand years: no measurement lasts that long, so the value is unknown.
 _LONGEST_NS = 3e20
-# In place of an interval that says nothing.
+# Shown instead of an interval that is too wide to be useful.
 NO_ESTIMATE = "no usable estimate yet"
 REFERENCE = VerdictWord(tone="plain", sign="", word="reference")
 NOT_MEASURED = VerdictWord(tone="warn", sign="!", word="no valid launch")
@@ -120,17 +120,17 @@ NO_BASELINE = VerdictWord(tone="plain", sign="", word="baseline not measured")
 
 
 def verdict_word(verdict: Verdict) -> VerdictWord:
-    """A verdict as sign, word and tone, so that none of them stands alone."""
+    """A verdict as sign, word and tone; the meaning never depends on colour alone."""
     return _VERDICTS[verdict]
 
 
 def check_sign(state: State) -> tuple[Tone, str]:
-    """What stands before a check of the host: tone and sign; its state is said in a word."""
+    """The tone and sign before a host check; the check's state is also written as a word."""
     return _CHECKS[state]
 
 
 def to_decide(launches: int | None) -> str:
-    """What stands under an undecided verdict; empty where nobody can tell.
+    """The launches needed, shown below an inconclusive verdict; empty if unknown.
 
     >>> to_decide(1200), to_decide(None)
     ('about 1,200 launches each', '')
@@ -139,7 +139,7 @@ def to_decide(launches: int | None) -> str:
 
 
 def rich(*parts: str | TextSpan) -> Text:
-    """Text of pieces; bare strings are plain.
+    """Text made of pieces; bare strings are plain.
 
     >>> rich("a ", strong("b"))[0].kind
     'plain'
@@ -148,7 +148,7 @@ def rich(*parts: str | TextSpan) -> Text:
 
 
 def coded(text: str) -> Text:
-    """Text whose stretches between backticks are code; one that opens nothing stays.
+    """Text in which passages between backticks are code; an unmatched backtick stays.
 
     >>> [piece.kind for piece in coded("Set `threads: 1` here.")]
     ['plain', 'code', 'plain']
@@ -162,17 +162,17 @@ def coded(text: str) -> Text:
 
 
 def strong(text: str, link: str = "") -> TextSpan:
-    """A piece that carries weight, and leads to an address if there is one."""
+    """An emphasised piece of text, which may link to an address."""
     return TextSpan(text, "strong", link)
 
 
 def plain(text: Text) -> str:
-    """Text without its accents, for titles and descriptions."""
+    """Text without its styles, for titles and descriptions."""
     return "".join(piece.text for piece in text)
 
 
 def mode_class(mode: BindingMode) -> str:
-    """The class that colours a binding mode, the same on every page."""
+    """The CSS class that colours a binding mode, the same on every page."""
     return f"m-{mode}"
 
 
@@ -217,7 +217,7 @@ def full_name(cell: Cell) -> str:
 
 
 def doing(cell: Cell, other: Cell) -> str:
-    """What one does to get this cell rather than the other, as the subject of a sentence."""
+    """What one does to get this cell instead of the other, as the subject of a sentence."""
     differing = _differing(cell, other)
     if "binding" in differing:
         start = _BINDINGS[cell.binding.mode][1]
@@ -230,7 +230,7 @@ def doing(cell: Cell, other: Cell) -> str:
 
 
 def compared_with(cell: Cell, other: Cell) -> str:
-    """The other cell, named by what differs from the first; defaults go without saying."""
+    """The other cell, named by its differences from the first; default values are left out."""
     differing = _differing(cell, other)
     values = dict(other.axes)
     said = [axis for axis in differing if axis == "binding" or values.get(axis) != "default"]
@@ -239,7 +239,7 @@ def compared_with(cell: Cell, other: Cell) -> str:
 
 
 def capital(text: str) -> str:
-    """The start of a sentence; what follows keeps its capitals, as names have them.
+    """Capitalise the first letter; the others stay, because names may contain capitals.
 
     >>> capital("one CPU")
     'One CPU'
@@ -277,7 +277,7 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
 
 
 def and_more(number: int) -> str:
-    """What stands after the first of many; empty where there are no others.
+    """The number of remaining items after the first of many; empty if there are none.
 
     >>> and_more(1200), and_more(0), and_more(-2)
     ('and 1,200 more', '', '')
@@ -286,7 +286,7 @@ def and_more(number: int) -> str:
 
 
 def bounds(low: float, high: float) -> str:
-    """An interval of ratios in brackets; one too wide to say anything is named as such.
+    """An interval of ratios in brackets; an interval that is too wide is named as such.
 
     >>> bounds(1.381, 1.459), bounds(1.0001, 1.2), bounds(3.8e-05, float("inf"))
     ('[1.38, 1.46]', '[1.0001, 1.20]', 'no usable estimate yet')
@@ -295,7 +295,7 @@ def bounds(low: float, high: float) -> str:
 
 
 def compared_bounds(comparison: Comparison | None) -> str:
-    """The interval of a comparison's ratio; empty where there is none."""
+    """The interval of a comparison's ratio; empty if there is none."""
     interval = comparison.interval if comparison else None
     if comparison is None or interval is None:
         return ""
@@ -306,7 +306,7 @@ def compared_bounds(comparison: Comparison | None) -> str:
 
 
 def within(low: float, high: float, write: Callable[[float], str]) -> str:
-    """Both ends of an interval in brackets, as `ends` has them, where it says anything.
+    """An interval in brackets, as from `ends`; an interval that is too wide is named as such.
 
     >>> within(1.2e6, 4.56e6, duration), within(1.2, float("inf"), duration)
     ('[1.20, 4.56] ms', 'no usable estimate yet')
@@ -315,7 +315,7 @@ def within(low: float, high: float, write: Callable[[float], str]) -> str:
 
 
 def ends(low: float, high: float, write: Callable[[float], str]) -> str:
-    """Both ends of a figure in brackets; a unit that they share is written once.
+    """Both ends of an interval in brackets; a shared unit is written once.
 
     >>> ends(1.2e6, 4.56e6, duration), ends(8e5, 1.2e6, duration)
     ('[1.20, 4.56] ms', '[800 µs, 1.20 ms]')
@@ -326,7 +326,7 @@ def ends(low: float, high: float, write: Callable[[float], str]) -> str:
 
 
 def speedup(value: float) -> str:
-    """A speed-up; below 0.1 the second digit that counts is kept.
+    """Format a speed-up; below 0.1 with two significant digits.
 
     >>> speedup(1.4234), speedup(0.0213), speedup(0.0004)
     ('1.42×', '0.021×', '0.0004×')
@@ -335,7 +335,7 @@ def speedup(value: float) -> str:
 
 
 def times_slower(value: float) -> str:
-    """A speed-up below 1 as people say it.
+    """Format a speed-up below 1 as a slowdown.
 
     >>> times_slower(0.02), times_slower(0.8)
     ('50× slower', '1.25× slower')
@@ -348,14 +348,14 @@ def _bound(value: float) -> str:
     if value >= 100:
         return f"{value:,.0f}"
     if value >= 0.1 or value == 0:
-        # An interval that leaves 1 out is not printed as one that holds it.
+        # An interval that excludes 1 must not be printed as one that includes it.
         texts = (f"{value:.{digits}f}" for digits in range(2, _MOST_DECIMALS + 1))
         return next((text for text in texts if float(text) != 1), f"{value:.2f}")
     return f"{value:.3f}" if value >= 0.01 else f"{value:.2g}"
 
 
 def day(moment: str) -> str:
-    """An ISO moment to the minute, as people read it.
+    """An ISO timestamp to the minute, in a readable form.
 
     >>> day("2026-01-02T03:04:05Z")
     '2026-01-02 03:04 UTC'
@@ -364,7 +364,7 @@ def day(moment: str) -> str:
 
 
 def spent(value_ns: float) -> str:
-    """How long launches took together, which may be minutes.
+    """The total time of launches, which may be minutes.
 
     >>> spent(90e9), spent(3_660e9)
     ('90.0 s', '61 minutes')
@@ -374,7 +374,7 @@ def spent(value_ns: float) -> str:
 
 
 def time_text(value_ns: float | None) -> str:
-    """A duration, a dash where there is none, and ∞ for an end that is not known."""
+    """A duration; a dash if there is none, and ∞ for an unknown upper end."""
     if value_ns is None:
         return "–"
     return "∞" if value_ns > _LONGEST_NS else duration(value_ns)
