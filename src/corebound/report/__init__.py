@@ -1,1 +1,1 @@
-"""The static site: pages make models, charts draw SVG, render makes HTML, site writes."""
+"""The static site: `pages` builds models, `charts` SVG, `render` HTML, and `site` writes files."""

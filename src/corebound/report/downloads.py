@@ -1,4 +1,4 @@
-"""The values of pages for machines: the same cells, unrounded, units in the names."""
+"""CSV and JSON downloads of what pages show: unrounded values, with units in the names."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ from corebound.worker.protocol import Operator
 
 
 def lines_csv(lines: Sequence[Mapping[str, Any]]) -> str:
-    """Lines as CSV under all names that any of them has."""
+    """Format lines as CSV, with a column for every name that occurs in any of them."""
     text = io.StringIO()
-    # Lines of different hands may differ in their columns; each column stands once.
+    # Lines from different sources may have different columns; each column appears once.
     names = list(dict.fromkeys(name for line in lines for name in line))
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
@@ -59,15 +59,15 @@ def lines_csv(lines: Sequence[Mapping[str, Any]]) -> str:
 
 
 def finite(value: float) -> float | None:
-    """JSON knows no infinity: an end that is not known is absent."""
+    """JSON has no infinity: an infinite value becomes None."""
     return value if value < float("inf") else None
 
 
 def operators_csv(study: ScenarioResult) -> str:
-    """The operators of every profiled cell as CSV, one line a type; empty without any.
+    """The operators of every profiled cell as CSV, one line per type; empty without profiles.
 
-    As on the page a time is of the latest launch, its ends the least and the most of all
-    profiles like it.
+    As on the page, a time is that of the latest launch. Its ends are the minimum and maximum of all
+    comparable profiles.
     """
     found = profiled(study)
     if not found:
@@ -82,7 +82,7 @@ def operators_csv(study: ScenarioResult) -> str:
 
 
 def profile_data(one: Profiled) -> dict[str, Any]:
-    """A cell's profile; times are of one iteration, but for those of a call."""
+    """A cell's profile; times are per iteration, except those of a call."""
     profile = one.profile
     return {
         "axes": dict(one.cell.axes),
@@ -97,7 +97,7 @@ def profile_data(one: Profiled) -> dict[str, Any]:
 
 
 def imported_csv(profiles: Sequence[ImportedProfile]) -> str:
-    """The operators of imported profiles as CSV, one line a type; empty without any."""
+    """The operators of imported profiles as CSV, one line per type; empty without profiles."""
     lines = [
         {"profile": one.name, "source": one.source, "device": one.device, **figures}
         for one in profiles
@@ -109,7 +109,7 @@ def imported_csv(profiles: Sequence[ImportedProfile]) -> str:
 def _lines(
     profile: OperatorProfile, others: Sequence[OperatorProfile] = ()
 ) -> list[dict[str, Any]]:
-    """A line a type, then what is outside of operators where that is known."""
+    """One line per type, then the time outside operators if that is known."""
     alike = (profile, *others)
     lines = [
         _operator(profile, each.type, partial(together_ns, types=(each.type,)), each, alike)
@@ -127,8 +127,8 @@ def _operator(
     one: Operator | None,
     alike: Sequence[OperatorProfile],
 ) -> dict[str, Any]:
-    """A line of a profile; what is outside operators is called by nobody."""
-    # What has a line took time, if none worth telling.
+    """One line of a profile; the time outside operators has no calls."""
+    # An operator with a line took some time, even if it rounds to nothing.
     total_ns, ends_ns = of(profile) or 0, span_ns(alike, of)
     return {
         "operator": name,
@@ -145,9 +145,9 @@ def _operator(
 
 
 def cells_json(study: ScenarioResult, found: Sequence[Finding], records: str = "") -> str:
-    """A scenario's cells and what stands out in them as JSON; absent figures are null.
+    """A scenario's cells and the findings in them as JSON; missing values are null.
 
-    `records` as in `CommandLine.at`.
+    `records` is as in `CommandLine.at`.
     """
     run = study.run
     document = {
@@ -176,10 +176,10 @@ def cells_json(study: ScenarioResult, found: Sequence[Finding], records: str = "
 
 
 def cells_csv(study: ScenarioResult, records: str = "") -> str:
-    """A scenario's cells as CSV, one line each; absent figures are empty. `records` as above.
+    """A scenario's cells as CSV, one line each; missing values are empty. `records` is as above.
 
-    Each line names its scenario, run and host: files of several can be joined.
-    An axis may be called as a figure is, so its column begins with `axis_`.
+    Each line names its scenario, run and host, so that several files can be joined. An axis may
+    have the same name as a value, so its column begins with `axis_`.
     """
     axes = tuple(dict.fromkeys(axis for cell in study.cells for axis, _ in cell.cell.axes))
     return lines_csv(
@@ -242,13 +242,19 @@ def _figures(study: ScenarioResult, cell: CellStudy, records: str) -> dict[str, 
 def _ends(
     name: str, cell: CellStudy, of: Callable[[Launch], float | None], unit: str = ""
 ) -> dict[str, float | None]:
-    """The least and the most of any launch, as the page has them; None where all have the same."""
+    """The minimum and maximum over the launches, as on the page.
+
+    None if all have the same value.
+    """
     least, most = span_of(cell, of) or (None, None)
     return {f"{name}_least{unit}": least, f"{name}_most{unit}": most}
 
 
 def changes_csv(known: ChangeHistory, records: str = "") -> str:
-    """Every change, at least one, a line each: the clear ones, the latest first, then others."""
+    """Every change, at least one, with a line each.
+
+    Clear changes come first, the latest first, then the others.
+    """
     return lines_csv(
         [
             {
@@ -282,7 +288,7 @@ def changes_csv(known: ChangeHistory, records: str = "") -> str:
 
 
 def _recovered(one: Change) -> dict[str, Any]:
-    """The commits its recovery ends between, and the level since then against that before it."""
+    """The commits that bound a change's recovery, and the ratio of the level since to before."""
     good, bad = one.back_between or (None, None)
     return {
         "recovered_last_good_commit": good.commit.sha if good and good.commit else None,
@@ -296,7 +302,7 @@ def _again(one: Change) -> CommandLine | None:
 
 
 def commits_csv(found: CommitComparison) -> str:
-    """Every series that two commits were compared by, a line each, by change over noise."""
+    """Every series of a comparison of two commits, one line each, by change over noise."""
     return lines_csv([_compared_cell(found, one) for one in found.series])
 
 
@@ -321,7 +327,7 @@ def _point(name: str, point: HistoryPoint) -> dict[str, Any]:
 
 
 def said_of(one: Compared) -> dict[str, Any]:
-    """What two figures say of one another, by itself; `clear`: as one of all too."""
+    """The comparison of two values before correction; `clear`: whether significant after it."""
     comparison = one.comparison
     interval = comparison.interval if comparison else None
     return {
@@ -335,7 +341,7 @@ def said_of(one: Compared) -> dict[str, Any]:
 
 
 def comparison_csv(found: RunComparison, records: str = "") -> str:
-    """Every cell that two runs were compared by, a line each, by change over noise.
+    """Every cell of a comparison of two runs, one line each, by change over noise.
 
     Args:
         found: The comparison.
@@ -375,10 +381,10 @@ def _side(name: str, summary: CellSummary) -> dict[str, Any]:
 
 
 def host_json(study: HostStudy, records: str = "") -> str:
-    """A host as its latest run saw it, its noise, and what the doctor saw in each run.
+    """A host as its latest run recorded it, its noise, and the doctor's results in each run.
 
     Args:
-        study: What is known of the host.
+        study: The host with its runs.
         records: As in `CommandLine.at`.
     """
     runs = study.latest_runs
@@ -407,7 +413,7 @@ def _run(run: Run, records: str) -> dict[str, Any]:
 
 
 def _known(value: Any) -> Any:
-    """The same as JSON has it, which knows no infinity: what is not known is absent."""
+    """The same value for JSON, which has no infinity: an unknown value is None."""
     if isinstance(value, dict):
         return {str(name): _known(one) for name, one in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""What sections of several pages are made of."""
+"""Elements that several pages share: page head, verdict, axis labels, notices."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from corebound.report.charts.axis import Axis, plain_tick
 
 
 class Head(Struct, frozen=True, kw_only=True):
-    """What every page has about it.
+    """The head of a page.
 
     Attributes:
         title, description: Of the document.
         root: Relative path to the site's top, empty or ending in a slash.
-        here: What the way from the top to this page calls it.
-        made: When and by what the page was made.
-        above: (text, path from the site's top) of what that way leads through.
+        here: This page's name in the breadcrumbs.
+        made: When the page was made, and by which version.
+        above: (text, path from the site's top) of the breadcrumbs between the top and this page.
     """
 
     title: str
@@ -33,12 +33,15 @@ class Head(Struct, frozen=True, kw_only=True):
 
     @property
     def crumbs(self) -> tuple[tuple[str, str], ...]:
-        """(text, address) from the top; the last is this page, address empty."""
+        """The breadcrumbs as (text, address) from the top.
+
+        The last is this page, with an empty address.
+        """
         return (*((text, f"{self.root}{path}") for text, path in self.above), (self.here, ""))
 
 
 class Tick(Struct, frozen=True, kw_only=True):
-    """A label at a place in per cent; `minor` ones go where there is no room."""
+    """A label at a position in per cent; `minor` ones are hidden if there is no room."""
 
     at: float
     text: str
@@ -46,7 +49,7 @@ class Tick(Struct, frozen=True, kw_only=True):
 
 
 class Hero(Struct, frozen=True, kw_only=True):
-    """The top of a page: what was asked, the verdict, what it rests on, what to mind."""
+    """The top of a page: the question, the verdict, its basis, and notices."""
 
     title: str
     question: str
@@ -57,17 +60,17 @@ class Hero(Struct, frozen=True, kw_only=True):
 
 
 def levels_of(up: Axis, text: Callable[[float], str] = plain_tick) -> tuple[Tick, ...]:
-    """Of an axis that goes upwards: places from the top."""
+    """The labels of a vertical axis: positions are from the top."""
     return tuple(Tick(at=round((1 - up.share(at)) * 100, 2), text=text(at)) for at in up.ticks)
 
 
 def along(across: Axis, text: Callable[[float], str] = plain_tick) -> tuple[Tick, ...]:
-    """Of an axis that goes to the right: places from the left."""
+    """The labels of a horizontal axis: positions are from the left."""
     return tuple(Tick(at=round(across.share(at) * 100, 2), text=text(at)) for at in across.ticks)
 
 
 def damaged(faults: Sequence[Fault]) -> Flag | None:
-    """How many records were passed over, and where the first of them is.
+    """A notice with the number of skipped records, and where the first of them is.
 
     >>> damaged([Fault(file="records/host/r1.jsonl", line=20, what="…", mend="…")])
     ... # doctest: +ELLIPSIS
@@ -77,7 +80,7 @@ def damaged(faults: Sequence[Fault]) -> Flag | None:
         return None
     first = faults[0]
     line = "" if first.line is None else f", line {first.line}"
-    # Else it is whole, but of a scenario that this version cannot read.
+    # Otherwise the file is intact, but this version cannot read its scenario.
     is_damage = all(one.file.endswith(".jsonl") for one in faults)
     more = f" and {len(faults) - 1} more" if len(faults) > 1 else ""
     return Flag(
@@ -89,10 +92,12 @@ def damaged(faults: Sequence[Fault]) -> Flag | None:
 
 
 def narrowed_words(only: Sequence[str]) -> str:
-    """What every page says then, for a reader may land on any; empty where all is in.
+    """The note that the site shows a selection only; empty if it shows everything.
+
+    Every page has it, because a reader may arrive at any page.
 
     Args:
-        only: Names, or patterns of them, as they were asked for.
+        only: The requested names, or patterns of names.
 
     >>> narrowed_words(["io.*", "resnet50"])
     'Only of io.* and resnet50, as --only asked'
@@ -101,7 +106,9 @@ def narrowed_words(only: Sequence[str]) -> str:
 
 
 def turns(kinds: Iterable[Hashable]) -> list[int]:
-    """For each in order its number among those of its kind: sorted by that, kinds alternate.
+    """For each item its number among the items of its kind.
+
+    Sorting by it makes the kinds alternate.
 
     >>> turns("aab")
     [1, 2, 1]

@@ -1,4 +1,4 @@
-"""What the writer of a site is handed: all that is known of records, histories and decisions."""
+"""The input of the site writer: records, histories, decisions and options."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from corebound.stats.profiles import Profiles
 
 
 class Pair(Struct, frozen=True, kw_only=True):
-    """Two runs by their ids; where an imported project is named, two of its commits by hash."""
+    """Two runs by their ids, or two commits by hash if an imported project is named."""
 
     before: str
     after: str
@@ -30,32 +30,32 @@ Progress = Callable[[str, int, int], None]
 
 
 class Inputs(Struct, frozen=True, kw_only=True):
-    """What a site is made of, as whoever wants it made knows it.
+    """All data and options that a site is made from.
 
     Attributes:
         records: Every run with its launches, in any order.
-        now: ISO moment to put on the pages.
-        profiles: Operator profiles that were imported.
-        series: Histories, our own joined over the runs, and imported ones.
-        past: What runs said of each cell, calibrations and reproductions too: it tells how
-            much two runs differ by themselves.
-        decisions: What people decided of changes, in the order of their file.
-        confirmations: What re-runs said of changes.
+        now: ISO timestamp to put on the pages.
+        profiles: Imported operator profiles.
+        series: Histories: our own, joined over the runs, and imported ones.
+        past: The results of each cell in all runs, including calibrations and reproductions. They
+            show how much two runs differ without a change.
+        decisions: Decisions that people made about changes, in the order of their file.
+        confirmations: Results of re-runs of changes.
         calibrations: The noise of hosts, for the verdicts.
-        memory: Steps that were found before; what is found now is added.
-        sources: For each imported project a hash of all that its series are read from:
-            of what has not changed the pages are not made again.
-        stamps: For each run, by its id, what tells whether its records are as they were:
-            if so its page is not made again.
+        memory: Change points that earlier analyses found; new ones are added.
+        sources: For each imported project a hash of everything its series are read from. Pages of
+            unchanged projects are not made again.
+        stamps: For each run, by its id, a value that changes if its records change. Pages of
+            unchanged runs are not made again.
         profiled: The operator profiles of each run, by its id.
-        compared: What gets a page beside the latest runs.
-        records_folder: The folder of records as commands on pages have to name it; empty
-            where that is the usual one.
-        only: Names, or patterns of them, that were asked for; empty where all of it was.
-        faults: What of the records could not be read.
-        mapper: Does what is the same for many series or pages.
-        progress: Called with what is done, how many of it are, and of how many.
-        warn: Called with what the pages lack that was to be there, in a line.
+        compared: Pairs that get a comparison page in addition to the latest runs.
+        records_folder: The folder of records that commands on pages have to name; empty for the
+            default folder.
+        only: The requested names, or patterns of names; empty for everything.
+        faults: Records that could not be read.
+        mapper: Applies a function to many series or pages.
+        progress: Called with a task's name, the number of items done, and their total number.
+        warn: Called with one line about each requested part that the pages lack.
     """
 
     records: Sequence[Record]

@@ -1,4 +1,4 @@
-"""Which files of a site need not be made again, for nothing that they follow from has changed."""
+"""Finds the files of a site that need not be made again because their inputs did not change."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from corebound.records import cache
 
 
 class Shelf:
-    """Remembers what each file was made from, and what it then was.
+    """Remembers a hash of each file's inputs, and a hash of its content.
 
-    Kept beside the records, one for each folder a site is written to.
+    It is stored beside the records, once for each folder that a site is written to.
     """
 
     def __init__(self, out: Path, kept: Path | None, templates: Path) -> None:
-        """Take the site's folder, and that of the records; None: nothing is remembered."""
+        """Open the cache for a site folder; `kept` is the records folder, None for no cache."""
         self._out = out
         self._kept = kept
         self._name = f"site-{cache.digest(os.fsencode(out.resolve()))}"
@@ -28,8 +28,8 @@ class Shelf:
         self._wanted: dict[str, str] = {}
 
     def holds(self, path: str, key: str) -> bool:
-        """Whether the site has this file as it was made from what this key is a hash of."""
-        # Whoever makes it all the same has to be remembered too.
+        """Whether the site has this file, unchanged, made from inputs with this key."""
+        # Remembered even if the file is up to date, because it may still be written again.
         self._wanted[path] = key
         known = self._before.get(path)
         if known is not None and known[0] == key and self._is_whole(path, known[1]):
@@ -43,7 +43,7 @@ class Shelf:
             self._now[path] = self._wanted[path], cache.digest(data)
 
     def close(self) -> None:
-        """Keep what there is now."""
+        """Save the cache."""
         if self._kept is not None and self._now != self._before:
             cache.keep(self._now, self._kept, self._name, version=self._version)
 

@@ -1,4 +1,4 @@
-"""Page models in, HTML out: templates arrange, charts draw, everything foreign is escaped."""
+"""Renders page models to HTML: templates, charts and filters; external text is escaped."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Kind = Literal[
     "overview", "scenario", "history", "benchmark", "run", "host", "compare", "claims",
     "operators", "feed",
 ]  # fmt: skip
-# What neither HTML nor XML has a way to write, and a log may hold.
+# Characters that neither HTML nor XML can represent; a log may contain them.
 _UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")
 _TEMPLATES: dict[Kind, str] = {"feed": "feed.xml"}
 
@@ -36,7 +36,7 @@ _UNIT = re.compile(
 )
 
 
-# Where there is no figure a dash is seen and a word is read out: a dash alone is passed over.
+# A missing value is shown as a dash and read out as a word, because screen readers skip a dash.
 _NONE = Markup('<span class="nil">none</span>')
 
 
@@ -48,13 +48,13 @@ def _with_units(text: str) -> str:
     return _UNIT.sub("\N{NO-BREAK SPACE}", text)
 
 
-# Browsers break after the dashes of an option and of a day.
+# Browsers break lines after the dashes of an option and of a date.
 _DASHED = re.compile(r"(?<![\w-])(--[a-z][a-z-]*|[0-9]{4}-[0-9]{2}-[0-9]{2}(?![\w-]))")
 _ON_ONE_LINE = Markup('<span style="white-space:nowrap">{}</span>')
 
 
 def keep_together(text: str) -> Markup:
-    """A sentence in which a number with its unit, an option and a day each stay on one line.
+    """Keep each number with its unit, each option and each date in a sentence on one line.
 
     >>> keep_together("run --resume")
     Markup('run <span style="white-space:nowrap">--resume</span>')
@@ -65,16 +65,16 @@ def keep_together(text: str) -> Markup:
     )
 
 
-# A word of so many characters may break where these signs join two of its parts.
+# A word of this many characters may break where these signs join two parts.
 _LONG_WORD = 9
 _WORDS = re.compile(r"(\s+)")
 _JOINT = re.compile(r"(?<=[._,=])(?![._,=]|$)(?<!(?<=[0-9])[.,](?=[0-9]))")
-# Hidden it is: else what is heard has a space there.
+# Hidden from screen readers, which otherwise read a space there.
 _BREAK = Markup('<wbr aria-hidden="true">')
 
 
 def soft_break(name: str) -> Markup:
-    """A name whose long words break where their parts end; it is copied and found as it is.
+    """A name whose long words may break between their parts; copying and searching still work.
 
     >>> soft_break("runner.time_all")
     Markup('runner.<wbr aria-hidden="true">time_<wbr aria-hidden="true">all')
@@ -85,13 +85,13 @@ def soft_break(name: str) -> Markup:
     )
 
 
-# A unit that is longer may go on the next line.
+# A longer unit may wrap to the next line.
 _SHORT_UNIT = 4
 _FIGURES = re.compile(r"(.*[0-9∞\])])( .*|)", re.DOTALL)
 
 
 def nowrap(figures: str) -> str:
-    """Figures in a cell on one line, but for a unit in words, which may go on the next.
+    """Values in a table cell on one line, except for a long unit, which may wrap.
 
     >>> nowrap("28.7 to 44.2 ms").count("\N{NO-BREAK SPACE}")
     3
@@ -105,7 +105,7 @@ def nowrap(figures: str) -> str:
 
 
 def _typed(commands: CommandLine | Sequence[CommandLine], *, records: str) -> str:
-    """Commands as they are typed where the records are in this folder, each on its line."""
+    """Commands for records in this folder, one per line."""
     several = (commands,) if isinstance(commands, CommandLine) else commands
     return "\n".join(one.at(records) for one in several)
 
@@ -121,13 +121,13 @@ class Renderer:
         note: str = "",
         compiled: BytecodeCache | None = None,
     ) -> None:
-        """Take templates by file name.
+        """Load templates by file name.
 
         Args:
             templates: Their texts.
-            note: What every page says of the site; empty where that is nothing.
-            records: The folder of records as commands have to name it.
-            compiled: Where what they are compiled to is kept; None: nowhere.
+            note: A note for every page of the site; may be empty.
+            records: The folder of records that commands have to name.
+            compiled: The cache of compiled templates; None: no cache.
         """
         self._environment = Environment(
             loader=DictLoader(dict(templates)),
@@ -160,6 +160,6 @@ class Renderer:
         )
 
     def page(self, kind: Kind, page: object) -> str:
-        """A page of this kind, from the model that its template is for."""
+        """A page of this kind, rendered from its model."""
         template = self._environment.get_template(_TEMPLATES.get(kind, f"{kind}.html"))
         return _UNWRITABLE.sub("�", template.render(page=page))

@@ -1,4 +1,4 @@
-"""The only writer of the site: reads templates and assets, writes whole files or none."""
+"""Writes the site: the only module that reads templates and assets and writes pages."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from corebound.report.urls import raw_file, trace_file
 
 
 def write(inputs: Inputs, out: Path, *, kept: Path | None = None, own: Path | None = None) -> Path:
-    """Write the site: an overview, a page a scenario, run, host, history, and the assets.
+    """Write the site: an overview; pages for scenarios, runs, hosts and histories; the assets.
 
-    The same records and moment give the same bytes, whatever site was there before. Each file
-    appears whole, and one that would not change is left alone; what of the site before is no
-    part of this one is removed.
+    The same records and timestamp give the same bytes, whatever site was there before. Each file is
+    written atomically, and unchanged files are left alone. Files of the previous site that are not
+    part of this one are removed.
 
     Args:
-        inputs: What it is made of.
-        out: Where the site goes; made if need be.
-        kept: The folder of records, for them and the traces beside them; None: without.
-        own: The folder of what this user's corebound keeps for itself; None: nothing is kept there.
+        inputs: The data that the site is made from.
+        out: The folder of the site; created if it does not exist.
+        kept: The folder of records, for copies of them and of traces; None: no copies.
+        own: The cache folder of this user; None: no cache.
 
     Returns:
         The path of the overview.
 
     Raises:
-        InputError: the site cannot be written there, or runs or commits that are to be
-            compared cannot be.
-        ScenarioFaults: a recorded scenario is none this version can read.
+        InputError: the site cannot be written there, or requested runs or commits are not
+            comparable.
+        ScenarioFaults: this version cannot read a recorded scenario.
     """
     with refusals_told(
         "the site cannot be written",
@@ -86,7 +86,7 @@ def _renderer(inputs: Inputs, own: Path | None = None) -> Renderer:
 
 
 def _put_raw(runs: Sequence[Run], kept: Path, folder: Folder) -> bool:
-    """Keep a copy of each run's records, gzipped; whether those of all are there."""
+    """Copy each run's records into the site, gzipped; return whether all of them are there."""
     of_all = True
     for run in runs:
         source, name = jsonl.file_of(run, kept), raw_file(run)
@@ -94,7 +94,7 @@ def _put_raw(runs: Sequence[Run], kept: Path, folder: Folder) -> bool:
         if not source.is_file():
             of_all = False
         elif copy.is_file() and copy.stat().st_mtime_ns > source.stat().st_mtime_ns:
-            # Newer than they are, it is theirs.
+            # The copy is newer than the records, so it is up to date.
             folder.keep(name)
         else:
             folder.put(name, gzip.compress(source.read_bytes(), mtime=0))
@@ -102,7 +102,7 @@ def _put_raw(runs: Sequence[Run], kept: Path, folder: Folder) -> bool:
 
 
 def _put_traces(studies: Sequence[ScenarioResult], kept: Path, folder: Folder) -> dict[str, str]:
-    """Keep a copy of the traces that are there; by launch, where in the site each is."""
+    """Copy the existing traces into the site; return the path of each by launch."""
     found: dict[str, str] = {}
     for study in studies:
         beside = folder_of(jsonl.file_of(study.run, kept))
@@ -114,12 +114,15 @@ def _put_traces(studies: Sequence[ScenarioResult], kept: Path, folder: Folder) -
 
 
 def _source(kind: str) -> Path:
-    """Templates or assets: beside this module where installed, else the checkout's."""
+    """The folder of templates or assets: beside this module if installed, else in the checkout."""
     here = Path(__file__).resolve().parent
     installed = here / kind
     return installed if installed.is_dir() else here.parents[2] / "reports" / kind
 
 
 def _packed(data: bytes) -> bytes:
-    """Gzipped, the same each time; a tenth smaller would take more than twice as long."""
+    """Gzip with reproducible bytes.
+
+    Compressing a tenth better would take more than twice as long.
+    """
     return gzip.compress(data, compresslevel=1, mtime=0)

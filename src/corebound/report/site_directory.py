@@ -1,4 +1,4 @@
-"""The folder of a site: files that appear whole, and nothing left of a site that was there."""
+"""The output folder of a site: atomic writes, and removal of the previous site's files."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ LIST = ".corebound-files.json"
 
 
 class Folder:
-    """Puts files into a folder, and in the end removes those of the site before.
+    """Writes files into a folder, and finally removes the files of the previous site.
 
-    Which these are stands in the folder itself, each with a hash: what somebody else put there,
-    or has put in place of a file, stays.
+    A list in the folder names the previous files, each with a hash. Files that somebody else added
+    or replaced are kept.
 
     Attributes:
-        at: Where it is.
+        at: The path of the folder.
     """
 
     def __init__(self, at: Path) -> None:
-        """Take the folder; it is made with the first file."""
+        """Use this folder; it is created with the first file."""
         self.at = at
         self._before: dict[str, str] = {}
         with contextlib.suppress(OSError, msgspec.DecodeError):
@@ -32,7 +32,7 @@ class Folder:
         self._now: dict[str, str] = {}
 
     def put(self, name: str, data: bytes) -> None:
-        """Write a file in one step, if it is not so already.
+        """Write a file atomically, unless it already has this content.
 
         Raises:
             OSError: it cannot be written.
@@ -41,7 +41,7 @@ class Folder:
         self._now[name] = cache.digest(data)
 
     def keep(self, name: str) -> None:
-        """Have a file stay that is there as it is to be.
+        """Keep an existing file that is up to date.
 
         Raises:
             OSError: it cannot be read.
@@ -49,27 +49,31 @@ class Folder:
         self._now[name] = self._before.get(name) or _digest(self.at / name)
 
     def close(self) -> None:
-        """Remove what was put here before and not now.
+        """Remove the files that the previous site had and this one does not.
 
         Raises:
-            OSError: it cannot be removed.
+            OSError: a file cannot be removed.
         """
         for name in sorted(self._before.keys() - self._now.keys()):
             if self._is_as_put(name):
                 self._remove(name)
-        # Last: of one that ends before, what it would have removed is known still.
+        # The list is written last, so that after an interruption the files to remove are still
+        # known.
         _put(self.at / LIST, msgspec.json.encode(self._now, order="sorted"))
 
     def _remove(self, name: str) -> None:
         file = self.at / name
         file.unlink()
         for folder in file.relative_to(self.at).parents[:-1]:
-            # One that holds something else is no error.
+            # A folder with other files in it is not an error.
             with contextlib.suppress(OSError):
                 (self.at / folder).rmdir()
 
     def _is_as_put(self, name: str) -> bool:
-        """Whether a file is in the folder and as it was; the list of them may be from anybody."""
+        """Whether a file is in the folder and unchanged.
+
+        The list is not trusted, because it may be from anybody.
+        """
         file = self.at / name
         try:
             if file.is_symlink() or not file.resolve().is_relative_to(self.at.resolve()):

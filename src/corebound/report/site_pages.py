@@ -1,6 +1,6 @@
-"""Every page and data file of the site as text: what is known in, (path, text) out.
+"""Renders every page and data file of the site as (path, text).
 
-Those that are called `.gz` the writer packs.
+The writer compresses files whose names end in `.gz`.
 """
 
 from __future__ import annotations
@@ -70,20 +70,21 @@ def pages(
     traces: Mapping[str, str],
     raw: bool,
 ) -> Iterator[tuple[str, str]]:
-    """Every page and data file as (path within the site, text), the overview last.
+    """Render every page and data file as (path within the site, text).
 
-    The overview comes last so that what it links to is there before it.
+    The overview comes last, so that the pages it links to exist before it.
 
     Args:
-        inputs: What the site is made of.
-        studies: The latest of each scenario in the records.
-        renderer: With the templates.
-        holds: Whether the site has a file as it follows from all that this key is a hash
-            of; then it is not made.
-        traces: Of each launch whose trace is in the site, its path from the site's top.
+        inputs: The data that the site is made from.
+        studies: The latest result of each scenario in the records.
+        renderer: A renderer with the templates.
+        holds: Whether the site has a file made from inputs with this key; such a file is not made
+            again.
+        traces: For each launch whose trace is in the site, its path from the site's top.
         raw: Whether the records themselves are in the site.
     """
-    # First, for what cannot be compared is told before a page is written.
+    # Comparisons come first, so that pairs that are not comparable are reported before any page is
+    # written.
     asked = [(one.before, one.after) for one in inputs.compared if one.project is None]
     compared = comparisons(inputs.records, asked, inputs.past)
     known = chronicle(
@@ -168,14 +169,14 @@ def _scenarios(
 def _benchmarks(
     inputs: Inputs, known: ChangeHistory, renderer: Renderer, holds: Holds
 ) -> Iterator[tuple[str, str]]:
-    # Of each benchmark three files: thousands of points, which other lines are much like (our own
-    # have dozens), the same for a script, and the page.
+    # Each benchmark has three files: its points as CSV, where thousands of lines are similar (our
+    # own scenarios have dozens), its points as a script, and its page.
     wanted: list[tuple[tuple[str, ...], ImportedBenchmark]] = []
     for one in benchmarks_of(known):
         data = f"data/history/{benchmark_slug(one.project, one.name)}"
         files = (f"{data}.csv.gz", f"{data}.js", benchmark_file(one.project, one.name))
         key = _key(inputs, one.project, one.series, known)
-        # Each is asked for, so that what is made of it is remembered under its key.
+        # Every file is checked, so that each is remembered under its key if it is made.
         held = [key is not None and holds(file, key) for file in files]
         if not all(held):
             wanted.append((files, one))
@@ -190,7 +191,8 @@ def _benchmarks(
         )
         return list(zip(files, texts, strict=True))
 
-    # The first is made here: its templates are compiled then, and not by each who makes others.
+    # The first page is made in this process: that compiles the templates once, instead of in each
+    # process that makes the others.
     every = itertools.chain(map(made, wanted[:1]), inputs.mapper(made, wanted[1:]))
     for done, texts in enumerate(every, start=1):
         yield from texts
@@ -200,9 +202,9 @@ def _benchmarks(
 def _key(
     inputs: Inputs, project: str, series: Sequence[Series], known: ChangeHistory
 ) -> str | None:
-    """A hash of all that a benchmark's page follows from; None where its source has none.
+    """A hash of everything a benchmark's page depends on; None if its source has no hash.
 
-    Which of a series' changes are clear depends on all other series too.
+    Which changes of a series are clear depends on all other series too.
     """
     source = inputs.sources.get(project)
     if source is None:
@@ -256,7 +258,7 @@ def _about_all(
     compared: Sequence[RunComparison],
     renderer: Renderer,
 ) -> Iterator[tuple[str, str, str]]:
-    """Pages about all scenarios as (path, what the overview calls it or empty, text)."""
+    """Pages about all scenarios as (path, link text on the overview or empty, text)."""
     links = comparison_links(compared)
     if known.histories:
         page = triage_page(known, now=inputs.now, comparisons=links)

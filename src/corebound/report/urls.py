@@ -1,4 +1,4 @@
-"""Where each page of the site is, as a path from its top."""
+"""The path of each page and download, relative to the site's top."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LONGEST_READABLE = 60
 
 
 def trace_file(launch: str) -> str:
-    """The trace of a launch, by its id, to download."""
+    """The download of a launch's trace, by launch id."""
     return f"traces/{path_component(launch)}.json.gz"
 
 
@@ -22,7 +22,7 @@ def run_file(run: Run) -> str:
 
 
 def raw_file(run: Run) -> str:
-    """A run's records, to download."""
+    """The download of a run's records."""
     return f"data/run/{path_component(run.id)}.jsonl.gz"
 
 
@@ -37,12 +37,12 @@ def comparison_file(run: Run, other: Run) -> str:
 
 
 def comparison_data(run: Run, other: Run) -> str:
-    """Every figure of that page, to download."""
+    """The download of every value on that page."""
     return f"data/{comparison_file(run, other).removesuffix('.html')}.csv"
 
 
 def host_data(host: str) -> str:
-    """All that a host's page shows, to download."""
+    """The download of everything a host's page shows."""
     return f"data/{host_file(host).removesuffix('.html')}.json"
 
 
@@ -53,36 +53,36 @@ def commits_file(project: str, before: str, after: str) -> str:
 
 
 def commits_data(project: str, before: str, after: str) -> str:
-    """Every figure of that page, to download."""
+    """The download of every value on that page."""
     return f"data/{commits_file(project, before, after).removesuffix('.html')}.csv"
 
 
 def series_place(series: Series) -> str:
-    """Where a series is shown, with the place on the page."""
+    """The page that shows a series, with the fragment of its place there."""
     place = "history" if series.project is None else anchor_of(series)
     return f"{series_page(series)}#{place}"
 
 
 def series_page(series: Series) -> str:
-    """The page that a series is shown on."""
+    """The page that shows a series."""
     if series.project is None:
         return f"scenario/{series.scenario}.html"
     return benchmark_file(series.project, series.scenario)
 
 
 def benchmark_file(project: str, benchmark: str) -> str:
-    """The page of an imported benchmark: readable, and unlike that of any other."""
+    """The page of an imported benchmark; the path is readable and unique."""
     return f"history/{benchmark_slug(project, benchmark)}.html"
 
 
 def benchmark_slug(project: str, benchmark: str) -> str:
-    """The same without folder and ending."""
+    """The same path without folder and extension."""
     digest = hashlib.sha256(f"{project}\0{benchmark}".encode()).hexdigest()[:8]
-    # The digest is of the project too, so that of the component is not needed.
+    # The digest includes the project, so that the component's own digest is not needed.
     readable, _, _ = path_component(benchmark).partition("~")
     return f"{readable[:_LONGEST_READABLE]}-{digest}"
 
 
 def anchor_of(series: Series) -> str:
-    """The place of a series on its page."""
+    """The fragment of a series on its page."""
     return f"s-{hashlib.sha256(series.id.encode()).hexdigest()[:10]}"

@@ -1,1 +1,1 @@
-"""Numbers in, SVG out: no text but titles, which HTML beside the drawing repeats."""
+"""Draws SVG from numbers. Drawings contain no text except titles, which the HTML repeats."""

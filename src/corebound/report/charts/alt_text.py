@@ -1,4 +1,4 @@
-"""What small drawings say to who does not see them: not how they look, but what they show."""
+"""Alternative texts of small drawings: they describe the content, not the appearance."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from html import escape
 
 from corebound.units import percent, ratio
 
-# From here on a per cent has more digits than a multiple.
+# From here on a percentage has more digits than a multiple.
 _MULTIPLE = 2.0
 
 
 def image(says: str) -> str:
-    """The attributes that make an element one image by this name, whatever it is made of."""
+    """The attributes that present an element as one image with this name to screen readers."""
     return f' role="img" aria-label="{escape(says)}"'
 
 
 def interval_words(low: float | None, high: float | None, dots: Sequence[float] = ()) -> str:
-    """Where an interval of a ratio lies, and the pairs behind it.
+    """Describe an interval of a ratio, and the range of the pairs behind it.
 
     >>> interval_words(1.4, 1.54, (1.38, 1.56))
     'interval above 1; 2 pairs, 1.38× to 1.56×'
@@ -41,7 +41,7 @@ def interval_words(low: float | None, high: float | None, dots: Sequence[float] 
 
 
 def spread_words(figures: Sequence[float], middle: float) -> str:
-    """How far figures above 0 lie about what they come to.
+    """How far values above 0 spread around their summary value.
 
     >>> spread_words((0.97, 1.0, 1.04), 1)
     '3.0 % below to 4.0 % above what they come to'
@@ -51,7 +51,7 @@ def spread_words(figures: Sequence[float], middle: float) -> str:
 
 
 def course_words(figures: Sequence[float]) -> str:
-    """What a series came to: how many figures, NaN aside, and the last beside the first.
+    """Describe a series: its number of values without NaN, and the last relative to the first.
 
     >>> course_words((2.0, math.nan, 3.0)), course_words((2.0,))
     ('2 figures, the last 50.0 % above the first', '1 figure')
@@ -63,7 +63,10 @@ def course_words(figures: Sequence[float]) -> str:
 
 
 def _off(share: float) -> str:
-    """Where a figure lies beside another, named next: `6.0 % above`, `2.40×`, `equal to`."""
+    """A value relative to another, which the caller names next.
+
+    Examples: `6.0 % above`, `2.40×`, `equal to`.
+    """
     if share >= _MULTIPLE or share <= 1 / _MULTIPLE:
         return ratio(share) if share >= 1 else f"{percent(share)} of"
     if percent(abs(share - 1)) == percent(0):

@@ -1,4 +1,4 @@
-"""Axes: from numbers to per cent of a width, with ticks at round values."""
+"""Chart axes: map numbers to a share of the width, with ticks at round values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from corebound.units import significant
 
 
 class Axis(Struct, frozen=True, kw_only=True):
-    """A scale from `low` to `high`, both above 0 where it is logarithmic."""
+    """A scale from `low` to `high`; both are above 0 if it is logarithmic."""
 
     low: float
     high: float
@@ -26,9 +26,9 @@ class Axis(Struct, frozen=True, kw_only=True):
             raise ValueError("a logarithmic axis starts above 0")
 
     def share(self, value: float) -> float:
-        """How far along the axis a value lies: 0 at its start, 1 at its end.
+        """The position of a value along the axis: 0 at its start, 1 at its end.
 
-        Values beyond either end lie outside 0 to 1; infinity lies there too.
+        Values beyond either end, including infinity, are outside 0 to 1.
         """
         if self.scale == "linear":
             return (value - self.low) / (self.high - self.low)
@@ -37,7 +37,7 @@ class Axis(Struct, frozen=True, kw_only=True):
         return math.log(value / self.low) / math.log(self.high / self.low)
 
     def clipped(self, value: float) -> float:
-        """The share, held between 0 and 1."""
+        """The position, limited to 0 to 1."""
         return min(1.0, max(0.0, self.share(value)))
 
 
@@ -70,15 +70,15 @@ def log_axis(low: float, high: float, *, most_ticks: int = 8) -> Axis:
     return Axis(low=low, high=high, scale="log", ticks=ticks[:: -(-len(ticks) // most_ticks) or 1])
 
 
-# Beyond this a linear axis squeezes everything that is below 1 into a corner.
+# Beyond this span a linear axis would squeeze everything below 1 into a corner.
 _LINEAR_SPAN = 3.0
-# Ratios this far from 1 are drawn as arrows at the edge, so long as most rows are not.
+# Ratios this far from 1 are drawn as arrows at the edge, unless most rows have such ratios.
 _FAR_RATIO = 4.0
 _MOST_FAR = 1 / 3
 # An interval is drawn whole if it reaches no further than this beyond all estimates.
 _LEAST_REACH = 1.5
-# The pairs behind a ratio show its noise; to hold them all, what the ratios need may shrink to
-# a quarter of the axis, at which an interval of some per cent can still be told from its dot.
+# The pairs behind a ratio show its noise. To fit them all, the ratios may shrink to a quarter of
+# the axis. At that size an interval of a few per cent is still distinguishable from its dot.
 _MOST_DOTS_SPAN = 4.0
 
 
@@ -89,18 +89,18 @@ def ratio_axis(
     margin: float,
     dots: Sequence[Sequence[float]] = (),
 ) -> Axis:
-    """An axis for ratios about 1 on which the rows that matter can be told apart.
+    """An axis for ratios around 1 that keeps the important rows distinguishable.
 
-    A few ratios far from 1 do not press the others together: they fall off the
-    axis and are for the caller to mark at its edge. The same holds for the
-    ends of intervals much wider than all estimates lie apart, and for dots that
-    would leave less than a quarter of the axis to the rest.
+    A few ratios far from 1 do not compress the others. They lie beyond the axis, and the caller
+    marks them at its edge. The same applies to the ends of intervals much wider than the range of
+    all estimates, and to dots that would leave less than a quarter of the axis to the rest.
 
     Args:
         estimates: Ratios above 0.
         intervals: Low and high ends; a high end may be infinite.
-        margin: The share either way of 1 that must be on the axis.
-        dots: Ratios above 0 behind each of the estimates; of one that falls off, so do they.
+        margin: The share on either side of 1 that must be on the axis.
+        dots: Ratios above 0 behind each of the estimates. If an estimate lies beyond the axis, its
+            dots do too.
     """
     near = [ratio for ratio in estimates if 1 / _FAR_RATIO <= ratio <= _FAR_RATIO]
     if len(estimates) - len(near) > len(estimates) * _MOST_FAR:
@@ -132,7 +132,7 @@ def ratio_axis(
 
 
 def ratio_tick(value: float) -> str:
-    """Write a tick of a ratio axis: `1.0×`, `0.02×`.
+    """Format a tick of a ratio axis: `1.0×`, `0.02×`.
 
     >>> ratio_tick(1.0), ratio_tick(0.05), ratio_tick(1.25)
     ('1.0×', '0.05×', '1.25×')
@@ -142,7 +142,7 @@ def ratio_tick(value: float) -> str:
 
 
 def plain_tick(value: float) -> str:
-    """Write a tick of any other axis.
+    """Format a tick of any other axis.
 
     >>> plain_tick(0.5), plain_tick(1500)
     ('0.5', '1,500')

@@ -1,4 +1,4 @@
-"""A row of dots: one a launch, with a line at what they come to together."""
+"""A row of dots, one per launch, with a line at their summary value."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from corebound.report.charts.alt_text import image, spread_words
 from corebound.report.charts.axis import Axis
 
 _WIDTH, _HEIGHT = 1000, 24
-# Three heights in turn, so that neighbours do not hide one another.
+# Three alternating heights, so that neighbours do not hide each other.
 _YS = (7, 12, 17)
 
 
@@ -16,10 +16,10 @@ def dots_svg(figures: Sequence[float], middle: float, axis: Axis, mode: str) -> 
     """Draw one row.
 
     Args:
-        figures: One a launch, in the order they ran.
-        middle: What they come to.
-        axis: Horizontal; what lies beyond it is drawn at its edge.
-        mode: Class of the colour.
+        figures: One value per launch, in the order they ran.
+        middle: Their summary value.
+        axis: Horizontal; values beyond it are drawn at its edge.
+        mode: CSS class of the colour.
     """
     dots = "".join(
         f"M{_x(axis, figure)} {_YS[index % len(_YS)]}h0" for index, figure in enumerate(figures)

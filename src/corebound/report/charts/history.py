@@ -1,4 +1,4 @@
-"""A history: points with their intervals, the level between changes, changes as numbered marks."""
+"""History charts: points with intervals, levels between changes, and numbered change marks."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from corebound.report.charts.alt_text import course_words, image
 from corebound.report.charts.axis import Axis, linear_axis, log_axis
 
 _SIZE = 1000
-# A spark's own view box; small whole numbers keep a table of 500 light.
+# The view box of a sparkline; small whole numbers keep a table of 500 small.
 _SPARK_WIDTH, _SPARK_HEIGHT = 96, 20
 SPARK_POINTS = 32
-# A small diamond about the last point, of the same path: tables have many sparks.
+# A small diamond around the last point, in the same path because tables have many sparklines.
 _SPARK_END = "m-1 0 1-2 1 2-1 2z"
-# Figures that differ by less than this fill no more than a part of a spark: noise stays flat.
+# Values that differ by less than this fill only a part of a sparkline, so that noise looks flat.
 _SPARK_LEAST_SPAN = 1.08
-# Of what an interval is beyond the chart: an arrowhead at the edge that it leaves by.
+# Arrowheads for an interval that leaves the chart, at the edge where it does.
 _HEAD_DOWN, _HEAD_UP = "l-5-40m5 40 5-40", "l-5 40m5-40 5 40"
-# Below this an axis is no longer than what a double tells apart.
+# A shorter axis would be below the precision of a double.
 _LEAST_MARGIN = 1e-6
-# A history that varies by more than this is drawn on a logarithmic axis.
+# A history that varies by more than this gets a logarithmic axis.
 _LINEAR_SPAN = 4.0
-# Beyond these no time, size or rate lies; within them no sum or ratio overflows.
+# No time, size or rate is beyond these limits. Within them no sum or ratio overflows.
 _LEAST, _MOST = 1e-100, 1e100
 
 
@@ -41,7 +41,7 @@ class Dot(Struct, frozen=True, kw_only=True):
 
 
 class Level(Struct, frozen=True, kw_only=True):
-    """The level of a stretch between two changes; `begin` and `end` are shares of the width."""
+    """The level of a segment between two changes; `begin` and `end` are shares of the width."""
 
     begin: float
     end: float
@@ -52,11 +52,11 @@ class Track(Struct, frozen=True, kw_only=True):
     """One series.
 
     Attributes:
-        mode: Class of the colour.
-        dash: Which of the line styles the levels have, so that colour is not alone.
-        runs: Points that follow one another; between two runs is a gap.
-        missing: Where a night gave no figure.
-        levels: One a stretch between changes.
+        mode: CSS class of the colour.
+        dash: The line style of the levels, so that colour is not the only difference.
+        runs: Groups of consecutive points, with a gap between two groups.
+        missing: Where a point has no value.
+        levels: One per segment between changes.
     """
 
     mode: str
@@ -67,7 +67,7 @@ class Track(Struct, frozen=True, kw_only=True):
 
 
 class Mark(Struct, frozen=True, kw_only=True):
-    """A change: by an even bet at `x`; surely after `begin` and no later than `end`."""
+    """A change: median estimate `x`, surely after `begin` and no later than `end`."""
 
     x: float
     begin: float
@@ -75,15 +75,15 @@ class Mark(Struct, frozen=True, kw_only=True):
 
 
 class HistoryChart(Struct, frozen=True, kw_only=True):
-    """What a history draws.
+    """The content of a history chart.
 
     Attributes:
-        tracks: The series, the most important last: it is drawn on top.
+        tracks: The series; the most important is last, so that it is drawn on top.
         axis: Vertical.
         marks: The changes.
-        borders: Where host, kernel, environment or scenario changed.
-        says: What the drawing shows, for those who do not see it.
-        compared: Where the runs are that the page compares.
+        borders: Where the environment changed: host, kernel, environment or scenario.
+        says: Alternative text.
+        compared: The positions of the runs that the page compares.
     """
 
     tracks: tuple[Track, ...]
@@ -95,7 +95,7 @@ class HistoryChart(Struct, frozen=True, kw_only=True):
 
 
 def history_svg(chart: HistoryChart) -> str:
-    """Draw a history; what lies beyond the axis is drawn at its edge, a bar with an arrowhead."""
+    """Draw a history; values beyond the axis are drawn at its edge, intervals with an arrowhead."""
     grid = "".join(f"M0 {_y(chart.axis, tick)}H{_SIZE}" for tick in chart.axis.ticks)
     bands = "".join(
         f"M{_x(mark.begin)} 0H{_x(mark.end)}V{_SIZE}H{_x(mark.begin)}z" for mark in chart.marks
@@ -173,11 +173,11 @@ def _path(kind: str, drawn: str) -> str:
 
 
 def spark_line_svg(figures: Sequence[float], mode: str) -> str:
-    """Draw a series small enough for a line of a table: its course, and where it is now.
+    """Draw a sparkline of a series with its last point, small enough for a table row.
 
     Args:
-        figures: Above 0, in order; NaN where there is none.
-        mode: Class of the colour.
+        figures: Values above 0, in order; NaN for a missing value.
+        mode: CSS class of the colour.
     """
     columns = _columns(figures)
     seen = [figure for figure in columns if figure is not None]
@@ -189,12 +189,13 @@ def spark_line_svg(figures: Sequence[float], mode: str) -> str:
         low, high = low - spare / 2, high + spare / 2
     room = _SPARK_HEIGHT - 4
     pace = (_SPARK_WIDTH - 2) / max(len(columns) - 1, 1)
-    # All steps are from the point before: after an `m` a pair is a line, and needs no letter.
+    # All coordinates are relative to the point before. After an `m`, a pair is a line and needs no
+    # letter.
     path: list[str] = []
     at, step = (0, 0), "m"
     for index, figure in enumerate(columns):
         if figure is None:
-            # A line of one point only is none.
+            # A line of a single point is not drawn.
             if step != "m" and path[-1].startswith("m"):
                 path.append(" 2 0")
                 at = at[0] + 2, at[1]
@@ -212,7 +213,7 @@ def spark_line_svg(figures: Sequence[float], mode: str) -> str:
 
 
 def _columns(figures: Sequence[float]) -> list[float | None]:
-    """At most `SPARK_POINTS`: the median of each of as many equal stretches."""
+    """At most `SPARK_POINTS` values: the medians of that many equal segments."""
     count = min(len(figures), SPARK_POINTS)
     columns: list[float | None] = []
     for column in range(count):
@@ -223,21 +224,21 @@ def _columns(figures: Sequence[float]) -> list[float | None]:
 
 
 def figure_axis(values: Iterable[float], *, margin: float, ends: Iterable[float] = ()) -> Axis:
-    """A vertical axis on which all values lie, and a change of `margin` is not all there is.
+    """A vertical axis that holds all values and is longer than a change of `margin`.
 
     Args:
         values: At least one, above 0 and finite.
-        margin: Least change that matters; the axis spans at least twice as much either way.
-        ends: Of the values' intervals, any number but NaN: the axis takes them in as far as the
-            values keep half of it, for it is they that are looked at.
+        margin: The smallest change that matters; the axis spans at least twice as much either way.
+        ends: Ends of the values' intervals; may be empty, without NaN. The axis includes them only
+            as long as the values keep half of its length, because the values matter most.
     """
     known = [*values]
     low, high = _held(min(known)), _held(max(known))
-    # Of equal values an axis needs some length, however small the margin is.
+    # Equal values need an axis of some length, however small the margin is.
     least = 1 + 2 * max(margin, _LEAST_MARGIN)
     low, high = min(low, high / least), max(high, low * least)
     reached = [*ends]
-    # On either side of them as much as half of theirs makes theirs half of the whole.
+    # Padding by half of the values' span on each side leaves them half of the axis.
     if high / low > _LINEAR_SPAN:
         pad = (high / low) ** 0.06
         low, high = low / pad, high * pad
@@ -254,7 +255,7 @@ def figure_axis(values: Iterable[float], *, margin: float, ends: Iterable[float]
 def _reaching(
     within: tuple[float, float], ends: Sequence[float], limits: tuple[float, float]
 ) -> tuple[float, float]:
-    """From the least end to the most, but no less than `within` and no more than to the limits."""
+    """The range of the ends, at least as wide as `within` and at most as wide as `limits`."""
     low, high = min(ends, default=math.inf), max(ends, default=-math.inf)
     return max(min(low, within[0]), limits[0]), min(max(high, within[1]), limits[1])
 
@@ -277,7 +278,7 @@ def _ys(axis: Axis, values: Sequence[float]) -> list[int]:
     if axis.scale == "linear":
         shares = (held - axis.low) / (axis.high - axis.low)
     else:
-        # What is not above 0 lies at the lower edge.
+        # Values that are not above 0 are drawn at the lower edge.
         above = np.where(held > 0, held, axis.low)
         shares = np.log(above / axis.low) / math.log(axis.high / axis.low)
     return [*map(int, np.rint((1 - np.clip(shares, 0.0, 1.0)) * _SIZE).tolist())]

@@ -1,4 +1,4 @@
-"""One row of an interval table: estimate, interval, the pairs behind it as dots."""
+"""One row of an interval table: an estimate, its interval, and dots for the pairs behind it."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from corebound.report.charts.axis import Axis
 
 _WIDTH = 1000
 _HEIGHT = 40
-# The estimate is drawn above, the dots below, in five rows that repeat so
-# that neighbours do not hide one another.
+# The estimate is drawn above and the dots below, in five repeating rows so that neighbours do not
+# hide each other.
 _ESTIMATE_Y = 15
 _DOT_YS = (27, 34, 32, 30, 28, 35, 33, 31, 29)
 
 
 class IntervalPlot(Struct, frozen=True, kw_only=True):
-    """What one row draws.
+    """The content of one row.
 
     Attributes:
-        mode: Class of the colour, `m-` and a binding mode.
-        estimate: The ratio, or None where there is none to draw.
-        low, high: Ends of its interval, or None where there is no interval.
-        dots: The ratios behind the estimate, one a block.
-        margin: Half-width of the grey band about 1.
+        mode: CSS class of the colour, `m-` and a binding mode.
+        estimate: The ratio, or None if there is none to draw.
+        low, high: Ends of its interval, or None if there is no interval.
+        dots: The ratios behind the estimate, one per block.
+        margin: Half-width of the grey band around 1.
     """
 
     mode: str
@@ -35,7 +35,7 @@ class IntervalPlot(Struct, frozen=True, kw_only=True):
 
 
 def interval_svg(plot: IntervalPlot, axis: Axis) -> str:
-    """Draw one row; what lies beyond the axis ends in an arrow at its edge."""
+    """Draw one row; values beyond the axis end in an arrow at its edge."""
     parts = [_ground(axis, plot.margin), _dots(plot, axis)]
     if plot.low is not None and plot.high is not None:
         parts.append(_interval(plot.low, plot.high, axis, plot.mode))
@@ -48,7 +48,7 @@ def interval_svg(plot: IntervalPlot, axis: Axis) -> str:
 
 
 def spark_svg(plot: IntervalPlot, axis: Axis) -> str:
-    """Draw the interval alone against 1, small enough for a line of a table."""
+    """Draw only the interval against 1, small enough for a table row."""
     parts = [f'<path class="one" d="M{_x(axis, 1)} 0V20"/>']
     if plot.low is not None and plot.high is not None:
         parts.append(_interval(plot.low, plot.high, axis, plot.mode, y=10))

@@ -1,4 +1,4 @@
-"""Latency by percentile: what most requests take, and what the unlucky ones do."""
+"""Latency by percentile: typical requests and the slow tail."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from corebound.report.charts.alt_text import image
 from corebound.report.charts.axis import Axis
 from corebound.report.charts.viewbox import SIZE, levels, y_of
 
-# Where a curve begins, and the least share left over that it shows.
+# The first share of a curve, and the smallest remaining share that it shows.
 FIRST, LEAST_LEFT = 0.5, 0.0001
 
 
 class Curve(Struct, frozen=True, kw_only=True):
-    """One setting's latencies.
+    """The latencies of one configuration.
 
     Attributes:
-        mode: Class of the colour.
-        dash: Which of the line styles, counted from 0: settings of one mode differ by it.
+        mode: CSS class of the colour.
+        dash: The line style, counted from 0; it distinguishes configurations of one mode.
         points: (share of the requests, latency in the unit of the axis), rising.
     """
 
@@ -30,9 +30,9 @@ class Curve(Struct, frozen=True, kw_only=True):
 
 
 def across(share: float) -> float:
-    """How far along the chart a share of the requests stands: 0 at p50, 1 at p99.99.
+    """The horizontal position of a share of the requests: 0 at p50, 1 at p99.99.
 
-    Each ten times fewer requests left over take the same room.
+    Each reduction of the remaining requests by a factor of ten takes the same width.
 
     >>> round(across(0.5), 3), round(across(0.95), 3), round(across(0.9999), 3)
     (0.0, 0.27, 1.0)
@@ -42,7 +42,7 @@ def across(share: float) -> float:
 
 
 def percentiles_svg(curves: Sequence[Curve], axis: Axis, shares: Sequence[float], says: str) -> str:
-    """Draw curves over one vertical axis; `shares` get a line of the grid each."""
+    """Draw curves over one vertical axis, with a grid line at each of `shares`."""
     columns = "".join(f"M{across(share) * SIZE:.1f} 0V{SIZE}" for share in shares)
     lines = "".join(
         f'<path class="ln {curve.mode} dash-{curve.dash}" d="M{_line(curve, axis)}"/>'

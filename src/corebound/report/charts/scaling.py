@@ -1,4 +1,4 @@
-"""Speed against threads: what each setting gains, beside what as many times the speed would be."""
+"""Speed against threads: the gain of each configuration, compared with ideal scaling."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from corebound.report.charts.viewbox import SIZE, columns, levels, x_of, y_of
 
 
 class Gain(Struct, frozen=True, kw_only=True):
-    """A point: `threads`, the speed as a multiple of the curve's first, and its interval's ends."""
+    """A point of a curve.
+
+    It has `threads`, the speed relative to the curve's first point, and its interval's ends.
+    """
 
     threads: float
     speed: float
@@ -21,7 +24,7 @@ class Gain(Struct, frozen=True, kw_only=True):
 
 
 class GainCurve(Struct, frozen=True, kw_only=True):
-    """One setting; `dash` is the style of its line, so that colour is not alone."""
+    """One configuration; `dash` is its line style, so that colour is not the only difference."""
 
     mode: str
     dash: int
@@ -29,13 +32,13 @@ class GainCurve(Struct, frozen=True, kw_only=True):
 
 
 def scaling_svg(curves: Sequence[GainCurve], across: Axis, up: Axis, says: str) -> str:
-    """Draw curves with the ideal, on which the speed grows as the threads do.
+    """Draw curves with the ideal, on which the speed grows in proportion to the threads.
 
     Args:
         curves: Each begins at a speed of 1.
-        across: Of threads; begins at the fewest.
-        up: Of the speed.
-        says: What the drawing shows, for those who do not see it.
+        across: The axis of threads; begins at the fewest.
+        up: The axis of speed.
+        says: Alternative text.
     """
     ideal = _ideal(across, up)
     drawn = "".join(_curve(curve, across, up) for curve in curves)
@@ -47,7 +50,7 @@ def scaling_svg(curves: Sequence[GainCurve], across: Axis, up: Axis, says: str) 
 
 
 def _ideal(across: Axis, up: Axis) -> str:
-    """From the fewest threads at 1 to where it leaves the chart, whatever the axes' scales."""
+    """The line from the fewest threads at 1 to the chart's edge, whatever the axes' scales."""
     fewest = across.low
     most = min(across.high, fewest * up.high)
     steps = 40

@@ -1,4 +1,4 @@
-"""CPU by time: a row a CPU, a colour a thread."""
+"""CPU × time strip: one row per CPU, one colour per thread."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Stretch(Struct, frozen=True, kw_only=True):
 
 
 class ThreadTrack(Struct, frozen=True, kw_only=True):
-    """Where one thread was: `colour` numbers its class, `name` is its title."""
+    """The CPUs of one thread over time; `colour` numbers its class, `name` is its title."""
 
     colour: int
     name: str
@@ -29,13 +29,13 @@ class ThreadTrack(Struct, frozen=True, kw_only=True):
 
 
 class Strip(Struct, frozen=True, kw_only=True):
-    """What a CPU × time strip draws.
+    """The content of a CPU × time strip.
 
     Attributes:
-        rows: Number of CPUs, each one row, from the top.
-        tracks: One a thread.
-        cores, nodes: Rows that begin another core, another node.
-        says: What the drawing shows, for those who do not see it.
+        rows: The number of CPUs; each is one row, from the top.
+        tracks: One per thread.
+        cores, nodes: Rows where another core or another node begins.
+        says: Alternative text.
     """
 
     rows: int
@@ -46,7 +46,7 @@ class Strip(Struct, frozen=True, kw_only=True):
 
 
 def strip_svg(strip: Strip) -> str:
-    """Draw a strip; threads on one CPU at one time share the height of its row."""
+    """Draw a strip; threads on one CPU at the same time share the height of its row."""
     height = _SIZE / strip.rows
     paths: dict[int, list[str]] = {index: [] for index in range(len(strip.tracks))}
     for row in range(strip.rows):
@@ -73,10 +73,10 @@ def strip_svg(strip: Strip) -> str:
 
 
 def _joined(runs: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Runs in order of time; those of one thread that touch, or are seen as one, joined.
+    """Segments in order of time; adjacent segments of one thread are joined.
 
-    Runs narrower than a thousandth keep that width, so that nothing vanishes
-    and no strip has more than a thousand runs a row and thread.
+    Segments narrower than a thousandth of the width get that width, so that nothing disappears. A
+    strip therefore has at most a thousand segments per row and thread.
     """
     joined: list[tuple[int, int, int]] = []
     last: dict[int, int] = {}
@@ -92,7 +92,7 @@ def _joined(runs: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
 
 
 def _lanes(runs: Sequence[tuple[int, int, int]]) -> Iterable[tuple[int, int, int, int, int]]:
-    """Give runs that overlap a lane each: (begin, end, thread, lane, lanes)."""
+    """Give overlapping segments a lane each: (begin, end, thread, lane, lanes)."""
     cluster: list[tuple[int, int, int, int]] = []
     lane_ends: list[int] = []
     for begin, end, index in runs:

@@ -1,9 +1,9 @@
-"""A machine as boxes in boxes: sockets, nodes, caches, cores, CPUs.
+"""A machine as nested boxes: sockets, nodes, caches, cores, CPUs.
 
-Lists within lists that the style sheet draws: so the numbers keep their size on a phone, and
-a machine of 512 CPUs wraps. Read out, each CPU would be a list of one within four others, so
-who does not see it hears one image by its name: what there is of each kind, what is used, and
-what cannot be.
+The drawing consists of nested lists that the style sheet formats. Numbers therefore keep their size
+on a phone, and a machine of 512 CPUs wraps. A screen reader would read each CPU as a list of one
+within four others. It therefore gets a single image with a name, which lists how many parts of each
+kind there are, which are used, and which are unavailable.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from msgspec import Struct
 from corebound.machine.topology import cpu_list
 from corebound.report.charts.alt_text import image
 
-# What each kind is called, one and many; a group is none.
+# The name of each kind, singular and plural; a group has none.
 _KINDS = (
     ("package", "socket", "sockets"),
     ("node", "node", "nodes"),
@@ -32,11 +32,11 @@ class Box(Struct, frozen=True, kw_only=True):
     """A part of a machine.
 
     Attributes:
-        kind: What it is; a core's parts are its CPUs.
-        name: What is written at it.
-        off: Why it cannot be used, such as `not allowed`; empty where it can.
-        parts: What it holds.
-        taken: Whether a setting's threads may run there.
+        kind: Its kind; the parts of a core are its CPUs.
+        name: Its label.
+        off: Why it cannot be used, such as `not allowed`; empty if it can.
+        parts: The boxes in it.
+        taken: Whether a configuration's threads may run there.
     """
 
     kind: Literal["package", "node", "cache", "core", "cpu", "group"]
@@ -47,7 +47,7 @@ class Box(Struct, frozen=True, kw_only=True):
 
 
 def topology_html(boxes: tuple[Box, ...]) -> str:
-    """Draw the outermost boxes and all in them."""
+    """Draw the outermost boxes and their contents."""
     drawn = "".join(_box(box) for box in boxes)
     return (
         f"<div{image(machine_words(boxes))}>"
@@ -56,7 +56,7 @@ def topology_html(boxes: tuple[Box, ...]) -> str:
 
 
 def machine_words(boxes: tuple[Box, ...]) -> str:
-    """What a machine holds and what of it is used: `1 socket, 2 cores, 2 CPUs; used: CPUs 0-1`."""
+    """A machine and the used part of it: `1 socket, 2 cores, 2 CPUs; used: CPUs 0-1`."""
     parts = [part for box in boxes for part in _within(box)]
     kinds: Counter[str] = Counter(part.kind for part in parts)
     held = ", ".join(

@@ -1,4 +1,4 @@
-"""Every iteration of a launch as one line, or as its envelope where there are many."""
+"""Every iteration of a launch as one line, or as an envelope if there are many."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ from corebound.report.charts.alt_text import image
 from corebound.report.charts.axis import Axis
 from corebound.report.charts.viewbox import SIZE, levels
 
-# More points than this are finer than a screen shows; the extremes of each
-# column keep every peak.
+# More points than this are finer than a screen shows. The extremes of each column keep every peak.
 MOST_POINTS = 1_600
 
 
 class Trace(Struct, frozen=True, kw_only=True):
-    """What a trace draws.
+    """The content of a trace.
 
     Attributes:
-        mode: Class of the colour.
-        values: One a iteration, in the unit of `axis`, the vertical one.
-        cut: Iterations from the start that no statistic uses.
-        axis: Vertical; the line leaves the drawing at its top where values are beyond that.
-        says: What the drawing shows, for those who do not see it.
+        mode: CSS class of the colour.
+        values: One per iteration, in the unit of `axis`.
+        cut: The number of iterations from the start that no statistic uses.
+        axis: Vertical; the line leaves the drawing at its top for values beyond the axis.
+        says: Alternative text.
     """
 
     mode: str
@@ -34,11 +33,11 @@ class Trace(Struct, frozen=True, kw_only=True):
 
 
 def trace_svg(trace: Trace) -> str:
-    """Draw a trace with its cut; the horizontal axis runs over all iterations."""
+    """Draw a trace with its cut; the horizontal axis spans all iterations."""
     points = envelope(trace.values, most=MOST_POINTS)
     last = max(len(trace.values) - 1, 1)
     line = "".join(f"M{'L'.join(piece)}" for piece in _pieces(points, last, trace.axis))
-    # The cut lies between the last iteration dropped and the first one used.
+    # The cut lies between the last discarded iteration and the first used one.
     edge = min(max(trace.cut - 0.5, 0) / last, 1) * SIZE if trace.cut else 0
     wash = f'<path class="wash" d="M0 0H{edge:.1f}V{SIZE}H0z"/>' if edge else ""
     rule = f'<path class="rule" d="M{edge:.1f} 0V{SIZE}"/>' if 0 < edge < SIZE else ""
@@ -50,7 +49,10 @@ def trace_svg(trace: Trace) -> str:
 
 
 def _pieces(points: Sequence[tuple[int, float]], last: int, axis: Axis) -> list[list[str]]:
-    """What of the line lies in the drawing: places, in stretches that end where it leaves it."""
+    """The coordinates of the visible parts of the line.
+
+    A part ends where the line leaves the chart.
+    """
     pieces: list[list[str]] = []
     before: tuple[float, float] | None = None
     for index, value in points:
@@ -77,8 +79,8 @@ def _place(across: float, up: float) -> str:
 def envelope(values: Sequence[float], *, most: int) -> tuple[tuple[int, float], ...]:
     """Thin a series to its extremes: each point is (index, value), in order.
 
-    All points are kept where there are at most `most`; otherwise the least and
-    the greatest of each of `most / 2` equal stretches.
+    All points are kept if there are at most `most`. Otherwise the minimum and maximum of each of
+    `most / 2` equal segments are kept.
 
     >>> envelope([1, 5, 2, 9, 3, 4], most=4)
     ((0, 1), (1, 5), (3, 9), (4, 3))

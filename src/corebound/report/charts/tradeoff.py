@@ -1,4 +1,4 @@
-"""Throughput against latency: what each setting of a server gives for what, with both intervals."""
+"""Throughput against latency of server configurations, both with intervals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Spot(Struct, frozen=True, kw_only=True):
 
 
 class TradeCurve(Struct, frozen=True, kw_only=True):
-    """One setting under its loads, by throughput; a single load is a spot without a line."""
+    """One configuration under its loads, by throughput; a single load is a dot without a line."""
 
     mode: str
     dash: int
@@ -29,13 +29,13 @@ class TradeCurve(Struct, frozen=True, kw_only=True):
 
 
 def trade_svg(curves: Sequence[TradeCurve], across: Axis, up: Axis, says: str) -> str:
-    """Draw settings, throughput growing to the right and latency upwards.
+    """Draw configurations, with throughput growing to the right and latency upwards.
 
     Args:
-        curves: What to draw; what lies beyond an axis is drawn at its end.
-        across: Of throughput.
-        up: Of latency.
-        says: What the drawing shows, for those who do not see it.
+        curves: The curves; values beyond an axis are drawn at its end.
+        across: The axis of throughput.
+        up: The axis of latency.
+        says: Alternative text.
     """
     drawn = "".join(_curve(curve, across, up) for curve in curves)
     return (

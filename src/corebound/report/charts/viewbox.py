@@ -1,4 +1,4 @@
-"""Places in a drawing that is a square of 1000, which the page stretches to what room there is."""
+"""Coordinates in a square drawing of 1000 units, which the page stretches to fit."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ SIZE = 1000
 
 
 def x_of(across: Axis, value: float) -> str:
-    """How far to the right a value lies; one beyond the axis lies at its end."""
+    """The horizontal coordinate of a value; a value beyond the axis is placed at its end."""
     return f"{across.clipped(value) * SIZE:.1f}"
 
 
 def y_of(up: Axis, value: float) -> str:
-    """How far down a value lies on an axis that goes upwards; one beyond it lies at its end."""
+    """The vertical coordinate of a value on an upward axis; one beyond it is placed at its end."""
     return f"{(1 - up.clipped(value)) * SIZE:.1f}"
 
 
 def levels(up: Axis) -> str:
-    """The path of a line across at each tick of an axis that goes upwards."""
+    """The path of the horizontal grid lines, one at each tick of the vertical axis."""
     return "".join(f"M0 {y_of(up, tick)}H{SIZE}" for tick in up.ticks)
 
 
 def columns(across: Axis) -> str:
-    """The path of a line from top to bottom at each tick of an axis that goes to the right."""
+    """The path of the vertical grid lines, one at each tick of the horizontal axis."""
     return "".join(f"M{x_of(across, tick)} 0V{SIZE}" for tick in across.ticks)

@@ -1,1 +1,1 @@
-"""Charts and tables of histories."""
+"""Charts and tables of histories, and their export."""

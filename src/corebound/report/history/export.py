@@ -1,4 +1,4 @@
-"""The points of histories for machines: a line each, made by the hundred thousand."""
+"""Exports the points of histories as CSV, efficiently for hundreds of thousands of lines."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ import numpy as np
 from corebound.records.history import Circumstances, Series
 from corebound.text import spreadsheet
 
-# A nanosecond of ten seconds: what is beyond is nobody's measurement, and half of the bytes.
+# This resolves a nanosecond of ten seconds. More digits would exceed any measurement's precision
+# and double the size.
 _DIGITS = ".10g"
 _COLUMNS = ("host", "cell", "at", "run", "commit", "unit", "figure", "low", "high", "missing")
 
 
 def history_csv(series: Sequence[Series]) -> str:
-    """Every point of these series, at least one, a line each; figures in the series' unit.
+    """Every point of these series, at least one, with a line each; values in the series' unit.
 
-    A column a circumstance comes after the others, which have the names they have.
+    The fixed columns come first, then one column for each environment value.
     """
     distinct = dict.fromkeys(told for one in series for told in one.points.circumstances)
     names = [*dict.fromkeys(name for told in distinct for name, _ in told)]
@@ -44,12 +45,12 @@ def _points(one: Series, behind: dict[Circumstances, str]) -> Iterator[str]:
         _numbers(points.highs) or repeat(""),
         [_reason(missing) if missing else "" for missing in points.missing] or repeat(""),
     )
-    lines = map(",".join, zip(*columns, strict=False))  # what repeats has no end
+    lines = map(",".join, zip(*columns, strict=False))  # `repeat` has no end
     return map(operator.add, lines, _ends(points.circumstances, behind))
 
 
 def _numbers(values: Sequence[float]) -> list[str]:
-    """Nothing of one that is none, or has no end."""
+    """Format numbers; NaN and infinity become empty."""
     told = [*map(format, values, repeat(_DIGITS))]
     for at in np.flatnonzero(~np.isfinite(values)).tolist():
         told[at] = ""
@@ -57,9 +58,12 @@ def _numbers(values: Sequence[float]) -> list[str]:
 
 
 def _ends(told: Iterable[Circumstances], behind: dict[Circumstances, str]) -> Iterator[str]:
-    """A line ends with the circumstances; without any there is no comma before them."""
+    """The end of each line, with its environment values.
+
+    Without any there is no comma before them.
+    """
     ends = {each: f",{line}" if line else "" for each, line in behind.items()}
-    # Most points share theirs with the one before, which need not be looked up then.
+    # Most points have the same environment as the one before, which saves the lookup.
     there, end = None, ""
     for each in told:
         if each is not there:
@@ -67,7 +71,7 @@ def _ends(told: Iterable[Circumstances], behind: dict[Circumstances, str]) -> It
         yield end
 
 
-# All series of a project share their moments and commits.
+# All series of a project share their timestamps and commits.
 @lru_cache(maxsize=65_536)
 def _moment(at: str, run: str | None, sha: str | None) -> str:
     return _line([at, run, sha])
@@ -79,7 +83,7 @@ def _reason(missing: str) -> str:
 
 
 def _line(values: Iterable[str | None]) -> str:
-    """Values as a line has them, quoted where need be; without its end."""
+    """Values as a CSV line, quoted if necessary, without its line end."""
     text = io.StringIO()
     csv.writer(text, lineterminator="").writerow([spreadsheet(value) for value in values])
     return text.getvalue()

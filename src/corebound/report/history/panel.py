@@ -1,4 +1,4 @@
-"""The history of one or several cells: its chart, the changes in it, the points behind it."""
+"""The history of one or several cells: a chart, its changes, and a table of its points."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from corebound.stats.history.regressions import Change, level_spread
 from corebound.units import percent, significant
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-# More hide the points: a machine in a cloud has another processor every other night.
+# More marks hide the points: a cloud machine may have another processor on every other run.
 _MOST_MARKED = 12
-# Of what comes and goes so many kinds are named.
+# The number of values named for an environment setting that changes repeatedly.
 _MOST_NAMED = 5
 
 
 class BorderRow(Struct, frozen=True, kw_only=True):
-    """Where something other than the commit changed; what was measured before is not compared."""
+    """Where the environment changed: points before it are not compared with points after it."""
 
     letter: str
     when: str
@@ -40,11 +40,11 @@ class BorderRow(Struct, frozen=True, kw_only=True):
 
 
 class Borders(Struct, frozen=True, kw_only=True):
-    """The borders of a chart.
+    """The environment changes of a chart.
 
     Attributes:
-        marked: (moment, row) of those with a letter in it, by time.
-        told: Where they are too many for that, a row for each thing that comes and goes.
+        marked: (moment, row) of those marked with a letter in the chart, by time.
+        told: If there are too many to mark, one row for each environment value that changes.
     """
 
     marked: tuple[tuple[str, BorderRow], ...]
@@ -52,7 +52,7 @@ class Borders(Struct, frozen=True, kw_only=True):
 
 
 def borders_of(series: Sequence[Series], known: ChangeHistory) -> Borders:
-    """Each border once, with the cells that it is one of."""
+    """Each environment change once, with the cells that it affects."""
     found: dict[tuple[str, str], list[str]] = {}
     for one in series:
         for index in one.points.borders:
@@ -78,7 +78,7 @@ def borders_of(series: Sequence[Series], known: ChangeHistory) -> Borders:
 
 
 def _told(series: Sequence[Series]) -> tuple[BorderRow, ...]:
-    """How often each thing changed, and which there are, in the order of its last."""
+    """For each changing environment value, how often it changed, and its values."""
     times: dict[str, set[str]] = {}
     kinds: dict[str, dict[str, None]] = {}
     for one in series:
@@ -109,14 +109,14 @@ def _named(kinds: dict[str, None]) -> str:
     return ", ".join([*names[:_MOST_NAMED], *([f"{more} more"] if more > 0 else [])])
 
 
-# All nights are in the CSV beside it.
+# The CSV for download has all points.
 MOST_NIGHTS = 30
 
 
 class NightRow(Struct, frozen=True, kw_only=True):
-    """One night: each series' figure with its interval, or why there is none.
+    """One nightly run: each series' value with its interval, or why there is none.
 
-    `commands` measure these again; empty where another tool measured them.
+    `commands` reproduce these values; empty if another tool measured them.
     """
 
     when: str
@@ -129,16 +129,16 @@ class NightRow(Struct, frozen=True, kw_only=True):
 def nights_of(
     series: Sequence[Series], length: float, *, most: int = MOST_NIGHTS
 ) -> tuple[NightRow, ...]:
-    """The latest nights of these series, newest first.
+    """The latest nightly runs of these series, newest first.
 
     Args:
         series: At least one, all of one unit.
-        length: What figures are divided by.
-        most: So many nights.
+        length: The divisor that converts values for display.
+        most: The largest number of nightly runs.
     """
     by_night: dict[tuple[str, str], dict[str, HistoryPoint]] = {}
     for one in series:
-        # Of no series more than its latest can be among the latest of all.
+        # Only the latest points of each series can be among the latest of all.
         for point in one.points[-most:]:
             by_night.setdefault((point.at, point.run or ""), {})[one.id] = point
     latest = sorted(by_night.items(), reverse=True)[:most]
@@ -175,25 +175,28 @@ def _figure(point: HistoryPoint | None, length: float) -> tuple[str, str]:
 
 
 def nights_note(series: Sequence[Series], *, most: int = MOST_NIGHTS) -> str:
-    """What the table of so many nights is."""
+    """A caption for the table of the latest nightly runs."""
     longest = max(len(one.points) for one in series)
     if longest <= most:
         return f"The {count(longest, 'point')} behind the chart"
     return f"The latest {most} of the {longest:,} points behind the chart"
 
 
-# A chart is 700 to 1,000 pixels wide: more points hide one another.
+# A chart is 700 to 1,000 pixels wide: more points hide each other.
 MOST_POINTS = 500
-# A number at the top of a chart takes this share of a phone's width.
+# The share of a phone's width that a number at the top of a chart needs.
 _MARK_WIDTH = 8.0
-# And a word of that kind.
+# The share that a word at the top of a chart needs.
 _WORD_WIDTH = 22.0
-# So many changes the name of a chart tells, the latest first.
+# The number of changes that a chart's alternative text names, the latest first.
 _MOST_SAID = 3
 
 
 class MarkLabel(Struct, frozen=True, kw_only=True):
-    """A change's number, or a border's letter, over the chart; `lane` counts from the top."""
+    """The number of a change, or the letter of an environment change, above the chart.
+
+    `lane` counts from the top.
+    """
 
     at: float
     lane: int
@@ -206,14 +209,14 @@ class HistoryPanel(Struct, frozen=True, kw_only=True):
 
     Attributes:
         title, caption: What it shows.
-        unit: Of the axis and of all figures.
+        unit: The unit of the axis and of all values.
         levels, along: Labels of the axes.
-        marks: The numbers and letters over it, in so many `lanes`.
+        marks: The numbers and letters above the chart, in `lanes` rows.
         key: (label, dash) of each series.
-        changes: One a number, the latest first.
-        borders: One a letter.
-        nights: The latest ones, newest first; `nights_note` says how many there are.
-        zoom: What the script that zooms has to know.
+        changes: One per number, the latest first.
+        borders: One per letter.
+        nights: The latest nightly runs, newest first; `nights_note` says how many there are.
+        zoom: Data for the script that zooms.
     """
 
     title: str
@@ -246,14 +249,14 @@ def history_panel(
     """One chart of series that share a unit and a host.
 
     Args:
-        series: At least one, each with a figure; the most important first.
-        known: What changed in them.
-        title: What to call the chart.
+        series: At least one, each with a value; the most important first.
+        known: All histories with their changes.
+        title: The title of the chart.
         root: Relative path from the page to the site's top.
-        most_points: So many points a series are drawn; beyond that the extremes.
-        most_nights: So many of the latest nights are in the table behind it; 0: no table.
-        line: The axis of time, which holds all moments of the series; None: one of its own.
-        compared: (moment of a point, word) of runs that the page compares.
+        most_points: The largest number of points drawn per series; above it, only the extremes.
+        most_nights: The number of latest nightly runs in the table below the chart; 0: no table.
+        line: The time axis, which includes all moments of the series; None: an axis of its own.
+        compared: (moment of a point, word) of the runs that the page compares.
     """
     figures = [figure for one in series for figure in one.points.measured]
     length, unit = display_unit(series[0], figures)
@@ -322,7 +325,7 @@ def history_panel(
 
 
 def _ends(points: HistoryPoints) -> Iterator[float]:
-    """Where the points' intervals end."""
+    """The ends of the points' intervals."""
     return (end for end in (*points.lows, *points.highs) if not math.isnan(end))
 
 
@@ -341,7 +344,7 @@ def _caption(series: Sequence[Series], unit: str, most: int, *, leaves: bool) ->
 
 
 def _varies(series: Sequence[Series], known: ChangeHistory) -> str:
-    """How noisy the one series of a chart is, by its latest level."""
+    """The noise of a chart's single series, taken from its latest level."""
     if len(series) > 1:
         return ""
     if series[0].id in known.not_analysed:
@@ -354,7 +357,7 @@ def _varies(series: Sequence[Series], known: ChangeHistory) -> str:
 
 
 def _better(series: Series) -> str:
-    """Which way is better; asv itself takes less for it, whatever is counted."""
+    """Which direction is better; asv itself treats less as better, whatever the unit."""
     if series.more_is_better:
         return "higher is better"
     return "lower is better" if series.unit in {"ns", "bytes"} else "less counts as better"
@@ -379,7 +382,7 @@ def _says(
 
 
 def _mark(change: Change, line: Timeline) -> Mark:
-    """The change lies between the point before the first one by an even bet, and that one."""
+    """The mark of a change, midway between the two points around its median estimate."""
     moments, step = change.series.points.moments, change.step
     before = line.share(moments[max(step.at - 1, 0)].at)
     return Mark(
@@ -390,7 +393,7 @@ def _mark(change: Change, line: Timeline) -> Mark:
 
 
 def _placed(places: Sequence[tuple[float, str, str]]) -> tuple[tuple[MarkLabel, ...], int]:
-    """Give labels that would touch lanes of their own."""
+    """Place labels that would overlap in separate lanes."""
     room = _WORD_WIDTH if any(len(text) > 2 for _, text, _ in places) else _MARK_WIDTH
     ends: list[float] = []
     labels = []
@@ -408,10 +411,10 @@ def _along(line: Timeline) -> tuple[Tick, ...]:
     if line.is_ordinal:
         return ()
     ticks = date_ticks(line.low, line.high)
-    # Where there is little room every other one is left out, but none that says the year.
+    # Where space is short, every other label is hidden, but never one with the year.
     years = [index % 2 for index, (_, text) in enumerate(ticks) if says_year(text)]
     kept = max(years, key=years.count)
-    # Of hours the first says the day, and is long.
+    # The first label of an axis of hours also contains the date, and is long.
     roomy = len(ticks) <= (2 if ":" in ticks[0][1] else 4)
     return tuple(
         Tick(

@@ -1,4 +1,4 @@
-"""From points at moments to places along a chart, with gaps where nights are missing."""
+"""Maps points in time to positions along a chart, with gaps where points are missing."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ from corebound.stats.history.regressions import Change
 
 FloatArray = npt.NDArray[np.float64]
 
-# Points stay off the chart's edges by this share of its width.
+# The points' distance from the chart's edges, as a share of its width.
 _EDGE = 0.015
-# So many times the usual pace of a series (its upper quartile) without a point is a gap.
+# A pause without points counts as a gap from this multiple of the series' usual pace (its upper
+# quartile) on.
 _LONG = 1.8
 
 
 class Timeline(Struct, frozen=True, kw_only=True):
-    """The horizontal axis: days since 1970, or an order where a moment cannot be read.
+    """The horizontal axis: days since 1970, or ordinal numbers if a moment cannot be parsed.
 
     Attributes:
         low, high: First and last place.
-        places: Of each moment.
-        is_ordinal: Whether places are the moments' order alone.
+        places: The place of each moment.
+        is_ordinal: Whether places are only the order of the moments.
     """
 
     low: float
@@ -40,7 +41,7 @@ class Timeline(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def over(cls, moments: Sequence[str]) -> Timeline:
-        """A line that holds all these moments, at least one."""
+        """An axis that includes all these moments, at least one."""
         distinct = sorted(set(moments))
         days = [days_of(moment) for moment in distinct]
         read = [one for one in days if one is not None]
@@ -54,18 +55,21 @@ class Timeline(Struct, frozen=True, kw_only=True):
         )
 
     def place(self, number: float) -> float:
-        """How far along the chart a place is, in [0, 1]."""
+        """The position of a place along the chart, in [0, 1]."""
         if self.high <= self.low:
             return 0.5
         return _EDGE + (number - self.low) / (self.high - self.low) * (1 - 2 * _EDGE)
 
     def share(self, moment: str) -> float:
-        """How far along the chart a moment of the line is."""
+        """The position of a moment along the chart."""
         return self.place(self.places[moment])
 
 
 def segment_starts(series: Series, found: Sequence[Change]) -> tuple[int, ...]:
-    """Where a new level begins: the first point, each border, each change, clear or not."""
+    """Where a new level begins.
+
+    That is at the first point, each environment change, and each change, clear or not.
+    """
     return tuple(sorted({0, *series.points.borders, *(change.step.at for change in found)}))
 
 
@@ -79,16 +83,16 @@ def track_of(
     mode: str,
     dash: int,
 ) -> Track:
-    """What a chart draws of a series.
+    """The chart's content for one series.
 
     Args:
-        series: With at least one figure.
+        series: A series with at least one value.
         found: Its changes.
-        line: Where its moments are.
-        length: What figures are divided by.
-        most: So many points are drawn.
-        mode: Class of its colour.
-        dash: Style of its levels' line.
+        line: The axis with its moments.
+        length: The divisor that converts values for display.
+        most: The largest number of points drawn.
+        mode: CSS class of its colour.
+        dash: Line style of its levels.
     """
     points = series.points
     numbers = np.array([line.places[moment.at] for moment in points.moments])
@@ -130,11 +134,13 @@ def _dots(points: HistoryPoints, kept: Sequence[int], line: Timeline, length: fl
 
 
 def gaps_before(points: HistoryPoints, numbers: FloatArray) -> list[int]:
-    """For each point how many gaps are before it: nights lost, long pauses, borders.
+    """For each point the number of gaps before it.
+
+    Gaps are missing values, long pauses and environment changes.
 
     Args:
         points: The points.
-        numbers: Where on the line each is.
+        numbers: The place of each on the axis.
     """
     paces = np.diff(numbers, prepend=math.nan)
     usual = float(np.quantile(paces[1:], 0.75)) if len(points) > 2 else 0.0
@@ -161,10 +167,12 @@ def _levels(
 
 
 def levels_between(series: Series, found: Sequence[Change]) -> Iterator[tuple[int, int, float]]:
-    """The first and last point with a figure between changes and borders, and their median.
+    """For each segment between changes: its first and last point with a value, and its median.
+
+    Segments also end where the environment changed.
 
     Args:
-        series: With at least one figure.
+        series: A series with at least one value.
         found: Its changes.
     """
     starts = segment_starts(series, found)

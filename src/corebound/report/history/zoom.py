@@ -1,4 +1,4 @@
-"""Every point of the histories on a page, for its charts to be looked at closely."""
+"""The data for zooming: every point of the histories on a page."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ from corebound.report.urls import anchor_of
 from corebound.stats.history.regressions import Change
 
 _MINUTES_A_DAY = 24 * 60
-# Finer than any interval of a time, and than any screen.
+# More precise than any interval of a time, and than any screen.
 _DIGITS = 5
-# Figures of less than this share of the greatest may have fewer digits.
+# Values below this share of the greatest may have fewer digits.
 _LEAST_SHARE = 1e-9
-# 10 to the power of less is no number that one can divide by.
+# Smaller powers of 10 cannot serve as a divisor.
 _LEAST_EXPONENT = -300
-# Beyond this not every whole number is one of a script's: 2**53, of which two are added.
+# JavaScript represents every whole number up to 2**53 exactly, and two of these are added.
 _MOST_COUNTED = 2.0**52
 _OF_COMMIT = 10
 _LEVEL_DIGITS = 6
-# Much finer than a screen, and no tick lies as near to an end.
+# Much finer than a screen; no tick lies as close to an end.
 _AXIS_DIGITS = 9
 
 FloatArray = npt.NDArray[np.float64]
 
 
 class Zoom(Struct, frozen=True, kw_only=True):
-    """What a chart says of itself to the script that zooms.
+    """The data that a chart passes to the zoom script.
 
     Attributes:
-        series: The places of its series, apart by spaces; keys of the points' file.
-        modes: The classes of their colours, the same way.
-        length: What figures are divided by.
-        axis: The still chart's vertical axis, apart by spaces: its scale, its ends.
-        still: What the still chart has besides points, as JSON of numbers alone: of each series
-            its levels, (begin, end, figure); its changes, (by an even bet at, surely after, no
-            later than, 1 where that is worse); its borders. All but figures are minutes since
-            1970, or places in the order.
-        is_ordinal: Whether minutes are the points' order alone.
+        series: The anchors of its series, separated by spaces; these are keys of the points' file.
+        modes: The CSS classes of their colours, separated by spaces.
+        length: The divisor that converts values for display.
+        axis: The static chart's vertical axis, separated by spaces: its scale and its ends.
+        still: The static chart's content besides points, as JSON of numbers. For each series its
+            levels as (begin, end, value). Then the changes as (median estimate, surely after, no
+            later than, 1 if worse). Then the environment changes. Everything but values is in
+            minutes since 1970, or ordinal numbers.
+        is_ordinal: Whether minutes are only the order of the points.
     """
 
     series: str
@@ -68,16 +68,16 @@ def zoom_of(
     axis: Axis,
     borders: Sequence[str],
 ) -> Zoom:
-    """What a chart of these series, in which these changes were found, says of itself.
+    """The zoom data of a chart.
 
     Args:
-        series: Those it has.
+        series: The series in the chart.
         found: Their changes.
-        known: What the series are called.
-        line: Where their moments are.
-        length: What figures are divided by.
-        axis: The still chart's vertical axis.
-        borders: Moments at which something other than the commit changed.
+        known: All histories, for the colours of the series.
+        line: The axis with their moments.
+        length: The divisor that converts values for display.
+        axis: The static chart's vertical axis.
+        borders: Moments at which the environment changed.
     """
     levels = [
         [
@@ -103,19 +103,22 @@ def zoom_of(
 
 
 def _scale(line: Timeline) -> int:
-    """Minutes, or places in the order, of one place on the line."""
+    """The number of minutes, or of ordinal places, in one unit of the axis."""
     return 1 if line.is_ordinal else _MINUTES_A_DAY
 
 
 def _minute(series: Series, at: int, line: Timeline) -> int:
-    """When a point was measured; its place in its series, where moments cannot be read."""
+    """When a point was measured, in minutes.
+
+    If moments cannot be parsed, it is the point's index in its series.
+    """
     if line.is_ordinal:
         return at
     return round(line.places[series.points.moments[at].at] * _MINUTES_A_DAY)
 
 
 def _mark(change: Change, line: Timeline) -> tuple[float, int, int, int]:
-    """By an even bet between two points; surely after one, and no later than another."""
+    """A change as (median estimate, surely after, no later than, 1 if worse)."""
     step = change.step
     before, after, surely, latest = (
         _minute(change.series, at, line)
@@ -125,13 +128,13 @@ def _mark(change: Change, line: Timeline) -> tuple[float, int, int, int]:
 
 
 def points_script(series: Iterable[Series]) -> str:
-    """The points as a script, for nothing else loads from a file.
+    """The points as a script, because a page opened from a file can load nothing else.
 
-    Of each series `t` are minutes, each since the point before; `y` figures, counted in
-    `u` of the series' unit; `low` and `high` how far the bounds are below and above, counted
-    the same way, both empty where no point has any; null is what there is not, and `no` which
-    points have no figure, by why. `gaps` are points that no line leads to, though the one
-    before has a figure. `c` are commits, apart by spaces.
+    For each series, `t` is in minutes since the point before. `y` has the values, in multiples of
+    `u` of the series' unit. `low` and `high` are the distances of the bounds below and above, in
+    the same unit; both are empty if no point has bounds. null means missing, and `no` lists the
+    points without a value by reason. `gaps` are points without a line from the point before,
+    although that has a value. `c` has the commits, separated by spaces.
     """
     kept = {anchor_of(one): _columns(one.points) for one in series}
     return f"corebound.keep({msgspec.json.encode(kept).decode()});\n"
@@ -163,7 +166,7 @@ def _columns(points: HistoryPoints) -> dict[str, object]:
 
 
 def _missing(points: HistoryPoints) -> dict[str, list[int]]:
-    """The points that have no figure, by what is told of it."""
+    """The points without a value, by reason."""
     found: dict[str, list[int]] = {}
     for at, why in enumerate(points.missing):
         if why:
@@ -172,7 +175,7 @@ def _missing(points: HistoryPoints) -> dict[str, list[int]]:
 
 
 def _moments_of(points: HistoryPoints) -> npt.NDArray[np.int64]:
-    """Minutes since 1970 of each point; their order, where one cannot be read."""
+    """Minutes since 1970 of each point; their order if a moment cannot be parsed."""
     days = np.array([days_of(moment.at) for moment in points.moments], dtype=np.float64)
     if np.isnan(days).any():
         return np.arange(days.size)
@@ -180,7 +183,7 @@ def _moments_of(points: HistoryPoints) -> npt.NDArray[np.int64]:
 
 
 def _unit_of(figures: FloatArray) -> float:
-    """A power of ten, of which each figure is some ten thousand at least."""
+    """A power of ten such that each value is at least some ten thousand of it."""
     seen = figures[np.isfinite(figures) & (figures > 0)]
     if not seen.size:
         return 1.0
@@ -190,14 +193,14 @@ def _unit_of(figures: FloatArray) -> float:
 
 
 def _counted(figures: FloatArray, unit: float) -> FloatArray:
-    """So many units; NaN where that is more than a script can count."""
+    """Values in multiples of `unit`; NaN if that exceeds the whole numbers of a script."""
     with np.errstate(over="ignore"):
         counts = np.rint(figures / unit)
     return np.where(np.abs(counts) < _MOST_COUNTED, counts, math.nan)
 
 
 def _listed(counts: FloatArray) -> list[int | None]:
-    """As whole numbers; None, which JSON has a word for, for NaN."""
+    """Whole numbers; NaN becomes None, which JSON can represent."""
     if not np.isnan(counts).any():
         return [*map(int, counts.tolist())]
     return [None if math.isnan(count) else int(count) for count in counts.tolist()]

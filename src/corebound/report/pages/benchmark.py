@@ -1,4 +1,4 @@
-"""The page of an imported benchmark: every cell of it on every machine."""
+"""The page of an imported benchmark: all of its cells on all machines."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ from corebound.report.scenario.provenance import Fact
 from corebound.report.urls import anchor_of, benchmark_slug
 from corebound.stats.history.regressions import Change
 
-# A circumstance that says how the benchmark was written, and nothing of the machine.
+# The environment value with the benchmark's version, which does not describe the machine.
 _VERSION = "benchmark"
 
 
 def described(series: Sequence[Series], known: ChangeHistory) -> Iterator[Fact]:
-    """Each machine as the latest of these results describe it, those that go on first.
+    """Describe each machine from its latest results, active machines first.
 
-    Behind them each environment whose name is too long to be told beside every figure.
+    Then follows each environment whose name is too long to show beside every value.
 
     Args:
-        series: Those of one benchmark, at least one.
-        known: Which of them have ended.
+        series: The series of one benchmark, at least one.
+        known: All histories; shows which series are retired.
     """
     latest: dict[str, tuple[Moment, Circumstances]] = {}
     machines: dict[str, list[Series]] = {}
@@ -70,22 +70,23 @@ def _when(told: tuple[Moment, Circumstances]) -> str:
     return told[0].at
 
 
-# A page of more is none that a phone can load.
+# A page with more charts would be too large to load on a phone.
 _MOST_CHARTS = 60
-# Of more series half of the charts make room for rows: what changed leads to one of them.
+# With more series than this, half of the charts make room for table rows, so that links from
+# changes have a target.
 MANY = 310
-# Less than this share of the longest history is hardly begun.
+# A history with less than this share of the longest one has hardly begun.
 _BEGUN = 0.1
-# How much a series asks to be looked at, by the change in it that asks most.
+# The priority of a series, given by its most important change.
 _NEW_AND_WORSE, _OPEN, _NEW_AND_BETTER, _CHANGED, _UNCHANGED = range(5)
 
 
 class Choice(Struct, frozen=True, kw_only=True):
-    """The series of a benchmark, those first that there is most to see of.
+    """The series of a benchmark, divided into those with a chart and the others; by importance.
 
     Attributes:
-        charted: Those that the page has a chart of, each with two figures.
-        others: All others: of one figure, or beyond what a page holds.
+        charted: Series with a chart on the page; each has at least two values.
+        others: All others: those with one value, or beyond what a page can hold.
     """
 
     charted: tuple[Series, ...]
@@ -93,20 +94,20 @@ class Choice(Struct, frozen=True, kw_only=True):
 
 
 def chosen(series: Sequence[Series], known: ChangeHistory) -> Choice:
-    """Divide charts among machines: each gets as many, but for those that have fewer series.
+    """Choose the series to chart, the same number for each machine unless one has fewer.
 
-    What changed in one commit is in turns with what changed in another: of hundreds of
-    parameters that got slower alike one does not keep what else happened off the page.
+    Series that changed in different commits alternate. Hundreds of parameters with the same
+    regression therefore do not push other changes off the page.
 
     Args:
-        series: Those of one benchmark, each with a figure.
-        known: What changed in them, and which have ended.
+        series: The series of one benchmark, each with a value.
+        known: All histories with their changes and retired series.
     """
     longest = max((len(one.points) for one in series), default=0)
     asks = {one.id: _asks(one, known) for one in series}
 
     def place(one: Series) -> tuple[bool, bool, int, str, tuple[tuple[str, Natural], ...]]:
-        # What goes on, then what has a past, then what is to be looked at.
+        # Active series come first, then those with a longer history, then by priority.
         begun = len(one.points) >= _BEGUN * longest
         return (one.id in known.ended, not begun, asks[one.id], one.host, natural_place(one))
 
@@ -130,7 +131,7 @@ def _asks_for(change: Change, known: ChangeHistory) -> int:
 
 
 def _is_drawn(series: Series) -> bool:
-    """Whether there is more than one dot to draw."""
+    """Whether there are at least two points to draw."""
     figures = itertools.filterfalse(math.isnan, series.points.figures)
     return len(tuple(itertools.islice(figures, 2))) == 2
 
@@ -138,9 +139,9 @@ def _is_drawn(series: Series) -> bool:
 def _shared_out(
     series: Sequence[Series], asks: Mapping[str, int], known: ChangeHistory
 ) -> frozenset[str]:
-    """The ids of as many as a page draws: of each machine one in turn, what has ended last."""
+    """The ids of the series to chart, alternating between machines; retired series come last."""
     events = _events_of_series(series, asks, known)
-    # What nobody has to look at is one event more, the last.
+    # Series without an important change form one more event, the last.
     calls = [asks[one.id] < _CHANGED for one in series]
     of_event = turns(
         (one.host, events.get(one.id) if is_called else None)
@@ -162,7 +163,7 @@ def _shared_out(
 def _events_of_series(
     series: Sequence[Series], asks: Mapping[str, int], known: ChangeHistory
 ) -> dict[str, int]:
-    """For each series that changed which of all events it asks to be looked at for."""
+    """For each changed series the number of the event that gives it its priority."""
     found = [change for one in series for change in known.of(one)]
     return {
         change.series.id: event
@@ -172,26 +173,26 @@ def _events_of_series(
     }
 
 
-# What happened more often than that is in the charts below.
+# Further events are only visible in the charts below.
 _MOST_EVENTS = 4
-# Fewer cells have something in common by chance.
+# Fewer cells may share a parameter by chance.
 _TOLD_APART = 5
 
 
 def benchmark_hero(
     project: str, series: Sequence[Series], silent: Sequence[Series], known: ChangeHistory
 ) -> Hero:
-    """The verdict of a benchmark, and what it rests on.
+    """The verdict of a benchmark, and its basis.
 
     Args:
-        project: Whose it is.
-        series: Its series, at least one, each with a figure.
-        silent: Those without any.
-        known: What changed in them.
+        project: The project's name.
+        series: Its series, at least one, each with a value.
+        silent: Its series without any value.
+        known: All histories with their changes.
     """
     found = [change for one in series for change in known.of(one)]
     news = [change for change in found if known.is_news(change)]
-    # asv's `pretty_name` stands in its place.
+    # asv's `pretty_name` replaces the name.
     own_name = series[0].scenario if series[0].title != series[0].scenario else ""
     return Hero(
         title=series[0].title,
@@ -215,7 +216,7 @@ def benchmark_hero(
 def _verdict(
     series: Sequence[Series], found: Sequence[Change], news: Sequence[Change], known: ChangeHistory
 ) -> Text:
-    """What is new, else what is still open, else whether anything could be."""
+    """What is new, else what is still open, else whether a change could be detected."""
     going = [one for one in series if one.id not in known.ended]
     if len({change.series.id for change in news}) > 1:
         return _verdict_of_many(going, news)
@@ -235,7 +236,7 @@ def _verdict(
 
 
 def _nothing(series: Sequence[Series], going: Sequence[Series], known: ChangeHistory) -> Text:
-    """That nothing is new, or why that cannot be told."""
+    """The statement that nothing is new, or why that is unknown."""
     reasons = [known.not_analysed[one.id] for one in series if one.id in known.not_analysed]
     if reasons:
         which = f"{len(reasons):,} of {len(series):,} cells" if len(series) > 1 else "It"
@@ -246,7 +247,7 @@ def _nothing(series: Sequence[Series], going: Sequence[Series], known: ChangeHis
 
 
 def _failing(series: Sequence[Series], known: ChangeHistory) -> str:
-    """Which give no figure any more, and why, by the day since when and the reason."""
+    """The series that no longer give values, by the date since when and the reason."""
     found = [known.failing[one.id] for one in series if one.id in known.failing]
     rows = failing_rows(found, known)
     told = "; ".join(f"{count(row.cells, 'cell')} {row.says}" for row in rows[:_MOST_EVENTS])
@@ -255,7 +256,7 @@ def _failing(series: Sequence[Series], known: ChangeHistory) -> str:
 
 
 def _verdict_of_many(going: Sequence[Series], news: Sequence[Change]) -> Text:
-    """In how many something is new: the size of one would be taken for that of all."""
+    """The number of cells with new changes. The size of one change would be read as that of all."""
     parts: list[str | TextSpan] = []
     for is_regression in (True, False):
         alike = [one for one in news if one.is_regression is is_regression]
@@ -274,7 +275,7 @@ def _toned(word: str, change: Change) -> TextSpan:
 def _events(
     series: Sequence[Series], news: Sequence[Change], known: ChangeHistory
 ) -> list[str | TextSpan]:
-    """What one commit each can have made, that of most cells first; nothing of a single series."""
+    """Changes that may come from one commit each, by number of cells; empty for a single series."""
     if len(series) == 1:
         return []
     groups = sorted(grouped(news, known), key=len, reverse=True)
@@ -283,7 +284,7 @@ def _events(
         first = min((change.series for change in group), key=natural_place)
         there = [one for one in series if one.host == first.host and one.id not in known.ended]
         row = change_group(group, known, root="../").head
-        # A link's name tells it from the others: so the size is in it.
+        # A link's text has to be unique, so it includes the size.
         name = f"{_which(group, first, there)} {row.size.word}"
         own = _in_common([change.series for change in group], there)
         said += [strong(name, f"#{anchor_of(first)}"), f", all {', '.join(own)}," if own else ""]
@@ -295,7 +296,7 @@ def _events(
 
 
 def _which(group: Sequence[Change], first: Series, there: Sequence[Series]) -> str:
-    """The cells of one event: a name, or how many they are of those of their machine."""
+    """The cells of one event: a name, or their number out of all cells of their machine."""
     if len(there) == 1:
         return f"On {first.host_name}"
     which = f"{len(group):,} of {len(there):,} cells"
@@ -305,13 +306,13 @@ def _which(group: Sequence[Change], first: Series, there: Sequence[Series]) -> s
 
 
 def _not_shared(one: Series, every: Sequence[Series]) -> list[str]:
-    """The parameters of a series that not all of its machine have."""
+    """The parameters of a series that not all series of its machine share."""
     usual = _shared(every)
     return [axis for axis in axes(one.cell) if axis not in usual]
 
 
 def _in_common(some: Sequence[Series], every: Sequence[Series]) -> list[str]:
-    """The parameters that all of some, if they are many, share, and not every one does."""
+    """The parameters that several series share but not every series has; empty for a few series."""
     if len(some) < _TOLD_APART:
         return []
     shared = _shared(some)
@@ -334,14 +335,14 @@ def _counted(series: Sequence[Series], known: ChangeHistory) -> str:
     )
 
 
-# Points that all charts of a page draw together, and the latest that are told in tables behind
-# them: a benchmark with hundreds of parameters stays a page that a phone can load.
+# The number of points in all charts of a page together, and the least number per chart. The page of
+# a benchmark with hundreds of parameters then still loads on a phone.
 _ALL_POINTS, _LEAST_POINTS = 6_000, 60
 _ALL_NIGHTS, _LEAST_NIGHTS = 300, 5
 
 
 class BenchmarkChart(Struct, frozen=True, kw_only=True):
-    """A chart: its place on the page, and when a series that has ended was last measured."""
+    """A chart, its fragment on the page, and, for a retired series, when it was last measured."""
 
     place: str
     panel: HistoryPanel
@@ -349,14 +350,14 @@ class BenchmarkChart(Struct, frozen=True, kw_only=True):
 
 
 class BenchmarkPage(Struct, frozen=True, kw_only=True):
-    """An imported benchmark.
+    """The page of an imported benchmark.
 
     Attributes:
-        charts: Those first that go on and that changed; all along one axis of time.
-        rest: What has no chart.
-        data: Address of all points as CSV, packed; `zoom` of those in charts, as a script.
+        charts: Active and changed series first; all share one time axis.
+        rest: The series without a chart.
+        data: Address of all points as compressed CSV; `zoom` of those in charts, as a script.
         machines: Each machine, as its latest results describe it.
-        code: The source of the benchmark, where that is known.
+        code: The source of the benchmark, if known.
     """
 
     head: Head
@@ -370,7 +371,7 @@ class BenchmarkPage(Struct, frozen=True, kw_only=True):
 
 
 class ImportedBenchmark(NamedTuple):
-    """A benchmark of a project: its series with a figure, and those without any."""
+    """A benchmark of a project: its series with values, and its series without any."""
 
     project: str
     name: str
@@ -398,19 +399,19 @@ def benchmark_page(
     now: str,
     silent: tuple[Series, ...] = (),
 ) -> BenchmarkPage:
-    """The page of one benchmark.
+    """Build the page of one benchmark.
 
     Args:
-        project: Whose it is.
-        series: Its series, at least one, each with a figure.
-        known: What changed in them.
-        now: ISO moment the page is made.
-        silent: Its series without any figure.
+        project: The project's name.
+        series: Its series, at least one, each with a value.
+        known: All histories with their changes.
+        now: ISO timestamp of the page.
+        silent: Its series without any value.
     """
     title = series[0].title
     slug = benchmark_slug(project, series[0].scenario)
     choice = chosen(series, known)
-    # Of what has no chart the machine stands in a column of its own.
+    # Rows without a chart show the machine in a column of its own.
     cells = dict(zip((one.id for one in series), own_axes(series), strict=True))
     return BenchmarkPage(
         head=Head(
@@ -432,7 +433,7 @@ def benchmark_page(
 
 
 def charted(series: Sequence[Series], known: ChangeHistory) -> tuple[Series, ...]:
-    """The series of a benchmark that its page has a chart of, in their order there."""
+    """The series with a chart on a benchmark's page, in their order there."""
     return chosen(series, known).charted
 
 
@@ -445,7 +446,7 @@ def _charts(
     points = _ALL_POINTS if len(series) <= MANY else _ALL_POINTS // 2
     most = min(max(points // len(shown), _LEAST_POINTS), 500)
     nights = min(max(_ALL_NIGHTS // len(shown), _LEAST_NIGHTS), MOST_NIGHTS)
-    # Most series share their moments.
+    # Most series share their timestamps.
     columns = {id(one.points.moments): one.points.moments for one in shown}.values()
     line = Timeline.over([moment.at for column in columns for moment in column])
     return tuple(
@@ -458,7 +459,7 @@ def _charts(
                 root="../",
                 most_points=most,
                 most_nights=nights,
-                # Moments that cannot be read have no order but their own.
+                # Moments that cannot be parsed have no order across series.
                 line=None if line.is_ordinal else line,
             ),
             ended=last_measured(one.points.moments[-1]) if one.id in known.ended else "",

@@ -1,4 +1,4 @@
-"""What a benchmark's page has no chart of: a row each, or a name, and why there is no figure."""
+"""The series of a benchmark's page that have no chart: table rows, names, and missing values."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from corebound.records.history import Series, kind_of
 from corebound.report.pages.series_table import no_change
 from corebound.report.urls import anchor_of
 
-# A row weighs a twentieth of a chart; what is beyond, and did not change, has only a name.
+# A row has a twentieth of a chart's size. Unchanged series beyond this limit are only named.
 _MOST_ROWS = 800
-# And a list of names nobody reads to its end is cut.
+# A longer list of names is cut.
 _MOST_NAMED = 100
 
 
 class OtherRow(Struct, frozen=True, kw_only=True):
-    """A series without a chart: `place` is where it stands on the page, `figures` its course."""
+    """A series without a chart: `place` is its fragment on the page, `figures` its history."""
 
     place: str
     cell: str
@@ -37,7 +37,7 @@ class OtherRow(Struct, frozen=True, kw_only=True):
 
 
 class Silent(Struct, frozen=True, kw_only=True):
-    """Cells of one machine that never gave a figure, for one reason; `says` how many."""
+    """Cells of one machine that never gave a value, for one reason; `says` has their number."""
 
     says: str
     machine: str
@@ -47,15 +47,15 @@ class Silent(Struct, frozen=True, kw_only=True):
 
 
 class Rest(Struct, frozen=True, kw_only=True):
-    """All that has no chart.
+    """All series without a chart.
 
     Attributes:
-        rows: Those with a figure, as many as a page holds.
-        interval: What stands in brackets under their figures.
-        unshown: Names of those beyond.
-        silent: Those without any.
-        says: How many there are of rows and of those beyond, in words.
-        silent_says: How many there are without a figure, in words.
+        rows: Those with a value, as many as a page holds.
+        interval: What the brackets below their values contain.
+        unshown: Names of the series beyond that limit.
+        silent: Series without any value.
+        says: The numbers of rows and of series beyond the limit, in words.
+        silent_says: The number of series without a value, in words.
     """
 
     rows: tuple[OtherRow, ...]
@@ -69,15 +69,16 @@ class Rest(Struct, frozen=True, kw_only=True):
 def rest_of(
     others: Sequence[Series], names: Sequence[str], silent: Sequence[Series], known: ChangeHistory
 ) -> Rest:
-    """The rest of a benchmark's page.
+    """The tables and lists at the end of a benchmark's page.
 
     Args:
-        others: Those with a figure and no chart, in order.
-        names: What to call each of them beside its machine.
-        silent: Those without a figure.
-        known: What changed in them.
+        others: Series with a value and no chart, in order.
+        names: The name of each of them, without its machine.
+        silent: Series without a value.
+        known: All histories with their changes.
     """
-    # To what changed, clearly or not, lists of changes lead, were it over long ago.
+    # Changed series come first, clear or not and however old, because lists of changes link to
+    # them.
     first = sorted(others, key=lambda one: not known.every(one))[:_MOST_ROWS]
     shown = {one.id for one in first}
     rows, unshown = [], []
@@ -132,6 +133,6 @@ def _silent(series: Sequence[Series]) -> tuple[Silent, ...]:
 
 
 def why_silent(series: Series) -> str:
-    """Why a series has no history to look at, in words."""
+    """Why a series has no history to show."""
     reason = next(filter(None, reversed(series.points.missing)), None)
     return kind_of(reason) if reason else "measured once so far"

@@ -1,4 +1,4 @@
-"""Changes as rows: one change, one event's changes, one commit's changes."""
+"""Table rows of changes: single changes, groups with one cause, and commits."""
 
 from __future__ import annotations
 
@@ -18,20 +18,19 @@ from corebound.report.urls import series_place
 from corebound.stats.history.regressions import Change
 from corebound.units import significant
 
-# How the address of a commit ends at forges that compare commits too.
+# The address part of a commit at forges that can also compare commits.
 _COMMIT = "/commit/"
 _ALL, _PART, _MORE = "undone", "partly undone", "more than undone"
 _STATUS_TONES: dict[str, Tone] = {"open": "bad", "fixed": "good"}
 
 
 class RecoveryNote(Struct, frozen=True, kw_only=True):
-    """What took a change back, all of it or in part.
+    """What reverted a change, fully or partly.
 
     Attributes:
-        says: How far, when, and in how many steps.
-        commits, subject, link: As those of a `ChangeRow`, of the last of these steps.
-        left: How the level is since then against that before the change; empty where they
-            are the same.
+        says: How much was recovered, when, and in how many change points.
+        commits, subject, link: As in a `ChangeRow`, for the last of these change points.
+        left: The level since then relative to before the change; empty if they are equal.
     """
 
     says: str
@@ -45,25 +44,24 @@ class ChangeRow(Struct, frozen=True, kw_only=True):
     """A change.
 
     Attributes:
-        id: Stays itself from night to night.
-        number: Of its mark in the chart above; 0 of one without.
-        size, interval: How large and which way, with 95 % interval in the same unit.
+        id: Stable between nightly runs.
+        number: Its mark in the chart above; 0 if it has none.
+        size, interval: Size and direction, with a 95 % interval in the same unit.
         levels: The level before and after.
-        status: open, accepted, fixed, recovered, ended, kept, not clear or not confirmed, with
-            a tone.
-        because: Why it was decided so; empty where nobody did.
-        answer: What a re-run said of it; empty where none did.
-        title: What was measured: the scenario or benchmark.
+        status: open, accepted, fixed, recovered, ended, kept, not clear or not confirmed, with a
+            tone.
+        because: The reason for the decision; empty without a decision.
+        answer: The result of a re-run; empty without one.
+        title: The scenario or benchmark.
         label: The cell.
-        where: The host, and the project where it was imported.
-        since: The day of the first night, by an even bet.
-        commits: The range of commits it came in; empty where none is known.
-        subject: Of the first commit that is surely after it.
-        link: Where the range can be seen, else that commit; empty where that is not known.
-        recovery: What took it back; None where nothing did.
-        command: What measures it again, where asv did at both its commits; None where that is
-            not known.
-        address: Where its series is shown, from the page.
+        where: The host, and the project if it was imported.
+        since: The date of the first point after the change, by the median estimate.
+        commits: The range of commits it came in; empty if unknown.
+        subject: The subject of the first commit that is surely after it.
+        link: The address of the range, else of that commit; empty if unknown.
+        recovery: What reverted it; None if nothing did.
+        command: The command that reproduces it, if asv measured both commits; None if unknown.
+        address: Where its series is shown, relative to the page.
     """
 
     id: str
@@ -91,9 +89,9 @@ def change_row(change: Change, known: ChangeHistory, *, root: str, number: int =
 
     Args:
         change: The change.
-        known: What else is known.
+        known: All histories and decisions.
         root: Relative path from the page to the site's top.
-        number: Of its mark in a chart.
+        number: The number of its mark in a chart.
     """
     series = change.series
     status = known.status(change)
@@ -121,7 +119,7 @@ def change_row(change: Change, known: ChangeHistory, *, root: str, number: int =
 
 
 def recovery_note(found: Sequence[Change]) -> RecoveryNote | None:
-    """What took several changes back, where one step can have done it to all of them alike.
+    """What reverted several changes, if one change point may have reverted all of them.
 
     Args:
         found: At least one, the largest first.
@@ -145,10 +143,10 @@ def recovery_note(found: Sequence[Change]) -> RecoveryNote | None:
 
 
 def recovery_words(change: Change) -> str:
-    """How much of a change was taken back, and by how many steps: `partly undone`.
+    """How much of a change was recovered, and in how many change points: `partly undone`.
 
     Args:
-        change: One that later steps took something back of.
+        change: A change that later change points reverted at least partly.
     """
     how, steps, is_clear = _recovered(change)
     several = f" in {steps} steps, the last" if steps > 1 else ""
@@ -156,10 +154,10 @@ def recovery_words(change: Change) -> str:
 
 
 def left_words(found: Sequence[Change]) -> str:
-    """The level after the recoveries against that before the changes; empty where it is the same.
+    """The level after the recoveries relative to before the changes; empty if equal.
 
     Args:
-        found: At least one; of all of them as much was taken back, as `recovery_words` has it.
+        found: At least one; all have the same `recovery_words`.
     """
     how = _recovered(found[0])[0]
     if how == _ALL:
@@ -169,7 +167,7 @@ def left_words(found: Sequence[Change]) -> str:
 
 
 def _recovered(change: Change) -> tuple[str, int, bool]:
-    """How much was taken back, in how many steps, and whether the last of them is clear."""
+    """How much was recovered, in how many change points, and whether the last of them is clear."""
     recovery = change.step.recovery
     if recovery is None:
         return "", 0, False
@@ -181,7 +179,7 @@ def _recovered(change: Change) -> tuple[str, int, bool]:
 
 
 def _since(change: Change) -> Change:
-    """A change as if it went from the level before it to that after its recovery."""
+    """A change as if it went from the level before it to the level after its recovery."""
     left = change.step.recovery.left if change.step.recovery else change.step.ratio
     return replace(
         change, step=replace(change.step, ratio=left, direction="up" if left > 1 else "down")
@@ -189,24 +187,24 @@ def _since(change: Change) -> Change:
 
 
 def levels_text(change: Change) -> str:
-    """The level before a change and after it, in one unit."""
+    """The levels before and after a change, in one unit."""
     before, after = change.step.before, change.step.before * change.step.ratio
     length, unit = display_unit(change.series, [before, after])
     return f"{significant(before / length)} to {significant(after / length)} {unit}".strip()
 
 
 def commit_link(series: Series, point: HistoryPoint) -> str:
-    """Where the commit of a point can be seen; empty where that is not known."""
+    """The address of a point's commit; empty if unknown."""
     if series.commit_url is None or point.commit is None:
         return ""
     return f"{series.commit_url}{point.commit.sha}"
 
 
 def range_link(series: Series, last_good: HistoryPoint, first_bad: HistoryPoint) -> str:
-    """Where all commits after one point up to another can be seen, where the forge shows that.
+    """The address of all commits after one point up to another, if the forge has such a page.
 
-    GitHub, GitLab and Forgejo compare commits beside where they show one; else the last one's
-    place. Empty where none is known.
+    GitHub, GitLab and Forgejo have comparison pages beside their commit pages. For other forges the
+    result is the address of the last commit. Empty if no address is known.
     """
     end, good, bad = commit_link(series, first_bad), last_good.commit, first_bad.commit
     url = series.commit_url or ""
@@ -216,7 +214,7 @@ def range_link(series: Series, last_good: HistoryPoint, first_bad: HistoryPoint)
 
 
 def commit_range(last_good: HistoryPoint, first_bad: HistoryPoint) -> str:
-    """The commits that a change came in, as git takes a range; empty where they are not known.
+    """The commits that a change came in, as a git range; empty if unknown.
 
     >>> from support.build import a_point
     >>> commit_range(a_point(day=1), a_point(day=17))
@@ -232,19 +230,19 @@ def commit_range(last_good: HistoryPoint, first_bad: HistoryPoint) -> str:
     return f"{good.sha[:10]}..{bad.sha[:10]}"
 
 
-# Whoever wants more of them wants the CSV.
+# The CSV has all of them.
 _MOST_LISTED = 20
 
 
 class ChangeGroup(Struct, frozen=True, kw_only=True):
-    """Changes of one scenario on one host, one way, that can have begun in one commit.
+    """Changes of one scenario on one host, in one direction, that may come from one commit.
 
     Attributes:
-        head: What all of them say: the range of commits is what all their ranges
-            share, the size is from the least to the largest, the command measures all.
-        cells: How many there are, in words; empty where it is one.
-        rows: Each of them, the largest first; `more` says how many there are beyond.
-        beside: (words, fragment) of the other benchmarks that changed with it; None: of none.
+        head: What they share. Its range of commits is the intersection of theirs, its size spans
+            from the smallest to the largest, and its command measures all.
+        cells: Their number, in words; empty if there is only one.
+        rows: Each of them, the largest first; `more` is the number of further ones.
+        beside: (words, fragment) of other benchmarks that changed with it; None if there are none.
     """
 
     head: ChangeRow
@@ -255,15 +253,14 @@ class ChangeGroup(Struct, frozen=True, kw_only=True):
 
 
 def grouped(found: Sequence[Change], known: ChangeHistory) -> tuple[tuple[Change, ...], ...]:
-    """Put together what can have begun in one commit.
+    """Group changes that may come from one commit.
 
-    Of changes of one scenario, host, direction and status those go together whose
-    ranges share a moment: the one that ends first decides, and takes all that
-    began before its end.
+    Changes of one scenario, host, direction and status are grouped if their ranges share a moment.
+    The range that ends first defines a group, which includes all changes that began before its end.
 
     Args:
         found: Changes; groups and their members keep this order.
-        known: What was decided of them.
+        known: All histories and decisions.
     """
     alike: dict[tuple[object, ...], list[Change]] = {}
     for change in found:
@@ -284,7 +281,7 @@ def grouped(found: Sequence[Change], known: ChangeHistory) -> tuple[tuple[Change
 
 
 def overlapping(found: Sequence[Change]) -> list[list[Change]]:
-    """Put together those whose ranges share a moment, as `grouped` does."""
+    """Group changes whose ranges share a moment, as in `grouped`."""
     groups: list[list[Change]] = []
     end = ""
     for change in sorted(found, key=lambda one: (one.first_bad.at, one.last_good.at)):
@@ -300,7 +297,7 @@ def change_group(found: Sequence[Change], known: ChangeHistory, *, root: str) ->
 
     Args:
         found: Its changes, at least one.
-        known: What else is known.
+        known: All histories and decisions.
         root: Relative path from the page to the site's top.
     """
     largest_first = sorted(found, key=lambda one: (-abs(one.step.ratio - 1), one.id))
@@ -332,23 +329,23 @@ def _moment(point: HistoryPoint) -> str:
     return point.at
 
 
-# Whoever wants more of them wants the CSV.
+# The CSV has all of them.
 _MOST_EVENTS = 50
 _MOST_NAMED = 12
 
 
 class CommitEvent(Struct, frozen=True, kw_only=True):
-    """Several benchmarks that can have changed in one commit.
+    """Several benchmarks that may have changed in one commit.
 
     Attributes:
-        place: Its fragment, by the last commit of the range.
-        commits, subject, link: The range that all their ranges share, as in a `ChangeRow`.
-        since: The day of the first point that is surely after it.
-        where: The project, or the host of our own.
+        place: Its fragment, from the last commit of the range.
+        commits, subject, link: The intersection of their ranges, as in a `ChangeRow`.
+        since: The date of the first point that is surely after it.
+        where: The project, or the host for our own scenarios.
         benchmarks: How many there are.
-        says: How many got worse, and better.
-        named: (title, address, sizes of its cells) of benchmarks, what got worse first, then by
-            size; `more` says how many there are beyond.
+        says: The numbers of regressions and improvements.
+        named: (title, address, sizes of its cells) of benchmarks, regressions first, then by size;
+            `more` is the number of further ones.
         changes: The ids of the changes.
     """
 
@@ -366,13 +363,14 @@ class CommitEvent(Struct, frozen=True, kw_only=True):
 
 
 def commit_events(known: ChangeHistory) -> tuple[CommitEvent, ...]:
-    """Each range of commits in which more than one benchmark changed clearly, the latest first.
+    """Each range of commits in which several benchmarks changed clearly, the latest first.
 
-    Of an imported project all machines together, for its points are commits; of our own a host's.
+    Changes of an imported project are grouped across machines, because its points are commits.
+    Changes of our own scenarios are grouped by host.
     """
     told = [event for one in by_commits(known.changes) if (event := _event(one)) is not None]
     latest = sorted(told, key=lambda one: one.since, reverse=True)[:_MOST_EVENTS]
-    # A commit may be measured night by night, on several hosts.
+    # Several nightly runs on several hosts may measure the same commit.
     seen: Counter[str] = Counter()
     events = []
     for one in latest:
@@ -383,7 +381,7 @@ def commit_events(known: ChangeHistory) -> tuple[CommitEvent, ...]:
 
 
 def by_commits(found: Iterable[Change]) -> list[list[Change]]:
-    """Put together what can have changed in one commit, whichever way, as `commit_events` does."""
+    """Group changes in either direction that may come from one commit, as in `commit_events`."""
     alike: dict[tuple[str | None, str], list[Change]] = {}
     for change in found:
         series = change.series

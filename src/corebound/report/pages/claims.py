@@ -1,4 +1,4 @@
-"""What sources published, beside what was measured here, and whether it reproduces."""
+"""The page of published claims, each with the local result and whether it reproduces."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _WORDS: dict[Judgement, VerdictWord] = {
 
 
 class ClaimRow(Struct, frozen=True, kw_only=True):
-    """A published claim beside what was measured here; `command` may be empty."""
+    """A published claim with the local result; `command` may be empty."""
 
     says: str
     pair: str
@@ -58,17 +58,17 @@ class ClaimRow(Struct, frozen=True, kw_only=True):
 
 
 class JudgedClaim(Struct, frozen=True, kw_only=True):
-    """One claim about one pair of cells.
+    """The result of one claim for one pair of cells.
 
     Attributes:
-        claim: What was published.
-        faster: The cell that is said to be; None where the scenario has no such pair.
-        than: The cell that it is said to be faster than; None with it.
-        pair: What sets this pair apart from the claim's others; empty where it has one.
-        comparison: The first against the second; None where they cannot be compared.
-        judgement: What came of it.
-        needs: What the claim needs and the host has not: `needs SMT`; empty where all is there.
-        detail: Why, or by how much less or more; may be empty.
+        claim: The published claim.
+        faster: The cell that is claimed to be faster; None if the scenario has no such pair.
+        than: The cell that it is claimed to be faster than; None likewise.
+        pair: What distinguishes this pair from the claim's others; empty for a single pair.
+        comparison: The first cell against the second; None if they cannot be compared.
+        judgement: Whether the claim reproduces.
+        needs: What the claim needs and the host lacks: `needs SMT`; empty if nothing.
+        detail: The reason, or the difference from the claimed size; may be empty.
     """
 
     claim: Claim
@@ -82,7 +82,7 @@ class JudgedClaim(Struct, frozen=True, kw_only=True):
 
 
 class ClaimsGroup(Struct, frozen=True, kw_only=True):
-    """The claims of one source, of a scenario each."""
+    """The claims of one source, by scenario."""
 
     name: str
     title: str
@@ -92,7 +92,7 @@ class ClaimsGroup(Struct, frozen=True, kw_only=True):
 
 
 class ClaimsPage(Struct, frozen=True, kw_only=True):
-    """Every published claim; `axis` is None where nothing could be compared."""
+    """Every published claim; `axis` is None if nothing could be compared."""
 
     head: Head
     hero: Hero
@@ -102,7 +102,7 @@ class ClaimsPage(Struct, frozen=True, kw_only=True):
 
 
 def judged(study: ScenarioResult) -> tuple[JudgedClaim, ...]:
-    """Each claim of a scenario, once for every pair of cells it speaks of."""
+    """The results of a scenario's claims, one for each pair of cells that a claim covers."""
     return tuple(one for claim in study.scenario.claims for one in _judged(study, claim))
 
 
@@ -176,9 +176,9 @@ def _row(study: ScenarioResult, one: JudgedClaim) -> ClaimRow:
 
 
 def _command(study: ScenarioResult, one: JudgedClaim) -> CommandLine:
-    """What measures both sides: here, or on a host that has what the claim needs.
+    """The command that measures both sides, on this host or on one that meets the claim's needs.
 
-    Where the run's profile leaves them out it is the scenario as a whole, without a profile.
+    If the run's profile leaves the cells out, it measures the whole scenario without a profile.
     """
     pairs = [(one.faster, one.than)] if one.faster and one.than else []
     pairs = pairs or [*claim_pairs(one.claim, study.planned)]
@@ -189,11 +189,11 @@ def _command(study: ScenarioResult, one: JudgedClaim) -> CommandLine:
 
 
 def claims_page(studies: Sequence[ScenarioResult], *, now: str) -> ClaimsPage | None:
-    """The page of all claims, by source; None where no scenario has any.
+    """Build the page of all claims, by source; None if no scenario has any.
 
     Args:
-        studies: One a scenario.
-        now: ISO moment the page is made.
+        studies: One result per scenario.
+        now: ISO timestamp of the page.
     """
     claimed = [(study, found) for study in studies if (found := judged(study))]
     if not claimed:
@@ -248,7 +248,7 @@ def _hero(
 
 
 def _source_first(study: ScenarioResult) -> tuple[bool, str, str]:
-    """Sources by title, then what comes from none."""
+    """The sort key: sources by title, then claims without a source."""
     source = study.scenario.source
     return source is None, source or "", study.scenario.name
 
@@ -278,7 +278,7 @@ def _plot(one: JudgedClaim, *, margin: float) -> IntervalPlot | None:
 
 
 def _missing_need(claim: Claim, host: Host) -> tuple[str, str]:
-    """What the claim needs and the host has not, and why it is so; empty where all is there."""
+    """What the claim needs and the host lacks, and why; empty if nothing."""
     needs, topology = claim.needs, host.topology
     if needs.smt is not None and needs.smt != topology.has_smt:
         if needs.smt:

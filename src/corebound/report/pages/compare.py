@@ -55,12 +55,12 @@ from corebound.stats.intervals import Interval
 from corebound.stats.launch_summary import CellSummary
 from corebound.units import time_unit
 
-# The cells that differ most; the others' histories are on their scenarios' pages.
+# The cells that differ most. The histories of the others are on their scenarios' pages.
 _MOST_HISTORIES = 6
 
 
 class CompareRow(Struct, frozen=True, kw_only=True):
-    """One cell in both runs; what `before` and `after` say of where they lie may be empty."""
+    """One cell in both runs; the bounds in `before` and `after` may be empty."""
 
     title: str
     address: str
@@ -76,7 +76,7 @@ class CompareRow(Struct, frozen=True, kw_only=True):
 
 
 class RatioTable(Struct, frozen=True, kw_only=True):
-    """Cells on one axis, which is None where none of them has a ratio."""
+    """Cells on one axis, which is None if no cell has a ratio."""
 
     axis: Axis | None
     ticks: tuple[Tick, ...]
@@ -84,17 +84,17 @@ class RatioTable(Struct, frozen=True, kw_only=True):
 
 
 class ComparePage(Struct, frozen=True, kw_only=True):
-    """Two runs: findings first, the rest folded.
+    """The comparison of two runs: findings first, the rest folded.
 
     Attributes:
-        address: Of the page, from the site's top.
-        what: What the two are: runs, or commits.
-        ratio: What the ratios are of, over their column.
+        address: The address of the page, from the site's top.
+        what: Whether the two are runs or commits.
+        ratio: The heading of the ratio column.
         runs: (what it is, name, address or empty) of both.
-        folded: How many the others are, by why they are no findings.
-        decides: What the numbers under undecided verdicts are; empty without any.
+        folded: The numbers of the remaining comparisons, by why they are not findings.
+        decides: The meaning of the numbers below inconclusive verdicts; empty without any.
         unlike, alone: Cells that are not compared, and why.
-        data: Address of all figures as CSV.
+        data: Address of all values as CSV.
     """
 
     address: str
@@ -121,12 +121,12 @@ def compare_page(
     calibrations: Sequence[Calibration] = (),
     known: ChangeHistory = EMPTY,
 ) -> ComparePage:
-    """The page of one comparison; the noise floors of its scenarios stand beside the verdict.
+    """Build the page of one comparison, including the noise floors of its scenarios.
 
     Args:
         found: The comparison.
-        now: ISO moment the page is made.
-        calibrations: Of any host and scenario.
+        now: ISO timestamp of the page.
+        calibrations: Calibrations of any host and scenario.
         known: The histories, in which both runs are marked.
     """
     noise = floors(calibrations, found.after, launches=found.launches)
@@ -173,7 +173,7 @@ def compare_page(
 def _histories(
     found: RunComparison, findings: Sequence[ComparedCell], known: ChangeHistory
 ) -> tuple[HistoryPanel, ...]:
-    """The history of each cell that differs, both runs marked in it; the first few."""
+    """The histories of the cells that differ most, with both runs marked."""
     host = found.after.host.id
     series = {(one.scenario, one.cell): one for one in known.histories if one.host == host}
     words = {found.before.id: "before", found.after.id: "after"}
@@ -194,12 +194,12 @@ def told(
     what: tuple[str, str] = ("cell", "cells"),
     words: tuple[str, str] = ("slower", "faster"),
 ) -> Text:
-    """The verdict of a comparison, of what differs clearly.
+    """The verdict of a comparison, from its clear differences.
 
     Args:
-        findings: Those that do.
-        what: What each of them is, one and several.
-        words: What those are of which the ratio is below 1, and the others.
+        findings: The clear differences.
+        what: The name of one item, singular and plural.
+        words: The words for ratios below 1 and above 1.
     """
     slower = sum(one.verdict == "slower" for one in findings)
     faster = len(findings) - slower
@@ -259,12 +259,12 @@ def _row(found: RunComparison, one: ComparedCell) -> CompareRow:
 def side_by_side(
     before: ValueWithBounds, after: ValueWithBounds, *, unit: str
 ) -> tuple[ValueWithBounds, ValueWithBounds]:
-    """Two figures whose intervals stand side by side: a unit that they share is written once.
+    """Two values for adjacent columns: a unit that their intervals share is written once.
 
     Args:
-        before: The earlier one.
-        after: The later one.
-        unit: What all ends of both are in; empty where they share none.
+        before: The earlier value.
+        after: The later value.
+        unit: The unit of all ends of both; empty if they share none.
     """
     if before.ends and after.ends:
         before = replace(before, ends=before.ends.removesuffix(f" {unit}"))
@@ -272,14 +272,14 @@ def side_by_side(
 
 
 def _shared_unit(intervals: Sequence[Interval | None]) -> str:
-    """The unit that all their ends are written in; of one that is not known there is none."""
+    """The unit of all ends of these intervals; empty if they differ or an interval is unknown."""
     ends_ns = [end for one in intervals if one for end in (one.low, one.high)]
     units = {time_unit(end)[1] if math.isfinite(end) else "" for end in ends_ns}
     return units.pop() if len(units) == 1 else ""
 
 
 def _unbroken(figure: ValueWithBounds) -> ValueWithBounds:
-    """On one line: half an interval is read as another."""
+    """The value with its interval on one line, because half an interval would be misread."""
     if figure.ends == NO_ESTIMATE:
         return figure
     return replace(figure, ends=figure.ends.replace(" ", "\N{NO-BREAK SPACE}"))
@@ -294,7 +294,7 @@ def _bounded(summary: CellSummary) -> ValueWithBounds:
 
 
 def comparison_links(found: Iterable[RunComparison]) -> tuple[tuple[str, str], ...]:
-    """What to call each comparison, and its address."""
+    """The link text and address of each comparison."""
     return tuple((_link_text(one), comparison_file(one.before, one.after)) for one in found)
 
 

@@ -35,20 +35,20 @@ from corebound.report.scenario.intervals import axis_over, ratio_plot, ratio_tic
 from corebound.report.urls import commits_data, commits_file, series_place
 from corebound.units import significant
 
-# Those that differ most; the others' histories are on their benchmarks' pages.
+# The series that differ most. The histories of the others are on their benchmarks' pages.
 _MOST_HISTORIES = 6
-# A page of thousands of rows that say nothing helps nobody; the command has them all.
+# The largest number of rows without a clear difference; the command shows all of them.
 _MOST_UNCLEAR = 250
 _MOST_NAMED = 50
 
 
 def commits_page(found: CommitComparison, known: ChangeHistory, *, now: str) -> ComparePage:
-    """The page of one comparison.
+    """Build the page of one comparison.
 
     Args:
         found: The comparison.
         known: The histories, in which both commits are marked.
-        now: ISO moment the page is made.
+        now: ISO timestamp of the page.
     """
     findings = [one for one in found.series if one.is_finding]
     others = [one for one in found.series if not one.is_finding]
@@ -157,7 +157,7 @@ def _figure(point: HistoryPoint, length: float, unit: str) -> ValueWithBounds:
 
 
 def _of_samples(series: Sequence[ComparedSeries]) -> str:
-    """What stands under figures, where anything does."""
+    """What the brackets below the values contain, if there are any."""
     if not any(one.before.bounds or one.after.bounds for one in series):
         return ""
     name = interval_name(one.series for one in series)
@@ -170,7 +170,7 @@ def _verdict(one: ComparedSeries) -> VerdictWord:
     word = verdict_word(one.verdict)
     if one.series.unit == "ns" or not one.is_finding:
         return word
-    # What is no time is neither faster nor slower.
+    # Only times have a speed.
     return replace(word, word="less" if one.is_less else "more")
 
 
@@ -181,7 +181,7 @@ def _again(one: ComparedSeries) -> CommandLine | None:
 def _histories(
     findings: Sequence[ComparedSeries], known: ChangeHistory
 ) -> tuple[HistoryPanel, ...]:
-    """The history of each series that differs, both commits marked in it; the first few."""
+    """The histories of the series that differ most, with both commits marked."""
     return tuple(
         history_panel(
             (one.series,),

@@ -1,4 +1,4 @@
-"""The feed of changes, for who would rather be told: Atom (RFC 4287)."""
+"""The Atom feed of changes (RFC 4287)."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _NO_MOMENT = "1970-01-01T00:00:00Z"
 
 
 class Entry(Struct, frozen=True, kw_only=True):
-    """Changes that one event can have made, as on the pages.
+    """Changes that may come from one event, as on the pages.
 
-    `id` stays, `updated` is when the first of them was surely seen.
+    `id` is stable; `updated` is the moment of the first point that is surely after the change.
     """
 
     id: str
@@ -33,7 +33,7 @@ class Entry(Struct, frozen=True, kw_only=True):
 
 
 class Feed(Struct, frozen=True, kw_only=True):
-    """Those there is room for, the latest first."""
+    """The entries that fit, the latest first."""
 
     id: str
     updated: str
@@ -41,10 +41,10 @@ class Feed(Struct, frozen=True, kw_only=True):
 
 
 def feed(known: ChangeHistory, *, now: str, records: str = "") -> Feed:
-    """The feed of all clear changes; without any it is empty and of now.
+    """Build the feed of all clear changes; without any it is empty and dated `now`.
 
-    Where they do not fit, what got worse goes before what got better, then the latest.
-    `records` as in `CommandLine.at`.
+    If they do not fit, regressions take precedence over improvements, then later changes. `records`
+    is as in `CommandLine.at`.
     """
     entries = tuple(
         _entry(group, known, records) for group in _shown(grouped(known.changes, known))
@@ -54,7 +54,7 @@ def feed(known: ChangeHistory, *, now: str, records: str = "") -> Feed:
 
 
 def _shown(groups: Sequence[tuple[Change, ...]]) -> list[tuple[Change, ...]]:
-    """As many as there is room for, in their order."""
+    """The groups that fit, in their order."""
     worse_first = sorted(range(len(groups)), key=lambda at: not groups[at][0].is_regression)
     return [groups[at] for at in sorted(worse_first[:_MOST_ENTRIES])]
 
@@ -77,7 +77,7 @@ def _entry(found: Sequence[Change], known: ChangeHistory, records: str) -> Entry
     if row.command:
         said.append(f"again: {row.command.at(records)}")
     return Entry(
-        # Sizes vary from night to night, and with them which is the largest.
+        # The smallest id, not that of the largest change: sizes vary between nightly runs.
         id=_urn(min(one.id for one in found)),
         title=text.xml(f"{row.size.sign} {row.size.word}: {row.title}, {setting}"),
         updated=rfc3339(min(one.first_bad.at for one in found)),
@@ -93,7 +93,7 @@ def _recovered(note: RecoveryNote) -> str:
 
 
 def rfc3339(moment: str) -> str:
-    """A moment as Atom wants it; what is none stands at the beginning of time.
+    """A timestamp in Atom's format; an invalid one becomes 1 January 1970.
 
     >>> rfc3339("2026-03-14"), rfc3339("2026-03-14T02:00:00Z"), rfc3339("tonight")
     ('2026-03-14T00:00:00Z', '2026-03-14T02:00:00Z', '1970-01-01T00:00:00Z')
@@ -104,6 +104,6 @@ def rfc3339(moment: str) -> str:
 
 
 def _urn(name: str) -> str:
-    """An identifier that stays: a UUID of version 8 (RFC 9562), made of the name's hash."""
+    """A stable identifier: a UUID of version 8 (RFC 9562), made from the name's hash."""
     digest = hashlib.sha256(f"corebound {name}".encode()).hexdigest()
     return f"urn:uuid:{digest[:8]}-{digest[8:12]}-8{digest[13:16]}-a{digest[17:20]}-{digest[20:32]}"

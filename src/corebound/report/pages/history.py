@@ -1,4 +1,4 @@
-"""The history of everything: changes to look at, then every series."""
+"""The history page: changes that need attention, then every series."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from corebound.report.pages.series_table import (
 from corebound.report.urls import series_page
 from corebound.stats.history.regressions import Change
 
-# The list is folded; beyond so many it is no longer one that is read.
+# The longest folded list that is still useful to read.
 _MOST_NAMED = 500
-# So many cells are named, where the benchmark has no page that does.
+# The number of cells to name if no benchmark page names them.
 _MOST_CELLS = 3
 
 
@@ -43,9 +43,9 @@ class Nothing(Struct, frozen=True, kw_only=True):
     """A scenario or benchmark without history.
 
     Attributes:
-        title: What it is called.
-        cells: Which of its cells, and on which machines; perhaps empty.
-        address: Its page, where other cells of it have one; else empty.
+        title: Its name.
+        cells: The affected cells and machines; may be empty.
+        address: Its page if other cells of it have one; else empty.
     """
 
     title: str
@@ -54,7 +54,7 @@ class Nothing(Struct, frozen=True, kw_only=True):
 
 
 class Without(Struct, frozen=True, kw_only=True):
-    """What has no history for one reason, and how many more there are."""
+    """The series that have no history for one reason, and the number of further ones."""
 
     where: str
     reason: str
@@ -63,7 +63,7 @@ class Without(Struct, frozen=True, kw_only=True):
 
 
 def without(known: ChangeHistory) -> tuple[Without, ...]:
-    """The series that have no history to show, those of one reason together."""
+    """The series that have no history to show, grouped by reason."""
     found: dict[tuple[str, str], dict[str, list[Series]]] = {}
     shown = {series_page(one) for one in known.histories}
     for one in known.series:
@@ -89,7 +89,7 @@ def without(known: ChangeHistory) -> tuple[Without, ...]:
 
 
 def _cells(series: Sequence[Series]) -> str:
-    """Which cells, and of another tool's on which machines; our own are on one host."""
+    """The names of the cells, with machines for imported series; our own series are on one host."""
     cells = {one.cell for one in series}
     # asv has an environment in every cell.
     names = dict.fromkeys(parameters(one) for one in sorted(series, key=natural_place))
@@ -101,24 +101,24 @@ def _cells(series: Sequence[Series]) -> str:
     return ", ".join(part for part in (told, machines) if part)
 
 
-# The largest are what there is time for; all are in the CSV.
+# The largest groups; the CSV has all of them.
 _MOST_GROUPS = 250
 _ORDER = {"open": 0, "accepted": 1, "fixed": 2, "recovered": 3, "kept": 4, "ended": 5}
 
 
 class HistoryPage(Struct, frozen=True, kw_only=True):
-    """history.html.
+    """The content of history.html.
 
     Attributes:
-        regressions, improvements, unclear: Changes, those together that one event can
-            have made; those beyond what a page holds are counted in `hidden`.
-        more: The regressions that come after so many.
-        failing: What gives no figure any more.
-        not_analysed: What no change is known of, for its analysis failed.
-        commits: What changed several benchmarks, the latest first.
+        regressions, improvements, unclear: Changes, grouped if one event may have caused them;
+            `hidden` counts those beyond what a page can hold.
+        more: Further regressions after the first ones.
+        failing: Series that no longer give values.
+        not_analysed: Series whose analysis failed, so that no change in them is known.
+        commits: Commits in which several benchmarks changed, the latest first.
         comparisons: (text, address) of pages that compare two runs.
-        groups: Every series; `folded` where they are too many to be read.
-        without: Those that have too few figures for a chart.
+        groups: Every series; `folded` if there are too many to read.
+        without: Series with too few values for a chart.
     """
 
     head: Head
@@ -138,18 +138,18 @@ class HistoryPage(Struct, frozen=True, kw_only=True):
 
     @property
     def lacks_commands(self) -> bool:
-        """Whether what was imported names no command for some of the series."""
+        """Whether imported data lacks the command for some of the series."""
         return any(row.command is None for group in self.groups for row in group.rows)
 
 
 def triage_page(
     known: ChangeHistory, *, now: str, comparisons: Sequence[tuple[str, str]] = ()
 ) -> HistoryPage:
-    """The page of all changes and all series.
+    """Build the page of all changes and all series.
 
     Args:
-        known: What is known over time.
-        now: ISO moment the page is made.
+        known: All histories with their changes.
+        now: ISO timestamp of the page.
         comparisons: (text, address) of pages that compare two runs.
     """
     found = known.changes
@@ -204,7 +204,7 @@ def triage_page(
 
 
 def _beside(change: Change, events: Sequence[CommitEvent]) -> tuple[str, str] | None:
-    """What else its commits did, in words, and where that stands."""
+    """The number of other benchmarks that changed in the same commits, and the event's fragment."""
     for event in events:
         if change.id in event.changes:
             return f"with {count(event.benchmarks - 1, 'other benchmark')}", event.place
@@ -212,7 +212,7 @@ def _beside(change: Change, events: Sequence[CommitEvent]) -> tuple[str, str] | 
 
 
 def _place(change: Change, known: ChangeHistory) -> tuple[int, bool, float, str]:
-    """What is open first, of that what is new, then by size."""
+    """The sort key: open changes first, among them new ones, then by size."""
     status = _ORDER.get(known.status(change), len(_ORDER))
     return status, change.step.status != "new", -abs(change.step.ratio - 1), change.id
 
@@ -240,7 +240,7 @@ def _support(known: ChangeHistory) -> Text:
 
 
 def not_analysed_words(number: int, link: str) -> list[str | TextSpan]:
-    """That so many series could not be analysed, and where they are named; empty where none."""
+    """The number of series that could not be analysed, with a link; empty if there are none."""
     said = f"{count(number, 'series', 'series')} could not be analysed"
     return [strong(said, link), ". "] if number else []
 

@@ -1,4 +1,4 @@
-"""A host's page: its topology, its noise, and what the doctor found over time."""
+"""A host's page: its topology, its noise, and the doctor's results over time."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from corebound.report.scenario.cpu_affinity import boxes_of, node_rows
 from corebound.report.scenario.provenance import Fact, host_facts, topology_words
 from corebound.report.urls import host_data, host_file, run_file
 
-# What a column holds.
+# As many as a column can hold.
 _MOST_SIGNS = 20
 
 
 class CheckHistory(Struct, frozen=True, kw_only=True):
-    """A check over the runs: how it is now, since when, how often it warned.
+    """A check over the runs: its latest state, since when, and how often it warned.
 
     Attributes:
-        course: (tone, signs) of the latest runs, the last at the right; those that follow
-            one another and came to the same are one.
-        why, mend: Of a warning; else empty.
+        course: (tone, signs) of the latest runs, the last at the right; consecutive runs with the
+            same result are merged.
+        why, mend: The cause and fix of a warning; else empty.
     """
 
     check: str
@@ -52,16 +52,16 @@ class HostPage(Struct, frozen=True, kw_only=True):
     """A host.
 
     Attributes:
-        address: Of the page, from the site's top.
+        address: The address of the page, from the site's top.
         boxes: The machine, to be drawn.
         nodes: The same as a table: node, CPUs, memory, distances.
-        noise: What calibrations found; empty without any.
-        checks: What the doctor saw; empty where it never looked.
-        looked: How many runs it looked at, in words.
-        runs: (when, address, commit, kernel, what made it) of its runs, latest first.
-        data: Address of all this as JSON, from the page.
-        topology, doctor, calibrate: What shows the machine again, what looks at it again, and
-            what measures its noise.
+        noise: The results of calibrations; empty without any.
+        checks: The doctor's results; empty if it never ran.
+        looked: The number of runs it checked, in words.
+        runs: (time, address, commit, kernel, command) of its runs, latest first.
+        data: Address of this data as JSON, from the page.
+        topology, doctor, calibrate: The commands that show the machine, check it, and measure its
+            noise.
     """
 
     address: str
@@ -88,11 +88,11 @@ def _noise(one: Calibration) -> Fact:
 
 
 def host_page(study: HostStudy, *, now: str) -> HostPage:
-    """The page of a host.
+    """Build the page of a host.
 
     Args:
-        study: What is known of it.
-        now: ISO moment the page is made.
+        study: The host with its runs.
+        now: ISO timestamp of the page.
     """
     runs = study.runs
     latest = runs[-1]
@@ -136,7 +136,7 @@ def host_page(study: HostStudy, *, now: str) -> HostPage:
 
 
 def _checks(runs: Sequence[Run]) -> tuple[CheckHistory, ...]:
-    """What warns now first, then what once did; what never did comes last."""
+    """Checks that warn now come first, then those that warned before, then the others."""
     seen: dict[str, list[tuple[Run, HostCheck]]] = {}
     for run in runs:
         for one in run.preflight or ():
@@ -174,7 +174,7 @@ def _check(check: str, looks: Sequence[tuple[Run, HostCheck]]) -> tuple[int, Che
 
 
 def _course(states: Sequence[State]) -> tuple[tuple[Tone, str], ...]:
-    """Signs of the states, in stretches of one tone."""
+    """The signs of the states, merged if adjacent ones have the same tone."""
     return tuple(
         (tone, sign * len(tuple(alike)))
         for (tone, sign), alike in groupby(check_sign(state) for state in states)
@@ -182,11 +182,11 @@ def _course(states: Sequence[State]) -> tuple[tuple[Tone, str], ...]:
 
 
 def _course_said(states: Sequence[State]) -> str:
-    """The same read out: `ok in 2, warning in 1`."""
+    """The same as alternative text: `ok in 2, warning in 1`."""
     return ", ".join(f"{state} in {len(tuple(alike))}" for state, alike in groupby(states))
 
 
 def host_links(records: Sequence[Record]) -> tuple[tuple[str, str], ...]:
-    """What to call each host's page, and its address."""
+    """The link text and address of each host's page."""
     names = {run.host.id: run.host.name for run, _ in records}
     return tuple((f"Host {name}", host_file(host)) for host, name in sorted(names.items()))

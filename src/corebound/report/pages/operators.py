@@ -1,4 +1,4 @@
-"""The page of all operator profiles: those made elsewhere, and the way to those of scenarios."""
+"""The page of all operator profiles: imported ones, and links to those of scenarios."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from corebound.report.scenario.operator_table import Column, OperatorTable, basi
 from corebound.report.scenario.operators import operators
 from corebound.units import duration
 
-# More columns than these cannot be compared at a glance, nor told apart by colour.
+# More columns cannot be compared at a glance or distinguished by colour.
 _MOST_COLUMNS = 6
 _COLOURS = ("m-physical-cores", "m-one-cpu", "m-node", "m-smt-siblings", "m-logical-cpus", "m-none")
 
 
 class SourceRow(Struct, frozen=True, kw_only=True):
-    """Where an imported profile is from; absent figures are a dash.
+    """The source of an imported profile; missing values are a dash.
 
-    `command` reads it again.
+    `command` imports it again.
     """
 
     label: Label
@@ -37,7 +37,7 @@ class SourceRow(Struct, frozen=True, kw_only=True):
 
 
 class ScenarioLink(Struct, frozen=True, kw_only=True):
-    """The operators of a scenario, on its own page."""
+    """A link to the operators of a scenario, on its own page."""
 
     title: str
     address: str
@@ -45,7 +45,7 @@ class ScenarioLink(Struct, frozen=True, kw_only=True):
 
 
 class OperatorsPage(Struct, frozen=True, kw_only=True):
-    """Everything on the page; sections without anything are empty."""
+    """The content of the page; sections without content are empty."""
 
     head: Head
     hero: Hero
@@ -58,12 +58,12 @@ class OperatorsPage(Struct, frozen=True, kw_only=True):
 def operators_page(
     studies: Sequence[ScenarioResult], profiles: Sequence[ImportedProfile], *, now: str
 ) -> OperatorsPage | None:
-    """The page; None where there is no profile at all.
+    """Build the page; None if there are no profiles.
 
     Args:
-        studies: One a scenario.
-        profiles: Those made elsewhere, in the order they are to stand in.
-        now: ISO moment the page is made.
+        studies: One result per scenario.
+        profiles: Imported profiles, in display order.
+        now: ISO timestamp of the page.
     """
     links = tuple(link for study in studies if (link := _link(study)) is not None)
     if not links and not profiles:
@@ -125,7 +125,7 @@ def _support(profiles: Sequence[ImportedProfile]) -> Text:
 
 
 def _lead(profiles: Sequence[ImportedProfile]) -> str:
-    """What the figures are, as far as these profiles need it said."""
+    """The explanation of the values that these profiles need."""
     said = [
         "Self time of each type of operator and its share of the step.",
         "A profile is of one run, and so has no interval; what single calls took stands beneath.",

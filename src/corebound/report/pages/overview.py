@@ -1,4 +1,4 @@
-"""The first page: what the latest runs found, scenario by scenario."""
+"""The first page: the latest results, scenario by scenario."""
 
 from __future__ import annotations
 
@@ -49,18 +49,18 @@ from corebound.units import percent
 
 
 class Past(Struct, frozen=True, kw_only=True):
-    """A scenario over time: a cell's figures for the spark, how it stands, what changed last.
+    """A scenario's trend: the values of one cell, the scenario's status, and its last change.
 
     Attributes:
-        mode: Class of the cell's colour.
-        figures: What the spark draws.
-        latest: The last of them, with its interval beneath.
-        span: From the least of them to the most.
-        runs: How many runs they are of, in words.
+        mode: CSS class of the cell's colour.
+        figures: The values of the sparkline.
+        latest: The last of them, with its interval.
+        span: Their range.
+        runs: The number of runs they come from, in words.
         points: Address of the table of the points, from the site's top.
-        status: How it stands tonight.
-        change, since: What changed last, and when.
-        unchanged: What stands there where nothing did.
+        status: Its current status.
+        change, since: The last change, and when it was.
+        unchanged: The text in place of a change if there is none.
     """
 
     mode: str
@@ -76,11 +76,11 @@ class Past(Struct, frozen=True, kw_only=True):
 
 
 def past_of(study: ScenarioResult, chosen: Sequence[str], known: ChangeHistory) -> Past | None:
-    """The history on this host of the first of these cells, or of whichever cell has one.
+    """The trend on this host of the first of these cells, or of any cell that has one.
 
     Args:
-        study: The scenario.
-        chosen: Keys of cells, that which is to be shown first.
+        study: The scenario's result.
+        chosen: Keys of cells, the preferred one first.
         known: The histories.
     """
     series = [
@@ -108,7 +108,7 @@ def past_of(study: ScenarioResult, chosen: Sequence[str], known: ChangeHistory) 
 
 
 def _standing(study: ScenarioResult, series: Sequence[Series], known: ChangeHistory) -> VerdictWord:
-    """How a scenario stands tonight, in a word: the worst of what is new in it."""
+    """The current status of a scenario in a word: that of its worst new change."""
     news = [change for one in series for change in known.of(one) if known.is_news(change)]
     if any(change.is_regression for change in news):
         return VerdictWord(tone="bad", sign="▼", word="slower")
@@ -122,19 +122,19 @@ def _standing(study: ScenarioResult, series: Sequence[Series], known: ChangeHist
     return VerdictWord(tone="plain", sign="", word="too short to tell" if short else "nothing new")
 
 
-# Of more benchmarks the page of the history has the list.
+# With more benchmarks than this, only the history page lists them.
 _MOST = 50
 
 
 def benchmarks(known: ChangeHistory) -> tuple[SeriesGroup, ...]:
-    """The benchmarks of all projects; none where they are too many for a first page."""
+    """The benchmarks of all projects; empty if there are too many for the first page."""
     imported = [one for one in known.histories if one.project is not None]
     each = {(one.project, one.host, one.scenario) for one in imported}
     return series_groups(imported, known) if len(each) <= _MOST else ()
 
 
 def projects(known: ChangeHistory) -> tuple[str, ...]:
-    """What was imported, in words, a project each."""
+    """What was imported, with one entry per project."""
     found: dict[str, list[tuple[str, str]]] = {}
     for one in known.histories:
         if one.project is not None:
@@ -147,11 +147,11 @@ def projects(known: ChangeHistory) -> tuple[str, ...]:
 
 
 def overview_flags(studies: Sequence[ScenarioResult], faults: Sequence[Fault]) -> tuple[Flag, ...]:
-    """What there is to know before the figures of all scenarios are believed.
+    """Notices about the results of all scenarios.
 
     Args:
-        studies: One a scenario.
-        faults: What of the records could not be read.
+        studies: One result per scenario.
+        faults: Records that could not be read.
     """
     raised = (
         damaged(faults),
@@ -169,7 +169,7 @@ def _ended_early(studies: Sequence[ScenarioResult]) -> Flag | None:
         return None
     short = sum(study.undone is not None for study in studies)
     latest = max(studies, key=lambda study: (study.run.started_at, study.run.id)).run.id
-    # Only the latest run can go on.
+    # Only the latest run can be resumed.
     more = "; corebound run --resume goes on with it" if {*cut} == {latest} else ""
     return Flag.warning(
         title=f"The run ended early{budget_words(*cut.values())}"
@@ -188,7 +188,7 @@ def _lost(studies: Sequence[ScenarioResult]) -> Flag | None:
 
 
 def _claims(studies: Sequence[ScenarioResult]) -> Flag | None:
-    """How many of the published claims that could be decided here hold here."""
+    """How many of the published claims that have a conclusive result here reproduce."""
     found = [one.judgement for study in studies for one in judged(study)]
     if not found:
         return None
@@ -211,7 +211,7 @@ _ALONE = VerdictWord(tone="plain", sign="", word="one setting")
 
 
 class OverviewRow(Struct, frozen=True, kw_only=True):
-    """A scenario's state, as its latest run left it."""
+    """A scenario's state after its latest run."""
 
     name: str
     address: str
@@ -233,11 +233,11 @@ class OverviewRow(Struct, frozen=True, kw_only=True):
 
 
 class OverviewPage(Struct, frozen=True, kw_only=True):
-    """The site's first page; without rows it says what to run.
+    """The site's first page; without rows it shows which commands to run.
 
-    `night` is what is new, where there is a history; `pages` are (text, address) of those
-    that are about all scenarios, `projects` of histories that were imported. `imported` are
-    their benchmarks, if they are few enough to be read. `first` is what to run.
+    `night` is what is new, if there is a history. `pages` are (text, address) of pages about all
+    scenarios, and `projects` of imported histories. `imported` has their benchmarks if there are
+    few enough to read. `first` has the commands to run first.
     """
 
     head: Head
@@ -262,16 +262,16 @@ def overview_page(
     calibrations: Sequence[Calibration] = (),
     faults: Sequence[Fault] = (),
 ) -> OverviewPage:
-    """The overview of all scenarios, by name; without any it says what to run.
+    """Build the overview of all scenarios, by name; without any it shows which commands to run.
 
     Args:
-        studies: One a scenario.
-        now: ISO moment the page is made.
-        pages: (text, address) of pages that are about all scenarios.
-        known: What is known over time.
+        studies: One result per scenario.
+        now: ISO timestamp of the page.
+        pages: (text, address) of pages about all scenarios.
+        known: All histories with their changes.
         records: Every run with its launches, in any order.
-        calibrations: All there are.
-        faults: What of the records could not be read.
+        calibrations: All calibrations.
+        faults: Records that could not be read.
     """
     clear = _clear(studies)
     noise = _noise(studies, calibrations)
@@ -308,20 +308,20 @@ def overview_page(
 
 
 def _clear(studies: Sequence[ScenarioResult]) -> frozenset[str]:
-    """The ids of the cells that differ from their baseline also as some of all there are."""
+    """The ids of cells that differ from their baseline after correcting for all comparisons."""
     cells = [cell for study in studies for cell in study.cells]
     findings = suite_findings([cell.comparison for cell in cells])
     return frozenset(cell.cell.id for cell, is_one in zip(cells, findings, strict=True) if is_one)
 
 
 def _winner(study: ScenarioResult, clear: frozenset[str]) -> BaselineComparison | None:
-    """The scenario's fastest setting, if it is a finding of the whole suite too."""
+    """The scenario's fastest configuration, if it is significant within the whole suite too."""
     winner = study.winner
     return winner if winner is not None and winner.cell.cell.id in clear else None
 
 
 def _noise(studies: Sequence[ScenarioResult], calibrations: Sequence[Calibration]) -> Text:
-    """How large the noise floors are, where scenarios were calibrated."""
+    """The sizes of the noise floors, if scenarios were calibrated."""
     found = [calibration_for(calibrations, study.run, study.source) for study in studies]
     known = [max(one.noise, key=lambda each: each.launches) for one in found if one]
     if not known:
@@ -370,12 +370,12 @@ def _support(studies: Sequence[ScenarioResult], clear: frozenset[str]) -> Text:
 
 
 def _state(study: ScenarioResult, clear: frozenset[str]) -> VerdictWord:
-    """A scenario in a word: that of its fastest rival."""
+    """A scenario's state in a word: that of its best alternative."""
     if _winner(study, clear) is not None:
         return verdict_word("faster")
     if study.leader:
         nearest = study.leader.comparison.verdict
-        # Faster by itself, but not clearly so among as many comparisons.
+        # Faster on its own, but not significantly after correcting for all comparisons.
         return verdict_word("undecided" if nearest == "faster" else nearest)
     measured = [cell for cell in study.cells if cell.is_measured]
     if any(cell.baseline is not None for cell in measured):

@@ -1,4 +1,4 @@
-"""A run's page: what was asked, on what, and what became of every launch."""
+"""A run's page: its command, its host, and the status of every launch."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from corebound.report.urls import host_file, raw_file, run_file
 
 
 class RunLaunch(Struct, frozen=True, kw_only=True):
-    """One launch, whatever became of it; `command` launches its cell again."""
+    """One launch, whatever its status; `command` launches its cell again."""
 
     id: str
     scenario: str
@@ -47,7 +47,7 @@ class RunLaunch(Struct, frozen=True, kw_only=True):
 
 
 class CheckRow(Struct, frozen=True, kw_only=True):
-    """What the doctor saw when the run began."""
+    """A result of the doctor from the start of the run."""
 
     tone: Tone
     sign: str
@@ -62,14 +62,14 @@ class RunPage(Struct, frozen=True, kw_only=True):
     """A run.
 
     Attributes:
-        address: Of the page, from the site's top.
+        address: The address of the page, from the site's top.
         host: Address of its host's page.
-        raw: Address of its records, or empty where they are not in the site.
-        command: What made it.
-        scenarios: (title, address, its launches in words, what measures it again) of each.
-        checks: None where the host was not looked at.
-        troubles: Launches that are neither ok nor skipped; `launches` are all, and `listed` is
-            how many of each sort.
+        raw: Address of its records, or empty if they are not in the site.
+        command: The command that started it.
+        scenarios: (title, address, its launches in words, command to measure it again) of each.
+        checks: The doctor's results; None if it did not run.
+        troubles: Launches that are neither ok nor skipped; `launches` are all, and `listed` counts
+            each kind.
     """
 
     address: str
@@ -89,13 +89,13 @@ class RunPage(Struct, frozen=True, kw_only=True):
 def run_page(
     run: Run, launches: Sequence[Launch], *, raw: bool = True, faults: Sequence[Fault] = ()
 ) -> RunPage:
-    """The page of one run.
+    """Build the page of one run.
 
     Args:
         run: The run.
         launches: All its launches, in any order.
         raw: Whether its records are in the site.
-        faults: What of them could not be read.
+        faults: Records of it that could not be read.
     """
     flag = damaged(faults)
     ordered = sorted(launches, key=lambda one: (one.kind, one.block, one.position, one.id))
@@ -145,12 +145,12 @@ def _verdict(launches: Sequence[Launch]) -> Text:
 
 
 def _made(launches: Sequence[Launch]) -> list[Launch]:
-    """Those that could count: not what was skipped, nor what profiles and has no figure."""
+    """Measuring launches that were made: neither skipped ones nor profiling ones."""
     return [one for one in launches if one.kind == "measure" and one.status != "skipped"]
 
 
 def _listed(launches: Sequence[Launch]) -> str:
-    """How many records of launches there are, of each sort."""
+    """The number of launch records of each kind."""
     skipped = sum(one.kind == "measure" and one.status == "skipped" for one in launches)
     profiled = sum(one.kind == "profile" for one in launches)
     said = [count(len(_made(launches)), "launch", "launches")]
@@ -196,7 +196,7 @@ def _facts(run: Run) -> tuple[Fact, ...]:
 
 
 def _changes(commit: Commit) -> tuple[Fact, ...]:
-    """That more than the commit was measured."""
+    """The facts that show which uncommitted changes were measured."""
     if not commit.dirty:
         return ()
     return (Fact(term="Uncommitted changes", value=commit.name, code=True),)

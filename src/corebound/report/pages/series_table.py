@@ -1,4 +1,4 @@
-"""Series as rows: of every scenario or benchmark one, by host or machine."""
+"""Table rows of series: one per scenario or benchmark, grouped by host or machine."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from corebound.stats.history.regressions import Change, Failing
 
 
 class ToldRow(Struct, frozen=True, kw_only=True):
-    """Cells of one scenario that one thing is to be said of.
+    """Cells of one scenario that share a notice.
 
-    `label` is of the first of so many `cells`, `says` of all; `command` measures them
-    again, and is None where none is known.
+    `label` is of the first of `cells`, `says` applies to all; `command` measures them again, and is
+    None if unknown.
     """
 
     title: str
@@ -36,7 +36,7 @@ class ToldRow(Struct, frozen=True, kw_only=True):
 
 
 def told_row(series: Sequence[Series], known: ChangeHistory, says: str) -> ToldRow:
-    """The line of these series, at least one, all of one scenario."""
+    """A row for these series, at least one, all of one scenario."""
     first = series[0]
     return ToldRow(
         title=first.title,
@@ -49,13 +49,13 @@ def told_row(series: Sequence[Series], known: ChangeHistory, says: str) -> ToldR
 
 
 def failing_rows(found: Iterable[Failing], known: ChangeHistory) -> list[ToldRow]:
-    """Series that fail, those of one scenario, day and reason together; the latest first."""
+    """Failing series, grouped by scenario, date and reason; the latest first."""
     groups: dict[tuple[str, ...], list[Series]] = {}
     for one in sorted(found, key=lambda one: one.series.id):
         series, reason = one.series, kind_of(one.since.missing or "")
         key = (one.since.at[:10], series.project or "", series.host, series.scenario, reason)
         groups.setdefault(key, []).append(series)
-    # Within a day by name, as people look for them.
+    # Within a day sorted by name.
     latest_first = sorted(sorted(groups), key=itemgetter(0), reverse=True)
     return [told_row(groups[key], known, _since(key[0], key[-1])) for key in latest_first]
 
@@ -65,32 +65,32 @@ def _since(day: str, reason: str) -> str:
 
 
 def is_recent(one: Failing) -> bool:
-    """Whether it is news, as a change of so many points ago would be."""
+    """Whether it is as recent as a change that counts as new."""
     return one.points <= RECENT_NIGHTS
 
 
 def gives(number: int) -> str:
-    """The verb for so many that give no figure any more."""
+    """The verb for this number of series that no longer give values."""
     return "gives" if number == 1 else "give"
 
 
-# More rows than this nobody reads from first to last: what is beyond is folded.
+# Rows beyond this number are folded.
 MOST_OPEN = 50
 
 
 class SeriesRow(Struct, frozen=True, kw_only=True):
-    """The cells of one scenario on one host: that which changed last stands for all.
+    """The cells of one scenario on one host, represented by the one that changed last.
 
     Attributes:
-        shown: Which of several cells that is; empty where there is no other.
-        figures: Its points, for the spark.
-        latest: Its last figure, with its interval; `cells` says how many there are.
-        span: From its least figure to its most; `points` says how many there are.
+        shown: Which of several cells that is; empty if there is only one.
+        figures: The values of the sparkline.
+        latest: Its last value, with its interval; `cells` is the number of cells.
+        span: The range of its values; `points` is their number.
         change: Its last change, or None; `since` is when.
-        unchanged: What stands there where there is none.
-        command: What measures it again; None where that is not known.
-        ended: When its last point is of, where others of its host have later ones; else empty.
-        lacking: Since when there has been no figure, where points came after the latest.
+        unchanged: The text in place of a change if there is none.
+        command: The command that measures it again; None if unknown.
+        ended: The date of its last point if others of its host have later ones; else empty.
+        lacking: The date since when its points have no value; else empty.
     """
 
     title: str
@@ -111,10 +111,9 @@ class SeriesRow(Struct, frozen=True, kw_only=True):
 
 
 class SeriesGroup(Struct, frozen=True, kw_only=True):
-    """The scenarios of one host, or an imported project's on one machine; of many, a module's.
+    """The scenarios of one host, or a project's benchmarks on one machine, split by module if many.
 
-    `says` is how many there are, and in how many of them something changed; `interval` what
-    stands in brackets.
+    `says` has their number, and how many of them changed; `interval` is what the brackets contain.
     """
 
     title: str
@@ -124,11 +123,11 @@ class SeriesGroup(Struct, frozen=True, kw_only=True):
 
 
 def series_groups(series: Iterable[Series], known: ChangeHistory) -> tuple[SeriesGroup, ...]:
-    """Series by project and machine, or by host; of those with many benchmarks by module.
+    """Group series by project and machine, or by host; large groups are split by module.
 
     Args:
-        series: Those that there is something to look at of.
-        known: What changed in them.
+        series: Series with a history to show.
+        known: All histories with their changes.
     """
     groups: dict[tuple[str, str], dict[str, list[Series]]] = {}
     for one in series:
@@ -144,14 +143,14 @@ def series_groups(series: Iterable[Series], known: ChangeHistory) -> tuple[Serie
 
 
 def _is_over(scenarios: Mapping[str, Sequence[Series]], known: ChangeHistory) -> bool:
-    """Whether all of a host's series have ended."""
+    """Whether all series of a host are retired."""
     return all(one.id in known.ended for several in scenarios.values() for one in several)
 
 
 def _modules(
     project: str, scenarios: Mapping[str, Sequence[Series]], known: ChangeHistory
 ) -> Iterator[SeriesGroup]:
-    """One group; of many scenarios one a module, which is what asv's names begin with."""
+    """One group, or for many scenarios one per module, which is how asv's names begin."""
     ordered = sorted(scenarios.items())
     where = _group_title(project, ordered[0][1][0])
     if _is_over(scenarios, known):
@@ -183,7 +182,7 @@ def _group_title(project: str, series: Series) -> str:
 def _row(series: Sequence[Series], known: ChangeHistory) -> SeriesRow:
     last = last_change(series, known)
     going = [one for one in series if one.id not in known.ended]
-    # What is retired stands for nothing that goes on, nor what has hardly begun for all.
+    # A retired series cannot represent active ones, nor one that has hardly begun the others.
     chosen = last.series if last else min(going or series, key=_longest_first)
     over = f", {len(series) - len(going):,} ended" if 0 < len(going) < len(series) else ""
     figures = chosen.points.figures
@@ -207,7 +206,7 @@ def _row(series: Sequence[Series], known: ChangeHistory) -> SeriesRow:
 
 
 def _apart(chosen: Series, series: Sequence[Series], known: ChangeHistory) -> str:
-    """What tells a series from the others; empty where there are none."""
+    """What distinguishes the series from the others; empty if there are none."""
     if len(series) == 1:
         return ""
     if chosen.project is None:
@@ -220,12 +219,12 @@ def _longest_first(series: Series) -> tuple[int, tuple[tuple[str, Natural], ...]
 
 
 def no_change(series: Iterable[Series], known: ChangeHistory) -> str:
-    """What stands where none of these series has a change: that none was seen, or could be."""
+    """The text for series without a change: none was found, or none could be detected."""
     return "too short to tell" if all(one.id in known.too_short for one in series) else "none"
 
 
 def last_change(series: Iterable[Series], known: ChangeHistory) -> Change | None:
-    """The latest clear change in any of these series, of equals the largest."""
+    """The latest clear change in any of these series; of equals the largest."""
     found = (change for one in series for change in known.of(one))
     return max(
         found,

@@ -1,4 +1,4 @@
-"""What is new: what got slower, faster, could not be decided, or failed."""
+"""What is new: regressions, improvements, inconclusive changes, and failures."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from corebound.stats.history.regressions import Change
 
 
 class FailedRow(Struct, frozen=True, kw_only=True):
-    """Launches of the latest run that did not count, for one reason.
+    """Launches of the latest run that do not count, for one reason.
 
-    `label` is of the first of so many `cells` of one scenario; `command` launches them again.
-    `ids` are of these cells: one cell may have several reasons.
+    `label` is of the first of `cells` of one scenario; `command` launches them again. `ids` are
+    those of the cells: one cell may have several reasons.
     """
 
     title: str
@@ -56,9 +56,9 @@ def _is_good(launch: Launch) -> bool:
 
 
 def failed_rows(run: Run, launches: Sequence[Launch]) -> list[FailedRow]:
-    """One row a scenario, status and reason of the run.
+    """One row per scenario, status and reason of the run.
 
-    A launch that was made again in its block, and counted then, is none of them.
+    A launch that was repeated in its block, and then counted, is not included.
     """
     repeated = {(one.cell.id, one.block) for one in launches if _is_good(one)}
     titles = {
@@ -88,14 +88,14 @@ def failed_rows(run: Run, launches: Sequence[Launch]) -> list[FailedRow]:
     ]
 
 
-# A first page names so many of each; all are on the history's page.
+# The number of rows of each kind on the first page; the history page has all.
 _MOST_ROWS = 20
-# Of those so many are for what got faster, where there is so much.
+# The least number of these rows for improvements, if there are that many.
 _LEAST_BETTER = 5
 
 
 class Night(Struct, frozen=True, kw_only=True):
-    """What is new; the rows beyond what a first page holds are in `more`."""
+    """What is new; `more` counts the rows beyond what the first page holds."""
 
     verdict: Text
     support: Text
@@ -110,7 +110,7 @@ def night(known: ChangeHistory, records: Sequence[Record]) -> Night | None:
     """What the latest run of every host adds to its history; None without any history.
 
     Args:
-        known: What is known over time.
+        known: All histories with their changes.
         records: Every run with its launches, in any order.
     """
     if not known.histories:
@@ -160,7 +160,7 @@ def night(known: ChangeHistory, records: Sequence[Record]) -> Night | None:
 
 
 def _more(hidden: Mapping[str, int]) -> str:
-    """How many rows of what stand elsewhere; empty where none do."""
+    """The number of rows that are only on other pages, by kind; empty if there are none."""
     parts = ", ".join(f"{number:,} {what}" for what, number in hidden.items() if number > 0)
     return f"More rows, on the pages of the history and of the runs: {parts}." if parts else ""
 
@@ -172,10 +172,12 @@ def _own_first(found: Sequence[Change]) -> list[Change]:
 def _shown(
     worse: Sequence[tuple[Change, ...]], better: Sequence[tuple[Change, ...]], known: ChangeHistory
 ) -> list[tuple[Change, ...]]:
-    """As many groups as there are rows, what got worse first; of what few leave, others have more.
+    """The groups to show, regressions first.
 
-    Of one event that changed a hundred benchmarks no more are shown than of another that
-    changed two, as long as there are others.
+    Each kind also gets the rows that the other one does not need.
+
+    An event that changed a hundred benchmarks gets no more rows than one that changed two, as long
+    as there are others.
     """
     events = {one.id: at for at, event in enumerate(by_commits(known.news)) for one in event}
     for_better = min(len(better), max(_LEAST_BETTER, _MOST_ROWS - len(worse)))
@@ -188,7 +190,10 @@ def _shown(
 def _by_turns(
     groups: Sequence[tuple[Change, ...]], events: Mapping[str, int], most: int
 ) -> list[tuple[Change, ...]]:
-    """So many of them, in their order: of each event one in turn, our own before any imported."""
+    """At most `most` groups in their order, alternating between events.
+
+    Our own scenarios come before imported ones.
+    """
     turn = turns(events[group[0].id] for group in groups)
     first = sorted(
         range(len(groups)), key=lambda at: (groups[at][0].series.project is not None, turn[at], at)
@@ -197,7 +202,7 @@ def _by_turns(
 
 
 def _verdict(worse: Sequence[Change], better: Sequence[Change], failing: int) -> Text:
-    """What changed, and how many cells give no figure any more; empty where all is as it was."""
+    """What changed, and how many cells no longer give values; empty if nothing changed."""
     parts: list[str | TextSpan] = []
     if worse:
         parts += [f"{_amount(worse)} got ", TextSpan(_way(worse, "slower", "worse"), "bad")]
@@ -211,18 +216,19 @@ def _verdict(worse: Sequence[Change], better: Sequence[Change], failing: int) ->
 
 
 def _way(found: Sequence[Change], of_times: str, of_all: str) -> str:
-    """The word for how cells changed; what is neither a time nor a rate has no speed."""
+    """The word for how cells changed; only times and rates have a speed."""
     speeds = (one.series.unit == "ns" or one.series.more_is_better for one in found)
     return of_times if all(speeds) else of_all
 
 
 def _nothing(known: ChangeHistory, *, able: int, every: int) -> str:
-    """That nothing changed, where that could have been seen."""
+    """The statement that nothing changed, limited to series where a change is detectable."""
     if all(len(one.points) == 1 for one in known.histories):
         return "Measured once so far."
     if every and not able and not known.not_analysed:
         return "Too early to tell what changed."
-    # Where most cannot tell, or one failed, the sentence is of those that can.
+    # If most series are too short, or one could not be analysed, the sentence covers only the
+    # others.
     of = f" in {able:,} of {every:,} series" if 2 * able < every or known.not_analysed else ""
     return f"Nothing got slower, nothing faster{of}."
 
@@ -233,7 +239,7 @@ def _amount(found: Sequence[Change], noun: str = "cell") -> str:
 
 
 def _still_open(known: ChangeHistory) -> int:
-    """Regressions that are no news any more, and that nobody has settled."""
+    """The number of regressions that are no longer new and still open."""
     news = {one.id for one in known.news}
     return sum(
         one.is_regression and known.status(one) == "open" and one.id not in news
@@ -259,7 +265,7 @@ def _support(
         where = latest[0][0].host.name if len(latest) == 1 else count(len(latest), "host")
         parts.append(f"Latest run {day(when)} on {where}. ")
     elif going:
-        # Only imported ones: how old they are nothing else on the page tells.
+        # Only imported series: the page shows their age nowhere else.
         parts.append(f"{capital(last_measured(last_moment(going)))}. ")
     if doubts:
         parts += [strong(f"{count(doubts, 'cell')} could not be decided", "#undecided"), ". "]
@@ -283,7 +289,7 @@ def _support(
 
 
 def _doubts(known: ChangeHistory) -> list[ToldRow]:
-    """The steps that are not clear, and the suspicions; grouped."""
+    """Change points that are not clear, and early warnings; grouped."""
     return [
         told_row([one.series for one in group], known, f"{sizes_word(group).word}, {why}")
         for why, several in _by_doubt(known).items()
@@ -292,7 +298,7 @@ def _doubts(known: ChangeHistory) -> list[ToldRow]:
 
 
 def _by_doubt(known: ChangeHistory) -> dict[str, list[Change]]:
-    """What is undecided, by why it is."""
+    """Inconclusive changes, by the reason."""
     found: dict[str, list[Change]] = {}
     for one in known.undecided:
         why = "clear in the history"
@@ -306,7 +312,7 @@ def _by_doubt(known: ChangeHistory) -> dict[str, list[Change]]:
 
 
 def _by_scenario(found: Sequence[Change]) -> list[list[Change]]:
-    """Those of one scenario, host and direction together, in their order."""
+    """Changes grouped by scenario, host and direction, in their order."""
     groups: dict[tuple[object, ...], list[Change]] = {}
     for one in found:
         series = one.series

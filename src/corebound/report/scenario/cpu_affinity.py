@@ -1,4 +1,4 @@
-"""Where a configuration's threads may run, drawn on the machine."""
+"""CPU affinity: where a configuration's threads may run, drawn on the machine."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ OFFLINE = "offline"
 
 
 def boxes_of(topology: Topology, *, taken: Container[CpuId] = frozenset()) -> tuple[Box, ...]:
-    """Sockets, in them nodes, in them last-level caches, in them cores and their CPUs.
+    """The machine as nested boxes: sockets, nodes, last-level caches, cores and CPUs.
 
-    A level that the kernel does not show, or that has but one part beside all others of its
-    kind, is still drawn: what is not known is not drawn as one.
+    A level that the kernel does not report has no box of its own; its parts are drawn directly. A
+    known level has a box even if it is the only one of its kind.
 
     Args:
         topology: The machine.
-        taken: CPUs to mark as those that a setting uses.
+        taken: CPUs to mark as used by a configuration.
     """
     drawn = [
         Box(kind="package", name=f"socket {package}", off="", parts=_nodes(topology, cpus, taken))
@@ -119,9 +119,9 @@ def node_rows(topology: Topology) -> tuple[tuple[str, str, str, str], ...]:
 
 
 class Placed(Struct, frozen=True, kw_only=True):
-    """A setting on the machine: `says` are its CPUs in words, of each worker.
+    """A configuration on the machine: `says` lists its CPUs per worker.
 
-    `command` shows where it would be placed, and launches nothing.
+    `command` shows where it would be placed, without launching it.
     """
 
     label: Label
@@ -131,7 +131,7 @@ class Placed(Struct, frozen=True, kw_only=True):
 
 
 def placed(study: ScenarioResult) -> tuple[Placed, ...]:
-    """The fastest rival and its baseline on the machine; empty where no placement was recorded."""
+    """The best alternative and its baseline on the machine; empty if no placement was recorded."""
     best = study.leader
     chosen = [best.cell, best.baseline] if best else [study.baseline]
     drawn = (_placed(study, one) for one in chosen if one is not None)

@@ -1,4 +1,4 @@
-"""What stands out in a scenario: the findings of diagnosis, for the page and for machines."""
+"""Diagnosis findings of a scenario: likely causes and fixes, for the page and for export."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from corebound.diagnosis.evidence import CellEvidence, Evidence, Finding
 from corebound.diagnosis.evidence import Tone as Strength
 from corebound.report.scenario.operators import profiled
 
-# Of a finding that is seen in many cells the worst are named.
+# The number of cells to name for a finding, worst first.
 _MOST_CELLS = 4
 
 _SIGNS: dict[Strength, tuple[Tone, str, str]] = {
-    # strength: (tone, sign, what it means where a sign cannot be seen)
+    # strength: (tone, sign, meaning for screen readers)
     "bad": ("bad", "▼", "costs time"),
     "warn": ("warn", "!", "to mind"),
     "plain": ("plain", "·", "to know"),
@@ -29,7 +29,7 @@ _SIGNS: dict[Strength, tuple[Tone, str, str]] = {
 class FindingRow(Struct, frozen=True, kw_only=True):
     """One finding; `more` counts the cells that are not named.
 
-    `of_first`: its figures are of the first cell, the others have their own.
+    `of_first`: whether its values are those of the first cell, and the others have their own.
     """
 
     tone: Tone
@@ -44,7 +44,7 @@ class FindingRow(Struct, frozen=True, kw_only=True):
 
 
 def findings(study: ScenarioResult) -> tuple[Finding, ...]:
-    """What stands out, strongest first."""
+    """Diagnose a scenario; findings are ordered by strength."""
     profiles = {one.cell.key: one.profile for one in profiled(study) if not one.disturbed}
     return diagnose(
         Evidence(
@@ -65,12 +65,12 @@ def findings(study: ScenarioResult) -> tuple[Finding, ...]:
 
 
 def finding_rows(found: Sequence[Finding]) -> tuple[FindingRow, ...]:
-    """Findings for the page."""
+    """Findings as rows for the page."""
     return tuple(_row(one) for one in found)
 
 
 def findings_data(found: Sequence[Finding]) -> list[dict[str, Any]]:
-    """Findings as plain data; cells by their keys."""
+    """Findings as plain data, with cells by their keys."""
     return [
         {
             **to_builtins(replace(one, cells=())),

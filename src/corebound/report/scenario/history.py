@@ -16,14 +16,14 @@ from corebound.records.history import Series
 from corebound.report.history.panel import HistoryPanel, history_panel
 from corebound.stats.history.regressions import Change
 
-# All the points that the folded charts of a page draw together, and the least of one: a
-# page with a hundred cells and a thousand nights stays light.
+# The number of points in all folded charts of a page together, and the least number per chart. A
+# page with a hundred cells and a thousand nightly runs stays small.
 _FOLDED_POINTS = 4_000
 _LEAST_POINTS = 40
 
 
 class OtherRow(Struct, frozen=True, kw_only=True):
-    """A folded chart in figures; `command` measures its cell again, where that is known."""
+    """A folded chart as a table row; `command` measures its cell again, if known."""
 
     label: Label
     where: str
@@ -37,9 +37,9 @@ class ScenarioHistory(Struct, frozen=True, kw_only=True):
     """The section: one chart first, then the rest.
 
     Attributes:
-        title, lead: What there is to see.
+        title, lead: The heading and introduction.
         panel: The chart of the baseline and the best cell.
-        folded: A chart for each other cell, and for other hosts; `others` is each in figures.
+        folded: A chart for each other cell, and for other hosts; `others` has each as a row.
         data: Address of all points as CSV; `zoom` as a script.
     """
 
@@ -53,7 +53,7 @@ class ScenarioHistory(Struct, frozen=True, kw_only=True):
 
 
 def scenario_history(study: ScenarioResult, known: ChangeHistory) -> ScenarioHistory | None:
-    """The history of a scenario's cells; None where none has two points."""
+    """The history of a scenario's cells; None if no cell has two points."""
     series = known.grown(project=None, scenario=study.scenario.name)
     if not series:
         return None
@@ -96,7 +96,7 @@ def scenario_history(study: ScenarioResult, known: ChangeHistory) -> ScenarioHis
 
 
 def _chosen(study: ScenarioResult, series: list[Series]) -> list[Series]:
-    """The best cell's series and the baseline's; else the first in the order of the file."""
+    """The series of the best cell and the baseline; else the first in the order of the file."""
     by_cell = {one.cell: one for one in series}
     best = study.leader
     wanted = [best.cell.cell.key] if best else []
@@ -113,7 +113,7 @@ def _name(series: Series, known: ChangeHistory, host: str) -> str:
 
 
 def _title(shown: Sequence[Series], rest: Sequence[Series], known: ChangeHistory) -> str:
-    """What is new in the cells drawn, as their chart says it, and in how many others."""
+    """The new changes in the charted cells, and the number of other cells with new changes."""
     news = [change for one in shown if (change := _news(one, known)) is not None]
     others = [change for one in rest if (change := _news(one, known)) is not None]
     if not news and not others:
@@ -138,13 +138,13 @@ def _title(shown: Sequence[Series], rest: Sequence[Series], known: ChangeHistory
 
 
 def _news(series: Series, known: ChangeHistory) -> Change | None:
-    """The latest change of a series that is news, as the overview has it; None where none is."""
+    """The latest new change of a series, as on the overview; None if there is none."""
     found = [change for change in known.of(series) if known.is_news(change)]
     return max(found, key=lambda change: change.first_bad.at, default=None)
 
 
 def _by_direction(found: Sequence[Change]) -> dict[str, list[Change]]:
-    """Changes by the word for the way they went, the worse ways first."""
+    """Changes grouped by the word for their direction, regressions first."""
     ways: dict[str, list[Change]] = {}
     for change in sorted(found, key=lambda one: not one.is_regression):
         ways.setdefault(way_word(change), []).append(change)

@@ -1,4 +1,4 @@
-"""The interval table: each setting against its baseline, the row being the chart."""
+"""The interval table: each configuration against its baseline, with a chart in each row."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from corebound.scenario.cell import Cell
 from corebound.stats.comparison import Comparison
 from corebound.units import percent
 
-# What the number under an undecided verdict is.
+# Explains the number below an inconclusive verdict.
 DECIDES = "Under what is undecided: how many launches of each would decide it at this noise."
 
 
 class IntervalRow(Struct, frozen=True, kw_only=True):
-    """One cell against its baseline; the table row is the chart.
+    """One cell against its baseline, with a chart in the row.
 
     `command` measures both again.
     """
@@ -57,7 +57,7 @@ class IntervalRow(Struct, frozen=True, kw_only=True):
 
 
 class Unmeasured(Struct, frozen=True, kw_only=True):
-    """A cell without figures, and why; `command` launches it again."""
+    """A cell without a result, and why; `command` launches it again."""
 
     label: Label
     status: str
@@ -67,7 +67,7 @@ class Unmeasured(Struct, frozen=True, kw_only=True):
 
 
 class IntervalTable(Struct, frozen=True, kw_only=True):
-    """How each setting compares; `unmeasured` are listed beneath."""
+    """How each configuration compares; `unmeasured` are listed below."""
 
     title: str
     lead: str
@@ -79,9 +79,9 @@ class IntervalTable(Struct, frozen=True, kw_only=True):
 
 
 def interval_table(study: ScenarioResult) -> IntervalTable | None:
-    """The table of a scenario's comparisons, fastest first; None where nothing was measured.
+    """Build the table of a scenario's comparisons, fastest first; None if nothing was measured.
 
-    Without a comparison it has no rows, and only says what was not measured.
+    Without comparisons it has no rows, and only lists what was not measured.
     """
     measured = [cell for cell in study.cells if cell.is_measured]
     if not measured:
@@ -112,8 +112,8 @@ def axis_over(comparisons: Sequence[Comparison], *, margin: float, whole: bool =
     """One axis for several comparisons.
 
     Args:
-        comparisons: What is drawn.
-        margin: The share either way of 1 that must be on the axis.
+        comparisons: The comparisons to draw.
+        margin: The share on either side of 1 that must be on the axis.
         whole: Whether the pairs behind them are drawn too.
     """
     return ratio_axis(
@@ -129,13 +129,13 @@ def axis_over(comparisons: Sequence[Comparison], *, margin: float, whole: bool =
 
 
 def plot_of(cell: CellStudy, *, margin: float) -> IntervalPlot:
-    """What a cell's row draws; the baseline is a dot at 1."""
+    """The chart in a cell's row; the baseline is a dot at 1."""
     found = ratio_plot(cell.comparison, mode=mode_class(cell.cell.binding.mode), margin=margin)
     return found if cell.comparison or cell.baseline else replace(found, estimate=1.0)
 
 
 def ratio_plot(comparison: Comparison | None, *, mode: str, margin: float) -> IntervalPlot:
-    """What a row draws of a comparison, if there is one; `mode` is the class of its colour."""
+    """The chart of a comparison, if there is one; `mode` is the CSS class of its colour."""
     interval = comparison.interval if comparison else None
     return IntervalPlot(
         mode=mode,
@@ -148,7 +148,7 @@ def ratio_plot(comparison: Comparison | None, *, mode: str, margin: float) -> In
 
 
 def ratio_ticks(axis: Axis) -> tuple[Tick, ...]:
-    """The labels of a ratio axis; where room is short every other one goes, but never 1."""
+    """The labels of a ratio axis; where space is short every other one is hidden, but never 1."""
     texts = [(tick, ratio_tick(tick)) for tick in axis.ticks]
     one = axis.ticks.index(1.0) if 1.0 in axis.ticks else 0
     return tuple(
@@ -158,7 +158,7 @@ def ratio_ticks(axis: Axis) -> tuple[Tick, ...]:
 
 
 def _place(cell: CellStudy) -> tuple[float, bool]:
-    """Fastest first; where the figures shown are equal, what others came to goes before them."""
+    """The sort key: fastest first; of equal displayed values, equivalent cells come last."""
     speed = 1.0 if cell.baseline is None else 0.0
     if cell.comparison is not None:
         speed = cell.comparison.speedup_ratio
@@ -186,9 +186,9 @@ def _lead(study: ScenarioResult, axis: Axis) -> str:
 
 
 def _beyond(cell: CellStudy, axis: Axis) -> str:
-    """How many of a row's pairs are not drawn, and how far all go; empty where all are."""
+    """How many of a row's pairs are beyond the axis, and the range of all; empty if none are."""
     if cell.comparison is None or not 0 <= axis.share(cell.comparison.speedup_ratio) <= 1:
-        # The row is an arrow, of which the lead speaks.
+        # The row is an arrow, which the introduction explains.
         return ""
     ratios = [ratio for _, ratio in cell.comparison.per_block]
     off = sum(not 0 <= axis.share(ratio) <= 1 for ratio in ratios)
@@ -218,7 +218,7 @@ def _row(study: ScenarioResult, cell: CellStudy, axis: Axis, *, best: bool) -> I
 
 
 def _doubt(study: ScenarioResult, cell: CellStudy) -> str:
-    """What a verdict on the baseline once more can rest on; empty for any other."""
+    """A caveat for a verdict on a cell that repeats its baseline; empty for any other."""
     duel = next((one for one in study.ranked if one.cell is cell and one.is_itself), None)
     if duel is None or duel.comparison.verdict not in {"faster", "slower"}:
         return ""
@@ -226,7 +226,7 @@ def _doubt(study: ScenarioResult, cell: CellStudy) -> str:
 
 
 def twin_note(cell: CellStudy) -> str:
-    """Where a cell came to the same as an earlier one on this host, says so; else empty."""
+    """The earlier cell with the same CPUs and threads on this host; empty if there is none."""
     if cell.twin is None:
         return ""
     name = compared_with(cell.cell, cell.twin)
@@ -235,7 +235,7 @@ def twin_note(cell: CellStudy) -> str:
 
 
 def _unmeasured(study: ScenarioResult) -> tuple[Unmeasured, ...]:
-    """The cells without figures; those of one name and one reason together."""
+    """The cells without a result, grouped by name and reason."""
     groups: dict[tuple[str, str, str, str], list[Cell]] = {}
     for cell in study.cells:
         if cell.is_measured:

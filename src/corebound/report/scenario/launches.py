@@ -1,4 +1,4 @@
-"""Every launch of every setting as a dot: how far apart fresh processes of one setting lie."""
+"""Launch-to-launch variation: every launch of every configuration as a dot."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from corebound.report.charts.axis import Axis, linear_axis
 from corebound.report.elements import Tick
 from corebound.units import significant, time_unit
 
-# A launch that took half as long again, or longer, is drawn at the edge.
+# A launch that took at least half as long again is drawn at the edge.
 _FURTHEST = 0.5
 _LEAST_SPAN = 0.02
 
 
 class DotRow(Struct, frozen=True, kw_only=True):
-    """One setting: each launch's figure as a multiple of what they come to, and in words.
+    """One configuration: each launch's value relative to their summary value, and in words.
 
     `command` launches it again.
     """
@@ -42,7 +42,7 @@ class LaunchDots(Struct, frozen=True, kw_only=True):
 
 
 def launch_dots(study: ScenarioResult) -> LaunchDots | None:
-    """The launches of every measured setting, fastest first; None where none has two."""
+    """The launches of every measured configuration, fastest first; None if none has two."""
     shown = [
         (cell, cell.summary.median_ns)
         for cell in study.cells
@@ -90,6 +90,6 @@ def _away(ratio: float) -> str:
 
 
 def _axis(ratios: list[float]) -> Axis:
-    """About 1, as wide as the launches lie apart, within bounds."""
+    """An axis around 1, as wide as the range of the launches, within limits."""
     reach = max(_LEAST_SPAN, max(abs(ratio - 1) for ratio in ratios) * 1.05)
     return linear_axis(1 - min(reach, _FURTHEST), 1 + min(reach, _FURTHEST))

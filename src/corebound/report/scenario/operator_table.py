@@ -1,4 +1,4 @@
-"""Operator profiles side by side in one table, whoever made them."""
+"""Operator profiles side by side in one table, from any source."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from corebound.worker.protocol import Operator
 
 
 def by_type(profile: OperatorProfile) -> dict[str, Operator]:
-    """Its operators by their types."""
+    """Its operators by type."""
     return {one.type: one for one in profile.operators}
 
 
 def together_ns(profile: OperatorProfile, *, types: Sequence[str]) -> float | None:
-    """What operators of these types take; None where it has none of them."""
+    """The total time of operators of these types; None if it has none of them."""
     times_ns = [one.total_ns for one in profile.operators if one.type in types]
     return sum(times_ns) if times_ns else None
 
 
 def outside_ns(profile: OperatorProfile) -> float | None:
-    """An iteration's time in no operator, where that is told."""
+    """An iteration's time outside operators, if the profile has it."""
     return profile.outside_ns
 
 
 def step_ns(profile: OperatorProfile) -> float | None:
-    """An iteration, where that is told."""
+    """The time of an iteration, if the profile has it."""
     return profile.step_ns
 
 
 def phase_ns(profile: OperatorProfile, *, name: str) -> float | None:
-    """An iteration's time for this phase, where that is told."""
+    """An iteration's time in this phase, if the profile has it."""
     return profile.phases.get(name)
 
 
 def operators_ns(profile: OperatorProfile) -> float:
-    """All operators of an iteration."""
+    """The total time of all operators of an iteration."""
     return sum(one.total_ns for one in profile.operators)
 
 
 def quiet_ns(profile: OperatorProfile) -> int | None:
-    """The same where each call is at its shortest, where that is told of all."""
+    """The same total with each call at its shortest, if the profile has that for all operators."""
     told = [one.quiet_ns for one in profile.operators if one.quiet_ns is not None]
     return sum(told) if len(told) == len(profile.operators) else None
 
@@ -54,9 +54,10 @@ def quiet_ns(profile: OperatorProfile) -> int | None:
 def span_ns(
     profiles: Sequence[OperatorProfile], of: Callable[[OperatorProfile], float | None]
 ) -> tuple[float, float] | None:
-    """The least and the most over a profile and others like it; None where all say the same.
+    """The minimum and maximum over a profile and comparable ones; None if all are equal.
 
-    What one of the others has not called took it no time; of what the first has not there is none.
+    An operator that another profile did not call counts as zero there. None if the first profile
+    did not call it.
     """
     if of(profiles[0]) is None:
         return None
@@ -65,24 +66,24 @@ def span_ns(
     return None if ends_ns[0] == ends_ns[1] else ends_ns
 
 
-# Beyond this share of a step one type of operator is the whole story.
+# Beyond this share of a step, one type of operator dominates it.
 _DOMINANT = 0.5
-# Steps that differ by less are not worth naming an operator for.
+# A smaller difference between steps does not justify naming an operator.
 _LEAST_DIFFERENCE = 0.05
 
 OUTSIDE = "outside operators"
 
 
 class Column(Struct, frozen=True, kw_only=True):
-    """A profile with what it is called.
+    """A profile with its name.
 
     Attributes:
-        name: In running text.
-        kind: Profiles of the same kind call the same operators the same.
-        measured_ns: The median of a step that was not profiled, where there is one.
-        measured_ends_ns: Where that lies with 95 %, where it is known.
-        others: Profiles of the same beside this one.
-        disturbed: Whether something outside disturbed it: then no sentence rests on it.
+        name: Its name in running text.
+        kind: Profiles of the same kind use the same operator names.
+        measured_ns: The median of a step that was measured without a profiler, if there is one.
+        measured_ends_ns: Its 95 % interval, if known.
+        others: Other profiles of the same cell.
+        disturbed: Whether it was disturbed from outside, so that no sentence uses it.
     """
 
     label: Label
@@ -96,14 +97,14 @@ class Column(Struct, frozen=True, kw_only=True):
 
 
 def basis_ns(profile: OperatorProfile) -> int:
-    """What shares are of: the step, or where it is not known all operators together."""
+    """The time that shares refer to: the step, or all operators together if the step is unknown."""
     if profile.step_ns is not None:
         return profile.step_ns
     return sum(one.total_ns for one in profile.operators)
 
 
 def dominant(profile: OperatorProfile) -> tuple[Operator, float] | None:
-    """The type that takes more than half of the time, and its share; None without one."""
+    """The type that takes more than half of the time, and its share; None if there is none."""
     top = max(profile.operators, key=lambda one: one.total_ns, default=None)
     whole_ns = basis_ns(profile)
     if top is None or top.total_ns <= _DOMINANT * whole_ns:
@@ -112,9 +113,9 @@ def dominant(profile: OperatorProfile) -> tuple[Operator, float] | None:
 
 
 def notes(columns: Sequence[Column]) -> tuple[Text, ...]:
-    """What takes most of each step, once for each operator, then what makes steps differ.
+    """What dominates each step, once for each operator, then what makes steps differ.
 
-    Columns that were disturbed are left out, and said to be.
+    Disturbed columns are left out, with a note that says so.
     """
     tops: dict[str, Text] = {}
     for one in columns:
@@ -134,7 +135,7 @@ def notes(columns: Sequence[Column]) -> tuple[Text, ...]:
 
 
 def _difference(base: Column, other: Column) -> Text | None:
-    """Which type of operator most of the difference between two steps is in; None without one."""
+    """The type of operator with most of the difference between two steps; None if there is none."""
     if base.disturbed or other.disturbed or base.kind != other.kind:
         return None
     if not base.profile.iterations or not other.profile.iterations:
@@ -157,21 +158,21 @@ def _difference(base: Column, other: Column) -> Text | None:
 
 
 def _of(profile: OperatorProfile) -> str:
-    """What its shares are of."""
+    """What the shares of a profile refer to."""
     if profile.step_ns is None:
         return "the operators' time"
     return "all that was profiled" if profile.iterations is None else "the step"
 
 
 class CallRow(Struct, frozen=True, kw_only=True):
-    """One type of operator: for each column the mean and (may be empty) the ends."""
+    """One type of operator: for each column the mean and the bounds, which may be empty."""
 
     name: str
     times: tuple[tuple[str, str], ...]
 
 
 def call_rows(columns: Sequence[Column], types: Sequence[str]) -> tuple[CallRow, ...]:
-    """A row for each of these types, in this order; a dash where a column has no such calls."""
+    """A row for each of these types, in this order; a dash if a column has no such calls."""
     known = [{one.type: one for one in column.profile.operators} for column in columns]
     return tuple(
         CallRow(name=name, times=tuple(_times(each.get(name)) for each in known)) for name in types
@@ -186,15 +187,15 @@ def _times(one: Operator | None) -> tuple[str, str]:
     return duration(one.mean_ns), f"{duration(one.min_ns)} to {duration(one.max_ns)}"
 
 
-# More colours than this cannot be told apart in a bar; the rest is grey.
+# A bar cannot have more distinguishable colours; the rest is grey.
 _MOST_PIECES = 6
 _REST, _OUTSIDE = "h8", "gap"
 
 
 class Pile(Struct, frozen=True, kw_only=True):
-    """One step: what it is of, how long, and (colour, per cent of the room) of each piece.
+    """The bar of one step: its name, length, and (colour, per cent of the width) of each piece.
 
-    `says` is the same in words: how long, and its longest piece.
+    `says` has its length and its longest piece in words.
     """
 
     label: Label
@@ -204,7 +205,7 @@ class Pile(Struct, frozen=True, kw_only=True):
 
 
 class Piles(Struct, frozen=True, kw_only=True):
-    """Steps beside one another, in pieces of the same order; `key` is (colour, name) of each."""
+    """Bars of several steps, with pieces in the same order; `key` is (colour, name) of each."""
 
     title: str
     key: tuple[tuple[str, str], ...]
@@ -212,10 +213,10 @@ class Piles(Struct, frozen=True, kw_only=True):
 
 
 def piles(columns: Sequence[Column]) -> tuple[Piles, ...]:
-    """Bars of the operators of profiles and, where any tells them, of their phases.
+    """Bars of the operators of profiles and, if any profile has them, of their phases.
 
-    Where an iteration of one stands beside all of another's, each bar is as long as the room,
-    and shows shares.
+    If some profiles cover one iteration and others all iterations, each bar has full width and
+    shows shares.
 
     Args:
         columns: At least one.
@@ -286,18 +287,18 @@ def _longest(parts: Sequence[Mapping[str, int]], wholes_ns: Sequence[int]) -> li
 
 
 def _gap_ns(whole_ns: int, times: Mapping[str, int]) -> int:
-    """What of a step no part takes; where parts ran at once they may come to more than it."""
+    """The part of a step outside its parts; parallel parts may add up to more than the step."""
     return max(0, whole_ns - sum(times.values()))
 
 
-# More types than this are a list nobody reads; the rest is one line.
+# The number of types listed; the others are summed in one line.
 _MOST_TYPES = 12
-# An end this many units away says that two launches can tell next to nothing.
+# Bounds this many units away come from two launches that determine almost nothing.
 _MOST_SHOWN = 1e9
 
 
 class OperatorTime(Struct, frozen=True, kw_only=True):
-    """One figure, its share of the step, and beneath it where it lies; each perhaps empty."""
+    """A value, its share of the step, and its bounds; each may be empty."""
 
     time: str
     share: str
@@ -305,9 +306,9 @@ class OperatorTime(Struct, frozen=True, kw_only=True):
 
 
 class OperatorRow(Struct, frozen=True, kw_only=True):
-    """One type of operator, or a sum; `bars` pairs each colour with per cent of the longest.
+    """One type of operator, or a sum; `bars` has a colour and a percentage of the longest bar each.
 
-    The colour is empty where there is no figure.
+    The colour is empty if there is no value.
     """
 
     name: str
@@ -318,20 +319,20 @@ class OperatorRow(Struct, frozen=True, kw_only=True):
 
 
 class OperatorTable(Struct, frozen=True, kw_only=True):
-    """Profiles side by side, the one that the others are compared with first.
+    """Profiles side by side; the first is the one that the others are compared with.
 
     Attributes:
-        title: What sets this table apart from other tables; may be empty.
-        notes: What to see in it.
-        piles: Its columns drawn.
+        title: What distinguishes this table from other tables; may be empty.
+        notes: Observations about the table.
+        piles: Its columns drawn as bars.
         columns: What was profiled.
-        unit: Of all times in it; per: what each time is of.
-        rows: Types of operators, most time first, then what is left.
-        each: What a call of those types takes.
-        phases: The same time by what it is for.
-        sums: What a step comes to.
-        traces: (name, address) of each column's trace, where it is in the site.
-        commands: What makes every one of its rows again, a line each.
+        unit: The unit of all times in it; per: what each time is of.
+        rows: Types of operators, most time first, then the remaining time.
+        each: The time per call of those types.
+        phases: The same time by phase.
+        sums: The totals of each column.
+        traces: (name, address) of each column's trace, if it is in the site.
+        commands: The commands that reproduce its columns, a line each.
     """
 
     title: str
@@ -361,16 +362,15 @@ def operator_table(
 
     Args:
         columns: At least one; the others are compared with the first.
-        commands: As those of the table.
-        title: As that of the table.
-        traces: As those of the table.
+        commands: As in `OperatorTable`.
+        title: As in `OperatorTable`.
+        traces: As in `OperatorTable`.
         measured: Whether there may be steps that were measured without a profiler.
-        launches: How many launches of ours a column rests on, at most; 0 of what was made
-            elsewhere.
+        launches: The largest number of our launches behind a column; 0 for imported profiles.
     """
     profiles = [one.profile for one in columns]
     length_ns, unit = time_unit(basis_ns(profiles[0]))
-    # What an iteration took cannot be held against what all of them took, but shares can.
+    # The time of one iteration cannot be compared with the time of all iterations, but shares can.
     mixed = len({profile.iterations is None for profile in profiles}) > 1
     units_ns = [max(1, basis_ns(profile)) if mixed else 1 for profile in profiles]
     writer = _Writer(columns, length_ns, units_ns)
@@ -424,12 +424,12 @@ def _per(profiles: Sequence[OperatorProfile]) -> str:
 
 
 class _Writer:
-    """Writes times of several columns in one unit."""
+    """Formats times of several columns in one unit."""
 
     def __init__(
         self, columns: Sequence[Column], length_ns: float, units_ns: Sequence[int]
     ) -> None:
-        """Take the unit of times, and that of bars, which may be each column's own."""
+        """Set the unit of times, and that of bars, which may differ between columns."""
         self._columns = columns
         self._whole_ns = [basis_ns(one.profile) for one in columns]
         self._modes = [one.label.mode for one in columns]
@@ -445,7 +445,7 @@ class _Writer:
         scale: float | None = None,
         shares: bool = True,
     ) -> OperatorRow:
-        """A row of what `of` says of each column's profile."""
+        """A row with the value that `of` returns for each column's profile."""
         times_ns = [of(one.profile) for one in self._columns]
         bars: tuple[tuple[str, float], ...] = ()
         if scale:
@@ -500,12 +500,12 @@ def _share(value: float) -> str:
 
 
 def _number(value: float) -> str:
-    """A time beside larger ones: what is too small for two decimals is said to be."""
+    """A time beside larger ones; a value too small for two decimals is marked as such."""
     return "< 0.01" if 0 < value < 0.01 else significant(value) if value >= 1 else f"{value:.2f}"
 
 
 def _calls(calls: Sequence[float | None]) -> str:
-    """Calls an iteration, once where all columns make as many."""
+    """Calls per iteration, written once if all columns have the same number."""
     texts = ["–" if number is None else counted(number) for number in calls]
     return texts[0] if len(set(texts)) == 1 else " / ".join(texts)
 
@@ -518,7 +518,7 @@ def _phases(profiles: Sequence[OperatorProfile], writer: _Writer) -> tuple[Opera
 def _sums(
     columns: Sequence[Column], writer: _Writer, *, measured: bool, launches: int
 ) -> tuple[OperatorRow, ...]:
-    """What a column comes to; a line that no column can fill is left out."""
+    """The totals of each column; a line without any value is left out."""
     profiles = [one.profile for one in columns]
     rows: list[OperatorRow] = []
     if any(profile.step_ns is None for profile in profiles):
@@ -533,7 +533,7 @@ def _sums(
 
 
 def _rests_on(launches: int) -> str:
-    """What a column is of, for the row of its whole."""
+    """The number of launches behind a column, for the row of its total."""
     if not launches:
         return ""
     return " in one launch" if launches == 1 else f" in the latest of {launches} launches"

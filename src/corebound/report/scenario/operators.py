@@ -1,4 +1,4 @@
-"""Where a step's time goes: operators of the cells that were profiled, side by side."""
+"""The operators of the profiled cells side by side: where the time of a step is spent."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from corebound.units import percent
 
 
 class Operators(Struct, frozen=True, kw_only=True):
-    """The section: a table for each baseline, and what could not be profiled."""
+    """The section: a table for each baseline, and the cells that could not be profiled."""
 
     title: str
     lead: str
@@ -40,11 +40,10 @@ class Profiled(Struct, frozen=True, kw_only=True):
     """A cell's profile: that of its first worker.
 
     Attributes:
-        disturbed: Whether something outside disturbed so much of it that no sentence may
-            rest on it.
-        others: Those of its other workers, and of earlier runs that were alike.
-        launches: How many launches they all are of.
-        measured: Where `measured_ns` lies.
+        disturbed: Whether it was disturbed from outside so much that no sentence may use it.
+        others: The profiles of its other workers, and of comparable earlier runs.
+        launches: The number of launches that all of them come from.
+        measured: The interval of `measured_ns`.
     """
 
     cell: Cell
@@ -84,11 +83,11 @@ def profiled(study: ScenarioResult) -> tuple[Profiled, ...]:
 
 
 def operators(study: ScenarioResult, *, traces: Mapping[str, str]) -> Operators | None:
-    """The operator tables of a scenario; None where no profile was asked for.
+    """Build the operator tables of a scenario; None if no profile was requested.
 
     Args:
-        study: The scenario.
-        traces: For launches whose trace is in the site, its address.
+        study: The scenario's result.
+        traces: For each launch whose trace is in the site, its address.
     """
     if not study.profiles:
         return None
@@ -119,7 +118,7 @@ def operators(study: ScenarioResult, *, traces: Mapping[str, str]) -> Operators 
 
 
 def _rests_on(groups: Sequence[Sequence[Profiled]]) -> str:
-    """What a column is of, and so what stands under its figures."""
+    """What the values of a column come from, and so what the brackets below them contain."""
     if any(one.others for group in groups for one in group):
         return (
             "Figures are of the latest launch alone; in brackets the least and the most of all"
@@ -182,7 +181,7 @@ def _marked(named: Label) -> Label:
 
 
 def _unprofiled(study: ScenarioResult) -> tuple[Unmeasured, ...]:
-    """Cells that have no profile and why; those of one reason together, by their first cell."""
+    """Cells without a profile and why, grouped by reason under the first cell's name."""
     seen: dict[tuple[str, str], Unmeasured] = {}
     latest = {launch.cell.key: launch for launch in sorted(study.profiles, key=_attempt)}
     for launch in latest.values():

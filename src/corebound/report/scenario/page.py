@@ -1,4 +1,4 @@
-"""A scenario's page, put together."""
+"""Assembles a scenario's page from its sections."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from corebound.report.urls import host_file, run_file
 
 
 class ScenarioPage(Struct, frozen=True, kw_only=True):
-    """Everything on a scenario's page; sections without evidence are None or empty."""
+    """The content of a scenario's page; sections without data are None or empty."""
 
     head: Head
     name: str
@@ -71,16 +71,16 @@ def scenario_page(
     known: ChangeHistory = EMPTY,
     calibrations: Sequence[Calibration] = (),
 ) -> ScenarioPage:
-    """Everything on a scenario's page.
+    """Build a scenario's page.
 
     Args:
-        study: The scenario in the run to show.
-        found: What stands out in it.
-        now: ISO moment the page is made.
-        records_file: Where the run is kept, as a path from the records' folder.
-        traces: For launches whose trace is in the site, its address from the page.
+        study: The scenario's result in the run to show.
+        found: Its diagnosis findings.
+        now: ISO timestamp of the page.
+        records_file: The run's record file, as a path from the records' folder.
+        traces: For each launch whose trace is in the site, its address from the page.
         known: The histories.
-        calibrations: Of any host and scenario.
+        calibrations: Calibrations of any host and scenario.
     """
     origin = provenance(study, records_file=records_file)
     judged = [check for check in origin.checks if check.passed is not None]
@@ -117,5 +117,5 @@ def scenario_page(
 
 
 def made(version: str, now: str) -> str:
-    """The line at a page's foot."""
+    """The line at the bottom of a page."""
     return f"Measured with corebound {version}; page made {day(now)}."

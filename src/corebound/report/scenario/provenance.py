@@ -1,4 +1,4 @@
-"""How to get a result again, and what it was got on."""
+"""How to reproduce a result, and the environment it was measured in."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from corebound.units import significant, size
 
 
 class Fact(Struct, frozen=True, kw_only=True):
-    """A line of the environment; `more` is folded away."""
+    """A line of the environment; `more` is folded."""
 
     term: str
     value: str
@@ -28,7 +28,7 @@ class Fact(Struct, frozen=True, kw_only=True):
 
 
 class Provenance(Struct, frozen=True, kw_only=True):
-    """How to get this result again, and what it was got on."""
+    """How to reproduce this result, and the environment it was measured in."""
 
     command: CommandLine
     comment: str
@@ -37,11 +37,11 @@ class Provenance(Struct, frozen=True, kw_only=True):
 
 
 def provenance(study: ScenarioResult, *, records_file: str) -> Provenance:
-    """The foot of a scenario's page.
+    """The last section of a scenario's page.
 
     Args:
-        study: The scenario.
-        records_file: Where the run is kept, as a path from the records' folder.
+        study: The scenario's result.
+        records_file: The run's record file, as a path from the records' folder.
     """
     return Provenance(
         command=reproduce_command(study, ()),
@@ -57,7 +57,7 @@ def provenance(study: ScenarioResult, *, records_file: str) -> Provenance:
 
 
 def _comment(study: ScenarioResult) -> str:
-    """What the command does, and how long that took here as far as it was done."""
+    """What the command does, and how long it took here, as far as the run got."""
     spent_ns = sum(launch.duration_ns for launch in study.launches)
     if not spent_ns:
         return "measures every cell"
@@ -96,7 +96,7 @@ def _run_facts(study: ScenarioResult, records_file: str) -> tuple[Fact, ...]:
 
 
 def host_facts(run: Run) -> tuple[Fact, ...]:
-    """The machine that a run was on."""
+    """The machine of a run."""
     host = run.host
     memory = "unavailable" if host.memory_bytes is None else size(host.memory_bytes)
     return (
@@ -111,7 +111,7 @@ def host_facts(run: Run) -> tuple[Fact, ...]:
 
 
 def _preflight_facts(run: Run) -> tuple[Fact, ...]:
-    """What stood out on the host when the run began, and what it did not show."""
+    """The doctor's warnings from the start of the run, and what it could not check."""
     if run.preflight is None:
         return (Fact(term="Host's state", value="unavailable: not looked at"),)
     stood = [f"{one.check} {one.value}" for one in run.preflight if one.state == "warning"]
@@ -133,7 +133,7 @@ def _gpus(host: Host) -> str:
 
 
 def _peak(host: Host) -> str:
-    """What all cores could compute at most, of which factors, and what that takes to hold."""
+    """The computed peak of all cores, its factors, and the assumptions behind it."""
     peak = host.peak
     if peak is None:
         return "unavailable: not looked for"
@@ -187,7 +187,7 @@ def _environment_facts(study: ScenarioResult) -> tuple[Fact, ...]:
     used = {cell.cell.environment for cell in study.cells}
     facts = [lock_fact(lock) for lock in study.run.environments if lock.name in used]
     workers = [
-        # Beside another environment, each says whose versions they are.
+        # With several environments, each version names its environment.
         (f"{launch.cell.environment}: " if len(used) > 1 else "", worker)
         for launch in study.launches
         if launch.status == "ok"
@@ -205,7 +205,7 @@ def _environment_facts(study: ScenarioResult) -> tuple[Fact, ...]:
 
 
 def lock_fact(lock: EnvironmentLock) -> Fact:
-    """What an environment held."""
+    """The packages of an environment."""
     built = f", commit {lock.commit.name}" if lock.commit is not None else ""
     locked = f", requirements SHA-256 {lock.sha256[:16]}" if lock.sha256 else ""
     return Fact(

@@ -1,4 +1,4 @@
-"""How a scenario's settings scale with threads."""
+"""How a scenario's configurations scale with threads."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from corebound.report.charts.scaling import Gain, GainCurve
 from corebound.report.elements import Tick, along, levels_of
 from corebound.units import percent
 
-# Fewer points are a comparison, which the interval table shows.
+# Fewer points are only a comparison, which the interval table shows.
 _LEAST_POINTS = 3
 _AXIS = "threads"
-# From this many times as many threads on, a linear axis presses the few together.
+# From this ratio of thread counts on, a linear axis would squeeze the small ones together.
 _LINEAR_SPAN = 8
 
 
 class ScalingRow(Struct, frozen=True, kw_only=True):
-    """One point in words: the setting, its threads, its gain, and that as a share of the ideal.
+    """One point in words: the configuration, its threads, its gain, and its share of the ideal.
 
-    `interval` and `share_interval` are of the two; `command` measures it again beside the
-    fewest threads.
+    `interval` and `share_interval` belong to gain and share; `command` measures it again together
+    with the fewest threads.
     """
 
     label: Label
@@ -51,11 +51,11 @@ class Scaling(Struct, frozen=True, kw_only=True):
 
 
 def scaling(study: ScenarioResult) -> Scaling | None:
-    """How much faster each setting gets with threads; None without three numbers of them.
+    """The speed-up of each configuration with threads; None with fewer than three thread counts.
 
-    Settings that differ in nothing but the number of threads are one curve. Its
-    gains are of the figure with the fewest threads; their intervals are those
-    of the figures, for that one taken as it is.
+    Configurations that differ only in the number of threads form one curve. Gains are relative to
+    the value with the fewest threads. Their intervals are those of the values, and treat that
+    reference as exact.
     """
     groups: dict[tuple[tuple[str, str], ...], list[tuple[int, CellStudy]]] = {}
     for cell in study.cells:
@@ -105,7 +105,7 @@ def scaling(study: ScenarioResult) -> Scaling | None:
 
 
 def _end_of(rows: Sequence[ScalingRow]) -> Iterator[str]:
-    """Where each setting's curve ends, in words."""
+    """Where each configuration's curve ends, in words."""
     for row in {row.label: row for row in rows}.values():
         reached = f"{row.gain} with {row.threads} threads, {row.efficiency} of the ideal"
         yield f"{row.label.whole}: {reached}"

@@ -1,4 +1,4 @@
-"""How servers did under load: throughput and tail of each configuration, side by side."""
+"""Server performance under load: throughput and tail latency of each configuration."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ from corebound.stats.latency import percentiles
 from corebound.stats.server_summary import Estimate, ServedCell, p99_9_ns, summarise_served
 from corebound.units import counted, duration, percent, significant, time_unit
 
-# How hard a server is driven, as against how it is set up.
+# Axes that set the load, in contrast to the server's configuration.
 _LOADS = frozenset({"parameters.rate", "parameters.concurrency"})
 _FEWEST = 2
-# Throughputs this far apart are told apart on a logarithmic axis only.
+# From this ratio of throughputs on, only a logarithmic axis keeps them distinguishable.
 _LINEAR_SPAN = 12.0
-# Line styles that can be told apart without colour.
+# The number of line styles that are distinguishable without colour.
 _DASHES = 4
 
 
 class Trade(Struct, frozen=True, kw_only=True):
-    """The drawing; the table of the section says the same.
+    """The drawing; the table of the section has the same content.
 
     Attributes:
-        marks: (per cent from the left, per cent from the top, number) of each setting's
-            last spot; the number is that of `key`.
-        key: (number, colour, name) of each setting.
+        marks: (per cent from the left, per cent from the top, number) of each configuration's last
+            dot; the number is that of `key`.
+        key: (number, colour, name) of each configuration.
     """
 
     caption: str
@@ -63,9 +63,9 @@ class Trade(Struct, frozen=True, kw_only=True):
 
 
 def trade(known: Sequence[tuple[CellStudy, ServedCell]]) -> Trade | None:
-    """Good answers a second against the 99th percentile; None for a single spot.
+    """Successful requests per second against the 99th percentile of latency; None for a single dot.
 
-    Settings that differ only in how hard they are driven are one line.
+    Configurations that differ only in their load form one line.
     """
     if len(known) < _FEWEST:
         return None
@@ -108,7 +108,7 @@ def trade(known: Sequence[tuple[CellStudy, ServedCell]]) -> Trade | None:
 def _settings(
     known: Sequence[tuple[CellStudy, ServedCell]],
 ) -> Mapping[str, list[tuple[CellStudy, ServedCell]]]:
-    """Cells by what they are called when their load goes without saying, in their order."""
+    """Cells by their name without the load, in their order."""
     found: dict[str, list[tuple[CellStudy, ServedCell]]] = {}
     for cell, served in known:
         axes = tuple(pair for pair in cell.cell.axes if pair[0] not in _LOADS)
@@ -131,7 +131,7 @@ def _ends(estimate: Estimate, unit: float) -> tuple[float, float] | None:
 
 
 def _axes(curves: Sequence[TradeCurve]) -> tuple[Axis, Axis]:
-    """Over the estimates, with some room; intervals that reach further end at the edge."""
+    """Axes over the estimates, with some padding; longer intervals end at the edge."""
     rates = [spot.per_s for curve in curves for spot in curve.spots]
     tails = [spot.latency for curve in curves for spot in curve.spots]
     if max(rates) / min(rates) > _LINEAR_SPAN:
@@ -148,11 +148,10 @@ def _mark(curve: TradeCurve, across: Axis, up: Axis, number: int) -> tuple[float
 
 
 SHARES = ((0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9"), (0.9999, "p99.99"))
-# Line styles that can be told apart without colour.
 
 
 class ServingRow(Struct, frozen=True, kw_only=True):
-    """One setting's figures, each with what bounds it beneath."""
+    """One configuration's values, each with its bounds below."""
 
     label: Label
     per_s: ValueWithBounds
@@ -171,9 +170,9 @@ class ServingRow(Struct, frozen=True, kw_only=True):
 
 
 class CurvePanel(Struct, frozen=True, kw_only=True):
-    """Latency by percentile of settings that are compared with one another.
+    """Latency by percentile of configurations that are compared with each other.
 
-    `key` has each setting's name, colour and line style.
+    `key` has each configuration's name, colour and line style.
     """
 
     title: str
@@ -188,7 +187,7 @@ class CurvePanel(Struct, frozen=True, kw_only=True):
 
 
 class Serving(Struct, frozen=True, kw_only=True):
-    """The section; `bound` and `remote`: whether any setting has that figure."""
+    """The section; `bound` and `remote`: whether any configuration has that value."""
 
     title: str
     lead: str
@@ -201,7 +200,7 @@ class Serving(Struct, frozen=True, kw_only=True):
 
 
 def serving(study: ScenarioResult) -> Serving | None:
-    """How each setting of a server did; None where none was measured."""
+    """The performance of each configuration of a server; None if none was measured."""
     known = [
         (cell, served)
         for cell in study.cells
@@ -269,13 +268,13 @@ def _within(
 
 
 def _p99_9_ns(launch: Launch) -> int | None:
-    """Of one launch; None below 1,000 requests."""
+    """The 99.9th percentile of one launch; None below 1,000 requests."""
     found = percentiles(launch.served.answered.latencies) if launch.served else None
     return None if found is None else p99_9_ns(found)
 
 
 def _notes(known: Sequence[tuple[CellStudy, ServedCell]]) -> tuple[str, ...]:
-    """What of the load generator, and of the rules it follows, a reader has to know."""
+    """Notes about the load generator, and about the rules it follows."""
     found = [
         (cell, one.served)
         for cell, _ in known
@@ -311,7 +310,7 @@ def _of_generator(served: Sequence[Served]) -> str:
 
 
 def _by_mlperf(runs: Sequence[MlPerf]) -> str:
-    """What MLPerf's early stopping says of the launches of one cell."""
+    """The verdict of MLPerf's early stopping on the launches of one cell."""
     valid = sum(one.satisfied for one in runs)
     said = f"by MLPerf's early stopping, {valid} of {count(len(runs), 'launch', 'launches')} valid"
     estimates = [one.latency_ns for one in runs if one.latency_ns is not None]
@@ -336,14 +335,14 @@ def _panel(grouped: Group, served_of: Mapping[str, ServedCell]) -> CurvePanel:
             points=tuple(
                 (point.share, point.latency_ns / length_ns)
                 for point in served.curve
-                # Beyond its one worst request a curve has nothing to show.
+                # A curve ends at its single slowest request.
                 if FIRST <= point.share <= 1 - 1 / (served.requests - served.errors)
             ),
         )
         for place, (cell, served) in enumerate(group)
     )
     least_ns = min(served.p50_ns.value for _, served in group)
-    # A curve with too few requests to be drawn leaves room for what its row shows.
+    # A curve with too few requests to be drawn still leaves room for the values in its row.
     drawn = (latency for curve in curves for _, latency in curve.points)
     most = max(*drawn, 0.0, *(served.p99_ns.value / length_ns for _, served in group))
     axis = log_axis(least_ns / length_ns / 1.3, most * 1.15, most_ticks=6)

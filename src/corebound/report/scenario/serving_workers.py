@@ -1,4 +1,4 @@
-"""Where a server's workers ran, and what that cost them."""
+"""Where a server's workers ran, and how that affected them."""
 
 from __future__ import annotations
 
@@ -20,27 +20,29 @@ from corebound.stats.server_summary import Estimate, summarise_served
 from corebound.units import percent
 
 UNAVAILABLE = "unavailable"
-# What cannot be told, as it is called where the reason is given.
+# The name of these values in the reason for their absence.
 _LEVELS = "core bound and memory bound"
 _ELSEWHERE = "memory on another node"
 _NOT_COUNTED = "not counted"
 
 
 class WorkersSeen(Struct, frozen=True, kw_only=True):
-    """A set-up's workers: medians over its `ok` launches, None where nobody could say.
+    """The workers of one server configuration: medians over its `ok` launches, None if unavailable.
 
     Attributes:
-        cpu_use: CPU time of the workers on each CPU over the launch's duration; CPUs
-            that none was seen on have none.
-        overlap: Of the time that a core had a worker, the share that it had two or more.
+        cpu_use: CPU time of the workers on each CPU over the launch's duration; CPUs on which no
+            worker was seen are left out.
+        overlap: The share of the time in which a core had two or more workers, out of the time in
+            which it had any.
         migrations: Moves of their threads between CPUs.
-        core_bound, memory_bound: Shares of the pipeline's slots, of the server's whole tree.
-        core_bound_workers: The first of each worker, of the last launch that has it.
+        core_bound, memory_bound: Shares of the pipeline's slots, of the server's whole process
+            tree.
+        core_bound_workers: `core_bound` of each worker, in the last launch that has it.
         remote_loads: Loads from another node's memory.
-        remote_memory: The share of the workers' memory on a node that they are not on.
-        unavailable: What nobody could say, and why.
-        spans: The least and the most of any launch, of what is called so: `migrations`,
-            `overlap`, `core bound`, `remote memory`; without what all have the same.
+        remote_memory: The share of the workers' memory on a node that they do not run on.
+        unavailable: What is unavailable, and why.
+        spans: The minimum and maximum over the launches for `migrations`, `overlap`, `core bound`
+            and `remote memory`; left out if all have the same value.
     """
 
     cpu_use: Mapping[CpuId, float]
@@ -56,7 +58,7 @@ class WorkersSeen(Struct, frozen=True, kw_only=True):
 
 
 def workers_seen(cell: CellStudy, host: Host) -> WorkersSeen:
-    """What was seen of a set-up's workers on this host."""
+    """Collect the values of a server configuration's workers on this host."""
     good = [one for one in cell.launches if one.status == "ok" and one.served is not None]
     cores = {cpu.id: cpu.core for cpu in host.topology.cpus}
     nodes = {cpu.id: cpu.node for cpu in host.topology.cpus}
@@ -87,9 +89,9 @@ def workers_seen(cell: CellStudy, host: Host) -> WorkersSeen:
 
 
 def cpu_use(launch: Launch) -> dict[CpuId, float]:
-    """CPU time of a launch's workers on each CPU, in CPUs; empty where nobody could say.
+    """CPU time of a launch's workers on each CPU, in CPUs; empty if unavailable.
 
-    A thread's CPU time is taken to be spread evenly over the time that it was seen about.
+    A thread's CPU time is assumed to be spread evenly over the time in which it was seen running.
     """
     served = launch.served
     if served is None:
@@ -107,9 +109,9 @@ def cpu_use(launch: Launch) -> dict[CpuId, float]:
 
 
 def overlap(launch: Launch, cores: Mapping[CpuId, object]) -> float | None:
-    """Of the time that a core had a worker the share that it had two or more of them.
+    """The share of the time with two or more workers on a core, out of that with any.
 
-    None where no worker was seen anywhere.
+    None if no worker was seen on any CPU.
     """
     moments: dict[object, list[tuple[int, int, int]]] = {}
     for number, worker in enumerate(launch.workers):
@@ -131,7 +133,7 @@ def overlap(launch: Launch, cores: Mapping[CpuId, object]) -> float | None:
 
 
 def worker_stays(worker: Worker) -> tuple[Stay, ...]:
-    """Where any thread of a worker was, once requests were measured, in order."""
+    """Where any thread of a worker ran while requests were measured, in order of time."""
     known = (stay for thread in worker.threads for stay in _measured(thread.stays))
     return tuple(sorted(known, key=lambda stay: (stay.from_ms, stay.cpu)))
 
@@ -145,9 +147,9 @@ def _measured(stays: Iterable[Stay]) -> list[Stay]:
 
 
 def figures(seen: WorkersSeen) -> tuple[Figure, ...]:
-    """What a page says of a set-up's workers.
+    """The values that a page shows of a server configuration's workers.
 
-    What is not known is said to be unavailable, unless `reasons` says so, and why, of all.
+    Unavailable values are marked as such, unless `reasons` covers them with one reason for all.
     """
     use = ", ".join(f"CPU {cpu} {percent(share, 0)}" for cpu, share in seen.cpu_use.items())
     bound = "of slots core bound"
@@ -172,7 +174,7 @@ def figures(seen: WorkersSeen) -> tuple[Figure, ...]:
 
 
 def _figure(ratio: float | None, says: str, what: str) -> Figure:
-    """A share and what it is of; what it would have been where nobody could say."""
+    """A share and its description; if unavailable, `what` names the missing value."""
     known = ratio is not None
     return Figure(value=share(ratio), says=says if known else what, known=known)
 
@@ -183,14 +185,14 @@ def share(ratio: float | None) -> str:
 
 
 def reasons(every: Iterable[WorkersSeen]) -> str | None:
-    """Why figures are unavailable, as a sentence; None where none is."""
+    """Why values are unavailable, as a sentence; None if all are available."""
     found = {what: why for seen in every for what, why in seen.unavailable.items()}
     said = "; ".join(f"{what} ({why})" for what, why in found.items())
     return f"Unavailable: {said}." if said else None
 
 
 def workers_data(cell: CellStudy, host: Host) -> dict[str, Any]:
-    """The same for machines; null where nobody could say."""
+    """The same values for export; null if unavailable."""
     seen = workers_seen(cell, host)
     return {
         "cpu_use": {str(cpu): use for cpu, use in seen.cpu_use.items()},
@@ -244,7 +246,7 @@ def _unavailable(launches: Sequence[Launch], *, one_node: bool) -> dict[str, str
 
 
 def serving_data(cell: CellStudy, host: Host) -> dict[str, Any] | None:
-    """Throughput, latencies, cost of a request, errors, workers; None where nothing was served."""
+    """Throughput, latencies, cost per request, errors, workers; None if nothing was served."""
     served = summarise_served(cell.launches)
     if served is None:
         return None

@@ -46,11 +46,11 @@ from corebound.stats.intervals import Interval
 from corebound.stats.launch_summary import LEAST_FOR_CPU_NS, is_too_short
 from corebound.units import counted, duration, percent, significant, time_unit
 
-# A page carries the end of a log, where the cause is; the record has it all.
+# A page contains only the end of a log, where the cause is; the record has all of it.
 _LOG_CHARACTERS = 2_000
 _OK_LOG_CHARACTERS = 400
 
-# An end this many units away says that two launches can tell next to nothing.
+# Bounds this many units away come from two launches that determine almost nothing.
 _MOST_SHOWN = 1e9
 
 _LEFT_OUT = "Disturbed from outside, and left out of the cell's value."
@@ -59,7 +59,7 @@ _TONES: dict[str, Tone] = {"ok": "good", "skipped": "plain"}
 
 
 class CellRow(Struct, frozen=True, kw_only=True):
-    """One cell's figures; absent ones are a dash."""
+    """One cell's values; missing ones are a dash."""
 
     mode: str
     axes: tuple[str, ...]
@@ -87,9 +87,9 @@ class CellTable(Struct, frozen=True, kw_only=True):
     """All cells.
 
     Attributes:
-        figure: What they are judged by; it and all other times are in `unit`.
-        throughput: What its column is headed, with the unit where that is one; empty where no
-            cell has any.
+        figure: The metric they are compared by; it and all other times are in `unit`.
+        throughput: The heading of its column, with the unit if there is only one; empty if no cell
+            has a throughput.
     """
 
     lead: str
@@ -101,7 +101,7 @@ class CellTable(Struct, frozen=True, kw_only=True):
 
 
 class LaunchRow(Struct, frozen=True, kw_only=True):
-    """One launch, whatever became of it."""
+    """One launch, whatever its status."""
 
     id: str
     cell: str
@@ -117,7 +117,7 @@ class LaunchRow(Struct, frozen=True, kw_only=True):
 
 
 def cell_table(study: ScenarioResult) -> CellTable:
-    """Every cell's figures, in the order of the file and in one unit of time."""
+    """Every cell's values, in the order of the file and in one unit of time."""
     axes = tuple(dict.fromkeys(axis for cell in study.cells for axis, _ in cell.cell.axes))
     baseline = study.baseline
     scale = baseline.summary.median_ns if baseline and baseline.summary.median_ns else None
@@ -247,7 +247,7 @@ def _counted(number: float | None) -> str:
 
 
 def _bare_value(cell: CellStudy, axis: str) -> str:
-    """The value under its column's heading, as commands write it; a binding in words."""
+    """The value below its column's heading, as commands write it; a binding in words."""
     value = dict(cell.cell.axes).get(axis, "–")
     if axis == "binding":
         return axis_value(cell.cell, axis)
@@ -303,7 +303,7 @@ def status_tone(status: str) -> Tone:
 def log_tail(launch: Launch, *, even_ok: bool = False) -> str:
     """The end of the log of a launch that is not `ok`; else empty.
 
-    With `even_ok` also that of one that is: less of it, for what it says is seldom wanted.
+    With `even_ok` also that of an `ok` launch, but shorter, because it is rarely needed.
     """
     if launch.status == "skipped" or (launch.status == "ok" and not even_ok):
         return ""
@@ -313,5 +313,5 @@ def log_tail(launch: Launch, *, even_ok: bool = False) -> str:
 
 
 def launches_summary(study: ScenarioResult) -> str:
-    """How many launches came to each status: `88 ok, 1 invalid, 3 skipped`."""
+    """The number of launches per status: `88 ok, 1 invalid, 3 skipped`."""
     return ", ".join(statuses(study.launches))

@@ -28,12 +28,12 @@ from corebound.report.scenario.serving_workers import figures as serving_figures
 from corebound.report.scenario.serving_workers import worker_stays, workers_seen
 from corebound.units import percent
 
-# Rows below this height cannot carry a label each.
+# With more rows than this, not every row has room for a label.
 _MOST_LABELS = 16
 
 
 def row_labels(cpus: Sequence[Cpu]) -> tuple[Tick, ...]:
-    """A label for each row, or for every so manieth."""
+    """A label for each row, or for every n-th row if there are many."""
     step = -(-len(cpus) // _MOST_LABELS)
     return tuple(
         Tick(at=round((row + 0.5) / len(cpus) * 100, 2), text=f"CPU {cpu.id}")
@@ -43,7 +43,7 @@ def row_labels(cpus: Sequence[Cpu]) -> tuple[Tick, ...]:
 
 
 def node_labels(cpus: Sequence[Cpu]) -> tuple[Tick, ...]:
-    """A label in the middle of each node, where there is more than one."""
+    """A label in the middle of each node, if there are several."""
     nodes = {cpu.node for cpu in cpus}
     if len(nodes) < 2:
         return ()
@@ -55,7 +55,7 @@ def node_labels(cpus: Sequence[Cpu]) -> tuple[Tick, ...]:
 
 
 def time_labels(end_ms: int) -> tuple[Tick, ...]:
-    """Times from the start of the measurement."""
+    """Time labels, from the start of the measurement."""
     axis = linear_axis(0.0, end_ms / 1000, most_ticks=4)
     return along(axis, lambda tick: f"{plain_tick(tick)} s")
 
@@ -66,10 +66,10 @@ def spent(
     """The strip as a table: for each thread the CPUs it was seen on, the most time first.
 
     Args:
-        tracks: (name, where it was when) of each.
+        tracks: (name, CPUs over time) of each thread.
 
     Returns:
-        (name, CPUs with their share of the time that it was seen at all) of each.
+        (name, CPUs with their share of the time in which the thread was seen) of each.
     """
     rows = []
     for name, stays in tracks:
@@ -86,29 +86,29 @@ def spent(
 
 
 def stayed(rows: Sequence[tuple[str, str]], noun: str) -> str:
-    """What a strip shows, in a sentence: `3 of 4 threads stayed on one CPU`.
+    """Summarise a strip in a sentence: `3 of 4 threads stayed on one CPU`.
 
     Args:
-        rows: What was `spent` in it.
-        noun: What one of them is.
+        rows: The result of `spent`.
+        noun: The name of one row's subject.
     """
     seen = [where for _, where in rows if where]
     still = sum("," not in where for where in seen)
     return f"{still} of {count(len(seen), noun)} stayed on one CPU"
 
 
-# More colours than this cannot be told apart; the busiest threads get them.
+# More colours are not distinguishable; the busiest threads get them.
 _COLOURS = 8
-# A setting this slow is worth a strip of its own beside the fastest.
+# A configuration this slow gets a strip of its own beside the fastest.
 _TRAP_RATIO = 0.5
-# With fewer looks a stripe is what was seen at some moments, not where a thread was.
+# With fewer samples a strip shows single moments, not where a thread stayed.
 _LEAST_LOOKS = 5
-# So many set-ups of a server get a strip.
+# The number of server configurations that get a strip.
 _MOST_SETUPS = 6
 
 
 class StripPanel(Struct, frozen=True, kw_only=True):
-    """CPU × time of one launch, with its figures; `spent` says the same as a table.
+    """CPU × time of one launch, with its values; `spent` is the same as a table.
 
     `command` launches its cell again.
     """
@@ -126,7 +126,7 @@ class StripPanel(Struct, frozen=True, kw_only=True):
 
 
 class PanelValue(Struct, frozen=True, kw_only=True):
-    """One figure of every panel, in their order; a dash where a launch has none."""
+    """One value of every panel, in their order; a dash if a launch has none."""
 
     says: str
     values: tuple[str, ...]
@@ -135,8 +135,8 @@ class PanelValue(Struct, frozen=True, kw_only=True):
 class Why(Struct, frozen=True, kw_only=True):
     """Where the threads ran; `key` pairs a colour's number with its thread.
 
-    `meanwhile` holds what the host and its counters told of the same launches, which
-    `command` launches again.
+    `meanwhile` has the host values and hardware counters of the same launches, which `command`
+    launches again.
     """
 
     title: str
@@ -148,7 +148,7 @@ class Why(Struct, frozen=True, kw_only=True):
 
 
 def why(study: ScenarioResult) -> Why | None:
-    """CPU × time of the baseline, the fastest and, where it is a trap, the slowest cell."""
+    """CPU × time of the baseline, the fastest cell and, if it is much slower, the slowest cell."""
     shown = [
         (cell, found[0])
         for cell in shown_cells(study)
@@ -176,9 +176,9 @@ def why(study: ScenarioResult) -> Why | None:
 
 
 def shown_cells(study: ScenarioResult) -> tuple[CellStudy, ...]:
-    """The cells a reader wants to look into: baseline, fastest, and a much slower one.
+    """The most interesting cells: baseline, fastest, and a much slower one.
 
-    Of a server all set-ups that are compared with the same one, as far as there is room.
+    For a server, all configurations with the same baseline, as far as there is room.
     """
     if study.baseline is not None and any(one.served for one in study.baseline.launches):
         base = study.baseline.cell.key
@@ -199,7 +199,7 @@ def shown_cells(study: ScenarioResult) -> tuple[CellStudy, ...]:
 
 
 def _seen_threads(launch: Launch) -> tuple[ThreadEvidence, ...]:
-    """Threads that ran once the workers were told to go, busiest first."""
+    """Threads that ran after timing began, busiest first."""
     threads = [
         thread
         for worker in launch.workers
@@ -210,7 +210,7 @@ def _seen_threads(launch: Launch) -> tuple[ThreadEvidence, ...]:
 
 
 def _tracks(launch: Launch) -> tuple[tuple[str, tuple[Stay, ...]], ...]:
-    """Who was seen where, by name: the threads of a launch, of a server its workers."""
+    """CPUs over time by name: of the threads of a launch, or of a server's workers."""
     if launch.served is None:
         threads = enumerate(_seen_threads(launch))
         return tuple((f"thread {index}: {one.name}", one.stays) for index, one in threads)
@@ -223,7 +223,7 @@ def _busy_ms(thread: ThreadEvidence) -> int:
 
 
 def _title(cells: Sequence[CellStudy], study: ScenarioResult, who: str) -> str:
-    """Names a cause only where the records show it and a setting is clearly faster."""
+    """The title; it names a cause only if the records show it and a cell is clearly faster."""
     winner = study.winner
     if winner is None or len(cells) < 2:
         return f"Where the {who} ran"
@@ -248,7 +248,7 @@ def _lead(who: str) -> str:
 
 
 def _looked(looks: int) -> str:
-    """How often somebody looked: who is seen once or twice is not seen to move or to stay."""
+    """The number of samples: with only a few, neither moves nor their absence can be seen."""
     said = count(looks, "look")
     return said if looks >= _LEAST_LOOKS else f"{said}: too short to see a move"
 
@@ -356,12 +356,12 @@ def _figures(
 
 
 def _meanwhile(launch: Launch) -> tuple[Figure, ...]:
-    """What the host did and its counters counted; a server's are counted by worker."""
+    """Host values and hardware counters of a launch; those of a server are counted per worker."""
     return (*host_seen(launch), *(counted(launch) if launch.served is None else ()))
 
 
 def _beside(launches: Sequence[Sequence[Figure]]) -> tuple[PanelValue, ...]:
-    """The same figures of several launches in a row each, as the first that has one orders them."""
+    """The values of several launches side by side, each in a row, in order of appearance."""
     known = [{figure.says: figure.value for figure in figures} for figures in launches]
     says = dict.fromkeys(figure.says for figures in launches for figure in figures)
     return tuple(

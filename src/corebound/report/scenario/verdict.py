@@ -1,4 +1,4 @@
-"""The verdict of a scenario in a sentence, what it rests on, and what to mind."""
+"""The verdict of a scenario in a sentence, its basis, and notices."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ from corebound.stats.comparison import Comparison
 from corebound.stats.launch_summary import CellSummary
 from corebound.units import duration, percent
 
-# A setting this much slower than the baseline is a trap that readers must see.
+# A configuration this much slower than the baseline is highlighted as a trap.
 _TRAP_RATIO = 0.5
 
 
 def flags(study: ScenarioResult, checks_passed: int, checks: int) -> tuple[Flag, ...]:
-    """What a reader must not miss, below the verdict.
+    """The notices below the verdict.
 
     Args:
-        study: The scenario.
+        study: The scenario's result.
         checks_passed: How many fairness checks passed.
-        checks: How many could be judged.
+        checks: How many could be evaluated.
     """
     raised = [
         _trap(study),
@@ -72,7 +72,7 @@ def flags(study: ScenarioResult, checks_passed: int, checks: int) -> tuple[Flag,
 
 
 def uncommitted(studies: Sequence[ScenarioResult]) -> Flag | None:
-    """That the project under test was measured with changes that are not committed."""
+    """A warning that the project under test was measured with uncommitted changes."""
     found = {
         snapshot.name
         for study in studies
@@ -123,7 +123,7 @@ def _ended_early(study: ScenarioResult) -> Flag | None:
 
 
 def budget_words(left: Undone) -> str:
-    """The time that a run was given, where that is why it ended; else empty."""
+    """The time budget of the run, if that is why it ended; else empty."""
     return f" (--budget\N{NO-BREAK SPACE}{left.budget})" if left.budget else ""
 
 
@@ -174,7 +174,7 @@ def _lost(study: ScenarioResult) -> Flag | None:
 
 
 def lost_words(studies: Sequence[ScenarioResult]) -> str:
-    """How many launches came to nothing, by what became of them; empty where none did."""
+    """The number of launches without a result, by status; empty if there are none."""
     counts = {
         status: sum(cell.summary.count(status) for study in studies for cell in study.cells)
         for status in ("invalid", "failed", "timed-out")
@@ -232,10 +232,10 @@ def hero(
     """The top of a scenario's page.
 
     Args:
-        study: The scenario.
+        study: The scenario's result.
         checks_passed: How many fairness checks passed.
-        checks: How many could be judged.
-        noise: The host's, measured of the same; None where it is not known.
+        checks: How many could be evaluated.
+        noise: The host's calibration that applies to it; None if there is none.
     """
     verdict, support = verdict_of(study)
     floor = noise_words(noise, launches=_launches_of(study))
@@ -251,20 +251,20 @@ def hero(
 
 
 def _launches_of(study: ScenarioResult) -> int:
-    """How many launches of each the verdict rests on."""
+    """The number of launches per cell behind the verdict."""
     leader = study.leader
     measured = [leader.cell] if leader else study.cells
     return min((len(one.summary.launches) for one in measured), default=0)
 
 
 def _unsaid(study: ScenarioResult) -> tuple[str, ...]:
-    """What every setting has, on axes that the run left with one value."""
+    """The values that every configuration has, on axes that the run left with one value."""
     cell = next((one.cell for one in study.cells), None)
     return tuple(axis_value(cell, axis) for axis in cell.unsaid) if cell else ()
 
 
 def _fixed(study: ScenarioResult) -> dict[str, Scalar]:
-    """Parameters that no axis varies, as the run's profile left them."""
+    """Parameters that no axis varies, with the values from the run's profile."""
     if not study.planned:
         return {}
     first = study.planned[0]
@@ -272,14 +272,14 @@ def _fixed(study: ScenarioResult) -> dict[str, Scalar]:
 
 
 def baseline_name(study: ScenarioResult) -> str:
-    """The baseline as the page calls it: one cell, or a rule where cells have several."""
+    """The baseline's name on the page: one cell, or a rule if there are several baselines."""
     if len(study.baselines) == 1:
         return full_name(study.baselines[0])
     return "its baseline"
 
 
 def verdict_of(study: ScenarioResult) -> tuple[Text, Text]:
-    """The verdict in a sentence, and what it rests on."""
+    """The verdict in a sentence, and its basis."""
     measured = [cell for cell in study.cells if cell.is_measured]
     if not measured:
         return _nothing(study)
@@ -303,7 +303,8 @@ def _faster(study: ScenarioResult, duel: BaselineComparison) -> tuple[Text, Text
         f" than {compared_with(cell.cell, baseline.cell)}.",
     )
     others = len(study.ranked) - 1
-    # One that came to the same as another stands back, and may yet be ahead of it by noise.
+    # A cell with an equivalent earlier cell cannot win, but may still be ahead of the winner by
+    # noise.
     is_first = others and study.ranked[0].cell.cell.key == cell.cell.key
     support: list[str | TextSpan] = [
         *_interval(comparison),
@@ -326,7 +327,8 @@ def _faster(study: ScenarioResult, duel: BaselineComparison) -> tuple[Text, Text
 def _none_faster(study: ScenarioResult, nearest: BaselineComparison) -> tuple[Text, Text]:
     name = _short_baseline(study, nearest)
     cell, comparison = nearest.cell, nearest.comparison
-    # Where the nearest is the baseline once more, so are all.
+    # True if some cells repeat the baseline and others do not. If the nearest cell repeats the
+    # baseline, all do.
     repeated = {duel.is_again for duel in study.ranked} == {True, False}
     verdicts = {duel.comparison.verdict for duel in study.ranked}
     rivals = [duel for duel in study.ranked if not (repeated and duel.is_again)]
@@ -424,7 +426,7 @@ def _medians(cell: CellStudy, baseline: CellStudy) -> tuple[str | TextSpan, ...]
 
 
 def _disturbed(cell: CellStudy, baseline: CellStudy) -> str:
-    """How many of the launches of both were disturbed and kept; empty where none was."""
+    """How many of both cells' launches were disturbed but kept; empty if none were."""
     hit = len(disturbed(cell)) + len(disturbed(baseline))
     if not hit:
         return ""
@@ -433,7 +435,7 @@ def _disturbed(cell: CellStudy, baseline: CellStudy) -> str:
 
 
 def _bounded(summary: CellSummary) -> tuple[str | TextSpan, ...]:
-    """A cell's figure with its interval."""
+    """A cell's value with its interval."""
     interval = summary.interval
     said = f" {within(interval.low, interval.high, time_text)}" if interval else ""
     return strong(time_text(summary.median_ns)), said

@@ -1,4 +1,4 @@
-"""Every iteration of a launch, and which of them no statistic uses."""
+"""Warm-up: every iteration of a launch, and which of them no statistic uses."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from corebound.stats.launch_summary import LaunchSummary
 from corebound.stats.warmup import steady_state
 from corebound.units import duration, significant, time_unit
 
-# Iterations this far above the steady ones are clipped, so that one cold
-# start does not flatten all that follows.
+# Iterations this far above the steady ones are clipped, so that one cold start does not flatten the
+# rest of the chart.
 _HEADROOM = 1.15
 _STRETCHES = 10
 
 
 class TracePanel(Struct, frozen=True, kw_only=True):
-    """Every iteration of one launch; `stretches` say the same as a table, in its unit.
+    """Every iteration of one launch; `stretches` is the same as a table, in its unit.
 
-    A stretch is (iterations, least, median, most), a tenth of the launch; `command`
-    launches its cell again. `cut_place` is where the note of the cut stands, as a style.
+    A stretch is a tenth of the launch, as (iterations, minimum, median, maximum). `command`
+    launches the cell again. `cut_place` is the position of the note about the cut, as a CSS style.
     """
 
     label: Label
@@ -48,7 +48,7 @@ class TracePanel(Struct, frozen=True, kw_only=True):
 
 
 class Warmup(Struct, frozen=True, kw_only=True):
-    """How launches settled."""
+    """How launches reached steady state."""
 
     title: str
     lead: str
@@ -56,7 +56,7 @@ class Warmup(Struct, frozen=True, kw_only=True):
 
 
 def warmup(study: ScenarioResult) -> Warmup | None:
-    """The traces of the cells a reader looks into; None where nothing was measured."""
+    """The traces of the most interesting cells; None if nothing was measured."""
     panels = []
     for cell in shown_cells(study):
         found = typical_launch(cell)
@@ -68,7 +68,7 @@ def warmup(study: ScenarioResult) -> Warmup | None:
 
 
 def steady_words(launch: LaunchSummary) -> str:
-    """How a launch behaved, in words."""
+    """How a launch reached steady state, in words."""
     if launch.steady.kind == "warm-up then steady":
         return f"steady from iteration {launch.steady.start + 1}"
     return launch.steady.kind
@@ -137,7 +137,7 @@ def _panel(
 
 
 def _stretches(values: Sequence[float]) -> tuple[tuple[str, str, str, str], ...]:
-    """Ten stretches as long as one another, or as many as there are iterations."""
+    """Ten segments of equal length, or one per iteration if there are fewer."""
     number = min(_STRETCHES, len(values))
     ends = [round(len(values) * place / number) for place in range(number + 1)]
     return tuple(
@@ -152,7 +152,9 @@ def _stretches(values: Sequence[float]) -> tuple[tuple[str, str, str, str], ...]
 
 
 def _place(share: float) -> str:
-    """Right of the cut, or left of one in the second half, where a phone has no room for words.
+    """The note's position: right of the cut, or left of it if the cut is in the second half.
+
+    In the second half, a phone has no room for text right of the cut.
 
     >>> _place(0.25), _place(0.75)
     ('left:25.0%', 'right:25.0%')
@@ -162,7 +164,7 @@ def _place(share: float) -> str:
 
 
 def _cut(launch: Launch, summary: LaunchSummary) -> int:
-    """How many iterations of the first worker were dropped."""
+    """How many iterations of the first worker were discarded."""
     wall_ns = launch.workers[0].wall_ns
     if len(launch.workers) == 1:
         return len(wall_ns) - summary.used
