@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
+from corebound.analysis.findings import findings
 from corebound.analysis.scenario_result import study
 from corebound.diagnosis.evidence import moves
 from corebound.records import jsonl
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
-from corebound.report.scenario.findings import findings
 from corebound.scenario.cell import Cell
 from support import needs
 

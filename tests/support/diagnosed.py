@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from corebound.analysis.findings import findings
 from corebound.analysis.scenario_result import study
 from corebound.diagnosis.diagnose import diagnose
 from corebound.diagnosis.evidence import CellEvidence, Evidence, Finding
@@ -13,7 +14,6 @@ from corebound.machine.topology import CpuId, Topology
 from corebound.planning.slots import Placement, Slot
 from corebound.records import jsonl
 from corebound.records.launch_record import Launch, ThreadEvidence
-from corebound.report.scenario.findings import findings
 from corebound.scenario.cell import Cell, Framework, Scalar
 from corebound.stats.launch_summary import summarise
 from support.build import a_cell, a_host, a_launch, a_placement, a_thread, a_worker

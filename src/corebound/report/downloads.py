@@ -22,6 +22,7 @@ from corebound.analysis.commands import (
 )
 from corebound.analysis.commit_comparison import CommitComparison, ComparedSeries
 from corebound.analysis.comparison import Compared, ComparedCell, RunComparison
+from corebound.analysis.findings import findings_data
 from corebound.analysis.hosts import HostStudy
 from corebound.analysis.launch_metrics import (
     median_of,
@@ -31,15 +32,14 @@ from corebound.analysis.launch_metrics import (
     threads,
     whole_ns,
 )
+from corebound.analysis.operator_profiles import Profiled, profiled
 from corebound.analysis.scenario_result import CellStudy, ScenarioResult
+from corebound.analysis.server_workers import serving_data
 from corebound.diagnosis.evidence import Finding
 from corebound.records.history import HistoryPoint
 from corebound.records.launch_record import ImportedProfile, Launch, OperatorProfile
 from corebound.records.run_record import Run
-from corebound.report.scenario.findings import findings_data
 from corebound.report.scenario.operator_table import OUTSIDE, outside_ns, span_ns, together_ns
-from corebound.report.scenario.operators import Profiled, profiled
-from corebound.report.scenario.serving_workers import serving_data
 from corebound.stats.history.regressions import Change
 from corebound.stats.launch_summary import CellSummary
 from corebound.text import spreadsheet

@@ -14,6 +14,7 @@ from pathlib import Path
 from corebound.analysis.change_history import ChangeHistory, chronicle
 from corebound.analysis.commit_comparison import compare_commits
 from corebound.analysis.comparison import RunComparison, comparisons
+from corebound.analysis.findings import findings
 from corebound.analysis.hosts import host_studies
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.records import jsonl
@@ -47,7 +48,6 @@ from corebound.report.pages.operators import operators_page
 from corebound.report.pages.overview import overview_page
 from corebound.report.pages.run import run_page
 from corebound.report.render import Renderer
-from corebound.report.scenario.findings import findings
 from corebound.report.scenario.page import scenario_page
 from corebound.report.urls import (
     benchmark_file,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from corebound.analysis.findings import findings
 from corebound.analysis.scenario_result import ScenarioResult, study
 from corebound.analysis.wording import TextSpan, plain
 from corebound.cli.output.run import RunResult, as_json
 from corebound.records import jsonl
 from corebound.report.downloads import cells_json
-from corebound.report.scenario.findings import finding_rows, findings
+from corebound.report.scenario.findings import finding_rows
 from corebound.scenario.matrix import expand
 from support.build import a_launch, a_placement, a_run, a_scenario, a_thread, a_worker
 from support.diagnosed import RECORDED

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from corebound.analysis.scenario_result import ScenarioResult, study
+from corebound.analysis.server_workers import cpu_use, overlap, workers_seen
 from corebound.cli.output.run import RunResult, as_json
 from corebound.launch import perf
 from corebound.launch.perf import Count, CounterSupport, counted, offered, together
@@ -17,7 +18,6 @@ from corebound.records.launch_record import Launch, Worker
 from corebound.records.telemetry import Counters
 from corebound.report.downloads import cells_json
 from corebound.report.scenario.serving import serving
-from corebound.report.scenario.serving_workers import cpu_use, overlap, workers_seen
 from corebound.report.scenario.thread_activity import why
 from corebound.scenario.matrix import expand
 from support.build import (

@@ -12,9 +12,11 @@ from rich.table import Table
 from rich.text import Text
 
 from corebound import units
+from corebound.analysis.findings import findings, findings_data
 from corebound.analysis.launch_metrics import disturbed_words
 from corebound.analysis.noise_floor import calibration_for, noise_at, noise_words
 from corebound.analysis.scenario_result import CellStudy, ScenarioResult, study
+from corebound.analysis.server_workers import serving_data
 from corebound.analysis.wording import NO_BASELINE, compared_bounds
 from corebound.cli.output.json import indented
 from corebound.cli.output.terminal import Console
@@ -24,8 +26,6 @@ from corebound.records import documents
 from corebound.records.calibration import Calibration
 from corebound.records.launch_record import Kind, Launch
 from corebound.records.run_record import Run
-from corebound.report.scenario.findings import findings, findings_data
-from corebound.report.scenario.serving_workers import serving_data
 from corebound.runner import Ending
 from corebound.stats.comparison import Comparison, Verdict
 from corebound.stats.interference import is_refused

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -10,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.analysis.change_history import ChangeHistory, size_interval, size_word, sizes_word
+from corebound.analysis.change_wording import _recovered, commit_range, left_words, recovery_words
 from corebound.analysis.commands import CommandLine, between_command
 from corebound.analysis.series_value import display_unit
 from corebound.analysis.wording import Label, Tone, VerdictWord, and_more, day
@@ -20,7 +20,6 @@ from corebound.units import significant
 
 # The address part of a commit at forges that can also compare commits.
 _COMMIT = "/commit/"
-_ALL, _PART, _MORE = "undone", "partly undone", "more than undone"
 _STATUS_TONES: dict[str, Tone] = {"open": "bad", "fixed": "good"}
 
 
@@ -142,50 +141,6 @@ def recovery_note(found: Sequence[Change]) -> RecoveryNote | None:
     )
 
 
-def recovery_words(change: Change) -> str:
-    """How much of a change was recovered, and in how many change points: `partly undone`.
-
-    Args:
-        change: A change that later change points reverted at least partly.
-    """
-    how, steps, is_clear = _recovered(change)
-    several = f" in {steps} steps, the last" if steps > 1 else ""
-    return f"{'' if is_clear else 'perhaps '}{how}{several}"
-
-
-def left_words(found: Sequence[Change]) -> str:
-    """The level after the recoveries relative to before the changes; empty if equal.
-
-    Args:
-        found: At least one; all have the same `recovery_words`.
-    """
-    how = _recovered(found[0])[0]
-    if how == _ALL:
-        return ""
-    since = sizes_word([_since(one) for one in found])
-    return f"{'still ' if how == _PART else ''}{since.word} than before it"
-
-
-def _recovered(change: Change) -> tuple[str, int, bool]:
-    """How much was recovered, in how many change points, and whether the last of them is clear."""
-    recovery = change.step.recovery
-    if recovery is None:
-        return "", 0, False
-    how = _PART
-    if recovery.whole:
-        beyond = abs(math.log(recovery.left)) >= math.log1p(change.series.margin)
-        how = _MORE if beyond else _ALL
-    return how, recovery.steps, change.back_is_clear
-
-
-def _since(change: Change) -> Change:
-    """A change as if it went from the level before it to the level after its recovery."""
-    left = change.step.recovery.left if change.step.recovery else change.step.ratio
-    return replace(
-        change, step=replace(change.step, ratio=left, direction="up" if left > 1 else "down")
-    )
-
-
 def levels_text(change: Change) -> str:
     """The levels before and after a change, in one unit."""
     before, after = change.step.before, change.step.before * change.step.ratio
@@ -211,23 +166,6 @@ def range_link(series: Series, last_good: HistoryPoint, first_bad: HistoryPoint)
     if good is None or bad is None or not url.endswith(_COMMIT):
         return end
     return f"{url.removesuffix(_COMMIT)}/compare/{good.sha}...{bad.sha}"
-
-
-def commit_range(last_good: HistoryPoint, first_bad: HistoryPoint) -> str:
-    """The commits that a change came in, as a git range; empty if unknown.
-
-    >>> from support.build import a_point
-    >>> commit_range(a_point(day=1), a_point(day=17))
-    '0000000000..0000000000'
-    >>> commit_range(a_point(day=1, commit=None), a_point(day=2, commit=None))
-    ''
-    """
-    good, bad = last_good.commit, first_bad.commit
-    if bad is None:
-        return ""
-    if good is None:
-        return f"up to {bad.sha[:10]}"
-    return f"{good.sha[:10]}..{bad.sha[:10]}"
 
 
 # The CSV has all of them.

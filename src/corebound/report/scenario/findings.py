@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from msgspec import Struct, to_builtins
-from msgspec.structs import replace
+from msgspec import Struct
 
-from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.wording import Label, Text, Tone, and_more, coded, label
-from corebound.diagnosis.diagnose import diagnose
-from corebound.diagnosis.evidence import CellEvidence, Evidence, Finding
+from corebound.diagnosis.evidence import Finding
 from corebound.diagnosis.evidence import Tone as Strength
-from corebound.report.scenario.operators import profiled
 
 # The number of cells to name for a finding, worst first.
 _MOST_CELLS = 4
@@ -43,41 +38,9 @@ class FindingRow(Struct, frozen=True, kw_only=True):
     of_first: bool
 
 
-def findings(study: ScenarioResult) -> tuple[Finding, ...]:
-    """Diagnose a scenario; findings are ordered by strength."""
-    profiles = {one.cell.key: one.profile for one in profiled(study) if not one.disturbed}
-    return diagnose(
-        Evidence(
-            cells=tuple(
-                CellEvidence(
-                    cell=one.cell,
-                    launches=one.launches,
-                    summary=one.summary,
-                    profile=profiles.get(one.cell.key),
-                )
-                for one in study.cells
-            ),
-            topology=study.run.host.topology,
-            margin=study.measure.margin,
-            adaptive=study.measure.launches.follow_spread,
-        )
-    )
-
-
 def finding_rows(found: Sequence[Finding]) -> tuple[FindingRow, ...]:
     """Findings as rows for the page."""
     return tuple(_row(one) for one in found)
-
-
-def findings_data(found: Sequence[Finding]) -> list[dict[str, Any]]:
-    """Findings as plain data, with cells by their keys."""
-    return [
-        {
-            **to_builtins(replace(one, cells=())),
-            "cells": [cell.key for cell in one.cells],
-        }
-        for one in found
-    ]
 
 
 def _row(one: Finding) -> FindingRow:

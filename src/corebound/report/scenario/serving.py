@@ -11,6 +11,7 @@ from corebound.analysis.commands import CommandLine, row_command
 from corebound.analysis.launch_metrics import span_of
 from corebound.analysis.scenario_result import CellStudy, ScenarioResult
 from corebound.analysis.selection import Group, by_baseline
+from corebound.analysis.server_workers import WorkersSeen, workers_seen
 from corebound.analysis.wording import (
     Label,
     ValueWithBounds,
@@ -27,7 +28,7 @@ from corebound.report.charts.axis import Axis, linear_axis, log_axis
 from corebound.report.charts.percentiles import FIRST, Curve, across
 from corebound.report.charts.tradeoff import Spot, TradeCurve
 from corebound.report.elements import Tick, along, levels_of
-from corebound.report.scenario.serving_workers import WorkersSeen, reasons, share, workers_seen
+from corebound.report.scenario.serving_workers import reasons, share
 from corebound.scenario.traffic import MlPerf
 from corebound.stats.latency import percentiles
 from corebound.stats.server_summary import Estimate, ServedCell, p99_9_ns, summarise_served

@@ -17,6 +17,7 @@ from corebound.analysis.launch_metrics import (
     moved,
 )
 from corebound.analysis.scenario_result import CellStudy, ScenarioResult, typical_launch
+from corebound.analysis.server_workers import worker_stays, workers_seen
 from corebound.analysis.wording import Figure, Label, binding_name, count, full_name, label
 from corebound.diagnosis.evidence import remote_share, spin_share, total, wait_share
 from corebound.machine.topology import Cpu, CpuId, NodeId
@@ -25,7 +26,6 @@ from corebound.report.charts.axis import linear_axis, plain_tick
 from corebound.report.charts.strip import Stretch, Strip, ThreadTrack
 from corebound.report.elements import Tick, along
 from corebound.report.scenario.serving_workers import figures as serving_figures
-from corebound.report.scenario.serving_workers import worker_stays, workers_seen
 from corebound.units import percent
 
 # With more rows than this, not every row has room for a label.

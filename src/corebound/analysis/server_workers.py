@@ -1,0 +1,226 @@
+"""Where a server's workers ran and what that cost them, as values and as plain data."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from corebound.analysis.launch_metrics import migrations, span_of
+from corebound.analysis.scenario_result import CellStudy
+from corebound.diagnosis.evidence import remote_share
+from corebound.machine.identity import Host
+from corebound.machine.topology import CpuId
+from corebound.records.launch_record import Launch, Stay, Worker
+from corebound.records.telemetry import Counters
+from corebound.stats.server_summary import Estimate, summarise_served
+
+# The name of these values in the reason for their absence.
+_LEVELS = "core bound and memory bound"
+
+
+_ELSEWHERE = "memory on another node"
+
+
+_NOT_COUNTED = "not counted"
+
+
+class WorkersSeen(Struct, frozen=True, kw_only=True):
+    """The workers of one server configuration: medians over its `ok` launches, None if unavailable.
+
+    Attributes:
+        cpu_use: CPU time of the workers on each CPU over the launch's duration; CPUs on which no
+            worker was seen are left out.
+        overlap: The share of the time in which a core had two or more workers, out of the time in
+            which it had any.
+        migrations: Moves of their threads between CPUs.
+        core_bound, memory_bound: Shares of the pipeline's slots, of the server's whole process
+            tree.
+        core_bound_workers: `core_bound` of each worker, in the last launch that has it.
+        remote_loads: Loads from another node's memory.
+        remote_memory: The share of the workers' memory on a node that they do not run on.
+        unavailable: What is unavailable, and why.
+        spans: The minimum and maximum over the launches for `migrations`, `overlap`, `core bound`
+            and `remote memory`; left out if all have the same value.
+    """
+
+    cpu_use: Mapping[CpuId, float]
+    overlap: float | None
+    migrations: float | None
+    core_bound: float | None
+    memory_bound: float | None
+    core_bound_workers: tuple[float, ...]
+    remote_loads: float | None
+    remote_memory: float | None
+    unavailable: Mapping[str, str]
+    spans: Mapping[str, tuple[float, float]]
+
+
+def workers_seen(cell: CellStudy, host: Host) -> WorkersSeen:
+    """Collect the values of a server configuration's workers on this host."""
+    good = [one for one in cell.launches if one.status == "ok" and one.served is not None]
+    cores = {cpu.id: cpu.core for cpu in host.topology.cpus}
+    nodes = {cpu.id: cpu.node for cpu in host.topology.cpus}
+    uses = [use for one in good if (use := cpu_use(one))]
+    counts: dict[str, Callable[[Launch], float | None]] = {
+        "overlap": lambda one: overlap(one, cores),
+        "migrations": migrations,
+        "core bound": lambda one: _slot(one.counters, "core_bound"),
+        "remote memory": lambda one: remote_share(one, nodes),
+    }
+    spans = ((name, span_of(cell, count)) for name, count in counts.items())
+    each = next((found for one in reversed(good) if (found := _of_workers(one))), ())
+    return WorkersSeen(
+        cpu_use={
+            cpu: statistics.median(use.get(cpu, 0.0) for use in uses)
+            for cpu in sorted({cpu for use in uses for cpu in use})
+        },
+        overlap=_median(good, counts["overlap"]),
+        migrations=_median(good, counts["migrations"]),
+        core_bound=_median(good, counts["core bound"]),
+        memory_bound=_median(good, lambda one: _slot(one.counters, "memory_bound")),
+        core_bound_workers=each,
+        remote_loads=_median(good, _remote_loads),
+        remote_memory=_median(good, counts["remote memory"]),
+        unavailable=_unavailable(good, one_node=len(set(nodes.values())) < 2),
+        spans={name: span for name, span in spans if span is not None},
+    )
+
+
+def cpu_use(launch: Launch) -> dict[CpuId, float]:
+    """CPU time of a launch's workers on each CPU, in CPUs; empty if unavailable.
+
+    A thread's CPU time is assumed to be spread evenly over the time in which it was seen running.
+    """
+    served = launch.served
+    if served is None:
+        return {}
+    used_ns: dict[CpuId, float] = {}
+    for thread in (thread for worker in launch.workers for thread in worker.threads):
+        known = _measured(thread.stays)
+        whole_ms = sum(stay.to_ms - stay.from_ms for stay in known)
+        if thread.run_ns is None or not whole_ms:
+            continue
+        for stay in known:
+            part_ns = thread.run_ns * (stay.to_ms - stay.from_ms) / whole_ms
+            used_ns[stay.cpu] = used_ns.get(stay.cpu, 0.0) + part_ns
+    return {cpu: used_ns[cpu] / served.answered.duration_ns for cpu in sorted(used_ns)}
+
+
+def overlap(launch: Launch, cores: Mapping[CpuId, object]) -> float | None:
+    """The share of the time with two or more workers on a core, out of that with any.
+
+    None if no worker was seen on any CPU.
+    """
+    moments: dict[object, list[tuple[int, int, int]]] = {}
+    for number, worker in enumerate(launch.workers):
+        for stay in worker_stays(worker):
+            at = moments.setdefault(cores.get(stay.cpu, stay.cpu), [])
+            at += [(stay.from_ms, 1, number), (stay.to_ms, -1, number)]
+    busy_ms = shared_ms = 0
+    for core in moments.values():
+        here: dict[int, int] = {}
+        before_ms = 0
+        for at_ms, change, number in sorted(core):
+            busy_ms += (at_ms - before_ms) * (len(here) >= 1)
+            shared_ms += (at_ms - before_ms) * (len(here) >= 2)
+            before_ms = at_ms
+            here[number] = here.get(number, 0) + change
+            if not here[number]:
+                del here[number]
+    return shared_ms / busy_ms if busy_ms else None
+
+
+def worker_stays(worker: Worker) -> tuple[Stay, ...]:
+    """Where any thread of a worker ran while requests were measured, in order of time."""
+    known = (stay for thread in worker.threads for stay in _measured(thread.stays))
+    return tuple(sorted(known, key=lambda stay: (stay.from_ms, stay.cpu)))
+
+
+def _measured(stays: Iterable[Stay]) -> list[Stay]:
+    return [
+        Stay(cpu=stay.cpu, from_ms=max(stay.from_ms, 0), to_ms=stay.to_ms)
+        for stay in stays
+        if stay.to_ms > max(stay.from_ms, 0)
+    ]
+
+
+def workers_data(cell: CellStudy, host: Host) -> dict[str, Any]:
+    """The same values for export; null if unavailable."""
+    seen = workers_seen(cell, host)
+    return {
+        "cpu_use": {str(cpu): use for cpu, use in seen.cpu_use.items()},
+        "worker_overlap_share": seen.overlap,
+        "migrations": seen.migrations,
+        "core_bound_share": seen.core_bound,
+        "core_bound_share_by_worker": list(seen.core_bound_workers),
+        "memory_bound_share": seen.memory_bound,
+        "remote_loads": seen.remote_loads,
+        "remote_memory_share": seen.remote_memory,
+        "unavailable": dict(seen.unavailable),
+    }
+
+
+def _median(launches: Sequence[Launch], of: Callable[[Launch], float | None]) -> float | None:
+    known = [value for one in launches if (value := of(one)) is not None]
+    return statistics.median(known) if known else None
+
+
+def _remote_loads(launch: Launch) -> int | None:
+    return None if launch.counters is None else launch.counters.remote_loads
+
+
+def _slot(counters: Counters | None, name: str) -> float | None:
+    return None if counters is None else counters.slots.get(name)
+
+
+def _of_workers(launch: Launch) -> tuple[float, ...]:
+    """The core-bound share of each worker; empty unless every one has it."""
+    shares = [_slot(worker.counters, "core_bound") for worker in launch.workers]
+    known = tuple(one for one in shares if one is not None)
+    return known if len(known) == len(shares) else ()
+
+
+def _unavailable(launches: Sequence[Launch], *, one_node: bool) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for one in launches:
+        counters = one.counters
+        told = {} if counters is None else counters.unavailable
+        whole = _NOT_COUNTED if counters is None else told.get("hardware counters")
+        if _slot(counters, "core_bound") is None:
+            less = next((told[name] for name in told if name.startswith(("slots", "topdown"))), "")
+            level = "the processor does not tell core bound from memory bound"
+            found.setdefault(_LEVELS, whole or less or level)
+        if counters is None or counters.remote_loads is None:
+            reason = whole or told.get("node-load-misses", _NOT_COUNTED)
+            found.setdefault("remote loads", reason)
+    if launches and one_node:
+        found[_ELSEWHERE] = "the host has one node"
+    return found
+
+
+def serving_data(cell: CellStudy, host: Host) -> dict[str, Any] | None:
+    """Throughput, latencies, cost per request, errors, workers; None if nothing was served."""
+    served = summarise_served(cell.launches)
+    if served is None:
+        return None
+    return {
+        "launches": served.launches,
+        **_with_interval("requests_per_s", served.per_s),
+        **_with_interval("p50_ns", served.p50_ns),
+        **_with_interval("p90_ns", served.p90_ns),
+        **_with_interval("p99_ns", served.p99_ns),
+        "p99_9_ns": served.p99_9_ns,
+        **_with_interval("cpu_ns_per_request", served.cpu_ns),
+        "requests": served.requests,
+        "errors": served.errors,
+        "workers": workers_data(cell, host),
+    }
+
+
+def _with_interval(name: str, estimate: Estimate) -> dict[str, Any]:
+    interval = estimate.interval
+    bounds = None if interval is None else (interval.low, interval.high)
+    return {name: estimate.value, f"{name}_interval": bounds}
