@@ -1,1 +1,1 @@
-"""One launch: start it, watch it, prove its binding, end it."""
+"""Executes one launch: starts the workers, monitors them, verifies CPU binding, cleans up."""

@@ -1,7 +1,9 @@
-"""A command that ends with its starter: `python -m corebound.launch.die_with_parent PID WORD...`.
+"""Runs a command that ends with its parent.
 
-Only a process itself can ask for that, and only before it is the command; so this asks, and
-then becomes the command. PARENT is the number of the process that started it.
+Usage: `python -m corebound.launch.die_with_parent PID WORD...`.
+
+A process can request this only for itself, and must do so before it executes the command. This
+module makes the request and then executes the command. PID is the process id of the parent.
 """
 
 from __future__ import annotations
@@ -12,14 +14,14 @@ import sys
 
 from corebound.launch.supervisor import end_with_parent
 
-# As a shell has it of a program that is not there, and of one that SIGTERM ended.
+# The exit codes of a shell for a missing program, and for one that SIGTERM ended.
 _NOT_FOUND = 127
 _TERMINATED = 128 + signal.SIGTERM
 
 
 def words(command: tuple[str, ...]) -> tuple[str, ...]:
-    """What starts a command that is to end with this process."""
-    # -P, for the folder that it is started in may hold a module of any name.
+    """The command line that runs a command which ends when this process ends."""
+    # -P, because the working directory may hold a module of any name.
     return (
         sys.executable,
         "-P",
@@ -31,10 +33,10 @@ def words(command: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def main() -> int:
-    """Become the command; the exit code if that cannot be."""
+    """Replace this process with the command; returns an exit code if that fails."""
     parent, *command = sys.argv[1:]
     end_with_parent(signal.SIGTERM)
-    if os.getppid() != int(parent):  # it was gone before we could ask
+    if os.getppid() != int(parent):  # the parent ended before the request
         return _TERMINATED
     try:
         os.execvp(command[0], command)

@@ -1,4 +1,7 @@
-"""Framework environments: made once from a requirements file, found by its content."""
+"""Creates, finds and removes framework environments: Python virtual environments in a cache.
+
+Each is made once from a requirements file and found again by that file's content.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def own_folder() -> Path:
-    """COREBOUND_CACHE, else a folder of the user's cache folder; it may not be there yet."""
+    """The folder of corebound's cache: COREBOUND_CACHE, or one in the user's; it may not exist."""
     chosen = os.environ.get("COREBOUND_CACHE")
     if chosen:
         return Path(chosen)
@@ -40,7 +43,7 @@ def own_folder() -> Path:
     return Path(base) / "corebound"
 
 
-# Written last: a folder without it was left half made, and is made again.
+# Written last: a folder without this file is incomplete and is made again.
 MARKER = "corebound.json"
 
 HOST = "host"
@@ -54,7 +57,7 @@ print(json.dumps([platform.python_version(), found]))
 
 
 class Environment(Struct, frozen=True, kw_only=True):
-    """An interpreter with packages: its program and what it holds."""
+    """A Python interpreter with packages: its path, and the versions of its packages."""
 
     python: Path
     lock: EnvironmentLock
@@ -64,16 +67,16 @@ State = Literal["ready", "changed", "not made", "old", "no file"]
 
 
 class Standing(Struct, frozen=True, kw_only=True):
-    """One folder of the cache, or an environment that has none.
+    """The status of one folder of the cache, or of an environment without a folder.
 
     Attributes:
-        name: The environment's.
-        state: `ready`; `changed`: made from other contents of its requirements files, or for
-            another Python; `not made`; `old`: superseded by one that is ready; `no file`:
-            this suite has no requirements file of that name.
-        path: Its folder.
-        size_bytes: What that takes on the disk.
-        python: The version of its interpreter.
+        name: The environment's name.
+        state: `ready`; `changed`: made from different requirements, or for another Python;
+            `not made`; `old`: superseded by one that is ready; `no file`: this suite has no
+            requirements file of that name.
+        path: The environment's folder.
+        size_bytes: The disk space that the folder uses.
+        python: The version of the interpreter.
     """
 
     name: str
@@ -84,28 +87,28 @@ class Standing(Struct, frozen=True, kw_only=True):
 
 
 def cache() -> Path:
-    """Where environments are kept."""
+    """The folder that holds all environments."""
     return own_folder() / "environments"
 
 
 def _folders(suite: Path) -> tuple[Path, Path]:
-    """Where requirements files are: the suite's own, then those that come with corebound."""
+    """The folders with requirements files: the suite's own, then corebound's."""
     installed = Path(__file__).parent / "requirements"
     checkout = Path(__file__).parents[3] / "environments"
     return suite / "environments", installed if installed.is_dir() else checkout
 
 
 def names(suite: Path) -> tuple[str, ...]:
-    """Every environment there is a requirements file of, by name."""
+    """The names of all environments that have a requirements file, sorted."""
     files = (file for folder in _folders(suite) for file in folder.glob("*.txt"))
     return tuple(sorted({file.stem for file in files if file.is_file()}))
 
 
 def requirements(name: str, suite: Path) -> Path:
-    """The requirements file of an environment: the suite's own, else corebound's.
+    """The requirements file of an environment: the suite's own, or else corebound's.
 
     Raises:
-        InputError: there is none of that name.
+        InputError: there is no requirements file of that name.
     """
     for folder in _folders(suite):
         if (file := folder / f"{name}.txt").is_file():
@@ -119,7 +122,7 @@ def requirements(name: str, suite: Path) -> Path:
 
 
 def python_of(name: str, suite: Path) -> Path:
-    """The interpreter of an environment: where it is, or will be once it is made.
+    """The path of an environment's interpreter, whether or not it has been made.
 
     Raises:
         InputError: there is no requirements file of that name.
@@ -130,7 +133,7 @@ def python_of(name: str, suite: Path) -> Path:
 
 
 def find(name: str, suite: Path) -> Environment | None:
-    """The environment, if it has been made; `host` always has.
+    """The environment, or None if it has not been made; `host` always exists.
 
     Raises:
         InputError: there is no requirements file of that name.
@@ -149,7 +152,7 @@ def find(name: str, suite: Path) -> Environment | None:
 
 
 def why_unmade(name: str, suite: Path) -> CannotRun:
-    """Why `find` gives no environment, and what to do.
+    """Why `find` returns no environment, and how to fix that.
 
     Raises:
         InputError: there is no requirements file of that name.
@@ -173,7 +176,7 @@ def why_unmade(name: str, suite: Path) -> CannotRun:
 
 
 def standing(suite: Path) -> tuple[Standing, ...]:
-    """Every environment of a suite, then what else the cache holds, by name."""
+    """The status of every environment of a suite, then of other folders in the cache."""
     rows: list[Standing] = []
     left = _made(None)
     for name in names(suite):
@@ -205,10 +208,10 @@ def hold(python: Path) -> None:
     """Keep an environment from being removed until this process ends.
 
     Args:
-        python: Its interpreter; nothing is held of one that others made.
+        python: The environment's interpreter. Interpreters outside the cache are not locked.
 
     Raises:
-        InputError: it is being removed.
+        InputError: the environment is being removed.
     """
     folder = python.parent.parent
     if folder.parent != cache():
@@ -229,14 +232,14 @@ _HELD: list[IO[bytes]] = []
 
 
 def remove(name: str) -> tuple[int, int]:
-    """Remove an environment from the cache, whatever files it was made from.
+    """Remove all folders of an environment from the cache, including outdated ones.
 
     Returns:
-        How many folders were removed, and the bytes that they took.
+        The number of folders removed, and their size in bytes.
 
     Raises:
-        InputError: it has not been made.
-        HostError: a process makes it or runs in it; nothing is removed.
+        InputError: the environment has not been made.
+        HostError: a process is making it or running in it; nothing is removed.
     """
     sweep()
     folders = [folder for folder in _folders_made() if _name_of(folder) == name]
@@ -255,7 +258,7 @@ def remove(name: str) -> tuple[int, int]:
             f"environment `{name}` cannot be removed", where=cache(), mend="Remove it by hand."
         ):
             for folder in folders:
-                # First: what is left of a removal that was cut short is never taken for ready.
+                # First of all, so that an interrupted removal leaves no folder that looks ready.
                 (folder / MARKER).unlink(missing_ok=True)
                 shutil.rmtree(folder)
     return len(folders), size_bytes
@@ -263,10 +266,10 @@ def remove(name: str) -> tuple[int, int]:
 
 @contextmanager
 def _unused(folder: Path) -> Iterator[None]:
-    """Hold a folder that nobody makes or runs in.
+    """Lock a folder that no process is making or running in.
 
     Raises:
-        HostError: somebody does.
+        HostError: a process is making it or running in it.
     """
     in_use = HostError(
         what="a process makes this environment, or runs in it.",
@@ -285,12 +288,12 @@ def _unused(folder: Path) -> Iterator[None]:
 
 
 def make(name: str, suite: Path, say: Callable[[str], None]) -> Environment:
-    """Make the environment unless it is there; only one process makes it at a time.
+    """Make the environment unless it exists; only one process makes it at a time.
 
     Args:
-        name: Its name.
+        name: The environment's name.
         suite: The folder that holds `environments/`.
-        say: Told, in a few words, what is going on.
+        say: Called with short progress messages.
 
     Raises:
         InputError: there is no requirements file of that name.
@@ -337,10 +340,10 @@ def _host() -> Environment:
 
 
 def existing(python: Path, name: str) -> Environment:
-    """An environment that others made, by its interpreter.
+    """Describe an environment that corebound did not make, given its interpreter.
 
     Raises:
-        InputError: it does not run.
+        InputError: the interpreter does not run.
     """
     try:
         version, found = looked_into(python)
@@ -356,12 +359,12 @@ def existing(python: Path, name: str) -> Environment:
 
 
 def looked_into(python: Path) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """Version of an interpreter, then name and version of each package that it finds.
+    """The version of an interpreter, and the name and version of each package it finds.
 
     Raises:
         OSError: there is no such program.
-        subprocess.CalledProcessError: it does not run.
-        ValueError: it is something else.
+        subprocess.CalledProcessError: the program fails.
+        ValueError: the program is not a Python interpreter.
     """
     done = subprocess.run(
         (str(python), "-I", "-c", _LOOK), check=True, capture_output=True, stdin=subprocess.DEVNULL
@@ -376,16 +379,16 @@ _SHORT, _LONG = ("-r", "-c"), ("--requirement", "--constraint")
 
 
 def _closure(file: Path) -> tuple[tuple[Path, bytes | None], ...]:
-    """A requirements file and all that it includes, each once, with its content.
+    """A requirements file and all files that it includes, each once, with their content.
 
-    None for one that cannot be read. What is included from the network is left out.
+    The content of an unreadable file is None. Files included by URL are left out.
     """
     found: dict[Path, bytes | None] = {}
     left = [file]
     while left:
-        # As pip has it, paths are relative to where a file was named, not to what a link names.
+        # As in pip, paths are relative to the path as given, not to the target of a link.
         one = left.pop()
-        # Not `resolve`, which raises for links that go round. No file's name holds a NUL.
+        # Not `resolve`, which raises for circular links. No file name contains a NUL.
         resolved = Path(os.path.realpath(str(one).replace("\0", "")))
         if resolved in found:
             continue
@@ -397,14 +400,14 @@ def _closure(file: Path) -> tuple[tuple[Path, bytes | None], ...]:
 
 def _content(file: Path) -> bytes | None:
     try:
-        # A FIFO or a device would be read for ever.
+        # Reading a FIFO or a device might never end.
         return file.read_bytes() if file.is_file() else None
     except (OSError, ValueError):
         return None
 
 
 def _included(text: str) -> Iterator[str]:
-    """The paths of the files that a requirements file includes.
+    """The paths of the files that a requirements file includes, as written in it.
 
     Source: pip's documentation, "Requirements File Format".
     """
@@ -412,7 +415,7 @@ def _included(text: str) -> Iterator[str]:
         try:
             words = shlex.split(_VARIABLE.sub(lambda one: os.environ.get(one[1], one[0]), line))
         except ValueError:
-            continue  # pip will say what is wrong with it
+            continue  # pip will report the error
         for word, after in pairwise([*words, ""]):
             option, equals, value = word.partition("=")
             if option in _LONG and equals:
@@ -430,7 +433,7 @@ def _included(text: str) -> Iterator[str]:
 
 
 def _sha256(file: Path) -> str:
-    """Of a requirements file's content; with includes, of all their contents in their order."""
+    """The hash of a requirements file's content and of its included files, in their order."""
     (_, content), *others = _closure(file)
     if content is None:
         raise InputError(what="it cannot be read.", where=str(file), mend="Make it readable.")
@@ -442,7 +445,7 @@ def _sha256(file: Path) -> str:
 
 
 def _folder(name: str, sha256: str, python: str | None = None) -> Path:
-    # Compiled packages fit one interpreter and one machine type.
+    # Compiled packages are specific to the interpreter version and the machine type.
     what = f"{sha256} {python or platform.python_version()} {platform.machine()}"
     return cache() / f"{name}-{hashlib.sha256(what.encode()).hexdigest()[:12]}"
 
@@ -455,7 +458,7 @@ def _name_of(folder: Path) -> str:
 
 
 def _folders_made() -> list[Path]:
-    """The folders of the cache, whole or not."""
+    """The environment folders in the cache, complete or not."""
     try:
         found = sorted(cache().iterdir())
     except OSError:
@@ -464,7 +467,7 @@ def _folders_made() -> list[Path]:
 
 
 def _made(name: str | None) -> list[tuple[Path, Mapping[str, Any]]]:
-    """The complete folders of a name, or of all, with what their markers say."""
+    """The complete folders of one environment, or of all, each with its marker's content."""
     return [
         (folder, made)
         for folder in _folders_made()
@@ -473,7 +476,7 @@ def _made(name: str | None) -> list[tuple[Path, Mapping[str, Any]]]:
 
 
 def _marker(folder: Path) -> Mapping[str, Any] | None:
-    """What the marker of a folder says; None for a folder that is not complete."""
+    """The content of a folder's marker; None if the folder is incomplete."""
     try:
         made: Any = json.loads((folder / MARKER).read_text(encoding="utf-8"))
         return {"python": str(made["python"]), "packages": [*map(str, made["packages"])]}
@@ -482,7 +485,7 @@ def _marker(folder: Path) -> Mapping[str, Any] | None:
 
 
 def _size_bytes(folder: Path) -> int:
-    """What a folder takes on the disk."""
+    """The disk space that a folder uses."""
     total = 0
     for place, _, files in os.walk(folder):
         for file in files:
@@ -493,14 +496,15 @@ def _size_bytes(folder: Path) -> int:
 
 @contextmanager
 def _alone(folder: Path, say: Callable[[str], None] | None) -> Iterator[int]:
-    """Hold the lock of a folder; its file goes with it.
+    """Hold a folder's lock within the context, and remove the lock file afterwards.
 
     Args:
-        folder: It may not be there yet.
-        say: Told if another process holds it, which is then waited for.
+        folder: The folder to lock; it may not exist yet.
+        say: Called if another process holds the lock, before waiting for it. None: do not
+            wait.
 
     Raises:
-        BlockingIOError: another process holds it, and there is nobody to tell.
+        BlockingIOError: another process holds the lock, and `say` is None.
     """
     file = folder.with_name(f"{folder.name}.lock")
     with ExitStack() as stack:
@@ -513,7 +517,7 @@ def _alone(folder: Path, say: Callable[[str], None] | None) -> Iterator[int]:
                     raise
                 say("waiting for another process that makes it")
                 fcntl.flock(stream, fcntl.LOCK_EX)
-            # The one before may have removed the file that we have opened.
+            # The previous holder may have removed the file after this process opened it.
             with suppress(FileNotFoundError):
                 if os.path.samestat(file.stat(), os.fstat(stream.fileno())):
                     break
@@ -523,12 +527,12 @@ def _alone(folder: Path, say: Callable[[str], None] | None) -> Iterator[int]:
 
 
 def sweep() -> None:
-    """Remove what killed processes left half made; not what a living one makes."""
+    """Remove incomplete folders left by killed processes, but none that is being made."""
     locks = [lock.with_name(lock.name.removesuffix(".lock")) for lock in cache().glob("*.lock")]
     for folder in dict.fromkeys((*_folders_made(), *locks)):
         if _marker(folder) is not None:
             continue
-        # Held: by the process that makes it now, maybe this one.
+        # If it is locked, a process is making it now, possibly this one.
         with suppress(BlockingIOError), _alone(folder, None):
             if _marker(folder) is None:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -537,7 +541,7 @@ def sweep() -> None:
 def _build(folder: Path, file: Path, say: Callable[[str], None], lock: int) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     say("making a virtual environment")
-    # What is unpacked meanwhile goes with the folder, should this be cut short.
+    # pip unpacks here, so that an interruption leaves no files outside the folder.
     temporary = folder / "tmp"
     with _room():
         temporary.mkdir(parents=True)
@@ -576,13 +580,13 @@ def _build(folder: Path, file: Path, say: Callable[[str], None], lock: int) -> N
 
 
 def _room() -> AbstractContextManager[None]:
-    """Within, a full disk or a cache that cannot be written is a fault of the cache."""
+    """Reports a full disk or an unwritable cache as an error of the cache, within the context."""
     mend = "Make room, or set COREBOUND_CACHE to another folder."
     return refusals_told("the environment cannot be made there", where=cache(), mend=mend)
 
 
-# pip, which ends when the process that started it is killed: it may take minutes. Making a
-# virtual environment takes seconds, and has processes of its own that would go on.
+# Runs pip so that it ends when its parent is killed, because pip may take minutes. Creating a
+# virtual environment takes seconds, and its child processes would not end this way.
 _PIP = """
 import ctypes, os, runpy, signal, sys
 ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG, prctl(2)
@@ -596,10 +600,10 @@ runpy.run_module("pip", run_name="__main__", alter_sys=True)
 def _carried_out(
     words: Sequence[str], temporary: Path, lock: int, say: Callable[[str], None]
 ) -> tuple[int, list[str]]:
-    """Run a command to its end; its exit code and what it said.
+    """Run a command; returns its exit code and its output lines.
 
-    It holds the lock too: should this process be killed, nobody takes over its folder before
-    it has ended.
+    The command inherits the lock. If this process is killed, no other process takes over the
+    folder before the command has ended.
     """
     said: list[str] = []
     with subprocess.Popen(
@@ -620,7 +624,7 @@ def _carried_out(
                     step, what = line.split()[:2]
                     say(f"{step} {Path(what).name}")
         except BaseException:
-            # With the compilers that it has started.
+            # Also ends the compilers that it has started.
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             raise

@@ -1,4 +1,4 @@
-"""Where a worker will find a module: asked of its environment's Python, which imports nothing."""
+"""Finds the file of a module as a worker will, using its environment's Python without imports."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 
 from corebound.scenario.module_source import Module
 
-# A Python that takes longer to start than this tells nothing.
+# The module counts as unknown if Python takes longer than this.
 _LONGEST_S = 30.0
-# Whatever is larger was not written by hand.
+# A larger file was not written by hand.
 _MOST_BYTES = 1 << 20
 
-# As the worker's own import does, but that packages are searched instead of imported: the
-# finders of `sys.meta_path` for the first part of the name, each package's folders for the rest.
+# Searches as the worker's own import does, but without importing packages: the finders of
+# `sys.meta_path` locate the first part of the name, and each package's folders the rest.
 _LOOK = """
 import importlib.util, json, sys
 from importlib.machinery import PathFinder
@@ -43,22 +43,22 @@ def find(
     """Find a module as the worker of a cell will.
 
     Args:
-        name: Its dotted name.
-        folder: That of the scenario file.
-        python: The environment's interpreter; None where it has not been made, so that only
-            the scenario's folder and the standard library are searched.
-        is_project: Whether the environment is of the project under test, whose modules come
-            before those of the folder.
+        name: The module's dotted name.
+        folder: The scenario file's folder.
+        python: The environment's interpreter. If it has not been made, None: only the
+            scenario's folder and the standard library are searched.
+        is_project: Whether the environment holds the project under test, whose modules take
+            precedence over those in the folder.
 
     Returns:
-        The module, or None where it cannot be told.
+        The module, or None if it cannot be determined.
     """
     top = name.partition(".")[0]
     if top == "corebound":
-        # The worker has ours, unless the project under test is corebound itself.
+        # The worker uses our package, unless the project under test is corebound itself.
         python = None if is_project else Path(sys.executable)
     elif top in sys.stdlib_module_names and _is_beside(top, folder):
-        return None  # whether the worker has imported the other one by then is its own affair
+        return None  # depends on whether the worker has already imported the other one
     found = _answer(name, folder, python, is_project=is_project)
     if found is None:
         return None
@@ -73,7 +73,7 @@ def find(
             is_certain=python is not None,
             beside=_modules_in(folder),
         )
-    # A package of several folders has no file of its own; one that is compiled may do anything.
+    # A namespace package has no file of its own; a compiled module's content is unknown.
     sources = [b"" if origin == "" else _source(origin) for origin in found]
     if None in sources:
         return None
@@ -85,7 +85,7 @@ def _answer(
 ) -> list[str | None] | None:
     """The file of each part of the name that was found.
 
-    None for a part that has no file; empty for a package without a file of its own.
+    None for a part without a file; an empty string for a namespace package.
     """
     words = [str(python or sys.executable), "-I", *(() if python else ("-S",)), "-c", _LOOK]
     try:
@@ -96,7 +96,7 @@ def _answer(
             stdin=subprocess.DEVNULL,
             timeout=_LONGEST_S,
         )
-        # A package may print as the interpreter starts.
+        # A package may print text when the interpreter starts, so take the last line.
         found: list[str | None] = json.loads(done.stdout.splitlines()[-1])
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):
         return None

@@ -1,4 +1,4 @@
-"""Looks at the host while a launch is timed, and what happened between two looks."""
+"""Samples the host while a launch is timed, and computes what happened between two samples."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ from corebound.launch.procfs import Ticks, Used, used
 from corebound.machine.topology import CpuId
 from corebound.records.telemetry import GpuUse, HostOverTime, HostWindow
 
-# Waiting is known of threads that were seen; where they account for less than this share
-# of the CPU time, too many came and went between two looks.
+# Run-queue wait is known only for sampled threads. If they account for less than this share
+# of the CPU time, too many threads started and ended between two samples.
 _SEEN_SHARE = 0.9
-# Unless all that was not seen is less than this of a CPU: whoever competes for one gets a
-# good part of it, so these hardly waited. A launch that sleeps is not accused for a helper.
+# An exception: unsampled threads that used less than this share of a CPU hardly waited, because
+# a thread that competes for a CPU gets a good part of it. This keeps a short-lived helper from
+# hiding the wait of a launch that mostly sleeps.
 _UNSEEN_CPUS = 0.01
 
 
 class Threads(Struct, frozen=True, kw_only=True):
-    """The threads that are being watched: what they used and waited since they began.
+    """Totals over the sampled threads since they started.
 
-    What was not counted is None.
+    Counts that are unavailable are None.
     """
 
     ran_ns: int
@@ -41,7 +42,7 @@ class Threads(Struct, frozen=True, kw_only=True):
 
 
 def together(each: Sequence[Threads | None]) -> Threads | None:
-    """The threads of several watches; what is unknown of any is unknown of all."""
+    """Add up the totals of several samplers; a count unknown in any is unknown in the sum."""
     known = [one for one in each if one is not None]
     if not known or len(known) < len(each):
         return None
@@ -60,17 +61,18 @@ def _sum(values: Sequence[int | None]) -> int | None:
 
 
 class HostSnapshot(Struct, frozen=True, kw_only=True):
-    """All counts at one moment, each since it began.
+    """The values of all cumulative counters at one moment.
 
     Attributes:
-        at_ns: When.
-        ticks: Of the launch's CPUs.
-        tick_ns: How long one is.
-        launch: Of the launch's processes; own_ns: CPU time of corebound's on these CPUs.
-        threads: Of the threads that are watched.
+        at_ns: The time of the sample.
+        ticks: Clock ticks of the launch's CPUs.
+        tick_ns: The length of one tick.
+        launch: Resources used by the launch's processes; own_ns: CPU time that corebound's
+            own processes used on these CPUs.
+        threads: Totals over the sampled threads.
         suspended_ns: How long the launch was suspended.
-        pressure_us: CPU, memory and I/O, in this order.
-        throttled: Periods and nanoseconds of each cgroup above the launch.
+        pressure_us: Stall time for CPU, memory and I/O, in this order.
+        throttled: Throttled periods and nanoseconds of each cgroup above the launch.
         frequency_hz, node_bytes, gpus: As in `HostWindow`.
     """
 
@@ -89,13 +91,13 @@ class HostSnapshot(Struct, frozen=True, kw_only=True):
 
 
 def window(before: HostSnapshot, now: HostSnapshot, *, origin_ns: int, cpus: int) -> HostWindow:
-    """The stretch between two looks.
+    """The window between two samples.
 
     Args:
-        before: The look that opens it.
-        now: The look that closes it.
-        origin_ns: The moment that its times count from.
-        cpus: How many CPUs the launch was given.
+        before: The sample at the start of the window.
+        now: The sample at the end of the window.
+        origin_ns: The moment from which the window's times count.
+        cpus: The number of CPUs assigned to the launch.
     """
     pressure = [
         _since(earlier, later)
@@ -141,10 +143,10 @@ def _of_threads(before: Threads | None, now: Threads | None) -> dict[str, int | 
 
 
 def _foreign_ns(before: HostSnapshot, now: HostSnapshot, cpus: int) -> int | None:
-    """What the CPUs did beside the launch, corebound, interrupts and resting.
+    """CPU time used by anything but the launch and corebound; excludes interrupts and idle time.
 
-    From what the CPUs did not rest, not from their user and system time: idle time
-    is measured, while time at work may be guessed from where timer ticks fell.
+    This is computed from the idle time of the CPUs, not from their user and system time:
+    idle time is measured, while busy time may be estimated from timer ticks.
     """
     rested, stolen = _rested_ns(before, now), _steal_ns(before, now)
     if rested is None or stolen is None:
@@ -176,7 +178,7 @@ def _waited_ns(before: HostSnapshot, now: HostSnapshot) -> int | None:
 
 
 def _most_throttled(before: HostSnapshot, now: HostSnapshot) -> tuple[int | None, int | None]:
-    """Of the cgroup that stopped threads longest: periods and nanoseconds."""
+    """Throttled periods and nanoseconds of the cgroup that was throttled longest."""
     each = [
         (later[1] - earlier[1], later[0] - earlier[0])
         for earlier, later in zip(before.throttled, now.throttled, strict=True)
@@ -188,22 +190,22 @@ def _most_throttled(before: HostSnapshot, now: HostSnapshot) -> tuple[int | None
     return periods, throttled_ns
 
 
-_PACKAGE = "pynvml"  # what `nvidia-ml-py` holds
+_PACKAGE = "pynvml"  # the package in the distribution `nvidia-ml-py`
 
 
 class GpuWatch:
-    """The GPUs of a host, look by look.
+    """Samples the GPUs of a host.
 
     Attributes:
-        reason: Why nothing can be seen of them; None where it can.
+        reason: Why GPUs cannot be sampled; None if they can.
     """
 
     def __init__(self, nvml: Any = None, *, reason: str | None = None) -> None:
         """Find the GPUs.
 
         Args:
-            nvml: The package `pynvml`; None where there is none to ask, for a `reason`.
-            reason: Why there is none.
+            nvml: The package `pynvml`; None if it is not used, with a `reason`.
+            reason: Why `nvml` is None.
         """
         self.reason = reason
         self._nvml = nvml
@@ -220,13 +222,13 @@ class GpuWatch:
             self.reason = "NVML shows no GPU"
 
     def look(self) -> tuple[GpuUse, ...]:
-        """The GPUs at this moment, in their order; none where there is a `reason`."""
+        """The current use of each GPU, by index; empty if there is a `reason`."""
         return tuple(self._use(str(index), one) for index, one in enumerate(self._handles))
 
     def _use(self, name: str, handle: Any) -> GpuUse:
         nvml = self._nvml
         busy = used = None
-        # A part of a GPU (MIG) tells its memory, and not how busy it is.
+        # A GPU partition (MIG) reports its memory, but not its utilization.
         with contextlib.suppress(nvml.NVMLError):
             busy = nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100
         with contextlib.suppress(nvml.NVMLError):
@@ -234,16 +236,16 @@ class GpuWatch:
         return GpuUse(id=name, busy_share=busy, memory_bytes=used)
 
 
-# A launch that computes on no GPU is not asked about them.
+# For launches that do not compute on GPUs.
 UNUSED = GpuWatch(reason="the launch computes on no GPU")
 
 
 def opened(*, gpus: int, load: Callable[[str], Any] = importlib.import_module) -> GpuWatch:
-    """What watches this host's GPUs; it loads NVIDIA's library only where there are some.
+    """Create the sampler of this host's GPUs; loads NVIDIA's library only if there are any.
 
     Args:
-        gpus: How many the host shows.
-        load: Imports a package by its name.
+        gpus: The number of GPUs of the host.
+        load: Imports a package by name.
     """
     if not gpus:
         return GpuWatch(reason="this host shows no NVIDIA GPU")
@@ -253,22 +255,22 @@ def opened(*, gpus: int, load: Callable[[str], Any] = importlib.import_module) -
         return GpuWatch(reason="nvidia-ml-py is not installed (pip install corebound[gpu])")
 
 
-# The kernel tells idle time in hundredths of a second, so in half a second a tenth of a
-# CPU is five of its ticks.
+# The kernel reports idle time in hundredths of a second, so within 0.5 s a tenth of a CPU is
+# five ticks.
 SHORTEST_S = 0.5
-# Longer launches are looked at less often, so that a record stays small: some forty
-# windows, and forty more for each time that it takes e times as long.
+# Longer launches are sampled less often, so that records stay small: about 40 windows, plus
+# 40 more for each factor of e in duration.
 WINDOWS = 40
-# A look may cost this share of one CPU at most; /proc/stat takes 0.1 ms on two CPUs, and
-# as many more as there are CPUs and interrupts.
+# The maximum cost of sampling, as a share of one CPU. Reading /proc/stat takes 0.1 ms on two
+# CPUs, and grows with the number of CPUs and interrupts.
 MOST_SHARE = 0.001
 
-# Pages by node are counted by walking every page table, which takes milliseconds and holds
-# up whatever maps memory: seldom, and where there are nodes to tell apart.
+# The kernel counts pages by node by walking every page table. That takes milliseconds and
+# blocks threads that map memory, so it is done rarely, and only with several NUMA nodes.
 PAGES_EVERY_S = 10.0
 PAGES_SHARE = 0.0005
 
-# Clocks of CPUs are read one by one; so many tell the range.
+# CPU clock frequencies are read one by one; this many CPUs are a sufficient sample.
 _CLOCKS = 4
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _PRESSURE = ("cpu", "memory", "io")
@@ -276,15 +278,15 @@ _PRESSURE = ("cpu", "memory", "io")
 
 @dataclasses.dataclass(slots=True)
 class HostSampler:
-    """The host as one launch's CPUs see it, look by look.
+    """Samples the host, limited to the CPUs of one launch.
 
     Attributes:
-        cpus: What the launch was given.
+        cpus: The CPUs assigned to the launch.
         processes: Lists the launch's processes.
-        ours: Lists what else of corebound runs on these CPUs: not foreign.
-        threads: Says what the launch's threads have used so far; None where unknown.
-        suspended_ns: Says how long the launch's processes were suspended so far.
-        gpus: Looks at GPUs.
+        ours: Lists corebound's own processes on these CPUs, which do not count as foreign.
+        threads: Returns the totals of the launch's threads so far; None where unknown.
+        suspended_ns: Returns how long the launch's processes were suspended so far.
+        gpus: Samples the GPUs.
     """
 
     cpus: tuple[CpuId, ...]
@@ -319,7 +321,7 @@ class HostSampler:
         self._clocks = [clock for clock in clocks if clock is not None]
 
     def mark(self) -> None:
-        """Count from here; this first look disturbs no sample and does not count."""
+        """Start counting. This first sample disturbs no measurement; its cost is not counted."""
         if procfs.has_nodes():
             self._pages_due_ns = time.monotonic_ns() + PAGES_EVERY_S * 1e9
         self._last = self._look()
@@ -328,11 +330,11 @@ class HostSampler:
 
     @property
     def due(self) -> bool:
-        """Whether it is time for the next look."""
+        """Whether the next sample is due."""
         return self._last is not None and time.monotonic_ns() >= self._due_ns
 
     def look(self) -> None:
-        """Close a window, and open the next."""
+        """Take a sample: close the current window and open the next."""
         if self._last is None:
             raise ValueError("a host is marked before it is looked at")
         began_ns = time.thread_time_ns()
@@ -346,7 +348,7 @@ class HostSampler:
         self._put_off()
 
     def close(self) -> HostOverTime:
-        """All that was seen; no more looks."""
+        """Stop sampling; returns all windows."""
         for descriptor in (self._stat, *self._pressure, *self._groups, *self._clocks):
             if descriptor is not None:
                 os.close(descriptor)
@@ -384,11 +386,11 @@ class HostSampler:
         )
 
     def _asleep_ns(self) -> int:
-        """How long the host was suspended since this began, to a millisecond."""
+        """How long the host was suspended since this sampler was created, rounded to 1 ms."""
         return round((_ever_asleep_ns() - self._asleep_before_ns) / 1e6) * 1_000_000
 
     def _node_bytes(self) -> dict[int, int]:
-        """Memory by node, if it is time for that; the next time is put off by what it took."""
+        """Memory by node if it is due, else empty; a slow reading delays the next one."""
         began_ns = time.monotonic_ns()
         if began_ns < self._pages_due_ns:
             return {}
@@ -418,16 +420,16 @@ class HostSampler:
 
 
 def _ever_asleep_ns() -> int:
-    """How long the host was suspended since it started, to some 100 ns.
+    """How long the host was suspended since boot, accurate to about 100 ns.
 
-    One clock counts that time and the other does not. Whatever delays this process between
-    the two readings makes a difference too small, so the largest is the best.
+    One clock includes suspended time and the other does not. A delay between the two readings
+    makes their difference too small, so the largest of several differences is the most accurate.
     """
     return max(time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns() for _ in range(3))
 
 
 def _opened(path: str) -> int | None:
-    """A file that is there and can be read: PSI's cannot where it is switched off."""
+    """The descriptor of a readable file, else None; PSI files are unreadable if disabled."""
     with contextlib.suppress(OSError):
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -440,7 +442,7 @@ def _opened(path: str) -> int | None:
 
 
 def _read(descriptor: int) -> bytes:
-    """All of a file in /proc or /sys, at this moment."""
+    """The current content of a file in /proc or /sys."""
     parts: list[bytes] = []
     while part := os.pread(descriptor, 1 << 16, sum(map(len, parts))):
         parts.append(part)
@@ -450,7 +452,7 @@ def _read(descriptor: int) -> bytes:
 
 
 def _quotas() -> list[int]:
-    """The cpu.stat of every cgroup above us that has a quota now."""
+    """Descriptors of cpu.stat of this process's cgroup and its ancestors that have a quota."""
     try:
         mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
         cgroup = Path("/proc/self/cgroup").read_text(encoding="utf-8", errors="replace")

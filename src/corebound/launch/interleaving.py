@@ -1,4 +1,4 @@
-"""Launches that alternate, and keeping off the CPUs that are measured."""
+"""Alternates the time slices of several launches; moves this process off the measured CPUs."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from msgspec import Struct
 from corebound.machine.topology import CpuId
 from corebound.worker import protocol
 
-# Launches that alternate are made by threads of one process, and a process is moved as a whole:
-# the first of them to end must not move it back onto CPUs that another still measures on.
+# Threads of one process make the launches that alternate, and the process is moved as a whole.
+# The first launch to end must not move it back onto CPUs that another launch still measures on.
 _lock = threading.Lock()
 _held: list[frozenset[CpuId]] = []
 _home: frozenset[int] = frozenset()
@@ -28,14 +28,14 @@ _home: frozenset[int] = frozenset()
 
 @contextlib.contextmanager
 def keep_off_cpus(cpus: Collection[CpuId]) -> Iterator[bool]:
-    """Run every thread of this process on other CPUs than `cpus` meanwhile.
+    """Keep every thread of this process off `cpus` within the context.
 
-    May be entered by several threads at once, and left in any order: the process stays off
-    the CPUs of all that have not left yet, and returns once the last one has.
+    Several threads may enter at once and leave in any order. The process avoids the CPUs of
+    every open context, and returns to its own CPUs when the last one closes.
 
     Yields:
-        Whether there was room: False if no CPU that it may use would be left, and it stays
-        where it is.
+        True if the process was moved. False if no allowed CPU would be left; the process then
+        stays where it is.
     """
     global _home  # noqa: PLW0603
     own = frozenset(cpus)
@@ -58,7 +58,7 @@ def keep_off_cpus(cpus: Collection[CpuId]) -> Iterator[bool]:
 
 
 def _settle(*, before: list[frozenset[CpuId]], after: list[frozenset[CpuId]]) -> None:
-    """Hold these instead, and move every thread of this process if that changes its CPUs."""
+    """Replace the avoided CPU sets, and move this process if its allowed CPUs change."""
     _held[:] = after
     if _home.difference(*after) != _home.difference(*before):
         _move(_home.difference(*after))
@@ -66,26 +66,26 @@ def _settle(*, before: list[frozenset[CpuId]], after: list[frozenset[CpuId]]) ->
 
 def _move(cpus: Collection[int]) -> None:
     for thread in Path("/proc/self/task").iterdir():
-        with contextlib.suppress(OSError):  # it ended under our eyes
+        with contextlib.suppress(OSError):  # it ended in the meantime
             os.sched_setaffinity(int(thread.name), cpus)
 
 
-# So often it is looked whether a worker that has not called yet has ended instead.
+# How often to check whether a worker that has not connected yet has ended.
 _PATIENCE_S = 0.1
 
 
 class Alternation:
-    """Hands out stints to the workers of several launches, one at a time, in turn.
+    """Grants time slices to the workers of several launches in turn, one at a time.
 
-    Each launch has a place and is made in a thread of its own; this has one more. A launch
-    that ends, however it does, is out of it, and the others go on.
+    Each launch has a place number and runs in its own thread; granting runs in one more thread.
+    A launch that ends for any reason drops out, and the others continue.
     """
 
     def __init__(self, places: int) -> None:
-        """Begin to listen for so many workers."""
+        """Start to listen for `places` workers."""
         self.name = f"corebound-{secrets.token_hex(16)}"
         self._places = range(places)
-        # An abstract name: no file, no limit by the scratch folder's path.
+        # An abstract socket name: it needs no file, so the scratch folder's path sets no limit.
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listener.bind(f"\0{self.name}")
         self._listener.listen(places)
@@ -94,7 +94,7 @@ class Alternation:
         self._ready: set[int] = set()
         self._left: set[int] = set()
         self._held_s = dict.fromkeys(self._places, 0.0)
-        # Whose stint it is, and since when.
+        # The place that has the time slice, and since when.
         self._holder: tuple[int, float] | None = None
         self._thread = threading.Thread(target=self._hand_out, daemon=True)
 
@@ -109,7 +109,7 @@ class Alternation:
         self._listener.close()
 
     def wait_for_others(self, place: int, timeout_s: float) -> None:
-        """Wait until every other launch is ready too, or has ended, or time is up."""
+        """Wait until every other launch is ready or has ended, or the timeout passes."""
         with self._changed:
             self._ready.add(place)
             self._changed.notify_all()
@@ -118,13 +118,13 @@ class Alternation:
             )
 
     def leave(self, place: int) -> None:
-        """A launch is over; nobody waits for it any more."""
+        """Note that a launch has ended, so that the others stop waiting for it."""
         with self._changed:
             self._left.add(place)
             self._changed.notify_all()
 
     def others_s(self, place: int) -> float:
-        """How long the stints of all others took so far, in seconds."""
+        """The total duration of the other launches' time slices so far, in seconds."""
         with self._changed:
             held_s = sum(held for other, held in self._held_s.items() if other != place)
             if self._holder is not None and self._holder[0] != place:
@@ -135,7 +135,7 @@ class Alternation:
         callers = self._callers()
         try:
             waiting = deque(sorted(callers))
-            # Who is left alone is told nothing more, and goes on without a break.
+            # The last remaining worker gets no more messages and runs without interruption.
             while len(waiting) > 1:
                 place = waiting.popleft()
                 began_s = time.monotonic()
@@ -151,7 +151,7 @@ class Alternation:
                 caller.close()
 
     def _callers(self) -> dict[int, socket.socket]:
-        """The connection of every worker that came to where it alternates."""
+        """The connection of every worker that reached the start of the alternation."""
         callers: dict[int, socket.socket] = {}
         while set(self._places) - callers.keys() - self._left:
             with contextlib.suppress(TimeoutError):
@@ -165,7 +165,7 @@ class Alternation:
 
 
 def _stint(caller: socket.socket) -> bool:
-    """Let a worker have its stint, and wait until it is over; False if it was its last."""
+    """Grant a worker a time slice and wait until it ends; False if it was the last."""
     try:
         caller.send(protocol.YOURS)
         return caller.recv(1) == protocol.DONE
@@ -174,20 +174,20 @@ def _stint(caller: socket.socket) -> bool:
 
 
 class InterleaveRole(Struct, frozen=True, kw_only=True):
-    """One launch's part in an alternation."""
+    """One launch's role in an alternation."""
 
     alternation: Alternation
     number: int
 
     def asked(self, request: protocol.Request) -> protocol.Request:
-        """What its worker is asked, to alternate."""
+        """The worker's request, with the keys that make it alternate."""
         return replace(request, baton=self.alternation.name, place=self.number)
 
     def wait_for_others(self, timeout_s: float) -> None:
-        """Wait until every other launch is ready too, or has ended, or time is up."""
+        """Wait until every other launch is ready or has ended, or the timeout passes."""
         self.alternation.wait_for_others(self.number, timeout_s)
 
     @property
     def others_s(self) -> float:
-        """How long it waited for the others' stints, in seconds."""
+        """How long it waited for the other launches' time slices, in seconds."""
         return self.alternation.others_s(self.number)

@@ -1,4 +1,4 @@
-"""One launch of a cell: start its workers, watch them, collect what they say."""
+"""Runs one launch of a cell: starts its workers, monitors them and collects their replies."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LOG_TAIL_BYTES = 8_192
 
 
 def tail(file: Path) -> str:
-    """The end of a launch's log; empty where there is none."""
+    """The last `LOG_TAIL_BYTES` of a launch's log; empty if there is no log."""
     try:
         with file.open("rb") as stream:
             size = stream.seek(0, os.SEEK_END)
@@ -37,11 +37,11 @@ def tail(file: Path) -> str:
 
 
 class LaunchResult(Struct, frozen=True, kw_only=True):
-    """What became of a launch; the fields are those of `record.Launch`.
+    """The outcome of a launch; fields have the meaning they have in `launch_record.Launch`.
 
-    `trace` is a file: the one that the first worker's profiler left in the
-    launch's scratch folder, or wherever it has been moved to since. `served` is
-    what a server came to, where one was launched.
+    `trace` is the path of the file that the first worker's profiler wrote to the
+    launch's scratch folder, or of the place it has been moved to since. `served`
+    holds a server's results, if the launch started one.
     """
 
     status: Status
@@ -62,15 +62,15 @@ class LaunchResult(Struct, frozen=True, kw_only=True):
 
 
 class AnyLaunchSpec(Struct, frozen=True, kw_only=True):
-    """What one launch needs, resolved: nothing is looked up after this.
+    """Everything that any kind of launch needs, fully resolved: no lookups happen later.
 
     Attributes:
-        placement: Slots, one a worker.
-        threads_asked: What each worker's pool has to have; None: anything.
-        timeout_s: Deadline for all of it, from the start.
+        placement: The slots, one per worker.
+        threads_asked: The thread count each worker's pool must have; None accepts any.
+        timeout_s: Deadline for the whole launch, counted from its start.
         python_path: A folder that holds the package `corebound` and nothing else.
         scratch: An empty folder, which the caller removes.
-        counting: What the hardware is to count of it.
+        counting: The hardware counters to collect.
     """
 
     placement: Placement
@@ -81,21 +81,23 @@ class AnyLaunchSpec(Struct, frozen=True, kw_only=True):
     counting: CounterSupport = field(default_factory=CounterSupport)
 
 
-# How long a worker may take to leave after its work: atexit handlers, pools.
+# How long a worker may take to exit after its work: atexit handlers, pools.
 LEAVE_S = 10.0
-# What is ending by itself, such as a helper whose parent has just gone, may do so.
+# Grace period for processes that end by themselves, such as a helper whose parent just exited.
 GRACE_S = 0.2
 
 
 class LaunchSpec(AnyLaunchSpec, frozen=True, kw_only=True):
-    """What one launch of workers needs.
+    """Everything that one launch of workers needs.
 
     Attributes:
-        commands: What starts each worker.
-        requests: What each is asked.
-        looks: Whether to look at it while it is timed; not to, tells what looking costs.
-        place: Its part in an alternation, of one worker; None: it goes by itself.
-        company: Supervisors of the launches it alternates with.
+        commands: The command that starts each worker.
+        requests: The request sent to each worker.
+        looks: Whether to sample the launch while it is timed. Turn this off to measure the
+            cost of sampling.
+        place: This launch's role in an alternation; it then has one worker. None: the launch
+            does not alternate.
+        company: Process ids of the supervisors of the launches it alternates with.
     """
 
     commands: tuple[Command, ...]
@@ -106,25 +108,25 @@ class LaunchSpec(AnyLaunchSpec, frozen=True, kw_only=True):
 
 
 def launch(order: LaunchSpec, supervision: Supervision, tick: Callable[[], None]) -> LaunchResult:
-    """Run one launch to its end, whatever that is.
+    """Run one launch until it completes, fails or times out.
 
     Args:
         order: What to launch.
-        supervision: Starts the workers, and ends what is left of them.
-        tick: Called now and then while workers work, to show that time passes.
+        supervision: Starts the workers and ends any processes they leave behind.
+        tick: Called from time to time while the workers run, to update progress.
 
     Raises:
-        LaunchError: the supervisor is gone; nothing can be said of the launch.
+        LaunchError: the supervisor has ended, so the outcome of the launch is unknown.
     """
     return _Session(order, supervision, tick).run()
 
 
 class _LateError(Exception):
-    """The launch's time is over."""
+    """The launch has passed its deadline."""
 
 
 class _BrokenError(Exception):
-    """A worker failed; its talk says how."""
+    """A worker failed; its connection holds the failure."""
 
 
 class _Session:
@@ -182,7 +184,7 @@ class _Session:
         )
 
     def _trace(self) -> Path | None:
-        """The first worker's trace; a name outside the scratch folder is none of ours."""
+        """The first worker's trace; None if the path it reports is outside the scratch folder."""
         told = self._talks[0].trace if self._talks else None
         if told is None:
             return None
@@ -238,7 +240,7 @@ class _Session:
         )
 
     def _part(self) -> None:
-        """Let the workers go, and wait until they have."""
+        """Tell the workers to exit, and wait until they have."""
         for talk in self._talks:
             talk.part()
         leave_by_s = time.monotonic() + min(self._left_s(), LEAVE_S)
@@ -250,7 +252,7 @@ class _Session:
             talk.left()
 
     def _until(self, done: Callable[[], bool]) -> None:
-        """Listen, and look from time to time, until `done` or the deadline."""
+        """Receive messages, and sample from time to time, until `done` or the deadline."""
         while not done():
             left_s = self._left_s()
             if left_s <= 0:
@@ -264,7 +266,7 @@ class _Session:
             self._require_alive(done)
 
     def _left_s(self) -> float:
-        """Until the deadline; what it waited for those it alternates with is not its own."""
+        """Seconds until the deadline; the other launches' time slices do not count."""
         place = self._order.place
         allowed_s = self._order.timeout_s + (place.others_s if place else 0.0)
         return self._began_s + allowed_s - time.monotonic()
@@ -281,7 +283,7 @@ class _Session:
                 raise _BrokenError
 
     def _wait(self, timeout_s: float, *, heard: bool) -> bool:
-        """Wait for words or an exit; True if there were any."""
+        """Wait for a message or an exit; True if there was one."""
         with selectors.DefaultSelector() as selector:
             selector.register(self._supervision, selectors.EVENT_READ)
             for talk in self._talks:
@@ -337,7 +339,7 @@ class _Session:
         )
 
     def _alive_ns(self) -> int:
-        """How long any worker was alive, as far as is known."""
+        """From the first worker's start to the last one's exit, as far as is known."""
         spans = [talk.span_ns for talk in self._talks if talk.span_ns is not None]
         if not spans:
             return 0

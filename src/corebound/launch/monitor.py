@@ -1,4 +1,4 @@
-"""Everything that looks at one launch from outside: its threads, and the host."""
+"""Monitors one launch from outside: its threads, the host and hardware counters."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from corebound.records.telemetry import Counters, HostOverTime
 
 
 class LaunchMonitor:
-    """The watches of one launch, taken together.
+    """Combines the samplers of one launch.
 
     Attributes:
-        watches: One for each process that was named, in that order.
-        threads: What was seen of their threads; empty until closed.
-        host: What was seen of the host; None until closed, or if nothing was timed.
-        counters: What all the launch's processes were counted to do; likewise.
-        of_workers: What each worker was, by the hardware; empty where that counted nothing.
+        watches: One thread sampler per worker, in the order of `pids`.
+        threads: Observations of each worker's threads; empty until closed.
+        host: Observations of the host; None until closed, or if nothing was timed.
+        counters: Counter values of all the launch's processes; None as for `host`.
+        of_workers: Hardware counter values per worker; empty if none were collected.
     """
 
     def __init__(
@@ -41,18 +41,18 @@ class LaunchMonitor:
         beside: Callable[[], Iterable[int]] = tuple,
         company: Iterable[int] = (),
     ) -> None:
-        """Begin to watch.
+        """Create the thread samplers.
 
         Args:
-            pids: The workers, each the root of its processes.
-            placement: What CPUs they were given.
-            supervision: What everything of the launch is below.
-            scratch: The launch's folder.
-            counting: What counters to have; without events none are attached.
-            beside: Lists processes of the launch that are no worker's, such as a server's
-                own: they are counted too, and not looked at.
-            company: Supervisors of launches that it alternates with: none is foreign to
-                the others.
+            pids: The workers' process ids, each the root of a process tree.
+            placement: The CPUs assigned to the workers.
+            supervision: The supervisor of all the launch's processes.
+            scratch: The launch's scratch folder.
+            counting: The counters to collect; without events, none are attached.
+            beside: Lists the launch's processes that belong to no worker, such as a server's
+                own. They are counted too, but their threads are not sampled.
+            company: Process ids of the supervisors of the launches it alternates with. Their
+                CPU time does not count as foreign.
         """
         self.watches = [ThreadSampler(pid) for pid in pids]
         self.threads: tuple[tuple[ThreadEvidence, ...], ...] = ()
@@ -69,14 +69,14 @@ class LaunchMonitor:
         self._moved = contextlib.ExitStack()
 
     def begin(self) -> None:
-        """See everything once, before the workers are told to go."""
+        """Sample everything once and attach the counters, before the workers start their loop."""
         for watch in self.watches:
             watch.look(search=True)
         if self._counting.events:
             self._attach()
 
     def mark(self) -> None:
-        """Count from here, and leave the launch's CPUs to it where there are others."""
+        """Start counting, and move this process off the launch's CPUs if others are available."""
         away = self._moved.enter_context(keep_off_cpus(self._cpus))
         self._host = HostSampler(
             cpus=self._cpus,
@@ -93,14 +93,14 @@ class LaunchMonitor:
             perf.count()
 
     def look(self) -> None:
-        """See every thread, and the host if it is time for that."""
+        """Sample every thread, and the host if its next sample is due."""
         for watch in self.watches:
             watch.look()
         if self._host is not None and self._host.due:
             self._host.look()
 
     def end(self) -> None:
-        """See everything a last time, as the workers are through."""
+        """Sample everything a last time, after the workers have finished their loop."""
         for perf in self._perfs:
             perf.stop()
         for watch in self.watches:
@@ -111,7 +111,7 @@ class LaunchMonitor:
             watch.look(search=True)
 
     def close(self) -> None:
-        """No more looks."""
+        """Stop sampling and collect all observations."""
         self._moved.close()
         self.threads = tuple(watch.close() for watch in self.watches)
         if self._host is not None:
@@ -125,22 +125,22 @@ class LaunchMonitor:
 
     @property
     def pause_s(self) -> float:
-        """How long to leave the launch alone; a second where there is nothing to watch."""
+        """How long to wait before the next sample; 1 s if there are no workers."""
         return max((watch.pause_s for watch in self.watches), default=1.0)
 
     @property
     def looks(self) -> int:
-        """How often threads were looked at while they were timed, and the host."""
+        """How many samples of threads and of the host were taken while they were timed."""
         return sum(watch.looks for watch in self.watches) + (self.host.looks if self.host else 0)
 
     @property
     def look_ns(self) -> int:
-        """CPU time of that."""
+        """CPU time used by those samples."""
         own_ns = sum(watch.look_ns for watch in self.watches)
         return own_ns + (self.host.look_ns if self.host else 0)
 
     def _attach(self) -> None:
-        """A `perf stat` for each worker, and one for the launch's other processes."""
+        """Attach one `perf stat` to each worker, and one to the launch's other processes."""
         each = [watch.processes for watch in self.watches]
         rest = frozenset(self._beside()).difference(*each)
         for number, pids in enumerate((*each, rest) if rest else each):

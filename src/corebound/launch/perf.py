@@ -1,4 +1,4 @@
-"""Hardware counters of a launch, by `perf stat` beside it."""
+"""Collects a launch's hardware counters with `perf stat`, and parses its output."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from corebound.launch.supervisor_client import Supervision
 from corebound.records.launch_record import ThreadEvidence
 from corebound.records.telemetry import Counters, HostOverTime, known_sum
 
-# Of the top-down method; the kernel names these events where the processor has them, and
-# counts each in slots: on Intel level 1 since Ice Lake, level 2 since Sapphire Rapids.
+# Events of the top-down method, counted in pipeline slots. The kernel lists them if the
+# processor supports them: on Intel, level 1 since Ice Lake and level 2 since Sapphire Rapids.
 LEVEL_1 = {
     "topdown-retiring": "retiring",
     "topdown-bad-spec": "bad_speculation",
@@ -40,20 +40,20 @@ FIELDS = {
 }
 
 
-# What a kind of cores without an event can have done in the rest of the time is no more than
-# what separates two launches anyway.
+# If the other core types counted this share of the time, a core type without the event adds
+# an error no larger than the difference between two launches.
 _NEARLY_ALL = 0.99
 
 
 class Count(Struct, frozen=True, kw_only=True):
-    """One event.
+    """The count of one event.
 
     Attributes:
-        value: Its count, scaled by perf to the whole time; None with `reason` where
-            there is none.
-        running_share: The share of the time that it was really counted.
-        reason: `not supported` by this host, or `not counted` though it might be.
-        by_pmu: Where several kinds of cores counted it: by PMU, what each counted, not scaled.
+        value: The count, scaled by perf to the whole time; None if there is none, with a
+            `reason`.
+        running_share: The share of the time in which the event was really counted.
+        reason: `not supported` by this host, or `not counted` although supported.
+        by_pmu: If several core types counted the event, the unscaled count of each PMU.
     """
 
     value: float | None
@@ -63,9 +63,9 @@ class Count(Struct, frozen=True, kw_only=True):
 
 
 def parse(text: str) -> dict[str, Count]:
-    r"""Every event by its name without modifiers; lines that are none are left out.
+    r"""Parse perf's CSV output into counts by event name without modifiers.
 
-    Lines of one event on several PMUs become one count.
+    Lines without an event are ignored. Lines of one event on several PMUs become one count.
 
     >>> found = parse("# started\n\n10,,cycles:u,500,50.00,,\n<not supported>,,slots,0,100.00,,\n")
     >>> found["cycles"].value, found["cycles"].running_share
@@ -82,7 +82,7 @@ def parse(text: str) -> dict[str, Count]:
             value = None if fields[0].startswith("<") else float(fields[0])
             running = float(fields[4]) / 100
         except ValueError:
-            continue  # a metric's line, or one of a perf that writes another format
+            continue  # a metric, or a perf version with another output format
         reason = fields[0].strip("<>") if value is None else None
         pmu, event = _parts(fields[2])
         found.setdefault(event, {})[pmu] = Count(value=value, running_share=running, reason=reason)
@@ -90,17 +90,18 @@ def parse(text: str) -> dict[str, Count]:
 
 
 def _parts(event: str) -> tuple[str, str]:
-    """`cpu_core/topdown-retiring/u` is `topdown-retiring` on `cpu_core`."""
+    """The PMU and event: `cpu_core/topdown-retiring/u` is `topdown-retiring` on `cpu_core`."""
     pmu, name = event.split("/")[:2] if event.count("/") >= 2 else ("", event)
     return pmu, name.partition(":")[0]
 
 
 def _over_pmus(by_pmu: Mapping[str, Count]) -> Count:
-    """One event's counts on the PMUs of several kinds of cores, as one.
+    """Combine one event's counts on the PMUs of several core types.
 
-    What each really counted is added, and scaled to the whole time by the share of it that
-    any of them counted. A PMU that counted nothing was not run on. One that does not support
-    the event leaves the sum unknown, unless the others counted nearly all the time.
+    The unscaled counts are added and scaled to the whole time, by the share of it in which any
+    PMU counted. A PMU that counted nothing belongs to cores on which the launch did not run.
+    If a PMU does not support the event, the sum is unknown, unless the other PMUs counted
+    nearly all the time.
     """
     if len(by_pmu) == 1:
         return next(iter(by_pmu.values()))
@@ -124,9 +125,9 @@ def _over_pmus(by_pmu: Mapping[str, Count]) -> Count:
 
 
 def together(each: Sequence[Mapping[str, Count]]) -> dict[str, Count]:
-    """The counts of several processes' `perf stat` added up; at least one.
+    """Add up the counts of several `perf stat` processes; at least one is required.
 
-    What is missing of any of them is missing of the whole, with that one's reason.
+    A count missing from any of them is missing from the sum, with the same reason.
 
     >>> one = {"cycles": Count(value=10.0, running_share=1.0)}
     >>> two = {"cycles": Count(value=5.0, running_share=0.5)}
@@ -151,7 +152,7 @@ def together(each: Sequence[Mapping[str, Count]]) -> dict[str, Count]:
 
 
 def fields_of(counts: Mapping[str, Count]) -> dict[str, Any]:
-    """The fields of `records.telemetry.Counters` that events tell; some are `unavailable`."""
+    """The fields of `records.telemetry.Counters` that come from events, and `unavailable`."""
     known = {name: one for name, one in counts.items() if one.value is not None}
     found: dict[str, Any] = {
         field: round(known[event].value or 0) for event, field in FIELDS.items() if event in known
@@ -170,11 +171,11 @@ def fields_of(counts: Mapping[str, Count]) -> dict[str, Any]:
 
 
 def slots(counts: Mapping[str, float]) -> dict[str, float]:
-    """Shares of all slots; empty where not every event of level 1 was counted.
+    """Shares of all pipeline slots; empty unless every level-1 event was counted.
 
-    The events of level 1 add up to all slots. What is bound by the back end is bound by
-    memory or, the rest, by the core (Yasin, A Top-Down Method for Performance Analysis
-    and Counters Architecture, ISPASS 2014).
+    The level-1 events add up to all slots. Back-end bound slots are memory bound; the rest
+    of them is core bound (Yasin, A Top-Down Method for Performance Analysis and Counters
+    Architecture, ISPASS 2014).
 
     >>> slots({"topdown-retiring": 50, "topdown-bad-spec": 5, "topdown-fe-bound": 5,
     ...        "topdown-be-bound": 40, "topdown-mem-bound": 30})["core_bound"]
@@ -191,24 +192,24 @@ def slots(counts: Mapping[str, float]) -> dict[str, float]:
 
 
 _PLAIN = ("cycles", "instructions", "LLC-load-misses", "node-load-misses")
-# Where the kernel names these, it can count them; the slots have to lead their group.
+# The kernel can count those of these events that it lists. `slots` must lead the group.
 _GROUP = ("slots", *LEVEL_1, MEMORY_BOUND)
 _PMUS = ("cpu", "cpu_core")
 _DEVICES = Path("/sys/bus/event_source/devices")
 
-# How long perf may take to attach, and to write what it counted. It takes some 30 ms, with
-# many threads more.
+# How long perf may take to attach, and to write its counts. It takes about 30 ms, and more
+# with many threads.
 PATIENCE_S = 2.0
 _ENVIRONMENT = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
 
 
 class CounterSupport(Struct, frozen=True, kw_only=True):
-    """What this host can count of a launch.
+    """The counters that this host can collect for a launch.
 
     Attributes:
-        events: As `perf stat -e` takes them; a group is one of them. Empty: nothing.
-        unavailable: What cannot be counted, and why.
-        gpus: Looks at its GPUs meanwhile.
+        events: Arguments of `perf stat -e`; a group is one argument. Empty if none.
+        unavailable: The counters that are unavailable, each with the reason.
+        gpus: Samples the host's GPUs during the launch.
     """
 
     events: tuple[str, ...] = ()
@@ -217,7 +218,7 @@ class CounterSupport(Struct, frozen=True, kw_only=True):
 
 
 def offer() -> CounterSupport:
-    """Try which counters there are, on a command that does nothing."""
+    """Determine the available counters by running `perf stat` on a command that does nothing."""
     if shutil.which("perf") is None:
         return CounterSupport(unavailable={"hardware counters": "perf is not installed"})
     groups = [group for pmu in _PMUS if (group := _group(pmu))]
@@ -243,7 +244,7 @@ def offer() -> CounterSupport:
 
 
 def offered(tried: Collection[str], counts: Mapping[str, Count]) -> CounterSupport:
-    """Of the events that were tried those that this host supports."""
+    """The events among those tried that this host supports."""
     missing = {
         event: "not supported by this host"
         for one in tried
@@ -273,7 +274,7 @@ def _asked(events: Collection[str]) -> tuple[str, ...]:
 
 
 class Perf:
-    """One `perf stat` that is attached to processes; says why where it cannot be."""
+    """One `perf stat` process attached to processes; `reason` holds why it failed, if it did."""
 
     def __init__(self, events: Collection[str], supervision: Supervision, scratch: Path) -> None:
         self._events = tuple(events)
@@ -285,11 +286,11 @@ class Perf:
         self.reason: str | None = None
 
     def start(self, pids: Collection[int]) -> None:
-        """Attach to processes and what they will start; nothing is counted yet."""
+        """Attach to processes and their future children; counting does not start yet."""
         for fifo in self._fifos:
             os.mkfifo(fifo)
         self._control, self._ack = (os.open(fifo, os.O_RDWR | os.O_CLOEXEC) for fifo in self._fifos)
-        # A session of its own, below the supervisor: whatever happens, it goes with the launch.
+        # Started by the supervisor, which ends it together with the launch in any case.
         with self._said.open("wb") as said, Path(os.devnull).open("r+b") as nothing:
             descriptors = (said.fileno(), nothing.fileno(), nothing.fileno())
             try:
@@ -308,15 +309,15 @@ class Perf:
                 self.reason = error.what
 
     def count(self) -> None:
-        """Count from here."""
+        """Start counting."""
         self._tell("enable")
 
     def stop(self) -> None:
-        """Count no more."""
+        """Stop counting."""
         self._tell("disable")
 
     def close(self) -> dict[str, Count]:
-        """End it; what it counted by event, empty with a `reason` where that is nothing."""
+        """End perf; returns the counts by event, or nothing and sets `reason` on failure."""
         if self._pid is not None:
             self._end(self._pid)
         for descriptor in (self._control, self._ack):
@@ -331,7 +332,7 @@ class Perf:
         return {}
 
     def _tell(self, word: str) -> None:
-        """Tell perf something, and wait until it has done it."""
+        """Send perf a control command, and wait for its acknowledgement."""
         if self.reason is not None or self._pid is None:
             return
         os.write(self._control, f"{word}\n".encode())
@@ -365,9 +366,9 @@ class Counted(Struct, frozen=True, kw_only=True):
     """All counts of one launch.
 
     Attributes:
-        whole: Of all its processes.
-        workers: Of each worker and what it started, by the hardware; empty where that
-            counted nothing, for which `whole` has the reason.
+        whole: The counts of all its processes.
+        workers: The hardware counts of each worker and its children; empty if there are
+            none, in which case `whole` has the reason.
     """
 
     whole: Counters
@@ -375,14 +376,14 @@ class Counted(Struct, frozen=True, kw_only=True):
 
 
 class Counting(Protocol):
-    """Something that counts, as `perf.Perf` does."""
+    """The interface of `Perf` that `counted` needs."""
 
     @property
     def reason(self) -> str | None:
-        """Why it counted nothing; None where it did."""
+        """Why there are no counts; None if there are."""
 
     def close(self) -> dict[str, Count]:
-        """End it; what it counted, by event."""
+        """Stop counting; returns the counts by event."""
 
 
 def counted(
@@ -391,14 +392,14 @@ def counted(
     threads: Sequence[Sequence[ThreadEvidence]],
     host: HostOverTime | None,
 ) -> Counted:
-    """End the counting, and put together what came of it.
+    """Stop counting, and combine the counts of the kernel and of the hardware.
 
     Args:
-        offer: What the host can count.
-        perfs: What counted that: of each worker, then of the launch's other
-            processes; empty where nothing was attached.
-        threads: What was seen of each worker's threads.
-        host: What was seen of the host: it has the page faults.
+        offer: The counters that the host supports.
+        perfs: One per worker, then one for the launch's other processes; empty if none
+            were attached.
+        threads: The observations of each worker's threads.
+        host: The observations of the host, which include the page faults.
     """
     known = [thread for one in threads for thread in one]
     minor = host.total("minor_faults") if host else None

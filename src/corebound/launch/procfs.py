@@ -1,4 +1,4 @@
-"""What the kernel tells of processes and of the host under /proc, read."""
+"""Reads and parses the kernel's data on processes and the host under /proc."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from corebound.launch.supervisor import processes_below
 
 
 class Ticks(Struct, frozen=True, kw_only=True):
-    """Of CPUs since the start: not at work for programs, and given to others by the hypervisor.
+    """Rest and steal time of CPUs since boot, in clock ticks.
 
-    `resting` is idle time, waiting for a disk, and interrupts: a kernel may count these
-    as the interrupted program's or not, so they are nobody's.
+    `resting` is idle time, I/O wait and interrupts. Interrupts count as neither program's
+    time, because kernels differ in whether they charge them to the interrupted program.
+    `steal` is the time that the hypervisor gave to other guests.
     """
 
     resting: int
@@ -26,7 +27,7 @@ class Ticks(Struct, frozen=True, kw_only=True):
 
 
 def cpu_ticks(stat: bytes, cpus: Collection[int]) -> Ticks | None:
-    r"""Read /proc/stat; None where a CPU is missing, for it went offline.
+    r"""Sum the ticks of `cpus` in /proc/stat; None if one of them is missing (offline).
 
     Columns: user nice system idle iowait irq softirq steal (proc(5)).
 
@@ -50,7 +51,7 @@ def cpu_ticks(stat: bytes, cpus: Collection[int]) -> Ticks | None:
 
 
 def pressure_us(text: bytes) -> int | None:
-    r"""How long something waited since the start, in microseconds (PSI's first line).
+    r"""Total stall time since boot in microseconds, from the first line of a PSI file.
 
     >>> pressure_us(b"some avg10=0.00 avg60=0.00 avg300=0.00 total=1234\nfull total=9\n")
     1234
@@ -65,9 +66,9 @@ def pressure_us(text: bytes) -> int | None:
 
 
 def throttled(text: bytes) -> tuple[int, int] | None:
-    r"""Periods in which a cgroup was throttled, and for how long in nanoseconds.
+    r"""The number of periods in which a cgroup was throttled, and the duration in nanoseconds.
 
-    Reads cpu.stat of both versions: microseconds in v2, nanoseconds in v1.
+    Parses cpu.stat of both cgroup versions: microseconds in v2, nanoseconds in v1.
 
     >>> throttled(b"nr_periods 9\nnr_throttled 3\nthrottled_usec 200\n")
     (3, 200000)
@@ -84,12 +85,12 @@ def throttled(text: bytes) -> tuple[int, int] | None:
 
 
 def cgroup_folders(mountinfo: str, cgroup: str, controller: str) -> tuple[str, ...]:
-    r"""The folders of a process's cgroups under a controller, its own first, then those above.
+    r"""The folders of a process's cgroup under a controller, then of that cgroup's ancestors.
 
     Args:
         mountinfo: /proc/self/mountinfo.
         cgroup: /proc/PID/cgroup.
-        controller: Such as `cpu` or `freezer`; version 2 has one hierarchy for all.
+        controller: For example `cpu` or `freezer`; version 2 has one hierarchy for all.
 
     >>> v2 = "32 31 0:29 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
     >>> cgroup_folders(v2, "0::/a/b\n", "cpu")
@@ -130,7 +131,7 @@ def is_frozen(events: bytes) -> bool:
 
 
 def has_nodes() -> bool:
-    """Whether this host has nodes to tell apart."""
+    """Whether this host has more than one NUMA node."""
     try:
         text = Path("/sys/devices/system/node/online").read_text(encoding="ascii")
     except OSError:
@@ -139,26 +140,26 @@ def has_nodes() -> bool:
 
 
 def node_bytes(processes: Iterable[int]) -> dict[int, int]:
-    """Memory of processes by node; empty where the kernel does not say.
+    """Memory of processes in bytes by NUMA node; empty if the kernel does not report it.
 
-    Reading it walks every page table, which takes milliseconds and holds the process
-    up: it is for moments that are not measured.
+    The kernel walks every page table, which takes milliseconds and blocks the process.
+    Call this outside measured intervals.
     """
     found: dict[int, int] = {}
     for pid in processes:
         try:
             text = Path(f"/proc/{pid}/numa_maps").read_text(encoding="utf-8", errors="replace")
         except OSError:
-            continue  # it has ended, or the kernel was built without nodes
+            continue  # it has ended, or the kernel was built without NUMA support
         for node, size in parse(text).items():
             found[node] = found.get(node, 0) + size
     return found
 
 
 def parse(text: str) -> dict[int, int]:
-    r"""Bytes by node of what is a process's own.
+    r"""A process's own memory in bytes by NUMA node, from its numa_maps.
 
-    Mapped files are left out: their pages stay where whoever read them first was.
+    Excludes mapped files: their pages stay on the node of the process that first read them.
 
     >>> parse("7f00 default anon=3 N0=2 N1=1 kernelpagesize_kB=4\n7f01 default file=/x N1=9\n")
     {0: 8192, 1: 4096}
@@ -179,16 +180,16 @@ def parse(text: str) -> dict[int, int]:
 
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-# A process that ends while others are read leaves its time to its parent, which may have
-# been read before: then all are read again, so often at most.
+# The CPU time of a process that ends is added to its parent, which may have been read
+# already. All processes are then read again; this is the maximum number of attempts.
 _TRIES = 3
 
 
 class Used(Struct, frozen=True, kw_only=True):
-    """What processes and the children they waited for have used since they began.
+    """Resources used by processes, and by children they waited for, since they started.
 
-    `user_ns` and `system_ns` are how the kernel splits `cpu_ns`, in its ticks. `rss_bytes`
-    is what the processes hold now.
+    `user_ns` and `system_ns` are the kernel's split of `cpu_ns`, in whole ticks. `rss_bytes`
+    is the current resident memory of the processes.
     """
 
     cpu_ns: int
@@ -200,11 +201,11 @@ class Used(Struct, frozen=True, kw_only=True):
 
 
 def below(root: int) -> set[int]:
-    """Every process descended from `root`, itself not included.
+    """The process ids of all descendants of `root`, excluding `root` itself.
 
-    Asks the kernel for each one's children, which costs some 10 µs a thread; without
-    that (CONFIG_PROC_CHILDREN) all of /proc is read, which costs milliseconds. A child
-    whose sibling ends at that moment may be missed once (proc(5)).
+    Reads the kernel's list of each thread's children, which costs about 10 µs per thread.
+    Without that list (CONFIG_PROC_CHILDREN), it reads all of /proc, which costs milliseconds.
+    A child whose sibling ends at that moment may be missed once (proc(5)).
     """
     if not Path("/proc/self/task", str(os.getpid()), "children").exists():
         return set(processes_below(root))
@@ -218,7 +219,7 @@ def below(root: int) -> set[int]:
 
 
 def threads_of(pid: int) -> list[int]:
-    """The threads of a process, the one it began with among them; none if it is gone."""
+    """The ids of a process's threads, including its main thread; empty if it has ended."""
     try:
         return list(map(int, os.listdir(f"/proc/{pid}/task")))
     except OSError:
@@ -228,17 +229,17 @@ def threads_of(pid: int) -> list[int]:
 def _children(pid: int) -> list[int]:
     found: list[int] = []
     for tid in threads_of(pid):
-        with contextlib.suppress(OSError):  # it ended under our eyes
+        with contextlib.suppress(OSError):  # it ended in the meantime
             children = Path(f"/proc/{pid}/task/{tid}/children").read_bytes()
             found += map(int, children.split())
     return found
 
 
 def used(processes: Callable[[], Iterable[int]]) -> Used:
-    """What processes have used, children they waited for included.
+    """The resources that processes, and the children they waited for, have used.
 
     Args:
-        processes: Lists them; asked again if one of them ends meanwhile.
+        processes: Lists the processes. It is called again if one of them ends meanwhile.
     """
     for _ in range(_TRIES - 1):
         found = _used(processes())
@@ -257,10 +258,10 @@ def _used(processes: Iterable[int]) -> list[Used | None]:
 
 
 def _of_one(pid: int) -> Used | None:
-    """What one process has used; None if it is gone."""
+    """The resources that one process has used; None if it has ended."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
-        # Of its own it is told to the nanosecond; of ended children in ticks.
+        # Its own CPU time is known to the nanosecond; that of ended children in ticks.
         own_ns = time.clock_gettime_ns(_clock(pid))
     except OSError:
         return None
@@ -269,14 +270,14 @@ def _of_one(pid: int) -> Used | None:
 
 
 def _clock(pid: int) -> int:
-    """The CPU-time clock of a process, as clock_getcpuclockid(3) makes it (CPUCLOCK_SCHED)."""
+    """The id of a process's CPU-time clock, as in clock_getcpuclockid(3) (CPUCLOCK_SCHED)."""
     return (~pid << 3) | 2
 
 
 def parse_stat(stat: bytes, *, tick_ns: int, page_bytes: int) -> Used:
-    """What a process's stat says, with its ended children; `cpu_ns` is of these alone.
+    """Parse a process's stat; includes its ended children, and `cpu_ns` covers only those.
 
-    Fields 10 to 17 and 24 of proc(5)'s stat, the 8th and following after the name.
+    Uses fields 10 to 17 and 24 of stat in proc(5); field 10 is the 8th after the name.
 
     >>> parse_stat(b"7 (a) b) S 1 7 7 0 -1 0 5 50 2 20 9 8 3 1 20 0 1 0 99 4096 6",
     ...            tick_ns=10, page_bytes=4096)  # doctest: +NORMALIZE_WHITESPACE

@@ -1,11 +1,11 @@
-"""Temporary folders that are removed, by a later command at the latest.
+"""Temporary folders that are always removed, if necessary by a later command.
 
-Each is locked for as long as a process works in it. The kernel releases that lock however the
-process ends, so whatever is not locked was left by a process that was killed.
+A process locks each folder it works in. The kernel releases the lock when the process ends for
+any reason, so an unlocked folder was left by a process that was killed.
 
-A folder's path leaves room for sockets below it. A socket's address in the file system has at most
-107 bytes. Where the path of the temporary folder fills them, a server or torch's DataLoader cannot
-make its sockets; the loaders then wait for each other until the launch's time is over.
+A folder's path leaves room for Unix sockets below it, whose path has at most 107 bytes. If the path
+of the temporary folder is too long, a server or PyTorch's DataLoader cannot create its sockets. The
+DataLoader's processes then wait for each other until the launch times out.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ from pathlib import Path
 from corebound.errors import HostError, refusals_told
 
 _PREFIX = "corebound-scratch-"
-# As tempfile draws names; nothing else below a temporary folder is ours to remove.
+# The pattern of names that tempfile generates. Nothing else in a temporary folder is removed.
 _NAME = re.compile(rf"{_PREFIX}[a-z0-9_]{{8}}")
-# unix(7): 108, of which one ends it.
+# unix(7): 108 bytes, including the terminating null byte.
 _ADDRESS_BYTES = 107
-# A launch's own temporary folder takes up to 25 of them, and what is known to make sockets
-# there, torch's manager of shared memory, up to 34; the rest is to spare.
+# A launch's own temporary folder needs up to 25 bytes. PyTorch's shared-memory manager, which
+# creates sockets there, needs up to 34. The rest is a reserve.
 _BELOW_BYTES = 64
-# Where a short name for the folder goes; POSIX has every host keep it for such files. What S108
-# warns of, that others lay a file there first, fails: nobody guesses the name, and `symlink`
-# never replaces a file.
+# Where a short link to the folder is created; POSIX reserves this folder for temporary files.
+# The attack that S108 warns about, where another user creates the file first, fails: the name
+# is random, and `symlink` never replaces a file.
 _SHORT = Path("/tmp")  # noqa: S108 - names below it are drawn, and symlink replaces nothing
 
 
 @contextlib.contextmanager
 def made(short: Path = _SHORT) -> Iterator[Path]:
-    """An empty folder below the temporary one, removed in the end.
+    """Create an empty scratch folder below the temporary folder, and remove it on exit.
 
-    Where its path is too long, what is yielded is a link to it, so that the files are still
-    on the disk that TMPDIR chooses. What killed processes left is removed first.
+    If the folder's path is too long, this yields a link to the folder, so that its files stay
+    on the disk that TMPDIR selects. Folders left by killed processes are removed first.
 
     Args:
-        short: Where such a link goes.
+        short: The folder for such a link.
 
     Raises:
-        HostError: a link is needed and cannot be made.
-        InputError: the temporary folder cannot be written.
+        HostError: a link is needed and cannot be created.
+        InputError: the temporary folder is not writable.
     """
     _sweep(short)
     with contextlib.ExitStack() as stack:
@@ -63,13 +63,13 @@ def made(short: Path = _SHORT) -> Iterator[Path]:
 
 
 def _locked(stack: contextlib.ExitStack) -> Path:
-    """A new folder, which the stack removes and then releases."""
+    """Create and lock a new folder; the stack removes and then unlocks it."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX)).absolute()
         try:
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError:
-            continue  # another process has just taken it for one that was left
+            continue  # another process has just removed it as abandoned
         stack.callback(os.close, descriptor)
         if _hold(descriptor) and folder.exists():
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -77,11 +77,11 @@ def _locked(stack: contextlib.ExitStack) -> Path:
 
 
 def _hold(descriptor: int) -> bool:
-    """Lock a folder for as long as its descriptor is open, beside others that do so.
+    """Take a shared lock on a folder, held for as long as its descriptor is open.
 
     Returns:
-        False where another process is removing it. Where the file system has no locks it is
-        held without, and never taken for one that was left.
+        False if another process is removing the folder. True without a lock if the file system
+        does not support locks; such a folder is never removed as abandoned.
     """
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -112,19 +112,19 @@ def _shortened(folder: Path, short: Path, stack: contextlib.ExitStack) -> Path:
 
 
 def _sweep(short: Path) -> None:
-    """Remove what this user's killed processes left in the temporary folder and in `short`."""
+    """Remove what this user's killed processes left in the temporary folder and `short`."""
     for place in {Path(tempfile.gettempdir()), short}:
         try:
             found = [path for path in place.iterdir() if _NAME.fullmatch(path.name)]
         except OSError:
-            continue  # it may be written and not read
+            continue  # it may be writable but not readable
         for path in found:
             with contextlib.suppress(OSError):
                 _remove_left(path)
 
 
 def _remove_left(path: Path) -> None:
-    """Remove a folder that nobody holds, or a link to one, if it is this user's."""
+    """Remove an unlocked scratch folder, or a link to one, if this user owns it."""
     found = path.lstat()
     if found.st_uid != os.geteuid():
         return

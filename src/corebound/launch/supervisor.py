@@ -1,16 +1,19 @@
-"""The supervisor: starts workers, and lets nothing of a launch outlive it.
+"""The supervisor process: starts workers and leaves no process of a launch behind.
 
-A process of its own, run by file name with the standard library alone. It is a
-child subreaper, so that whatever a launch leaves orphaned becomes its child: once
-it has no children, nothing of the launch is left. When the runner goes, however it
-goes, the socket between them closes, and the supervisor ends everything below
-itself, removes the scratch directory, and exits.
+The supervisor is a separate process. It is started by file name and uses only the
+standard library. It is a child subreaper: orphaned processes of a launch become its
+children, so once it has no children, no process of the launch is left. When the
+runner ends for any reason, the socket between them closes. The supervisor then kills
+all its descendants, removes the scratch directory and exits.
 
-Protocol, JSON over a sequenced-packet socket: `{"do": "spawn", argv, env, cwd}`
-with the descriptors for log, request and reply is answered with `{"pid"}` or
-`{"error"}`; `{"do": "end", "grace_s"}` with `{"ended": [names]}`. An order has a
-number as `order`, which its answer repeats: the runner may be interrupted before it
-takes the answer. A worker's exit is told unasked as `{"exited": pid, "code"}`.
+The protocol is JSON over a sequenced-packet socket:
+
+- `{"do": "spawn", argv, env, cwd}`, sent with the descriptors for log, request and
+  reply, is answered with `{"pid"}` or `{"error"}`.
+- `{"do": "end", "grace_s"}` is answered with `{"ended": [names]}`.
+- Each order has a number, `order`, which its answer repeats, because the runner may be
+  interrupted before it receives an answer.
+- `{"exited": pid, "code"}` reports a worker's exit without being requested.
 """
 
 from __future__ import annotations
@@ -35,22 +38,22 @@ PR_SET_CHILD_SUBREAPER = 36
 # A message holds the worker's whole argv and environment.
 MOST_BYTES = 1 << 20
 
-# How long to wait between two looks for processes that were just told to end.
+# The interval between checks for processes that have just been told to end.
 PATIENCE_S = 0.005
 
 
 def become_subreaper() -> None:
-    """Make this process the parent of every orphan below it."""
+    """Make this process the parent of its orphaned descendants."""
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def end_with_parent(number: signal.Signals) -> None:
-    """Let the kernel send this process a signal when the one that started it has gone."""
+    """Have the kernel send this process a signal when its parent ends."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)
 
 
 def processes_below(root: int) -> dict[int, str]:
-    """Every process descended from `root`, itself not included: its name by number."""
+    """The names of all descendants of `root`, by process id; excludes `root` itself."""
     parents: dict[int, int] = {}
     names: dict[int, str] = {}
     for entry in os.listdir("/proc"):
@@ -69,14 +72,14 @@ def _parent_and_name(pid: int) -> tuple[int, str] | None:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stream:
             line = stream.read()
     except OSError:
-        return None  # it ended between the listing and the look
+        return None  # it ended after /proc was listed
     name, _, rest = line.partition("(")[2].rpartition(")")
     state, parent = rest.split(maxsplit=2)[:2]
     return None if state in "ZX" else (int(parent), name)
 
 
 class Supervisor:
-    """The loop of the process."""
+    """The supervisor's main loop."""
 
     def __init__(self, channel: socket.socket, scratch: str) -> None:
         self._channel = channel
@@ -84,12 +87,12 @@ class Supervisor:
         self._workers: set[int] = set()
 
     def serve(self) -> None:
-        """Answer the runner until it is gone."""
+        """Serve the runner until it closes the socket."""
         wake_read, wake_write = os.pipe()
         os.set_blocking(wake_write, False)
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda _signal, _frame: None)
-        # Ctrl-C is the runner's to handle, also where it is sent to every process.
+        # The runner handles Ctrl-C, even when the signal reaches every process.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
             while True:
@@ -104,9 +107,9 @@ class Supervisor:
             self._remove()
 
     def _remove(self) -> None:
-        """Remove the scratch folder, and the link to it where that is how it was named."""
+        """Remove the scratch folder, and the link to it if it was given as a link."""
         shutil.rmtree(os.path.realpath(self._scratch), ignore_errors=True)
-        with contextlib.suppress(OSError):  # it is no link, or the runner was faster
+        with contextlib.suppress(OSError):  # it is not a link, or the runner has removed it
             os.unlink(self._scratch)
 
     def _answer(self) -> bool:
@@ -125,7 +128,7 @@ class Supervisor:
         return True
 
     def _tell(self, message: dict[str, Any]) -> None:
-        with contextlib.suppress(OSError):  # the runner is gone, which the loop will see
+        with contextlib.suppress(OSError):  # the runner has ended; the loop detects that
             self._channel.send(json.dumps(message).encode())
 
     def _spawn(self, order: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
@@ -145,7 +148,7 @@ class Supervisor:
         return {"pid": pid}
 
     def _reap(self) -> bool:
-        """Collect every child that has ended; False once there are none at all."""
+        """Reap every child that has ended; False once no children are left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -158,7 +161,7 @@ class Supervisor:
                 self._tell({"exited": pid, "code": os.waitstatus_to_exitcode(status)})
 
     def _end(self, *, grace_s: float) -> list[str]:
-        """Leave nothing below: wait a little for what is ending, then kill what is not.
+        """End all descendants: wait `grace_s` for them to end by themselves, then kill the rest.
 
         Returns:
             The names of the processes that had to be killed.
@@ -175,8 +178,8 @@ class Supervisor:
 
 
 def end(alive: Iterable[int]) -> None:
-    """Kill processes, and give them a moment to end."""
-    # Stopped first, a process that keeps forking cannot outrun the killing.
+    """Kill processes, and wait briefly for them to end."""
+    # Stop them first: a process that keeps forking could otherwise outrun the kill.
     for blow in (signal.SIGSTOP, signal.SIGKILL):
         for pid in alive:
             with contextlib.suppress(ProcessLookupError):
@@ -192,14 +195,14 @@ def _until(deadline_s: float) -> Iterator[None]:
 
 
 def _become(order: dict[str, Any], descriptors: list[int], failed: int) -> None:
-    """Turn this fresh child into the worker; never returns."""
+    """Turn this new child into the worker; never returns."""
     try:
         os.setsid()
         end_with_parent(signal.SIGKILL)
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGPIPE):
             signal.signal(number, signal.SIG_DFL)
-        # Clear of the numbers 0 to 4, which the descriptors are about to be given.
+        # Move the descriptors out of the range 0 to 4, which is assigned below.
         failed, log, request, reply = (
             fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 10)
             for descriptor in (failed, *descriptors)
@@ -216,8 +219,8 @@ def _become(order: dict[str, Any], descriptors: list[int], failed: int) -> None:
 
 
 def hold(folder: str) -> None:
-    """Lock a folder for as long as this process lives: nobody takes it for one that was left."""
-    with contextlib.suppress(OSError):  # it is gone with the runner, or there are no locks
+    """Lock a folder for this process's lifetime, so that it is not removed as abandoned."""
+    with contextlib.suppress(OSError):  # the runner removed it, or there are no locks
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
 

@@ -1,4 +1,4 @@
-"""The runner's end of the supervisor: start it, give it workers, hear of their ends."""
+"""The runner's client for the supervisor: starts it, spawns workers, receives their exits."""
 
 from __future__ import annotations
 
@@ -16,18 +16,21 @@ from typing import Any, Self
 from corebound.errors import LaunchError
 from corebound.launch import supervisor
 
-# How long the supervisor may take to answer. It only waits for processes that it
-# has killed, and those stay only while a device driver holds them.
+# How long the supervisor may take to answer. It waits only for processes that it
+# has killed, and those remain only while a device driver blocks them.
 PATIENCE_S = 30.0
 
 
 class Supervision:
-    """A running supervisor, for as many launches as wanted, one after the other."""
+    """A running supervisor, which serves any number of launches, one at a time."""
 
     def __init__(self, scratch: Path) -> None:
-        """Start the supervisor, which removes `scratch` when it ends, even if we are killed."""
+        """Start the supervisor.
+
+        It removes `scratch` when it ends, even if this process is killed.
+        """
         self._names = os.fsencode(scratch), scratch.resolve()
-        # Should the supervisor be killed, what is below it falls to us.
+        # If the supervisor is killed, this process inherits its descendants.
         supervisor.become_subreaper()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         program = (sys.executable, "-I", "-S", supervisor.__file__)
@@ -36,7 +39,7 @@ class Supervision:
                 (*program, str(theirs.fileno()), str(scratch)),
                 stdin=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(),),
-                # A terminal's Ctrl-C is ours to handle.
+                # This process handles Ctrl-C from the terminal.
                 start_new_session=True,
             )
         self._channel = ours
@@ -56,7 +59,7 @@ class Supervision:
         self._end_orphans()
 
     def _end_orphans(self) -> None:
-        """End what a supervisor that was killed has left of launches, which is below us now."""
+        """End launch processes left by a killed supervisor; they are now our descendants."""
         until_s = time.monotonic() + PATIENCE_S
         while time.monotonic() < until_s:
             left = [pid for pid in supervisor.processes_below(os.getpid()) if self._is_of_us(pid)]
@@ -65,7 +68,7 @@ class Supervision:
             supervisor.end(left)
 
     def _is_of_us(self, pid: int) -> bool:
-        """Whether a process has our folder in its environment, or works below it."""
+        """Whether a process has our scratch folder in its environment, or works below it."""
         name, folder = self._names
         try:
             environment = Path(f"/proc/{pid}/environ").read_bytes()
@@ -76,7 +79,7 @@ class Supervision:
 
     @property
     def pid(self) -> int:
-        """The supervisor's process, which everything of a launch is below."""
+        """The supervisor's process id; all processes of a launch descend from it."""
         return self._process.pid
 
     def fileno(self) -> int:
@@ -94,10 +97,10 @@ class Supervision:
         """Start a worker in a session of its own.
 
         Args:
-            argv: Its words; the first is searched for on the PATH of `env`.
-            env: Its whole environment.
-            cwd: Where it starts.
-            descriptors: For its log (stdout and stderr), request and reply.
+            argv: The command line; the program is looked up on the PATH of `env`.
+            env: The complete environment.
+            cwd: The working directory.
+            descriptors: File descriptors for its log (stdout and stderr), request and reply.
 
         Returns:
             Its process id.
@@ -116,19 +119,19 @@ class Supervision:
         return int(answer["pid"])
 
     def exit_code(self, pid: int) -> int | None:
-        """How a worker ended (negative: the signal), or None while it runs."""
+        """A worker's exit code (negative: the signal that ended it), or None while it runs."""
         while self._readable(0.0):
             self._note(self._receive())
         return self._exits.get(pid)
 
     def end(self, *, grace_s: float) -> tuple[str, ...]:
-        """Leave nothing of the launch, after waiting `grace_s` for what is ending by itself.
+        """End all processes of the launch; they have `grace_s` to end by themselves first.
 
         Returns:
             The names of the processes that had to be killed.
 
         Raises:
-            LaunchError: the supervisor is gone or does not answer.
+            LaunchError: the supervisor has ended or does not answer.
         """
         names = self._answer({"do": "end", "grace_s": grace_s})["ended"]
         self._exits.clear()
@@ -145,12 +148,12 @@ class Supervision:
         return message
 
     def _note(self, message: dict[str, Any]) -> None:
-        # The answer to an order whose sender was interrupted is of no use to anyone.
+        # Drop answers to orders whose sender was interrupted.
         if "exited" in message:
             self._exits[message["exited"]] = message["code"]
 
     def _answer(self, order: dict[str, Any], descriptors: Sequence[int] = ()) -> dict[str, Any]:
-        """Give an order and wait for the answer that has its number."""
+        """Send an order and wait for the answer with the same number."""
         self._orders += 1
         number = self._orders
         data = json.dumps({**order, "order": number}).encode()

@@ -1,4 +1,4 @@
-"""Looks at the threads of a launch from outside: where they are, where they may be."""
+"""Samples the threads of a launch from outside: current CPU, affinity and CPU time."""
 
 from __future__ import annotations
 
@@ -16,29 +16,30 @@ from corebound.machine.topology import CpuId
 from corebound.records.launch_record import Stay, ThreadEvidence
 from corebound.records.telemetry import known_sum
 
-# A look may cost this share of one CPU at most; the next is put off accordingly. With the
-# switch to it and back, and the host's own looks, all of it has to stay below 0.5 % of a
-# step (benchmarks/telemetry_cost.py), on a busy host too, where a look takes twice as long.
+# The maximum cost of sampling, as a share of one CPU; the next sample is delayed accordingly.
+# With context switches and the samples of the host, the total must stay below 0.5 % of an
+# iteration (benchmarks/telemetry_cost.py). On a busy host, a sample takes twice as long.
 MOST_SHARE = 0.002
 SHORTEST_S, LONGEST_S = 0.010, 0.250
-# Threads that wander are elsewhere at each look, so a record grows with the looks: beyond
-# some hundred seconds they become as seldom as gives so many, and so many more for each
-# time that the launch takes e times as long.
+# Threads that migrate may be on another CPU at each sample, so a record grows with the number
+# of samples. A launch longer than about 100 s is sampled less often: about this many samples,
+# plus as many again for each factor of e in duration.
 LOOKS = 400
-# Finding new processes costs more than looking at known ones, so it is done less often.
+# Finding new processes costs more than sampling known ones, so it is done less often.
 SEARCH_EVERY_S = 0.5
-# Looks come this much later than they were due only if this process did not run either. On a
-# busy host it may wait for a CPU so long, which the kernel tells.
+# A sample is this late only if this process was not running either. On a busy host, this
+# process may wait that long for a CPU; the kernel reports such waits.
 _LATE_NS = 1_000_000_000
-# What runs or waits for a CPU less than this share of a time hardly ran in it.
+# A process that runs or waits for a CPU for less than this share of an interval counts as idle.
 _HARDLY = 0.1
-# A launch that has not run for so long is asked whether its cgroup is frozen, and so often again.
+# After a launch has been idle this long, its cgroup is checked for being frozen, and again
+# after each such interval.
 _FROZEN_EVERY_NS = 250_000_000
 
 
 @dataclass(slots=True, kw_only=True)
 class _Thread:
-    """What has been seen of one thread so far."""
+    """The observations of one thread so far."""
 
     tid: int
     pid: int
@@ -59,10 +60,10 @@ class _Thread:
 
 
 class ThreadSampler:
-    """The threads of one worker's process tree, look by look.
+    """Samples the threads of one worker's process tree.
 
-    Figures count from `mark`, which the runner calls as it tells the workers to
-    go; a thread that is new afterwards counts from its start.
+    Values count from the call of `mark`, just before the workers start their timed loop.
+    For a thread that starts later, they count from its start.
     """
 
     def __init__(self, root: int) -> None:
@@ -74,7 +75,7 @@ class ThreadSampler:
         self._marked_ns: int | None = None
         self._looked_ms = 0
         self._looked_ns = 0
-        # What comes before the first look, such as perf's start, may take its time.
+        # Work before the first sample, such as starting perf, has no deadline.
         self._due_ns = math.inf
         self._own_wait_ns = 0
         self._was_stopped = self._was_frozen = False
@@ -86,13 +87,13 @@ class ThreadSampler:
         self.node_bytes: dict[int, int] = {}
 
     def look(self, *, search: bool = False) -> None:
-        """See every thread once: its CPU, its affinity, whether it has run since.
+        """Sample every thread once: its CPU, its affinity and whether it has run since.
 
         Args:
-            search: Look for new processes first, and read what costs more to
-                read. Such a look is taken before the workers are told to go and
-                after they are through, so it disturbs no sample and its cost
-                does not count.
+            search: Search for new processes first, and read values that are expensive
+                to read. Do this only before the workers start their timed loop and
+                after they finish it, so that it disturbs no measurement. Its cost
+                is not counted.
         """
         began_ns = time.thread_time_ns()
         now_s = time.monotonic()
@@ -102,7 +103,7 @@ class ThreadSampler:
             self._searched_s = now_s
         now_ms = self._now_ms()
         active_ns = self._active_ns()
-        # A list of threads may miss one that lives, if its neighbour ends just then.
+        # A list of threads may miss a live thread if its neighbour ends at that moment.
         unlisted = dict(self._threads)
         for pid in self._processes:
             for tid in threads_of(pid):
@@ -111,7 +112,7 @@ class ThreadSampler:
         for tid, thread in unlisted.items():
             self._see(thread.pid, tid, now_ms, thorough=search)
         if search and self._marked_ns is not None:
-            # Of the end alone: reading it holds the worker up for milliseconds.
+            # Only at the end: reading this blocks the worker for milliseconds.
             self.peak_rss_bytes = _peak_rss_bytes(self._processes)
             self.node_bytes = procfs.node_bytes(self._processes)
         self._looked_ms = now_ms
@@ -123,19 +124,19 @@ class ThreadSampler:
 
     @property
     def pause_s(self) -> float:
-        """How long to leave the launch alone, so that looking stays cheap."""
+        """How long to wait before the next sample, to limit the cost of sampling."""
         cost_s = self.look_ns / max(self.looks, 1) / 1e9
         cheap_s = min(LONGEST_S, max(SHORTEST_S, cost_s / MOST_SHARE))
         return max(cheap_s, self._now_ms() / 1000 / LOOKS)
 
     @property
     def processes(self) -> frozenset[int]:
-        """The processes that it last saw."""
+        """The processes found by the latest sample."""
         return frozenset(self._processes)
 
     @property
     def threads(self) -> Threads | None:
-        """What its threads used and waited, those that ended included; None where unknown."""
+        """Totals over all its threads, including ended ones; None where unknown."""
         counted = [one.last for one in self._seen() if "run_ns" in one.last]
         if not counted:
             return None
@@ -148,16 +149,16 @@ class ThreadSampler:
         )
 
     def count(self) -> None:
-        """Read what costs more to read of every thread: switches, and moves between CPUs.
+        """Read the expensive counts of every thread: context switches and migrations.
 
-        Its cost is the caller's, who does it seldom.
+        The cost is not included in `look_ns`; call this rarely.
         """
         self._own_wait_ns = _own_wait_ns()
         for thread in self._threads.values():
             thread.last.update(_counted(thread.pid, thread.tid))
 
     def mark(self) -> None:
-        """Count from here: what was used and counted before is set-up."""
+        """Start counting; usage up to this moment counts as setup."""
         self._marked_ns = self._looked_ns = self._idle_since_ns = time.monotonic_ns()
         self._looked_ms = 0
         self._own_wait_ns = _own_wait_ns()
@@ -165,7 +166,7 @@ class ThreadSampler:
             thread.base = dict(thread.last)
 
     def bind(self, cpus: tuple[CpuId, ...]) -> None:
-        """Move every thread there is onto `cpus`, as `taskset -ap` does."""
+        """Bind every existing thread to `cpus`, as `taskset -ap` does."""
         for pid in self._processes:
             for tid in threads_of(pid):
                 with contextlib.suppress(ProcessLookupError):
@@ -174,13 +175,13 @@ class ThreadSampler:
             thread.allowed.clear()
 
     def close(self) -> tuple[ThreadEvidence, ...]:
-        """All that was seen, by thread; no more looks."""
+        """Stop sampling; returns the observations of each thread."""
         for thread in self._threads.values():
             thread.close()
         return tuple(map(_evidence, sorted(self._seen(), key=lambda thread: thread.tid)))
 
     def _seen(self) -> tuple[_Thread, ...]:
-        """Every thread so far, those that ended included."""
+        """Every thread seen so far, including ended ones."""
         return (*self._ended, *self._threads.values())
 
     def _now_ms(self) -> int:
@@ -203,14 +204,14 @@ class ThreadSampler:
             if thorough:
                 thread.last.update(_counted(pid, tid))
         except (OSError, ValueError):
-            self._leave(tid)  # it ended under our eyes
+            self._leave(tid)  # it ended in the meantime
             return
         if self._marked_ns is not None:
             _stay(thread, cpu, self._looked_ms, now_ms)
         thread.active_ns = thread.last.get("run_ns")
 
     def _active_ns(self) -> int:
-        """What the threads that live ran and waited for a CPU so far."""
+        """Total run and run-queue wait time of the live threads so far."""
         return sum(
             one.last["run_ns"] + one.last["wait_ns"]
             for one in self._threads.values()
@@ -218,15 +219,18 @@ class ThreadSampler:
         )
 
     def _note_suspension(self, now_ns: int, active_ns: int) -> None:
-        """Add the time since the last look if the processes were kept from running in it.
+        """Add the time since the last sample if the processes were suspended during it.
 
-        That they did not run is no evidence by itself, for a step may sleep, or wait for a disk
-        or another process. Being stopped is, as seen at both looks; so is a frozen cgroup; and
-        that this process did not run either, though it was due and not waiting for a CPU.
+        Being idle is no evidence by itself: an iteration may sleep, or wait for a disk or
+        another process. The processes count as suspended in each of these cases:
+
+        - A thread was stopped at both samples.
+        - Their cgroup was frozen.
+        - This process did not run either, although it was due and not waiting for a CPU.
 
         Args:
-            now_ns: When this look was.
-            active_ns: What the threads ran and waited for a CPU since the last one.
+            now_ns: The time of this sample.
+            active_ns: Run and run-queue wait time of the threads since the previous sample.
         """
         since_ns = now_ns - self._looked_ns
         is_stopped = any(map(self._is_stopped, self._threads.values()))
@@ -249,14 +253,14 @@ class ThreadSampler:
         self._due_ns = now_ns + self.pause_s * 1e9
 
     def _is_stopped(self, thread: _Thread) -> bool:
-        """Whether a signal stopped it, or a tracer that is not of the launch itself."""
+        """Whether a signal, or a tracer outside the launch, has stopped the thread."""
         if thread.state != b"t":
             return thread.state == b"T"
         tracer = _number(_content(f"/proc/{thread.pid}/task/{thread.tid}/status"), b"TracerPid:")
         return tracer is not None and tracer not in self._processes
 
     def _leave(self, tid: int) -> None:
-        """A thread has ended: its files are closed, for there may be a thousand such."""
+        """Note that a thread has ended and close its files: there may be a thousand of them."""
         if (thread := self._threads.pop(tid, None)) is not None:
             thread.close()
             self._ended.append(thread)
@@ -265,7 +269,7 @@ class ThreadSampler:
 def _stay(thread: _Thread, cpu: CpuId, before_ms: int, now_ms: int) -> None:
     run_ns = thread.last.get("run_ns")
     if run_ns is not None and run_ns == (thread.active_ns or 0):
-        return  # idle since the last look: it was nowhere
+        return  # idle since the last sample, so it used no CPU
     latest = thread.stays[-1] if thread.stays else None
     if latest is not None and latest.cpu == cpu and latest.to_ms >= before_ms:
         thread.stays[-1] = Stay(cpu=cpu, from_ms=latest.from_ms, to_ms=now_ms)
@@ -279,7 +283,7 @@ def _open(pid: int, tid: int) -> _Thread:
     try:
         schedstat: int | None = os.open(f"{place}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
-        schedstat = None  # a kernel built without it
+        schedstat = None  # the kernel was built without it
     name = os.pread(stat, 1024, 0).partition(b"(")[2].rpartition(b")")[0]
     return _Thread(
         tid=tid, pid=pid, name=name.decode(errors="replace"), stat=stat, schedstat=schedstat
@@ -287,19 +291,19 @@ def _open(pid: int, tid: int) -> _Thread:
 
 
 def _state_and_cpu(stat: int) -> tuple[bytes, CpuId]:
-    # Fields 3 and 39 of proc(5)'s stat; the 1st and 37th after the name, which may hold anything.
+    # Fields 3 and 39 of stat in proc(5): the 1st and 37th after the name, which may hold any text.
     words = os.pread(stat, 1024, 0).rpartition(b")")[2].split()
     return words[0], CpuId(int(words[36]))
 
 
 def _own_wait_ns() -> int:
-    """How long the thread that looks was ready and waited for a CPU; 0 where unknown."""
+    """Run-queue wait of the sampling thread; 0 where unknown."""
     words = _content("/proc/thread-self/schedstat").split()
     return int(words[1]) if len(words) > 1 else 0
 
 
 def _is_frozen(pid: int) -> bool:
-    """Whether a cgroup above a process keeps it from running."""
+    """Whether a process's cgroup, or an ancestor of it, is frozen."""
     mounts, cgroup = _content("/proc/self/mountinfo"), _content(f"/proc/{pid}/cgroup")
     folders = procfs.cgroup_folders(
         mounts.decode(errors="replace"), cgroup.decode(errors="replace"), "freezer"
@@ -312,7 +316,7 @@ def _is_frozen(pid: int) -> bool:
 
 
 def _counted(pid: int, tid: int) -> dict[str, int]:
-    """Counts that cost more to read: context switches, and migrations where shown."""
+    """The expensive counts: context switches, and migrations if the kernel shows them."""
     place = f"/proc/{pid}/task/{tid}"
     status, sched = _content(f"{place}/status"), _content(f"{place}/sched")
     told = {
@@ -324,14 +328,14 @@ def _counted(pid: int, tid: int) -> dict[str, int]:
 
 
 def _content(path: str) -> bytes:
-    """All of a file; nothing where it is gone, or the kernel does not show it."""
+    """The content of a file; empty if it does not exist or cannot be read."""
     with contextlib.suppress(OSError), open(path, "rb", buffering=0) as stream:
         return stream.read()
     return b""
 
 
 def _number(text: bytes, begin: bytes) -> int | None:
-    r"""The number on the line that begins so; of many lines, so that no other is taken apart.
+    r"""The number on the line that starts with `begin`; other lines are not parsed.
 
     >>> _number(b"name (1)\nse.nr_migrations   :   12\n", b"se.nr_migrations ")
     12
@@ -341,7 +345,7 @@ def _number(text: bytes, begin: bytes) -> int | None:
 
 
 def _peak_rss_bytes(processes: set[int]) -> int | None:
-    """The sum of the processes' peaks: no less than the tree's own peak."""
+    """The sum of the processes' peaks: an upper bound of the process tree's peak."""
     peaks_kb = (_number(_content(f"/proc/{pid}/status"), b"VmHWM:") for pid in processes)
     peak_kb = known_sum(peaks_kb)
     return None if peak_kb is None else peak_kb * 1024

@@ -1,4 +1,4 @@
-"""Proof of binding: did the launch run as it was asked to? Evidence against, in words."""
+"""Verifies a launch's CPU binding, thread counts and environment; describes each violation."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from corebound.worker import protocol
 
 Allowed = tuple[tuple[CpuId, ...], ...]
 
-# What a worker may use between its stints, as a share of what it uses within them: handing
-# over takes some 0.1 of a millisecond, and a stint one at least.
+# CPU time a worker may use between its time slices, as a share of what it uses within them.
+# Handing over takes about 0.1 ms, and a time slice lasts at least 1 ms.
 _MOST_BETWEEN = 0.5
-# And beyond that, for what it has to say in the end.
+# An additional allowance for the messages it sends at the end.
 _HANDING_OVER_NS = 20_000_000
 
 
@@ -26,14 +26,14 @@ def binding_violations(
     workers: Sequence[Worker],
     of_commands: Sequence[Allowed],
 ) -> tuple[str, ...]:
-    """Everything that speaks against a launch: empty if it is as it was asked to be.
+    """Every way in which a launch deviated from its request; empty if there is none.
 
     Args:
-        placement: What was asked, one slot for each worker.
-        commands: What started each worker.
-        workers: What was seen of each.
-        of_commands: The sets of CPUs that the command which a worker timed was
-            allowed, worker by worker; empty where it timed none.
+        placement: The requested placement, one slot per worker.
+        commands: The command that started each worker.
+        workers: The observations of each worker.
+        of_commands: For each worker, the CPU affinity sets observed for the external command
+            it timed; empty if it timed none.
     """
     return tuple(
         fault
@@ -48,7 +48,7 @@ def binding_violations(
 
 
 def _between_stints(worker: Worker) -> Iterator[str]:
-    """Of one that alternates: what it did while it was another's turn."""
+    """For a worker that alternates: excess CPU time used outside its own time slices."""
     ran_ns = known_sum(thread.run_ns for thread in worker.threads)
     if not worker.stints or ran_ns is None:
         return
@@ -65,7 +65,7 @@ def _off_slot(placement: Placement, worker: Worker, of_command: Allowed) -> Iter
     if not placement.bound:
         return
     cpus = placement.slots[worker.slot].cpus
-    # OMP_PLACES binds each thread to a part of the slot; everything else keeps the whole.
+    # OMP_PLACES binds each thread to a part of the slot; other backends allow the whole slot.
     parts_allowed = placement.backend == "openmp"
     seen = [(_called(thread), thread.allowed) for thread in worker.threads]
     for who, allowed in (*seen, ("the command", of_command)):

@@ -16,17 +16,18 @@ from corebound.worker import protocol
 
 
 class Pipes:
-    """Our ends of two pipes; the process finds its own as `wire.REQUEST_FD` and `wire.REPLY_FD`.
+    """Our ends of two pipes to a process.
 
-    Who talks over them derives from this, and says what a line means.
+    The process has its ends as `protocol.REQUEST_FD` and `protocol.REPLY_FD`. Subclasses
+    define what the lines mean.
 
     Attributes:
-        theirs: Its ends, until it has been started.
-        open: Whether it may still say something.
+        theirs: The process's ends, until it has been started.
+        open: Whether the process may still send something.
     """
 
     def __init__(self) -> None:
-        """Open both."""
+        """Open both pipes."""
         request_read, self._orders = os.pipe()
         self._reply, reply_write = os.pipe()
         os.set_blocking(self._reply, False)
@@ -35,16 +36,16 @@ class Pipes:
         self._rest = b""
 
     def fileno(self) -> int:
-        """Readable when the process has spoken."""
+        """The descriptor that is readable when the process has sent something."""
         return self._reply
 
     def keep_ours(self) -> None:
-        """It has its ends: close them here."""
+        """Close the process's ends in this process, after it has been started."""
         theirs, self.theirs = self.theirs, (-1, -1)
         _close(theirs)
 
     def send(self, line: bytes) -> bool:
-        """Tell it something; False if it has ended and will not read it."""
+        """Send a line; False if the process has ended and will not read it."""
         try:
             os.write(self._orders, line)
         except BrokenPipeError:
@@ -52,7 +53,7 @@ class Pipes:
         return True
 
     def lines(self) -> Iterator[bytes]:
-        """Every whole line that it has said since it was last asked, without waiting."""
+        """Every complete line received since the last call, without waiting."""
         while self.open:
             try:
                 data = os.read(self._reply, 1 << 16)
@@ -64,12 +65,12 @@ class Pipes:
             yield from lines
 
     def part(self) -> None:
-        """Tell it that nothing more is wanted."""
+        """Tell the process that no more requests follow, by closing the request pipe."""
         orders, self._orders = self._orders, -1
         _close((orders,))
 
     def close(self) -> None:
-        """Give back every descriptor; the process hears that it is to leave."""
+        """Close every descriptor, which also tells the process to exit."""
         self.part()
         self.keep_ours()
         reply, self._reply, self.open = self._reply, -1, False
@@ -77,14 +78,17 @@ class Pipes:
 
 
 def _close(descriptors: Iterable[int]) -> None:
-    """Close what is open; forgotten before, so that none is closed twice after an interrupt."""
+    """Close open descriptors.
+
+    Callers clear their own copies first, so that none is closed twice after an interrupt.
+    """
     for descriptor in descriptors:
         if descriptor >= 0:
             os.close(descriptor)
 
 
 class WorkerConnection(Pipes):
-    """All that one worker has said, over two pipes to it."""
+    """The connection to one worker, and everything received over it."""
 
     def __init__(self, request: protocol.Request) -> None:
         """Open the pipes."""
@@ -103,32 +107,32 @@ class WorkerConnection(Pipes):
         self.failure: protocol.Failure | None = None
 
     def started(self, pid: int) -> None:
-        """The worker runs: give it its request, and keep our own ends only."""
+        """Note that the worker has started, close its pipe ends here and send the request."""
         self.pid = pid
         self._began_ns = time.monotonic_ns()
         self.keep_ours()
         self.send(protocol.encode(self._request))
 
     def go(self) -> None:
-        """Tell it to start its loop."""
+        """Tell the worker to start its loop."""
         self.send(protocol.GO)
 
     def left(self) -> None:
-        """It has been seen to end; only the first time counts."""
+        """Note that the worker has ended; only the first call counts."""
         self._left_ns = self._left_ns or time.monotonic_ns()
 
     def hear(self) -> None:
-        """Take in what it has said so far."""
+        """Process the messages received so far."""
         for line in self.lines():
             self._take(line)
 
     def hear_out(self) -> None:
-        """Take in all it said before it ended."""
+        """Process the messages that the worker sent before it ended."""
         self.hear()
         self.left()
 
     def died(self, code: int) -> None:
-        """It ended without a word: say how."""
+        """Record a failure for a worker that ended without reporting one."""
         how = f"exit code {code}" if code >= 0 else f"signal {-code} ({signal.strsignal(-code)})"
         self.failure = protocol.Failure(
             during=self.doing, what=f"the worker ended with {how}.", mend=None
@@ -136,7 +140,7 @@ class WorkerConnection(Pipes):
 
     @property
     def doing(self) -> str:
-        """The part of its work it is in, as far as is known."""
+        """The worker's current phase, as far as is known."""
         if self.ready is not None:
             return "loop" if self._request.operators is None else "profile"
         order = ("import", "setup", "first")
@@ -144,18 +148,18 @@ class WorkerConnection(Pipes):
 
     @property
     def allowed(self) -> tuple[tuple[CpuId, ...], ...]:
-        """Every set of CPUs its command's process was allowed; empty where it ran none."""
+        """The CPU affinity sets seen of the external command; empty if it ran none."""
         seen = self.end.allowed if self.end is not None else None
         return tuple(tuple(CpuId(cpu) for cpu in cpus) for cpus in seen or ())
 
     @property
     def trace(self) -> str | None:
-        """The file that its profiler left a trace in."""
+        """The path of the trace that the worker's profiler wrote."""
         return self._profile.trace if self._profile else None
 
     @property
     def span_ns(self) -> tuple[int, int] | None:
-        """When it was started and when it was seen to have ended (monotonic)."""
+        """When the worker started and when its end was noticed (monotonic clock)."""
         if self._began_ns is None or self._left_ns is None:
             return None
         return self._began_ns, self._left_ns
@@ -170,7 +174,7 @@ class WorkerConnection(Pipes):
         node_bytes: dict[int, int],
         counters: Counters | None,
     ) -> Worker:
-        """All that was said and seen, as it is kept."""
+        """The worker's record: its own messages and the observations passed in."""
         known = described(
             self.ready,
             slot=slot,
@@ -225,7 +229,7 @@ def described(
     node_bytes: dict[int, int],
     counters: Counters | None,
 ) -> Worker:
-    """What a worker says of itself and what is seen of it; it has no samples yet."""
+    """A worker's record without samples: its `Ready` message and the observations of it."""
     return Worker(
         slot=slot,
         wall_ns=(),

@@ -1,4 +1,4 @@
-"""What a worker inherits from the user's shell: a few names, and nothing that steers it."""
+"""Builds a worker's environment variables; few are inherited from the user's shell."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from pathlib import Path
 
 from corebound.planning.slots import Command
 
-# What a process may inherit. Anything else of the user's shell, a stray
-# OMP_NUM_THREADS above all, would make a cell depend on who ran it.
+# The variables a worker may inherit. Any other variable of the user's shell, such as a
+# stray OMP_NUM_THREADS, would make results depend on who started the run.
 INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH")
 
 
 def environment(command: Command, *, python_path: Path, scratch: Path) -> Mapping[str, str]:
-    """A worker's whole environment: a few inherited names, ours, then the cell's.
+    """A worker's complete environment: inherited variables, corebound's own, then the cell's.
 
     Args:
-        command: What starts the worker, with what its cell adds.
+        command: The command that starts the worker; its `env` holds the cell's variables.
         python_path: A folder that holds the package `corebound` and nothing else.
-        scratch: For the worker's temporary files.
+        scratch: The folder for the worker's temporary files.
     """
     inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
     ours = {
