@@ -1,4 +1,4 @@
-"""The run: what is to be launched, in which order, and what of it has been done."""
+"""Executes a run: decides what to launch and in which order, and records each launch."""
 
 from corebound.runner.launcher import launcher
 from corebound.runner.scheduler import Clock, Ending, Job, Observer, Runner, Task, is_complete

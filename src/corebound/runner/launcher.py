@@ -1,4 +1,4 @@
-"""Launches for real: a scratch folder each, of which only a trace is kept."""
+"""Launches planned cells as real processes, each in a scratch folder; only traces are kept."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ from corebound.worker import protocol
 
 
 def serving_order(planned: PlannedCell, python_path: Path, scratch: Path) -> ServingOrder:
-    """Resolve a planned server.
+    """Resolve everything that a launch of a planned server needs.
 
     Args:
-        planned: A cell with traffic, which this host can hold.
+        planned: A cell with traffic that fits this host.
         python_path: A folder that holds the package `corebound` and nothing else.
         scratch: An empty folder for the launch.
     """
@@ -83,7 +83,7 @@ def _server(
 
 
 def _spare(placement: Placement) -> tuple[CpuId, ...]:
-    """Where the generator runs: apart from the server where the host has room for that."""
+    """The load generator's CPUs: apart from the server's if the host has enough CPUs."""
     allowed = {CpuId(cpu) for cpu in os.sched_getaffinity(0)}
     taken = {cpu for slot in placement.slots for cpu in slot.cpus}
     return tuple(sorted(allowed - taken or allowed))
@@ -95,16 +95,16 @@ _TICK_S = 0.1
 
 
 class Launcher(Struct, frozen=True, kw_only=True):
-    """Launches planned cells for real.
+    """Launches planned cells as real processes.
 
     Attributes:
-        scratch: A folder for all that launches leave; each leaves nothing.
-        kept: The folder that the run's traces are kept in.
-        tick: Called as time passes within a launch.
-        gpus: How many GPUs the host has.
-        on_cpus, on_gpus: What is counted of launches on CPUs alone, and on GPUs too.
-        supervisions: One for each launch that goes on at once; more are started as needed.
-        stack: Ends them.
+        scratch: The parent of the launches' scratch folders, each removed after its launch.
+        kept: The folder that stores the run's traces.
+        tick: Called from time to time during a launch.
+        gpus: The number of GPUs of the host.
+        on_cpus, on_gpus: The counters for launches on CPUs only, and for launches on GPUs.
+        supervisions: One supervisor per concurrent launch; more are started as needed.
+        stack: Ends the supervisors.
     """
 
     scratch: Path
@@ -117,15 +117,15 @@ class Launcher(Struct, frozen=True, kw_only=True):
     stack: ExitStack
 
     def __call__(self, jobs: Sequence[Job]) -> tuple[LaunchResult, ...]:
-        """Launch a cell, or several whose workers alternate.
+        """Launch one cell, or several cells whose workers alternate.
 
         Raises:
-            LaunchError: a supervisor is gone.
+            LaunchError: a supervisor has ended.
         """
         if len(jobs) == 1:
             return (self._launch(jobs[0], 0, self.tick, None),)
         while len(self.supervisions) < len(jobs):
-            # From this thread, for a supervisor ends with the thread that started it.
+            # Start it in this thread, because a supervisor ends with the thread that started it.
             folder = self.scratch / f"supervisor-{len(self.supervisions)}"
             folder.mkdir()
             self.supervisions.append(self.stack.enter_context(Supervision(folder)))
@@ -144,7 +144,7 @@ class Launcher(Struct, frozen=True, kw_only=True):
                 while wait(made, timeout=_TICK_S).not_done:
                     self.tick()
             except BaseException:
-                stopped.set()  # each clears up what it started, then this goes on
+                stopped.set()  # each launch cleans up first, then the exception propagates
                 raise
             return tuple(one.result() for one in made)
 
@@ -156,7 +156,7 @@ class Launcher(Struct, frozen=True, kw_only=True):
                 job, number, tick, InterleaveRole(alternation=alternation, number=number)
             )
         finally:
-            alternation.leave(number)  # whatever became of it, the others are not to wait
+            alternation.leave(number)  # whatever its outcome, the others must not wait for it
 
     def _launch(
         self, job: Job, number: int, tick: Callable[[], None], place: InterleaveRole | None
@@ -190,15 +190,15 @@ class Launcher(Struct, frozen=True, kw_only=True):
 def launcher(
     stack: ExitStack, scratch: Path, kept: Path, tick: Callable[[], None], *, gpus: int
 ) -> Launcher:
-    """What launches planned cells for real.
+    """Create a launcher and start its first supervisor.
 
     Args:
-        stack: Ends what is started here.
-        scratch: A folder for all that launches leave, which the supervisor removes in the
+        stack: Ends the processes that are started here.
+        scratch: The parent of the launches' scratch folders. The supervisor removes it at the
             end, even if this process is killed.
-        kept: The folder that the run's traces are kept in.
-        tick: Called as time passes within a launch.
-        gpus: How many GPUs the host has.
+        kept: The folder that stores the run's traces.
+        tick: Called from time to time during a launch.
+        gpus: The number of GPUs of the host.
     """
     supervision = stack.enter_context(Supervision(scratch))
     _lay_out(scratch)
@@ -229,7 +229,7 @@ def _order(job: Job, placement: Placement, python_path: Path, scratch: Path) -> 
 
 
 def requests(job: Job) -> tuple[protocol.Request, ...]:
-    """What each worker of a job is asked."""
+    """The request for each worker of a job."""
     if job.kind == "measure":
         return job.planned.requests
     operators = job.planned.measure.operators
@@ -239,10 +239,10 @@ def requests(job: Job) -> tuple[protocol.Request, ...]:
 
 
 def _lay_out(scratch: Path) -> None:
-    """A folder with the package and nothing else, for PYTHONPATH.
+    """Create a folder for PYTHONPATH that holds only the package `corebound`.
 
-    Where corebound is installed, its neighbours (another NumPy, say) must not
-    reach the worker's environment.
+    Other packages installed beside corebound, such as another NumPy, must not reach the
+    worker's environment.
     """
     folder = scratch / _LIBRARY
     folder.mkdir()

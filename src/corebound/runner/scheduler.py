@@ -1,4 +1,4 @@
-"""The run: blocks of launches in random order, each recorded the moment it ends."""
+"""Schedules a run: launches cells in randomized blocks, and records each launch as it ends."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from corebound.stats.sample_size import telling, unfinished
 def order(keys: Iterable[str], *, seed: int, scenario: str, block: int) -> tuple[str, ...]:
     """Shuffle the cells of one scenario for one block.
 
-    Every cell has its place whether it is launched this time or not, so a run
-    that is continued later finds the same order again.
+    The order includes cells that are not launched in this block, so a resumed run uses the
+    same order.
 
     Args:
         keys: The keys of all the scenario's cells.
-        seed: The run's.
-        scenario: Its name: every scenario is shuffled apart.
+        seed: The run's seed.
+        scenario: The scenario's name; each scenario is shuffled separately.
         block: The block's number, from 0.
     """
 
@@ -51,10 +51,10 @@ def order(keys: Iterable[str], *, seed: int, scenario: str, block: int) -> tuple
 
 
 class Task(Struct, frozen=True, kw_only=True):
-    """One scenario's share of a run: all its cells, planned.
+    """One scenario of a run, with all its planned cells.
 
-    `turns` is how many blocks of it are launched before the next scenario's turn: more for
-    one that needs them most, where time may not suffice for all.
+    `turns` is the number of blocks launched before the next scenario's turn. Scenarios that
+    need launches most get more turns, because time may not suffice for all.
     """
 
     scenario: Scenario
@@ -63,10 +63,10 @@ class Task(Struct, frozen=True, kw_only=True):
 
 
 class Job(Struct, frozen=True, kw_only=True):
-    """One launch to be made: what of, what for, and under which name it is recorded.
+    """One launch to make: its cell, its kind and its record id.
 
-    `attempt` counts the launches that were refused in its place before; `name` is what the
-    first of them is recorded as.
+    `attempt` is the number of earlier launches for the same place that were refused, which is
+    to say discarded as disturbed. `name` is the record id of the first attempt.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Job(Struct, frozen=True, kw_only=True):
 
     @property
     def id(self) -> str:
-        """What it is recorded as, unique within the run."""
+        """The id of its record, unique within the run."""
         return f"{self.name}-again-{self.attempt}" if self.attempt else self.name
 
 
@@ -94,18 +94,19 @@ def judged(
     warmup: Warmup = "auto",
     kind: Kind = "measure",
 ) -> tuple[Judged, ...]:
-    """Mark the iterations that were disturbed, and refuse launches with too many of them.
+    """Mark the disturbed iterations, and refuse launches with too many of them.
 
-    Of launches that alternated all are refused if one is: they are of use together only.
+    If one of several launches that alternated is refused, all are: they are useful only
+    together.
 
     Args:
-        outcomes: What became of one launch, or of several that alternated.
-        may_refuse: Whether they may be launched again.
-        warmup: `Measure.warmup`: only iterations after it tell whether there are too many.
-        kind: What they are for.
+        outcomes: The results of one launch, or of several that alternated.
+        may_refuse: Whether the launches may be repeated.
+        warmup: `Measure.warmup`: only iterations after the warm-up count towards the limit.
+        kind: The kind of the launches.
 
     Returns:
-        For each its outcome, `invalid` if refused, and what disturbed it.
+        For each launch its result, with status `invalid` if refused, and its disturbance.
     """
     found = tuple(_marked(outcome, warmup) for outcome in outcomes)
     if may_refuse and any(_is_spoilt(*one, kind) for one in found):
@@ -118,14 +119,14 @@ def _marked(outcome: LaunchResult, warmup: Warmup) -> Judged:
     if host is None:
         return outcome, None
     workers = tuple(replace(one, disturbed=marked(one, host)) for one in outcome.workers)
-    # Looking for the warm-up takes a while, and most launches are not disturbed.
+    # Detecting the warm-up is slow, and most launches are not disturbed.
     is_hit = any(one.disturbed for one in workers)
     warm = [counted_from(one, warmup) for one in workers] if is_hit else ()
     return replace(outcome, workers=workers), disturbance(workers, host, warm=warm)
 
 
 def _is_spoilt(outcome: LaunchResult, found: Disturbance | None, kind: Kind) -> bool:
-    """Whether a disturbance decided what became of it; one that was stopped may be out of time."""
+    """Whether a disturbance spoilt the launch; a suspended launch may also have timed out."""
     if outcome.status == "timed-out":
         return found is not None and "suspension" in found.by
     return outcome.status == "ok" and is_too_much(found, outcome.host, kind)
@@ -145,7 +146,7 @@ def _refused(outcome: LaunchResult, found: Disturbance | None, kind: Kind) -> Ju
 
 
 class ScenarioProgress:
-    """What has been done of one task, and what that leaves to do."""
+    """Tracks one task's finished launches, and determines the remaining ones."""
 
     def __init__(self, task: Task) -> None:
         self.scenario = task.scenario
@@ -165,7 +166,7 @@ class ScenarioProgress:
         }
 
     def enter(self, launch: Launch) -> None:
-        """Note a launch, if it is one of this task."""
+        """Add a finished launch, if it belongs to this task."""
         if launch.cell.scenario != self.scenario.name or launch.cell.key not in self._done:
             return
         if launch.kind == "profile" and is_refused(launch):
@@ -178,22 +179,22 @@ class ScenarioProgress:
             self._done[launch.cell.key][launch.block] = launch
 
     def has(self, block: int, key: str) -> bool:
-        """Whether a cell has been launched in this block, refused launches aside."""
+        """Whether a cell has been launched in this block, not counting refused launches."""
         return block in self._done[key]
 
     def refused(self, block: int, key: str) -> int:
-        """How many launches of a cell were refused in this block."""
+        """The number of refused launches of a cell in this block."""
         return self._refused[key].count(block)
 
     def may_refuse(self, job: Job) -> bool:
-        """Whether one more launch of a job's cell, for the same, may be refused in this run."""
+        """Whether one more launch of this cell and kind may be refused in this run."""
         key = job.planned.cell.key
         profiles, launches = self._refused_profiles[key], len(self._refused[key])
         refused = profiles if job.kind == "profile" else launches
         return refused < self.by_key[key].measure.relaunch_disturbed
 
     def unfit(self) -> tuple[Job, ...]:
-        """The cells that the host cannot hold and that are not recorded as such."""
+        """The cells that do not fit the host and are not yet recorded as skipped."""
         return tuple(
             self._aside(key, "skipped", "measure")
             for key, planned in self.by_key.items()
@@ -201,7 +202,7 @@ class ScenarioProgress:
         )
 
     def profiles(self) -> tuple[Job, ...]:
-        """The cells whose operators are asked for, worth it, and not profiled so far."""
+        """The cells to profile: operators are requested, informative and not yet profiled."""
         summaries = [self._summary(planned.cell, before=None) for planned in self.by_key.values()]
         return tuple(
             replace(self._aside(key, "profile", "profile"), attempt=self._refused_profiles[key])
@@ -211,7 +212,7 @@ class ScenarioProgress:
         )
 
     def _aside(self, key: str, word: str, kind: Kind) -> Job:
-        """A launch that is of no block."""
+        """A job that does not belong to a block."""
         place = self._places[key]
         return Job(
             name=f"{self.scenario.name}-{word}-{place}",
@@ -222,9 +223,9 @@ class ScenarioProgress:
         )
 
     def wanted(self, block: int) -> frozenset[str]:
-        """The cells to launch in `block`, judged by the blocks before it alone.
+        """The keys of the cells to launch in `block`, based only on earlier blocks.
 
-        Later blocks of a continued run do not count, so it decides as it did before.
+        A resumed run ignores later blocks here, so it decides as the original run did.
         """
         fit = {key: planned for key, planned in self.by_key.items() if planned.unfit is None}
         if not fit:
@@ -237,13 +238,13 @@ class ScenarioProgress:
         )
 
     def companies(self, jobs: Sequence[Job]) -> tuple[tuple[Job, ...], ...]:
-        """Jobs of one block, in its order: those that alternate together, the others singly."""
+        """Group a block's jobs, in order: those that alternate together, the others alone."""
         by_key = {job.planned.cell.key: job for job in jobs}
         found = interleave_groups([job.planned for job in jobs], self._baselines)
         return tuple(tuple(by_key[one.cell.key] for one in company) for company in found)
 
     def certain(self, *, after: int) -> int:
-        """How many launches are sure to be wanted, in this block and the ones after it."""
+        """How many launches are certain to be needed, in this block and later ones."""
         return sum(
             max(0, planned.measure.launches.min - len(self._done[key]))
             for key, planned in self.by_key.items()
@@ -251,7 +252,7 @@ class ScenarioProgress:
         )
 
     def _summary(self, cell: Cell, *, before: int | None) -> CellSummary:
-        """What the cell's launches say: those of all blocks, or of the ones before one."""
+        """The summary of the cell's launches in all blocks, or in those before block `before`."""
         launches = [
             record
             for block, record in self._done[cell.key].items()
@@ -266,20 +267,20 @@ class ScenarioProgress:
 
 
 class Observer(Protocol):
-    """Who watches a run; called between launches, and as time passes within one."""
+    """Receives the events of a run: between launches, and periodically during a launch."""
 
     def started(self, job: Job, *, left: int) -> None:
-        """A launch starts; as it does, `left` are certain to be wanted, itself included."""
+        """A launch starts; `left` launches, including this one, are certain to be needed."""
 
     def ended(self, launch: Launch) -> None:
-        """It has ended and is on the disk; also for a cell that is skipped."""
+        """A launch has ended and is recorded on disk; also called for a skipped cell."""
 
     def tick(self) -> None:
-        """Time passes."""
+        """Called periodically during a launch."""
 
 
 class Clock(Struct, frozen=True, kw_only=True):
-    """The time, as the runner needs it: seconds that only rise, and the date in UTC."""
+    """The clocks of the runner: monotonic seconds, and the date and time in UTC."""
 
     monotonic_s: Callable[[], float]
     now: Callable[[], str]
@@ -289,7 +290,7 @@ Ending = Literal["complete", "out of time"]
 
 
 class Runner:
-    """Measures tasks; everything outside is handed in."""
+    """Measures tasks; clock, disk and launches are passed in."""
 
     def __init__(
         self,
@@ -304,18 +305,18 @@ class Runner:
         budget_s: float | None,
         operators: bool,
     ) -> None:
-        """Take what there is to do, and what of it a killed run has done already.
+        """Prepare a new run, or one that resumes after an interruption.
 
         Args:
             run: The run that the records belong to.
-            tasks: What to measure.
-            done: Launches of this run that are on the disk.
-            append: Puts a launch on the disk.
-            launch: Launches a cell, or several that alternate, as `launcher` does.
-            observer: Hears what happens.
-            clock: The time.
-            budget_s: Start no launch after so many seconds; None: no limit.
-            operators: Whether to profile operators where the scenarios ask for it.
+            tasks: The scenarios to measure.
+            done: Launches of this run that are already on disk.
+            append: Writes a launch to disk.
+            launch: Launches one cell, or several that alternate, as `Launcher` does.
+            observer: Receives the events of the run.
+            clock: The clocks.
+            budget_s: Start no launch after this many seconds; None: no limit.
+            operators: Whether to profile operators where scenarios request it.
         """
         self._run = run
         self._ledgers = [ScenarioProgress(task) for task in tasks]
@@ -332,10 +333,10 @@ class Runner:
         self._operators = operators
 
     def run(self) -> Ending:
-        """Launch until nothing is wanted any more, or time is out.
+        """Launch until no more launches are needed, or the time budget is used up.
 
         Raises:
-            LaunchError: the supervisor is gone.
+            LaunchError: the supervisor has ended.
             InputError: a record could not be written.
         """
         for ledger in self._ledgers:
@@ -356,7 +357,7 @@ class Runner:
                 return self._profile() if self._operators else "complete"
 
     def _block(self, ledger: ScenarioProgress, keys: frozenset[str], block: int) -> bool:
-        """One block of a scenario, refused launches once more at its end; False if time is out."""
+        """Launch one block, and repeat refused launches at its end; False if out of time."""
         jobs = list(self._jobs(ledger, keys, block))
         while jobs:
             again = []
@@ -373,14 +374,14 @@ class Runner:
         return True
 
     def _certain(self) -> int:
-        """How many launches are sure to be wanted."""
+        """How many launches are certain to be needed."""
         pairs = zip(self._ledgers, self._blocks, strict=True)
         return sum(ledger.certain(after=block) for ledger, block in pairs)
 
     def _profile(self) -> Ending:
-        """Once all is measured, launch the cells that tell most once more, each once a run.
+        """Profile the most informative cells after all measurements, each once per run.
 
-        Profiles that were refused are made once more when all others have been.
+        Refused profiles are repeated after all others.
         """
         jobs = [(ledger, job) for ledger in self._ledgers for job in ledger.profiles()]
         while jobs:
@@ -401,7 +402,7 @@ class Runner:
         return self._until_s is not None and self._clock.monotonic_s() > self._until_s
 
     def _jobs(self, ledger: ScenarioProgress, keys: frozenset[str], block: int) -> Iterator[Job]:
-        """The launches of one block that have not been done, in their order."""
+        """The remaining launches of one block, in order."""
         every = order(
             ledger.by_key, seed=self._run.seed, scenario=ledger.scenario.name, block=block
         )
@@ -446,7 +447,7 @@ class Runner:
     def _launch(
         self, ledger: ScenarioProgress, jobs: Sequence[Job], *, left: int
     ) -> tuple[Launch, ...]:
-        """Launch a cell, or those that alternate; all of them are recorded then."""
+        """Launch one cell, or several that alternate, and record all of them."""
         for job in jobs:
             self._observer.started(job, left=left)
         started_at = self._clock.now()
@@ -524,13 +525,13 @@ class Runner:
 def is_complete(
     run: Run, tasks: Sequence[Task], done: Sequence[Launch], *, operators: bool
 ) -> bool:
-    """Whether a run that goes on would launch and record nothing more.
+    """Whether the run, if resumed, would have nothing left to launch or record.
 
     Args:
         run: The run that the records belong to.
-        tasks: What it measures.
-        done: Its launches that are on the disk.
-        operators: Whether operators are profiled where the scenarios ask for it.
+        tasks: The scenarios that it measures.
+        done: Its launches that are on disk.
+        operators: Whether operators are profiled where scenarios request it.
     """
 
     def left(*_job: object, **_words: object) -> NoReturn:
@@ -559,18 +560,18 @@ class _LeftError(Exception):
 
 
 class _Nobody:
-    """An observer that is told nothing of interest."""
+    """An observer that ignores all events."""
 
     def started(self, job: Job, *, left: int) -> None:
-        """A launch would start."""
+        """Do nothing."""
 
     def ended(self, launch: Launch) -> None:
-        """It would have ended."""
+        """Do nothing."""
 
     def tick(self) -> None:
-        """Time would pass."""
+        """Do nothing."""
 
 
 def _next_attempt(job: Job) -> Job:
-    """The same launch once more, after one that was refused."""
+    """The next attempt at the same launch, after a refused one."""
     return replace(job, attempt=job.attempt + 1)
