@@ -1,1 +1,1 @@
-"""Servers under load: started, sent requests, watched and stopped."""
+"""Measures model servers under load: starts them, sends requests, monitors and stops them."""

@@ -1,4 +1,4 @@
-"""Whether a launch measured its load generator rather than the server."""
+"""Detects launches in which the load generator, not the server, was the bottleneck."""
 
 from __future__ import annotations
 
@@ -6,31 +6,32 @@ from corebound.scenario.traffic import OPEN, Answered, Traffic
 from corebound.stats import latency
 from corebound.units import duration, percent
 
-# The generator has one thread. A request that finds it busy waits in its event loop, by
-# queueing theory share / (1 - share) times what one costs it (M/M/1): four times at 0.8,
-# and without limit beyond. Its cost is some 0.1 ms, so 0.8 still hides well below 1 ms.
+# The generator has one thread. A request that arrives while it is busy waits in its event
+# loop: by queueing theory, share / (1 - share) times the cost of a request (M/M/1). That is
+# four times at a share of 0.8, and grows without limit towards 1. A request costs about
+# 0.1 ms, so at 0.8 the wait is still well below 1 ms.
 MOST_CPU_SHARE = 0.8
 
-# In the open shapes lateness is part of the latency. More than this in one request of a
-# hundred, and the tail that is shown is partly the generator's.
+# In the open shapes, lateness is part of the latency. If one request in a hundred is later
+# than this share of the median latency, the generator adds to the reported tail.
 MOST_LATENESS_RATIO = 0.1
-# What Linux's timers and one turn of the event loop take anywhere is no fault, though
-# it may be much beside a server that answers in a tenth of a millisecond.
+# Linux's timers and one turn of the event loop always take some time. That is not a fault,
+# even if it is long compared with a server that answers in 0.1 ms.
 LEAST_LATENESS_NS = 500_000
 
-# In the other shapes it is time in which a connection could have carried a request and
-# did not: with a tenth of it, the server saw a tenth less concurrency than was asked for
-# (Little's law), and no interval here tells so much apart.
+# In the other shapes, lateness is time in which a connection was idle but could have carried
+# a request. At a share of 0.1, the server saw a tenth less concurrency than was requested
+# (Little's law), which no interval here can resolve.
 MOST_IDLE_SHARE = 0.1
 
 
 def bottleneck_evidence(answered: Answered, traffic: Traffic, cpus: int) -> tuple[str, ...]:
-    """What speaks against a launch, in words with figures; empty where nothing does.
+    """Describe each way in which the load generator limited a launch; empty if there is none.
 
     Args:
-        answered: What came of it.
-        traffic: What was asked.
-        cpus: How many the generator may run on.
+        answered: The results of the requests.
+        traffic: The requested traffic.
+        cpus: The number of CPUs that the generator may use.
     """
     found = (_busy(answered, cpus), _late(answered, traffic), _mixed(answered, traffic))
     return tuple(what for what in found if what is not None)
@@ -65,7 +66,7 @@ def _late(answered: Answered, traffic: Traffic) -> str | None:
 
 def _behind(latencies: str, lateness: str) -> str | None:
     late, took = latency.percentiles(lateness), latency.percentiles(latencies)
-    # With no good answer there is no latency that could be wrong.
+    # Without a successful request there is no latency that could be wrong.
     if late is None or took is None:
         return None
     most_ns = max(LEAST_LATENESS_NS, MOST_LATENESS_RATIO * took.p50_ns)

@@ -1,4 +1,4 @@
-"""What a server's workers really got: their own word, and what is seen from outside."""
+"""Verifies a server launch: its workers' threads, CPUs and environment, and the generator."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
 def reported(folder: Path, pid: int) -> protocol.Ready | None:
-    """What a worker of the server has said of itself; None where it said nothing."""
+    """The report that a worker of the server wrote; None if it wrote none."""
     try:
         message = protocol.decode_message((folder / f"{pid}.json").read_bytes())
     except (FileNotFoundError, protocol.WireError):
@@ -31,17 +31,17 @@ def reported(folder: Path, pid: int) -> protocol.Ready | None:
 def workers(
     watching: LaunchMonitor, placement: Placement, folder: Path, threads_asked: int | None
 ) -> tuple[Worker, ...]:
-    """A worker for each process that was watched, in the order of their slots.
+    """One worker record per monitored process, in the order of their slots.
 
-    The watching is closed; without any process there is no worker.
+    Close the monitor first. Without monitored processes, the result is empty.
 
-    Which of them is of which slot is the server's affair: each gets the one whose
-    CPUs it is seen to have, as far as that can be told.
+    The server decides which process gets which slot. Each process is therefore assigned the
+    slot that matches its observed CPUs, as far as that can be determined.
     """
     if not watching.watches:
         return ()
     seen = list(zip_longest(watching.watches, watching.threads, watching.of_workers))
-    # Slots and workers sorted by their CPUs pair up wherever they pair at all.
+    # If a matching exists, sorting slots and workers by their CPUs finds it.
     order = sorted(range(len(placement.slots)), key=lambda slot: placement.slots[slot].cpus)
     by_cpus = sorted(seen, key=lambda one: (_allowed(one[1]), one[0].root))
     made = (
@@ -74,7 +74,7 @@ _GENERATOR = (
 def held_against(
     order: ServingOrder, served: Served, found: Sequence[Worker]
 ) -> tuple[tuple[str, ...], str]:
-    """Everything that makes a launch invalid, and what the user may do about it."""
+    """Every reason to discard the launch as invalid, and the suggested fix."""
     of_set_up = setup_violations(order.placement, order.command, found)
     of_generator = bottleneck.bottleneck_evidence(
         served.answered, order.traffic, len(order.generator_cpus)
@@ -87,7 +87,7 @@ def held_against(
 def setup_violations(
     placement: Placement, command: Command, found: Sequence[Worker]
 ) -> tuple[str, ...]:
-    """Everything that speaks against a launch's set-up, as `proof.against` does."""
+    """Every deviation from the requested setup, as in `verification.binding_violations`."""
     silent = tuple(
         f"worker {worker.slot} said nothing of its threads" for worker in found if not worker.python
     )
@@ -99,14 +99,14 @@ def setup_violations(
 
 
 def cpu_ns(processes: Iterable[int]) -> Mapping[int, int]:
-    """CPU time of each process so far, its waited-for children's too; of those that live."""
+    """CPU time of each live process so far, including children that it has waited for."""
     found = {}
     for pid in processes:
         try:
             stat = Path(f"/proc/{pid}/stat").read_bytes()
         except OSError:
             continue  # it has ended
-        # Fields 14 to 17 of proc(5)'s stat; the name before them may hold anything.
+        # Fields 14 to 17 of stat in proc(5); the name before them may hold any text.
         fields = stat.rpartition(b")")[2].split()[11:15]
         found[pid] = sum(map(int, fields)) * _TICK_NS
     return found

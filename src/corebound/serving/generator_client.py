@@ -1,4 +1,4 @@
-"""The runner's side of the talk with a load generator."""
+"""The runner's side of the connection to a load generator."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from corebound.worker import protocol
 
 
 class GeneratorTalk(Pipes):
-    """All that one generator has said, over two pipes to it."""
+    """The connection to one load generator, and everything received over it."""
 
     def __init__(self) -> None:
         """Open the pipes."""
@@ -20,29 +20,29 @@ class GeneratorTalk(Pipes):
         self.failure: protocol.Failure | None = None
 
     def started(self, pid: int, order: GeneratorOrder) -> None:
-        """The generator runs: give it its order, and keep our own ends only."""
+        """Note that the generator has started, close its pipe ends here and send the order."""
         self.pid = pid
         self.keep_ours()
         self._order(traffic.encode(order))
 
     def go(self) -> None:
-        """Tell it to measure."""
+        """Tell the generator to start measuring."""
         self._order(protocol.GO)
 
     def hear(self) -> None:
-        """Take in what it has said so far."""
+        """Process the messages received so far."""
         for line in self.lines():
             self._take(line)
 
     def died(self, code: int) -> None:
-        """It ended without a word: say how."""
+        """Record a failure for a generator that ended without reporting one."""
         self.failure = self.failure or protocol.Failure(
             during="requests", what=f"the load generator ended with {code}.", mend=None
         )
 
     def _order(self, line: bytes) -> None:
         if not self.send(line):
-            self.hear()  # it has ended: whatever it said last is the reason
+            self.hear()  # it has ended: its last message holds the reason
 
     def _take(self, line: bytes) -> None:
         try:

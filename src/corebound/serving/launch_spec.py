@@ -1,4 +1,4 @@
-"""All that one launch of a server needs."""
+"""Defines what one launch of a server needs, and prepares the model that it serves."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from corebound.serving.server import ServedModel, Server, ServerError
 
 MAKER = "corebound.worker.workloads.served_model"
 HANDLER = "served_classifier_torchserve.py"
-# What decides on the files that are made, beside the packages of the environment.
+# The sources that, with the packages of the environment, determine the files that are made.
 _SOURCES = ("served_model.py", "served_classifier.py", HANDLER)
-# Weights are random, so that nothing is fetched, and the same in every run.
+# Weights are random, so that nothing is downloaded, and the same in every run.
 SEED = 20_210
 
 Execute = Callable[[Sequence[str], Path], int]
@@ -27,18 +27,18 @@ Execute = Callable[[Sequence[str], Path], int]
 def served_model(
     cache: Path, *, model: str, image: int, python: Path, archived: bool, execute: Execute
 ) -> ServedModel:
-    """Find what is served, or make it.
+    """Find the served model in the cache, or create it.
 
     Args:
-        cache: Where models are kept.
-        model: As torchvision names it.
-        image: Width and height that the network takes.
+        cache: The folder that stores models.
+        model: The model's name in torchvision.
+        image: The width and height of the network's input.
         python: The interpreter of the server's environment.
-        archived: Whether an archive for TorchServe is wanted too.
-        execute: Runs a command in a folder and gives its exit code.
+        archived: Whether to create an archive for TorchServe too.
+        execute: Runs a command in a folder and returns its exit code.
 
     Raises:
-        ServerError: it could not be made.
+        ServerError: the model could not be created.
     """
     folder = cache / _key(model, image, python, archived=archived)
     if not folder.is_dir():
@@ -75,7 +75,7 @@ def _steps(
 
 
 def _key(model: str, image: int, python: Path, *, archived: bool) -> str:
-    """A name that changes with whatever changes the files."""
+    """A folder name that changes with everything that affects the files."""
     digest = hashlib.sha256(f"{model} {image} {SEED} {python} {archived}".encode())
     for name in _SOURCES:
         digest.update((_workloads() / name).read_bytes())
@@ -87,15 +87,15 @@ def _workloads() -> Path:
 
 
 class ServingOrder(AnyLaunchSpec, frozen=True, kw_only=True):
-    """What one launch of a server and of what loads it needs.
+    """Everything that one launch of a server and its load generator needs.
 
     Attributes:
-        command: What starts the server.
-        model: Finds or makes what is served, given what executes a command.
-        server: Makes the server, given that and the folder workers report to.
-        traffic: What is sent to it.
-        generator: The interpreter that the generator runs in.
-        generator_cpus: Where it may run.
+        command: The command that starts the server.
+        model: Finds or creates the served model, given a function that executes commands.
+        server: Creates the server, given the model and the folder for the workers' reports.
+        traffic: The requests to send.
+        generator: The interpreter of the load generator.
+        generator_cpus: The CPUs that the load generator may use.
     """
 
     command: Command

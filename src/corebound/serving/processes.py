@@ -1,4 +1,4 @@
-"""The processes of one launch of a server, from its start until it may be measured."""
+"""Starts the processes of a server launch, and waits until the server can be measured."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from corebound.launch.supervisor_client import Supervision
 from corebound.planning.slots import Command
 from corebound.serving.server import LOOPBACK, ServedModel, Server, ServerError, ServerWorker
 
-# How often what cannot be waited for is asked.
+# The polling interval for states that cannot be waited for.
 ASK_EVERY_S = 0.25
 
 
 class LateError(Exception):
-    """The launch's time is over."""
+    """The launch has passed its deadline."""
 
 
 class Speaker(Protocol):
-    """Something that may say something while it is waited for."""
+    """A connection that may send messages during a wait."""
 
     @property
     def open(self) -> bool:
-        """Whether it may still."""
+        """Whether it may still send something."""
 
     def fileno(self) -> int:
-        """Readable when it has."""
+        """The descriptor that is readable when it has sent something."""
 
     def hear(self) -> None:
-        """Take it in."""
+        """Process the messages received so far."""
 
 
 class Processes:
-    """Starts processes of one launch, and waits, until the launch's time is over."""
+    """Starts the processes of one launch, and waits for them until the launch's deadline."""
 
     def __init__(
         self,
@@ -68,16 +68,16 @@ class Processes:
         cwd: Path | None = None,
         pipes: tuple[int, int] | None = None,
     ) -> int:
-        """Start a process, whose words go to the log; its number.
+        """Start a process, with its output in the log; returns its process id.
 
         Args:
-            command: What it is.
-            needs: Variables for its environment beside those of the command.
-            cwd: Where it starts; None: in the launch's own folder.
-            pipes: What it finds as descriptors 3 and 4; None: nothing.
+            command: The command to start.
+            needs: Environment variables in addition to those of the command.
+            cwd: The working directory; None: the launch's own folder.
+            pipes: Its descriptors 3 and 4; None: the null device.
 
         Raises:
-            LaunchError: it could not be started.
+            LaunchError: the process could not be started.
         """
         inherited = worker_environment.environment(
             command, python_path=self._python_path, scratch=self._scratch
@@ -95,11 +95,11 @@ class Processes:
             )
 
     def execute(self, words: Sequence[str], folder: Path) -> int:
-        """Run a command in a folder to its end; its exit code.
+        """Run a command in a folder until it ends; returns its exit code.
 
         Raises:
-            LateError: the launch's time is over.
-            LaunchError: it could not be started.
+            LateError: the launch has passed its deadline.
+            LaunchError: the command could not be started.
         """
         pid = self.spawn(Command(argv=tuple(words), env=()), cwd=folder)
         while (code := self.exit_code(pid)) is None:
@@ -107,17 +107,17 @@ class Processes:
         return code
 
     def exit_code(self, pid: int) -> int | None:
-        """How a process ended (negative: the signal), or None while it runs."""
+        """A process's exit code (negative: the signal that ended it), or None while it runs."""
         return self._supervision.exit_code(pid)
 
     def wait(self, timeout_s: float, speaker: Speaker | None = None) -> bool:
-        """Wait a while, or until a process ends or someone speaks.
+        """Wait until the timeout, until a process ends, or until a message arrives.
 
         Returns:
-            Whether anything happened; what was said has been heard.
+            Whether anything happened; received messages have been processed.
 
         Raises:
-            LateError: the launch's time is over.
+            LateError: the launch has passed its deadline.
         """
         left_s = self.deadline_s - time.monotonic()
         if left_s <= 0:
@@ -133,22 +133,22 @@ class Processes:
         return bool(ready)
 
 
-# A worker that has had so many processes before all are ready will never be.
+# A worker that has had this many processes before all workers are ready never becomes ready.
 CRASHES = 3
-# The first request of a model may compile it.
+# The first request may trigger the compilation of the model.
 ANSWER_S = 120.0
-# Pools of other sizes add in another order.
+# Thread pools of different sizes add in a different order.
 TOLERANCE = 1e-3
 
 
 def await_workers(
     server: Server, processes: Processes, *, root: int, wanted: int
 ) -> tuple[ServerWorker, ...]:
-    """Wait until a server says that so many workers are ready.
+    """Wait until a server reports that `wanted` workers are ready.
 
     Raises:
-        ServerError: it has ended, or its workers end as often as they are started.
-        LateError: the launch's time is over.
+        ServerError: the server has ended, or a worker crashes each time it is started.
+        LateError: the launch has passed its deadline.
     """
     seen: dict[str, set[int]] = {}
     while True:
@@ -174,10 +174,10 @@ def await_workers(
 
 
 def require_right_answer(server: Server, model: ServedModel) -> None:
-    """Ask once, before any timing counts.
+    """Send one request before any timing counts, and check the answer.
 
     Raises:
-        ServerError: the answer is not the one that the model gives.
+        ServerError: the answer differs from the model's expected answer.
     """
     expected = json.loads(model.expected.read_bytes())
     status, answer = _answer(server)
@@ -208,7 +208,7 @@ def _answer(server: Server) -> tuple[int, bytes]:
 
 
 def _agrees(answer: bytes, expected: list[list[float]]) -> bool:
-    """Whether the likeliest class and its probability are as they should be."""
+    """Whether the most likely class and its probability are as expected."""
     try:
         (index, probability), *_ = json.loads(answer)
         likely = math.isclose(probability, expected[0][1], rel_tol=TOLERANCE)

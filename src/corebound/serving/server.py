@@ -1,4 +1,4 @@
-"""What a server has to offer to be measured: a command, an address, workers, an end."""
+"""Defines the interface of a measurable server: its address, files, workers and shutdown."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ LOOPBACK = "127.0.0.1"
 
 
 class ServerError(CoreboundError):
-    """A server cannot do its work; the launch's record says why."""
+    """A server does not work; the reason is in the launch's record."""
 
     exit_code = 4
 
 
 class ServerWorker(Struct, frozen=True, kw_only=True):
-    """One of the processes that a server answers with.
+    """One of a server's worker processes, which answer requests.
 
     Attributes:
-        id: The server's own name for it; a worker that is restarted keeps it.
-        pid: Its process, or None while there is none.
-        ready: Whether the server would hand it a request.
+        id: The server's own name for the worker; a restarted worker keeps it.
+        pid: The worker's process id, or None while it has no process.
+        ready: Whether the server would send it a request.
     """
 
     id: str
@@ -35,7 +35,7 @@ class ServerWorker(Struct, frozen=True, kw_only=True):
 
 
 class ServedModel(Struct, frozen=True, kw_only=True):
-    """What is served, as files: the model, a request, and the answer to it."""
+    """The files of a served model: the network, a request body and the expected answer."""
 
     folder: Path
 
@@ -46,17 +46,17 @@ class ServedModel(Struct, frozen=True, kw_only=True):
 
     @property
     def archive(self) -> Path:
-        """The same packed for TorchServe."""
+        """The network packed for TorchServe."""
         return self.folder / "classifier.mar"
 
     @property
     def jpeg(self) -> Path:
-        """The body of every request, as it is."""
+        """The body of every request: a JPEG image."""
         return self.folder / "image.jpg"
 
     @property
     def json(self) -> Path:
-        """The body of every request to a server that takes JSON alone: the JPEG in base64."""
+        """The request body for a server that accepts only JSON: the JPEG image in base64."""
         return self.folder / "image.json"
 
     @property
@@ -66,14 +66,14 @@ class ServedModel(Struct, frozen=True, kw_only=True):
 
 
 class Server(Protocol):
-    """A server of one launch; nothing of it is started or found before `write`.
+    """The server of one launch; call `write` before starting its process.
 
     Attributes:
-        distribution: The package it comes in.
-        port: Where it takes requests, on the loopback interface.
-        path: Of requests.
-        body: What every request carries.
-        content_type: Of the body.
+        distribution: The name of its Python package.
+        port: The port for requests, on the loopback interface.
+        path: The URL path of requests.
+        body: The file with the body of every request.
+        content_type: The content type of the body.
     """
 
     distribution: str
@@ -83,24 +83,24 @@ class Server(Protocol):
     content_type: str
 
     def write(self, folder: Path) -> dict[str, str]:
-        """Put what its command reads into the folder it starts in.
+        """Write the files that its command reads to the folder it starts in.
 
         Returns:
-            Environment variables that it needs beside those of the cell.
+            The environment variables that it needs in addition to those of the cell.
 
         Raises:
-            ServerError: something that it needs is not there.
+            ServerError: something that the server needs is missing.
         """
 
     def workers(self) -> tuple[ServerWorker, ...]:
-        """Its workers as it says itself, by id; none while it does not answer."""
+        """The workers that the server reports, by id; empty while it does not respond."""
 
     def stop(self, pids: tuple[int, ...]) -> None:
-        """Ask it to end, given all its processes, the one that was started first."""
+        """Ask the server to end. `pids` are all its processes, the root process first."""
 
 
 def free_ports(count: int) -> tuple[int, ...]:
-    """Ports of the loopback interface that nothing holds at this moment, all different."""
+    """Different ports of the loopback interface that are free at this moment."""
     with ExitStack() as held:
         ports = []
         for _ in range(count):

@@ -1,4 +1,4 @@
-"""TorchServe and LitServe: their configuration, what their interfaces say, their end."""
+"""Supports TorchServe and LitServe: configures, queries and stops them."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from corebound.serving.server import LOOPBACK, ServedModel, ServerError, ServerW
 MODEL_NAME = "classifier"
 ARCHIVE = f"{MODEL_NAME}.mar"
 
-# A request waits here for a worker; a shorter queue would answer a burst with 503.
+# The queue in which requests wait for a worker. A shorter one would answer a burst with 503.
 QUEUE = 10_000
-# Longer than any launch: it is the runner's deadline that counts.
+# Longer than any launch, so that only the runner's deadline applies.
 RESPONSE_S = 3600
 ASK_S = 2.0
 
 
 class TorchServe:
-    """One TorchServe, with a port for each of its doors and folders of its own."""
+    """One TorchServe instance, with a port per interface and its own folders."""
 
     distribution = "torchserve"
     path = f"/predictions/{MODEL_NAME}"
@@ -43,11 +43,11 @@ class TorchServe:
         """Choose its ports.
 
         Args:
-            model: What it serves.
-            workers: How many processes answer.
-            pinned: The CPUs that its CPU launcher is to bind each worker to, all
-                of one number; None: without the launcher.
-            python: The interpreter of its environment.
+            model: The model to serve.
+            workers: The number of worker processes.
+            pinned: The CPUs that its CPU launcher binds each worker to, the same
+                number for each; None: do not use the CPU launcher.
+            python: The interpreter of the server's environment.
         """
         self._model = model
         self.body = model.jpeg
@@ -60,7 +60,7 @@ class TorchServe:
         """Write the configuration and link the archive.
 
         Raises:
-            ServerError: there is no Java.
+            ServerError: Java is not installed.
         """
         if java() is None:
             raise ServerError(
@@ -75,7 +75,7 @@ class TorchServe:
         settings = self._settings(folder / STORE)
         lines = (f"{name}={value}\n" for name, value in settings.items())
         (folder / CONFIGURATION).write_text("".join(lines), encoding="utf-8")
-        # Its launcher is looked for with the `python` of PATH (pytorch/serve#3049).
+        # TorchServe finds its CPU launcher with the `python` on PATH (pytorch/serve#3049).
         path = os.pathsep.join((str(self._bin), os.environ.get("PATH", os.defpath)))
         home = os.environ.get("JAVA_HOME")
         inherited = {"JAVA_HOME": home} if home else {}
@@ -95,7 +95,7 @@ class TorchServe:
             "metrics_address": f"http://{LOOPBACK}:{self._metrics}",
             "grpc_inference_port": str(self._grpc[0]),
             "grpc_management_port": str(self._grpc[1]),
-            # No one but this host reaches the loopback interface.
+            # Only this host can reach the loopback interface.
             "disable_token_authorization": "true",
             "disable_system_metrics": "true",
             "default_workers_per_model": str(self._workers),
@@ -105,9 +105,9 @@ class TorchServe:
             "model_store": str(store),
         }
         if self.pinned is not None:
-            # Without a list it takes numbers of cores for numbers of CPUs, which are
-            # others wherever siblings are neighbours, and gives up where there are
-            # more workers than cores.
+            # Without a list, the launcher uses core numbers as CPU numbers. These differ
+            # if SMT siblings have adjacent numbers. It also fails if there are more workers
+            # than cores.
             cpus = ",".join(str(cpu) for slot in self.pinned for cpu in slot)
             each = len(self.pinned[0])
             settings["cpu_launcher_enable"] = "true"
@@ -115,7 +115,7 @@ class TorchServe:
         return settings
 
     def workers(self) -> tuple[ServerWorker, ...]:
-        """What the management API says; its ping is healthy long before all workers are."""
+        """The workers by the management API; the ping API is healthy before they are ready."""
         try:
             document = _asked(self._management, f"/models/{MODEL_NAME}")
         except (OSError, http.client.HTTPException, ValueError):
@@ -125,7 +125,7 @@ class TorchServe:
         return tuple(
             ServerWorker(
                 id=str(one["id"]),
-                # -1 and 0 stand for none.
+                # -1 and 0 mean that there is no process.
                 pid=one["pid"] if one.get("pid", 0) > 0 else None,
                 ready=one.get("status") == "READY",
             )
@@ -133,7 +133,7 @@ class TorchServe:
         )
 
     def stop(self, pids: tuple[int, ...]) -> None:
-        """Tell Java: it ends its workers; its wrapper, told instead, would leave all behind."""
+        """Terminate the Java process, which ends its workers; its wrapper would not end them."""
         for pid in pids:
             if _is_java(pid):
                 os.kill(pid, signal.SIGTERM)
@@ -157,7 +157,7 @@ def _is_java(pid: int) -> bool:
 
 
 class LitServe:
-    """One LitServe; its workers are known by what they report as they are ready."""
+    """One LitServe instance; its workers are known from the reports they write when ready."""
 
     distribution = "litserve"
     path = "/predict"
@@ -167,9 +167,9 @@ class LitServe:
         """Choose its port.
 
         Args:
-            model: What it serves.
-            workers: How many processes answer.
-            reports: Where each worker leaves a file named by its process.
+            model: The model to serve.
+            workers: The number of worker processes.
+            reports: The folder in which each worker writes a file named after its process id.
         """
         self._model = model
         self.body = model.json
@@ -178,20 +178,20 @@ class LitServe:
         (self.port,) = free_ports(1)
 
     def write(self, folder: Path) -> dict[str, str]:
-        """Link the model and write down the port."""
+        """Link the model and write the port to a file."""
         (folder / MODEL).symlink_to(self._model.file)
         (folder / PORT_FILE).write_text(str(self.port), encoding="ascii")
         return {}
 
     def workers(self) -> tuple[ServerWorker, ...]:
-        """Those that have reported and live; ready once the server says that all are."""
+        """The live workers that have reported; ready once the server's health check passes."""
         pids = sorted(int(file.stem) for file in self._reports.glob("[0-9]*.json"))
         alive = [pid for pid in pids if Path(f"/proc/{pid}").exists()]
         ready = bool(alive) and self._is_healthy()
         return tuple(ServerWorker(id=str(pid), pid=pid, ready=ready) for pid in alive)
 
     def stop(self, pids: tuple[int, ...]) -> None:
-        """Interrupt the first process, which ends the others; told to terminate, it would not."""
+        """Interrupt the root process, which ends the others; it would not do so on SIGTERM."""
         os.kill(pids[0], signal.SIGINT)
 
     def _is_healthy(self) -> bool:

@@ -1,4 +1,4 @@
-"""One launch of a server: start it, send it traffic, look at it, end it."""
+"""Runs one launch of a server: starts it, sends requests, monitors it and stops it."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ from corebound.serving.server import (
 )
 from corebound.worker import protocol
 
-# How long a server may take to end after it was told to: TorchServe takes 3 to 8 s.
+# How long a server may take to stop when asked to. TorchServe takes 3 to 8 s.
 STOP_S = 20.0
-# Beyond this share of requests without a good answer, throughput says nothing.
+# The launch fails if more than this share of requests fails: throughput is then meaningless.
 MOST_ERRORS = 0.01
 
 GENERATOR = ("-m", "corebound.serving.generator")
 
 
 def serve(order: ServingOrder, supervision: Supervision, tick: Callable[[], None]) -> LaunchResult:
-    """Run one launch to its end, whatever that is.
+    """Run one launch of a server until it completes, fails or times out.
 
     Args:
         order: What to launch.
-        supervision: Starts its processes, and ends what is left of them.
-        tick: Called now and then, to show that time passes.
+        supervision: Starts the processes and ends any that they leave behind.
+        tick: Called from time to time, to update progress.
 
     Raises:
-        LaunchError: the supervisor is gone; nothing can be said of the launch.
+        LaunchError: the supervisor has ended, so the outcome of the launch is unknown.
     """
     return _Session(order, supervision, tick).run()
 
@@ -176,11 +176,11 @@ class _Session:
         )
 
     def _warm_up(self, server: Server) -> None:
-        """Start the generator, and let it warm the server up."""
+        """Start the load generator, and have it warm up the server."""
         order = self._order
         command = Command(argv=(str(order.generator), *GENERATOR), env=())
         pid = self._processes.spawn(command, pipes=self._talk.theirs)
-        # Before its first thread: what it starts later inherits this.
+        # Set this before its first thread starts, so that all its threads inherit it.
         os.sched_setaffinity(pid, order.generator_cpus)
         self._talk.started(
             pid,
@@ -196,7 +196,7 @@ class _Session:
         self._listen(lambda: self._talk.warmed is not None)
 
     def _measure(self, root: int, ready: Sequence[ServerWorker]) -> int:
-        """Let the generator measure, and watch; the CPU time that the server took."""
+        """Have the load generator measure, and monitor; returns the server's CPU time."""
 
         def tree() -> Collection[int]:
             return (root, *processes_below(root))
@@ -214,7 +214,7 @@ class _Session:
     def _watch(
         self, pids: Sequence[int], beside: Callable[[], Collection[int]] = tuple
     ) -> LaunchMonitor:
-        """Watch workers; what the server has `beside` them is counted as its tree's too."""
+        """Monitor the workers; the server's other processes, `beside`, are counted too."""
         return LaunchMonitor(
             pids,
             self._order.placement,
@@ -225,7 +225,7 @@ class _Session:
         )
 
     def _listen(self, done: Callable[[], bool]) -> None:
-        """Listen to the generator, and look from time to time, until `done`."""
+        """Receive the generator's messages, and sample from time to time, until `done`."""
         while not done():
             pause_s = self._watching.pause_s if self._watching.watches else ASK_EVERY_S
             if not self._processes.wait(pause_s, self._talk):
@@ -243,7 +243,7 @@ class _Session:
                 )
 
     def _stop(self, server: Server, root: int) -> int:
-        """Tell the server to end, and give it the time; what is left is ended anyway."""
+        """Ask the server to stop and wait up to `STOP_S`; the rest is killed later."""
         began_ns = time.monotonic_ns()
         pids = (root, *processes_below(root))
         server.stop(pids)

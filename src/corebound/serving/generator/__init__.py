@@ -1,1 +1,1 @@
-"""The load generator: a process of its own, launched like a worker."""
+"""The load generator: a separate process that sends requests, launched like a worker."""

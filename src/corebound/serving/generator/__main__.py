@@ -1,8 +1,8 @@
-"""The load generator's process.
+"""The load generator's entry point: reads an order, sends the requests and reports results.
 
-Started as `python -m corebound.serving.generator` with the order on descriptor 3 and
-the answers on 4, as a worker is. All it needs is imported before the order is read: an
-import while requests are under way would hold them up by a tenth of a second.
+The process is started as `python -m corebound.serving.generator`. Like a worker, it reads
+its order from descriptor 3 and writes its messages to descriptor 4. It imports everything
+before it reads the order: an import during the requests would delay them by about 0.1 s.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from corebound.serving.generator.http import PersistentConnection, Target
 from corebound.serving.generator.reduce import Cost, reduce
 from corebound.worker import protocol
 
-# What the process has open besides its connections.
+# The descriptors that the process has open in addition to its connections.
 SPARE_DESCRIPTORS = 32
 
 
 class RunnerConnection:
-    """The two pipes; remembers which part of the work is under way."""
+    """The two pipes to the runner, and the current phase of the work."""
 
     def __init__(self, orders: BinaryIO, answers: BinaryIO) -> None:
         self.orders = orders
@@ -41,17 +41,16 @@ class RunnerConnection:
         self.during = "start"
 
     def send(self, message: traffic.Message) -> None:
-        """Write one message at once: the runner waits for it."""
+        """Write one message and flush it: the runner waits for it."""
         self._answers.write(traffic.encode(message))
         self._answers.flush()
 
 
 class Edge:
-    """Where the generator ends: whatever befell it becomes a record, and goes no further.
+    """The generator's outermost error handler: reports any exception to the runner.
 
-    A process of its own has an edge of its own, as the worker has, and here too of every
-    class: an exit or an interrupt ends the launch, and the runner can only tell what it is
-    told here.
+    Like the worker's, it catches exceptions of every class. An exit or an interrupt ends the
+    launch too, and the runner learns the reason only from this report.
     """
 
     def __init__(self, talk: RunnerConnection) -> None:
@@ -59,7 +58,7 @@ class Edge:
         self.failed = False
 
     def __enter__(self) -> None:
-        """Begin."""
+        """Enter the context."""
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> bool:
         if error is None:
@@ -75,10 +74,10 @@ class Edge:
 
 
 async def generate(order: GeneratorOrder, talk: RunnerConnection) -> None:
-    """Carry out an order with connections of our own, up to the last message.
+    """Execute an order with the built-in HTTP client, and send all messages.
 
     Raises:
-        CoreboundError: The order cannot be carried out.
+        CoreboundError: The order cannot be executed.
     """
     talk.during = "connect"
     target = _target(order)
@@ -88,9 +87,9 @@ async def generate(order: GeneratorOrder, talk: RunnerConnection) -> None:
     talk.during = "warm-up"
     warm = await drive.warm_up()
     talk.send(Warmed(ok=warm.ok, errors=warm.errors))
-    # The loop runs on, so that it sees connections that the server closes meanwhile.
+    # Keep the loop running, so that it notices connections that the server closes meanwhile.
     if await asyncio.to_thread(talk.orders.readline) != protocol.GO:
-        return  # the runner has given the launch up
+        return  # the runner has abandoned the launch
     talk.during = "measure"
     await drive.connect()
     answered = await _measure(order, drive)
@@ -116,10 +115,10 @@ async def _measure(order: GeneratorOrder, drive: LoadDriver) -> Answered:
 
 
 def with_ab(order: GeneratorOrder, talk: RunnerConnection) -> None:
-    """Carry out an order with ApacheBench.
+    """Execute an order with ApacheBench.
 
     Raises:
-        CoreboundError: ab is missing, or has given up.
+        CoreboundError: ab is not installed, or has failed.
     """
     apache = Apache(order)
     talk.during = "warm-up"
@@ -173,7 +172,7 @@ def _body(file: str | None) -> bytes | None:
 
 
 def _allow_connections(order: GeneratorOrder) -> None:
-    """Let the process have as many descriptors as it may open connections."""
+    """Raise the limit on open files to the number of connections that may be opened."""
     wanted = max(order.connections, order.traffic.concurrency or 0) + SPARE_DESCRIPTORS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and wanted > hard:
@@ -187,7 +186,7 @@ def _allow_connections(order: GeneratorOrder) -> None:
 
 
 def main() -> int:
-    """Carry out one order; 0 if it was, 1 if it failed and the runner knows why."""
+    """Execute one order; returns 0 on success, or 1 on a failure reported to the runner."""
     for descriptor in (protocol.REQUEST_FD, protocol.REPLY_FD):
         os.set_inheritable(descriptor, False)
     talk = RunnerConnection(
@@ -203,7 +202,7 @@ def main() -> int:
                 runner.run(generate(order, talk))
     if edge.failed:
         return 1
-    # Stay until the runner has had its last look.
+    # Stay alive until the runner has taken its last sample.
     talk.orders.read()
     return 0
 

@@ -1,4 +1,4 @@
-"""ApacheBench in the generator's place: how it is started, what its values mean."""
+"""Sends the load with ApacheBench (ab): builds its command line and parses its output."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ MISSING_MEND = "Install it (Debian, Ubuntu: `apt-get install apache2-utils`), or
 
 
 def argv(order: GeneratorOrder, *, requests: int, percentiles: str, times: str) -> tuple[str, ...]:
-    """The words that start ab.
+    """The command line of ab.
 
     Args:
         order: What to send, in a closed loop.
-        requests: How many.
-        percentiles: File that ab writes percentiles to.
-        times: File that it writes every request's time to.
+        requests: The number of requests.
+        percentiles: The file that ab writes percentiles to.
+        times: The file that ab writes every request's time to.
     """
     traffic = order.traffic
-    # Without -k it opens a connection a request, without -r one reset ends it; -l, for
-    # answers may differ in length; 30 s, its default patience, is less than a cold server's.
+    # -k: reuse connections; -r: continue after a reset; -l: allow answers of different lengths;
+    # -s: the timeout, because the default of 30 s is too short for a cold server.
     switches = ("-k", "-r", "-l", "-q", "-s", str(math.ceil(traffic.timeout_s)))
-    # ab refuses to have more under way than it sends.
+    # ab refuses a concurrency above the number of requests.
     amounts = ("-c", str(min(traffic.concurrency or 1, requests)), "-n", str(requests))
     files = ("-e", percentiles, "-g", times)
     url = f"http://{order.host}:{order.port}{order.path}"
@@ -50,7 +50,7 @@ def _body(order: GeneratorOrder) -> tuple[str, ...]:
 
 
 def warmed(output: str, *, requests: int) -> Warmed:
-    """What came of warm-up requests that ab sent.
+    """The results of the warm-up requests that ab sent.
 
     Raises:
         LaunchError: ab did not finish.
@@ -69,23 +69,23 @@ def answered(
     cpu_ns: int,
     wall_ns: int,
 ) -> Answered:
-    """What came of requests that ab sent.
+    """The results of the measured requests that ab sent.
 
-    ab averages what failed in with the rest and does not say which they were: the
-    latencies are of all requests. A connection that the server closes before it has
-    said a word is none of its failures at all.
+    ab includes failed requests in its averages and does not report which ones failed, so the
+    latencies are those of all requests. ab does not count a connection that the server closes
+    without sending anything as a failure.
 
     Args:
-        output: What ab printed.
-        percentiles: Its `-e` file: milliseconds to the microsecond, for each per cent.
-        times: Its `-g` file: a line a request, in whole milliseconds.
-        order: What it was asked.
-        began_ns: When it was started, on the host's monotonic clock.
-        cpu_ns: CPU time that it took.
-        wall_ns: How long it ran.
+        output: The output of ab.
+        percentiles: Its `-e` file: milliseconds with microsecond resolution, for each percent.
+        times: Its `-g` file: one line per request, in whole milliseconds.
+        order: What ab was ordered to send.
+        began_ns: When ab was started, on the host's monotonic clock.
+        cpu_ns: The CPU time of ab.
+        wall_ns: How long ab ran.
 
     Raises:
-        LaunchError: ab did not finish, or its figures are not as they always were.
+        LaunchError: ab did not finish, or its output has an unexpected format.
     """
     requests = order.traffic.requests
     errors = _errors(output, requests)
@@ -111,17 +111,17 @@ def answered(
         cpu_ns=cpu_ns,
         wall_ns=wall_ns,
         connections=connections,
-        # Each answer that was not kept alive cost a connection.
+        # Each request without keep-alive needed its own connection.
         opened=max(connections, requests - kept),
     )
 
 
 def _latencies_ms(percentiles: str, times: str) -> NDArray[np.float64]:
-    """The time of each request, in rising order.
+    """The time of each request, in ascending order.
 
-    What `-g` has is rounded to milliseconds, what `-e` has is exact but only a hundred
-    ranks: between those ranks a time lies on the line that joins them, as far as its
-    rounding allows.
+    The values of `-g` are rounded to milliseconds. Those of `-e` are exact, but there are only
+    a hundred ranks. Times between these ranks are interpolated linearly, within the bounds that
+    the rounded values allow.
     """
     rounded = np.sort([float(line.split("\t")[4]) for line in times.splitlines()[1:]])
     rows = [line.split(",") for line in percentiles.splitlines()[1:]]
@@ -138,12 +138,12 @@ def _errors(output: str, requests: int) -> dict[str, int]:
         "connect": _figure(r"\(Connect: (\d+)", output),
         "receive": _figure(r"Receive: (\d+)", output),
         "exception": _figure(r"Exceptions: (\d+)", output),
-        # ab does not count these among its failures.
+        # ab does not count these as failed requests.
         "status": _figure(r"Non-2xx responses:\s+(\d+)", output),
         "not sent": str(requests - int(complete)),
     }
     counts = {kind: int(count or 0) for kind, count in kinds.items()}
-    # One request can fail in two of ab's ways; no more can have failed than there were.
+    # ab may count one request under two kinds of failure, so limit the sum to all requests.
     left = requests
     for kind, count in counts.items():
         counts[kind] = min(count, left)
@@ -157,7 +157,7 @@ def _figure(pattern: str, output: str) -> str | None:
 
 
 def gave_up(code: int, said: str) -> LaunchError:
-    """What to say of an ab that ended with this code, these its last words."""
+    """The error for an ab that ended with exit code `code` and the stderr text `said`."""
     last = said.strip().splitlines()[-1] if said.strip() else "no word"
     return _unread(f"it ended with exit code {code} ({last})")
 
@@ -171,17 +171,17 @@ def _unread(what: str) -> LaunchError:
 
 
 class Apache:
-    """One order's ab, started once for the warm-up and once to measure."""
+    """Executes one order with ab, which runs once to warm up and once to measure."""
 
     def __init__(self, order: GeneratorOrder) -> None:
-        """Nothing is started yet."""
+        """Store the order; nothing is started yet."""
         self._order = order
 
     def warm_up(self) -> Warmed:
-        """Send the warm-up requests, if any are asked for.
+        """Send the warm-up requests, if any are requested.
 
         Raises:
-            CoreboundError: ab is missing, or has given up.
+            CoreboundError: ab is not installed, or has failed.
         """
         requests = self._order.traffic.warmup_requests
         if not requests:
@@ -190,10 +190,10 @@ class Apache:
         return warmed(output, requests=requests)
 
     def measure(self) -> Answered:
-        """Send what is measured.
+        """Send the measured requests.
 
         Raises:
-            CoreboundError: ab is missing, or has given up.
+            CoreboundError: ab is not installed, or has failed.
         """
         began_ns, cpu_ns = clock_ns(), _children_cpu_ns()
         output, percentiles, times = self._run(self._order.traffic.requests)
@@ -208,7 +208,7 @@ class Apache:
         )
 
     def _run(self, requests: int) -> tuple[str, str, str]:
-        """What it printed, its percentiles, its times."""
+        """Run ab; returns its output and the contents of its percentiles and times files."""
         with tempfile.TemporaryDirectory(prefix="ab-") as folder:
             percentiles, times = Path(folder, "percentiles.csv"), Path(folder, "times.tsv")
             words = argv(

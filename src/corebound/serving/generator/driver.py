@@ -1,4 +1,4 @@
-"""The shapes of traffic: when each request goes, over which connection."""
+"""Sends the requests of each traffic shape: decides when, and over which connection."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from corebound.serving.generator.http import Answer, Clock
 
 
 def intended_ns(traffic: Traffic) -> NDArray[np.int64]:
-    """The intended send times of an open shape, from the start of measuring.
+    """The intended send times of an open shape, relative to the start of measuring.
 
-    `constant` sends the first at once and the rest evenly; `poisson` and `server` draw the
-    gaps from an exponential distribution, so that how many fall into a second is
-    Poisson's (MLPerf's Server scenario is that too).
+    `constant` sends the first request at once and the rest at equal intervals. `poisson` and
+    `server` draw the gaps from an exponential distribution, so the number of requests per
+    second follows a Poisson distribution (as in MLPerf's Server scenario).
 
     Returns:
-        One time for each request, in nanoseconds, never falling.
+        One time per request, in nanoseconds, in non-decreasing order.
 
     Raises:
         ValueError: The shape is not an open one.
@@ -43,16 +43,16 @@ def intended_ns(traffic: Traffic) -> NDArray[np.int64]:
     return np.rint(times_s * 1e9).astype(np.int64)
 
 
-# asyncio's loop goes by the same clock, so times may be compared.
+# asyncio's event loop uses the same clock, so times can be compared.
 clock_ns = time.monotonic_ns
 
 
 class MicrosecondSelector(selectors.EpollSelector):
-    """Waits as long as it is told to.
+    """A selector with timeouts accurate to microseconds.
 
-    epoll_wait(2) counts milliseconds and Python rounds up, so that each request of a
-    schedule would go half a millisecond late. select(2) counts microseconds; it waits
-    here for the one descriptor that stands for all of them.
+    epoll_wait(2) counts milliseconds and Python rounds up, so each scheduled request would be
+    sent 0.5 ms late on average. select(2) counts microseconds. Here it waits for the epoll
+    descriptor, which represents all the others.
     """
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
@@ -64,16 +64,20 @@ class MicrosecondSelector(selectors.EpollSelector):
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
-    """A loop over such a selector."""
+    """Create an event loop that uses a `MicrosecondSelector`."""
     return asyncio.SelectorEventLoop(MicrosecondSelector())
 
 
-# In place of a kind of error, for the requests that had none.
+# The error code of requests that succeeded.
 OK = 0
 
 
 class Moments(Struct, frozen=True, kw_only=True):
-    """When a request could have gone, from when it counts, and when it went."""
+    """The times of one request.
+
+    `due_ns`: when it could have been sent; `from_ns`: the start of its latency; `sent_ns`:
+    when it was sent.
+    """
 
     due_ns: int
     from_ns: int
@@ -81,10 +85,10 @@ class Moments(Struct, frozen=True, kw_only=True):
 
 
 class Samples:
-    """Room for every request of a launch, made before the first is sent."""
+    """The results of every request of a launch, in memory allocated before the first one."""
 
     def __init__(self, requests: int) -> None:
-        """Make room; times are those of the generator's clock."""
+        """Allocate the memory; times are on the generator's clock."""
         room = bytes(8 * requests)
         self.latency_ns = array("q", room)
         self.lateness_ns = array("q", room)
@@ -95,7 +99,7 @@ class Samples:
         self.waited = 0
 
     def note(self, index: int, moments: Moments, answer: Answer) -> None:
-        """Write down how one request went."""
+        """Store the result of one request."""
         self.latency_ns[index] = answer.ended_ns - moments.from_ns
         self.lateness_ns[index] = max(0, moments.sent_ns - moments.due_ns)
         self.ended_ns[index] = answer.ended_ns
@@ -107,25 +111,25 @@ class Samples:
 
     @property
     def ok(self) -> int:
-        """How many were answered well."""
+        """The number of successful requests."""
         return self.noted - sum(self.errors.values())
 
     @property
     def errors(self) -> dict[str, int]:
-        """The others by kind, the most frequent first."""
+        """The number of failed requests by kind of error, most frequent first."""
         counts = {
             kind: self.error.count(code) for code, kind in enumerate(self.kinds) if code != OK
         }
         return dict(sorted(counts.items(), key=lambda item: -item[1]))
 
 
-# Connections that an open loop has before its first request. Over loopback one more
-# costs a fraction of a millisecond, once; a server may dislike hundreds that idle.
+# The connections that an open loop has before its first request. Opening one more over
+# loopback costs a fraction of a millisecond, once. Hundreds of idle ones may trouble a server.
 FIRST_CONNECTIONS = 16
 
 
 class Connection(Protocol):
-    """What the shapes need of a connection; `free_ns` is theirs to keep."""
+    """The interface of a connection that `LoadDriver` needs; `LoadDriver` sets `free_ns`."""
 
     free_ns: int
 
@@ -140,12 +144,12 @@ class Connection(Protocol):
 
 
 class LoadDriver:
-    """Sends one order's requests. Every request is written down once, whatever befalls it."""
+    """Sends one order's requests, and stores exactly one result for each of them."""
 
     def __init__(
         self, order: GeneratorOrder, new_line: Callable[[], Connection], clock_ns: Clock
     ) -> None:
-        """Make the connections' places; nothing is opened yet."""
+        """Create the connection objects without opening them."""
         self._traffic = order.traffic
         self._new_line = new_line
         self._clock_ns = clock_ns
@@ -155,7 +159,7 @@ class LoadDriver:
         self.lines = [new_line() for _ in range(first)]
 
     async def connect(self) -> None:
-        """Open what is not open; a failure shows when the line is next asked."""
+        """Open all closed connections; a failure surfaces at the connection's next request."""
         deadline_ns = self._clock_ns() + self._timeout_ns
         await asyncio.gather(*(line.connect(deadline_ns) for line in self.lines))
 
@@ -165,16 +169,16 @@ class LoadDriver:
             line.close()
 
     async def warm_up(self) -> Samples:
-        """Send the warm-up requests over all connections there are."""
+        """Send the warm-up requests over all existing connections."""
         samples = Samples(self._traffic.warmup_requests)
         await self._closed(self.lines, samples, self._traffic.warmup_requests)
         return samples
 
     async def measure(self) -> tuple[Samples, int]:
-        """Send what is measured.
+        """Send the measured requests.
 
         Returns:
-            What came of each request, in the order of sending, and the first's intended time.
+            The results in the order of sending, and the intended time of the first request.
         """
         requests = self._traffic.requests
         samples = Samples(requests)
@@ -201,7 +205,7 @@ class LoadDriver:
         *,
         from_ns: int | None = None,
     ) -> None:
-        """Each line sends its next request when its last has ended."""
+        """Run a closed loop: each connection sends its next request when its last has ended."""
         indexes = iter(range(requests))
         began_ns = self._clock_ns()
         for line in lines:
@@ -221,7 +225,7 @@ class LoadDriver:
             await self._ask(line, index, moments, samples, sent_ns + self._timeout_ns)
 
     async def _queries(self, samples: Samples) -> None:
-        """All of a query's requests at once, and the next query when all are back."""
+        """Send all requests of a query at once, and the next query when all have ended."""
         due_ns = self._clock_ns()
         for first in range(0, self._traffic.requests, len(self.lines)):
             from_ns = self._clock_ns()
@@ -241,7 +245,7 @@ class LoadDriver:
         await self._ask(line, index, moments, samples, sent_ns + self._timeout_ns)
 
     async def _open(self, samples: Samples, schedule: Sequence[int]) -> None:
-        """Each request goes at its time, or as soon after as there is a connection."""
+        """Send each request at its scheduled time, or once a connection is free after it."""
         due: deque[int] = deque()
         idle = list(self.lines)
 
@@ -268,7 +272,7 @@ class LoadDriver:
         moments = Moments(due_ns=max(at_ns, line.free_ns), from_ns=at_ns, sent_ns=sent_ns)
         deadline_ns = at_ns + self._timeout_ns
         if sent_ns >= deadline_ns:
-            # It was given up before its turn came: nothing is sent, nothing is lost.
+            # Its timeout passed before a connection was free, so it is not sent.
             samples.note(index, moments, Answer(error="timeout", ended_ns=sent_ns))
             return
         await self._ask(line, index, moments, samples, deadline_ns)
@@ -288,7 +292,7 @@ class LoadDriver:
 
 
 def _connections(order: GeneratorOrder) -> int:
-    """The most connections that a shape may have open."""
+    """The maximum number of connections that a shape may open."""
     traffic = order.traffic
     match traffic.shape:
         case "closed":

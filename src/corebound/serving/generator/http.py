@@ -1,4 +1,4 @@
-"""HTTP/1.1 as a client speaks it, over keep-alive connections."""
+"""A minimal HTTP/1.1 client that sends one request repeatedly over keep-alive connections."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import cast
 
 from msgspec import Struct
 
-# No server of models sends as much before the body.
+# No model server sends this much before the body.
 MOST_HEAD_BYTES = 65_536
 _NO_BODY = (204, 304)
 
 
 class MalformedError(Exception):
-    """What came is not an answer of HTTP/1."""
+    """The received data is not an HTTP/1 response."""
 
 
 class Response:
-    """Reads one answer as it comes; its body is counted through, not kept."""
+    """Parses one response incrementally; counts the bytes of its body without storing them."""
 
     def __init__(self, *, to_head: bool = False) -> None:
-        """Expect an answer; one to a HEAD request never has a body."""
+        """Prepare to parse a response; `to_head`: the response to HEAD has no body."""
         self._to_head = to_head
         self._rest = b""
         self._next: Callable[[], bool] = self._head
@@ -32,10 +32,10 @@ class Response:
         self.complete = False
 
     def feed(self, data: bytes) -> bool:
-        """Take in what came; True once the answer is complete.
+        """Parse received data; True once the response is complete.
 
         Raises:
-            MalformedError: It is not HTTP/1, or more came than the answer.
+            MalformedError: It is not HTTP/1, or there is data after the response.
         """
         self._rest += data
         while not self.complete and self._next():
@@ -45,12 +45,12 @@ class Response:
         return self.complete
 
     def end(self) -> bool:
-        """The server has closed; True if that completes the answer."""
+        """Note that the server closed the connection; True if that completes the response."""
         self.complete = self.complete or self._next == self._until_closed
         self.keeps = False
         return self.complete
 
-    # Each part below takes what it can from the rest, and says whether to go on.
+    # Each method below consumes what it can of `_rest`; True means that parsing can continue.
 
     def _head(self) -> bool:
         head, found, rest = self._rest.partition(b"\r\n\r\n")
@@ -62,7 +62,7 @@ class Response:
         first, *lines = head.split(b"\r\n")
         version, self.status = _status_line(first)
         if self.status < 200:
-            return True  # 100 Continue and its like: the answer is yet to come
+            return True  # an interim response, such as 100 Continue: the final one follows
         fields = _fields(lines)
         connection = fields.get(b"connection", b"").lower()
         self.keeps = b"close" not in connection and (
@@ -97,7 +97,7 @@ class Response:
         if line is None:
             return False
         size = _number(line.partition(b";")[0], 16)
-        self._left_bytes = size + 2  # the end of line after it
+        self._left_bytes = size + 2  # includes the line end after the chunk
         self._next = self._chunk if size else self._trailer
         return True
 
@@ -130,10 +130,10 @@ class Response:
 def request(
     *, method: str, host: str, port: int, path: str, content_type: str | None, body: bytes | None
 ) -> bytes:
-    """Write a whole request, its body included.
+    """Build a complete request, including its body.
 
     Raises:
-        ValueError: A part would end its line early.
+        ValueError: The method, path or a header contains characters that are not allowed.
     """
     lines = [
         f"{method} {path} HTTP/1.1",
@@ -189,16 +189,16 @@ Clock = Callable[[], int]
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """How a request ended (None: well; else the kind of error) and when."""
+    """The kind of error of a request (None: success), and when the request ended."""
 
     error: str | None
     ended_ns: int
 
 
 class Target(Struct, frozen=True, kw_only=True):
-    """Where requests go and what they are.
+    """The address of the server and the request to send.
 
-    `host` is an address, not a name: a look-up would count as latency.
+    `host` is an address, not a name: a name lookup would count as latency.
     """
 
     host: str
@@ -224,7 +224,7 @@ class _Connection(asyncio.Protocol):
         return self._transport is not None and not self._transport.is_closing()
 
     def send(self, deadline_ns: int) -> asyncio.Future[Answer]:
-        """Send the request; the answer never raises."""
+        """Send the request; the returned future never raises."""
         self._response = Response(to_head=self._target.is_head)
         self._answer = self._loop.create_future()
         left_s = max(0, deadline_ns - self._clock_ns()) / 1e9
@@ -237,7 +237,7 @@ class _Connection(asyncio.Protocol):
         return answer
 
     def close(self) -> None:
-        """Give it up at once; what is under way counts as closed."""
+        """Abort the connection; a pending request ends with the error `closed`."""
         self._end("closed")
         if self._transport is not None:
             self._transport.abort()
@@ -247,7 +247,7 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._response is None or self._answer is None:
-            self.close()  # nobody asked
+            self.close()  # data without a request
             return
         try:
             complete = self._response.feed(data)
@@ -266,7 +266,7 @@ class _Connection(asyncio.Protocol):
         self._end("closed" if exc is None else error_kind(exc))
 
     def _end(self, error: str | None, *, keeps: bool = False) -> None:
-        """Answer what is under way, if anything is; without `keeps` the connection goes."""
+        """Complete the pending request, if any; close the connection unless `keeps`."""
         ended_ns = self._clock_ns()
         answer, self._answer, self._response = self._answer, None, None
         if self._timer is not None:
@@ -279,10 +279,10 @@ class _Connection(asyncio.Protocol):
 
 
 class PersistentConnection:
-    """A place for one connection: what is lost is opened again by the next request."""
+    """A connection that the next request reopens if it was lost."""
 
     def __init__(self, target: Target, clock_ns: Clock) -> None:
-        """Nothing is opened yet."""
+        """Store the target; nothing is opened yet."""
         self._target = target
         self._clock_ns = clock_ns
         self._connection: _Connection | None = None
@@ -290,7 +290,7 @@ class PersistentConnection:
         self.free_ns = 0
 
     async def connect(self, deadline_ns: int) -> str | None:
-        """Open the connection if it is not; None, or the kind of error."""
+        """Open the connection if it is closed; returns the kind of error, or None."""
         if self._connection is not None and self._connection.is_open:
             return None
         left_s = max(0, deadline_ns - self._clock_ns()) / 1e9
@@ -307,7 +307,7 @@ class PersistentConnection:
         return None
 
     async def ask(self, deadline_ns: int) -> Answer:
-        """Send the request, and wait until it is answered or has failed."""
+        """Send the request, and wait until it has succeeded or failed."""
         error = await self.connect(deadline_ns)
         if error is not None or self._connection is None:
             return Answer(error=error, ended_ns=self._clock_ns())
@@ -320,7 +320,7 @@ class PersistentConnection:
 
 
 def error_kind(error: Exception) -> str:
-    """A word or two for what befell a connection.
+    """A short name for the error of a connection.
 
     >>> error_kind(ConnectionRefusedError()), error_kind(OSError(24, "too many"))
     ('refused', 'EMFILE')

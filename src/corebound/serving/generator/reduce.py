@@ -1,4 +1,4 @@
-"""From what was written down of each request to what is kept of a launch."""
+"""Reduces the results of all requests to a launch's record: latencies, windows, MLPerf values."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from corebound.serving.generator.driver import OK, Samples
 from corebound.stats import latency
 from corebound.stats.latency import estimate, least_within
 
-# Percentiles that MLPerf's rules set for its scenarios (Offline has none).
+# The percentiles that MLPerf's rules define for its scenarios (Offline has none).
 PERCENTILES = {"single-stream": 0.9, "multi-stream": 0.99, "server": 0.99}
 
 MOST_WINDOWS = 200
-# Windows are so long, or twice as long as often as it takes.
+# The window lengths; for longer runs, 1 s is doubled as often as needed.
 _WINDOWS_MS = (100, 200, 500, 1000)
 
 
 class Cost(Struct, frozen=True, kw_only=True):
-    """What measuring took of the generator: its clocks, and its connections."""
+    """The generator's resource use while measuring: CPU time, wall time and connections."""
 
     cpu_ns: int
     wall_ns: int
@@ -31,13 +31,13 @@ class Cost(Struct, frozen=True, kw_only=True):
 
 
 def reduce(samples: Samples, traffic: Traffic, *, began_ns: int, cost: Cost) -> Answered:
-    """What is kept of a launch.
+    """Compute the record of a launch's requests.
 
     Args:
-        samples: Of every request.
-        traffic: What was asked.
-        began_ns: The first intended send, on the clock of the samples.
-        cost: What measuring took.
+        samples: The result of every request.
+        traffic: The requested traffic.
+        began_ns: The first intended send time, on the clock of the samples.
+        cost: The generator's resource use while measuring.
     """
     latencies_ns = np.array(samples.latency_ns, dtype=np.int64)
     ended_ns = np.array(samples.ended_ns, dtype=np.int64) - began_ns
@@ -63,7 +63,7 @@ def reduce(samples: Samples, traffic: Traffic, *, began_ns: int, cost: Cost) -> 
 
 
 def window_ns(duration_ns: int) -> int:
-    """How long windows are for some 200 of them at most, and none below 100 ms.
+    """The window length that gives about 200 windows at most; at least 100 ms.
 
     >>> window_ns(5_000_000_000), window_ns(90_000_000_000), window_ns(600_000_000_000)
     (100000000, 500000000, 4000000000)
@@ -71,7 +71,7 @@ def window_ns(duration_ns: int) -> int:
     for length_ms in _WINDOWS_MS:
         if duration_ns < MOST_WINDOWS * length_ms * 1_000_000:
             return length_ms * 1_000_000
-    # A window of a second would be fine enough, but not thousands of them in a record.
+    # Windows of 1 s would be short enough, but a record must not hold thousands of them.
     times = math.ceil(math.log2((duration_ns + 1) / (MOST_WINDOWS * 1_000_000_000)))
     return int(2**times) * 1_000_000_000
 
@@ -100,15 +100,15 @@ def mlperf(
     traffic: Traffic,
     duration_ns: int,
 ) -> MlPerf | None:
-    """What MLPerf's rules say; None for the shapes that are not theirs.
+    """The result by MLPerf's rules; None for shapes that are not MLPerf scenarios.
 
     Args:
-        latencies_ns: Of every request, in the order of sending.
-        well: Which of them were answered well.
-        traffic: What was asked.
+        latencies_ns: The latency of every request, in the order of sending.
+        well: Which requests succeeded.
+        traffic: The requested traffic.
         duration_ns: From the first intended send to the last answer.
     """
-    # MLPerf knows no failed queries: one is worse than any that was answered.
+    # MLPerf does not define failed queries; here a failed one is slower than any other.
     samples = np.where(well, latencies_ns, math.inf)
     queries = samples.reshape(-1, traffic.samples_a_query or 1).max(axis=1)
     if traffic.shape == "offline":
