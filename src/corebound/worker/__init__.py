@@ -1,1 +1,1 @@
-"""The worker's side: launched under an environment's Python, imported only for its protocol."""
+"""The worker process: runs under an environment's Python; the runner imports only its protocol."""

@@ -1,8 +1,8 @@
-"""The worker: one launch's work, inside the framework's own environment.
+"""The worker's entry point: runs and times one workload in the framework's environment.
 
-Started as `python -m corebound.worker` with the request on descriptor 3 and the
-reply on 4. Imports nothing heavy before it is told what to import, and times
-that as a phase.
+The process is started as `python -m corebound.worker`. It reads its request from
+descriptor 3 and writes its reply to descriptor 4. It imports nothing large before it has
+read the request, and times the workload's imports as a phase.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ ADAPTERS = {
 }
 
 
-# Steps between the first and the profiled ones: caches fill, graphs are traced.
+# Steps between the first and the profiled ones, in which caches fill and graphs are traced.
 WARM_UP_STEPS = 3
 
 
 class Reply:
-    """Sends messages; remembers which part of the work is under way."""
+    """Sends messages to the runner, and holds the current phase of the work."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
         self.during = "start"
 
     def send(self, message: protocol.Message) -> None:
-        """Write one message at once: the runner waits for it."""
+        """Write one message and flush it: the runner waits for it."""
         self._stream.write(protocol.encode(message))
         self._stream.flush()
 
 
 class Edge:
-    """Where the work ends: whatever a workload raises becomes a record, and goes no further.
+    """The worker's outermost error handler: reports any exception of a workload to the runner.
 
-    Of every class, for a workload that calls sys.exit() or is interrupted has ended its launch
-    as surely as one that raises, and the runner can only tell what it is told here.
+    It catches exceptions of every class. A workload that calls sys.exit() or is interrupted
+    ends its launch like one that raises, and the runner learns the reason only from this report.
     """
 
     def __init__(self, reply: Reply) -> None:
@@ -63,7 +63,7 @@ class Edge:
         self.failed = False
 
     def __enter__(self) -> None:
-        """Begin."""
+        """Enter the context."""
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> bool:
         if error is None:
@@ -79,7 +79,7 @@ class Edge:
 
 
 class Phase:
-    """Times one part of the set-up and reports it."""
+    """Times one phase of the setup and reports its duration."""
 
     def __init__(self, reply: Reply, name: str) -> None:
         self._reply = reply
@@ -96,12 +96,12 @@ class Phase:
 
 
 def steering_environment() -> dict[str, str]:
-    """The environment variables that steer threads and memory, as this process sees them."""
+    """The environment variables that control threads and memory, as this process sees them."""
     return {name: value for name, value in os.environ.items() if name.startswith(protocol.STEERING)}
 
 
 def _first(workload: Workload) -> tuple[int, int]:
-    """Time the first iteration, then check what it made, before any other timing counts."""
+    """Time the first iteration, then check its result, before any other timing counts."""
     kept: list[object] = []
     walls, cpus = measure(
         lambda: kept.append(workload.step()),
@@ -154,7 +154,7 @@ def _send(reply: Reply, timed: Timed) -> None:
 
 
 def _profile(adapter: ModuleType, workload: Workload, iterations: int) -> protocol.Profile:
-    """Put warm steps under the framework's profiler; its files stay in the scratch folder."""
+    """Run warm steps under the framework's profiler, with its files in the scratch folder."""
     for _ in range(WARM_UP_STEPS):
         workload.step()
     folder = tempfile.mkdtemp(prefix="profile-")
@@ -163,31 +163,32 @@ def _profile(adapter: ModuleType, workload: Workload, iterations: int) -> protoc
 
 
 def give_up_name() -> None:
-    """Let `import corebound` find the environment's own, where it is the project under test.
+    """If corebound is the project under test, make `import corebound` find the environment's.
 
-    What the worker needs of ours it has imported by now, and goes on holding.
+    The worker has already imported the modules of its own corebound that it needs, and keeps
+    using them.
     """
     ours = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     theirs = [folder for folder in sys.path if folder not in ours]
     if PathFinder.find_spec("corebound", theirs) is None:
         return
     sys.path[:] = theirs
-    # Processes that the workload starts inherit it.
+    # Otherwise, processes that the workload starts would inherit it.
     os.environ.pop("PYTHONPATH", None)
     for name in [name for name in sys.modules if name.partition(".")[0] == "corebound"]:
         del sys.modules[name]
 
 
 def work(request: protocol.Request, orders: BinaryIO, reply: Reply) -> None:
-    """Carry out one request, up to the last message.
+    """Execute one request, and send all messages.
 
     Raises:
-        WorkloadError: the workload cannot be run or gave a wrong result.
-        Exception: whatever the workload itself raised.
+        WorkloadError: the workload cannot be run or returned a wrong result.
+        Exception: any exception that the workload itself raised.
     """
     environment = steering_environment()
     if request.project:
-        # A checkout beside the scenario must not stand in for the commit that was built.
+        # A checkout beside the scenario must not be imported instead of the built commit.
         sys.path += request.path
     else:
         sys.path[:0] = request.path
@@ -202,12 +203,12 @@ def work(request: protocol.Request, orders: BinaryIO, reply: Reply) -> None:
         workload = make(request)
     with Phase(reply, "first"):
         wall_ns, cpu_ns = _first(workload)
-    # What set-up left behind is not to be collected on a step's time.
+    # Collect the garbage of the setup now, so that it is not collected during a timed step.
     gc.collect()
     gc.freeze()
     reply.send(_ready(adapter, workload, environment))
     if orders.readline() != protocol.GO:
-        return  # the runner has given the launch up
+        return  # the runner has abandoned the launch
     reply.during = "loop"
     if request.operators is not None:
         reply.during = "profile"
@@ -223,20 +224,20 @@ def work(request: protocol.Request, orders: BinaryIO, reply: Reply) -> None:
 
 
 def _pipe(descriptor: int, flags: int) -> int:
-    """One of the two pipes, kept from the processes that a workload starts."""
+    """Open one of the two pipes, so that processes started by the workload do not inherit it."""
     try:
         is_ours = stat.S_ISFIFO(os.fstat(descriptor).st_mode)
     except OSError:
         is_ours = False
     if not is_ours:
-        # A framework's launcher closes what it hands on, but holds its own.
+        # A framework's launcher closes the descriptors of its child, but keeps its own open.
         return os.open(f"/proc/{os.getppid()}/fd/{descriptor}", flags)
     os.set_inheritable(descriptor, False)
     return descriptor
 
 
 def main() -> int:
-    """Answer one request; 0 if it was carried out, 1 if it failed and the runner knows why."""
+    """Execute one request; returns 0 on success, or 1 on a failure reported to the runner."""
     orders = os.fdopen(_pipe(protocol.REQUEST_FD, os.O_RDONLY), "rb")
     reply = Reply(os.fdopen(_pipe(protocol.REPLY_FD, os.O_WRONLY), "wb"))
     edge = Edge(reply)
@@ -244,7 +245,7 @@ def main() -> int:
         work(protocol.decode_request(orders.readline()), orders, reply)
     if edge.failed:
         return 1
-    # Stay until the runner has had its last look.
+    # Stay alive until the runner has taken its last sample.
     orders.read()
     return 0
 

@@ -1,6 +1,6 @@
-"""From what a framework's profiler saw to one table: the same arithmetic for all of them.
+"""Builds the table of operator times from a profiler's events, in the same way for all frameworks.
 
-Standard library only. Times are nanoseconds on whatever clock the profiler has.
+Uses only the standard library. Times are nanoseconds on the profiler's clock.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 from corebound.worker.protocol import Operator, Profile
 
-# What the iterations of corebound's own profiles are marked with.
+# The annotation that marks the iterations in corebound's own profiles.
 OWN_STEP = "corebound.step"
-# What torch itself marks within a step, by how the mark's name begins.
+# The phases of PyTorch's own annotations within a step, by the prefix of the annotation's name.
 _TORCH_PHASES = {
     "autograd::engine::evaluate_function": "backward",
     "Optimizer.": "update",
@@ -27,7 +27,7 @@ _TORCH_PHASES = {
 
 
 def phase_in_torch(name: str) -> str | None:
-    """What an event of torch's profiler is for, by its name; None where that does not tell.
+    """The phase of an event of PyTorch's profiler by its name; None if the name shows none.
 
     >>> phase_in_torch("Optimizer.step#SGD.step")
     'update'
@@ -37,12 +37,12 @@ def phase_in_torch(name: str) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """A stretch of one thread's time.
+    """An interval of one thread's time.
 
     Attributes:
-        type: The operator's type; None for what merely holds operators, such as
-            a step or an annotation, whose own time is no operator's.
-        phase: What it and all within it are for, where the framework tells.
+        type: The operator's type; None for an event that only contains operators, such as
+            a step or an annotation. Its self time belongs to no operator.
+        phase: The phase of the span and everything within it, if the framework reports it.
     """
 
     type: str | None
@@ -63,7 +63,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stretch:
-    """Part of a step in which a thread was in one operator and in none within that."""
+    """A part of a step in which one operator was a thread's innermost."""
 
     begin_ns: int
     end_ns: int
@@ -72,7 +72,7 @@ class _Stretch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Shared:
-    """A step divided among its calls, in the order they began."""
+    """A step's time divided among its operator calls, in the order in which they started."""
 
     wall_ns: int
     calls: dict[str, list[float]]
@@ -84,20 +84,19 @@ class _Shared:
 
 
 def tabulate(steps: Sequence[Step], trace: str | None) -> Profile:
-    """Divide the time of steps among the types of their operators.
+    """Divide the time of steps among their operator types.
 
-    Of every moment, the innermost operator of each thread has an equal share;
-    a moment without any is outside operators. So the table adds up to the step,
-    however many threads run operators at once.
+    Each moment is divided equally among the innermost operators of all threads. A moment
+    without any operator counts as outside. The table therefore adds up to the step,
+    regardless of how many threads run operators at once.
 
-    Totals are means over the middle half of the steps by wall time: one that
-    something else disturbed does not count, while what slows down every step
-    does. `quiet_ns` takes each call at its shortest instead, as if nothing had
-    ever been in its way.
+    Totals are means over the middle half of the steps by wall time. This excludes single
+    disturbed steps, but includes effects that slow down every step. `quiet_ns` uses the
+    shortest duration of each call instead, as if there were no disturbances.
 
     Args:
-        steps: At least one, warm.
-        trace: A file in the Chrome trace format, or None.
+        steps: At least one step, all warm.
+        trace: The path of a file in the Chrome trace format, or None.
     """
     shared = [_share(step) for step in steps]
     middle = _middle_half(shared)
@@ -114,11 +113,11 @@ def tabulate(steps: Sequence[Step], trace: str | None) -> Profile:
 
 
 def steps_of(marks: Iterable[tuple[int, int]], spans: Iterable[Span]) -> list[Step]:
-    """Deal out spans to the steps that they began in.
+    """Assign spans to the steps in which they started.
 
     Args:
-        marks: When each step began and ended.
-        spans: All spans, in any order; those of no step are left out.
+        marks: The start and end of each step.
+        spans: All spans, in any order; spans outside all steps are ignored.
     """
     ordered = sorted(spans, key=lambda span: span.begin_ns)
     begins = [span.begin_ns for span in ordered]
@@ -133,12 +132,12 @@ def steps_of(marks: Iterable[tuple[int, int]], spans: Iterable[Span]) -> list[St
 
 
 def side_by_side(calls: Iterable[tuple[int, int, str]]) -> Iterator[Span]:
-    """Give operators that ran at the same time a thread each, where the profiler tells none.
+    """Assign overlapping operators to different threads, for a profiler that reports no threads.
 
-    They never run within one another, so what overlaps ran side by side.
+    Such operators are never nested, so overlapping ones ran in parallel.
 
     Args:
-        calls: When each began and ended, in nanoseconds, and its type, in any order.
+        calls: The start, end (in nanoseconds) and type of each operator, in any order.
     """
     free: list[tuple[int, int]] = []  # (when it ended, thread)
     for began_ns, ended_ns, type_ in sorted(calls):
@@ -149,7 +148,7 @@ def side_by_side(calls: Iterable[tuple[int, int, str]]) -> Iterator[Span]:
 
 
 def chrome_trace(steps: Iterable[Step]) -> str:
-    """Steps in the Chrome trace format, for a framework that does not write it itself."""
+    """Write steps in the Chrome trace format, for a framework that does not write it itself."""
     events = [
         {
             "ph": "X",
@@ -187,10 +186,10 @@ def _middle_half(steps: Sequence[_Shared]) -> Sequence[_Shared]:
 
 
 def _quiet_ns(calls: Sequence[Sequence[float]]) -> float:
-    """The sum over calls of the shortest that each was in any step.
+    """The sum over calls of each call's shortest duration in any step.
 
-    The nth call of a step is the nth of another where both have as many, so only
-    steps with the most frequent number of calls are looked at.
+    The nth calls of two steps correspond only if both steps have the same number of calls.
+    Therefore only steps with the most frequent number of calls are used.
     """
     usual = statistics.mode(len(own) for own in calls)
     same = zip(*(own for own in calls if len(own) == usual), strict=True)
@@ -237,7 +236,7 @@ def _share(step: Step) -> _Shared:
 def _innermost(
     spans: Sequence[Span], indices: Iterable[int], phases: list[str | None]
 ) -> Iterator[_Stretch]:
-    """When one thread was in each of its spans and in none within that; notes their phases."""
+    """The intervals in which each span of a thread was innermost; also sets `phases`."""
     stack: list[tuple[int, int]] = []  # (index, end)
     at_ns = 0
 
@@ -255,7 +254,7 @@ def _innermost(
         end_ns = span.end_ns
         if stack:
             above, above_end_ns = stack[-1]
-            # What ends after that which holds it does so by rounding only.
+            # A span ends after the span that contains it only because of rounding.
             end_ns = min(end_ns, above_end_ns)
             if span.begin_ns > at_ns:
                 yield _Stretch(begin_ns=at_ns, end_ns=span.begin_ns, call=above)
@@ -269,7 +268,7 @@ def _innermost(
 def _divide(
     stretches: Iterable[_Stretch], begin_ns: int, end_ns: int
 ) -> Iterator[tuple[int, float]]:
-    """Deal out each moment in equal parts to the stretches of different threads that share it."""
+    """Divide each moment equally among the overlapping stretches of different threads."""
     edges = []
     for stretch in stretches:
         low, high = max(stretch.begin_ns, begin_ns), min(stretch.end_ns, end_ns)

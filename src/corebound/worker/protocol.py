@@ -1,17 +1,21 @@
-"""What runner and worker say to one another: JSON lines over two pipes.
+"""The protocol between runner and worker: JSON lines over two pipes.
 
-Standard library only: this module is imported under every environment's Python.
+Uses only the standard library, because every environment's Python imports this module.
 
-The runner writes one `Request`, then `GO`, then closes the pipe. The worker
-answers with one message a line: `phase` as each part of its set-up ends,
-`ready` once the first iteration is through (pools exist and are sized),
-`samples` in pieces, and `end`; or `failure` in place of the rest. Where operators
-are asked for, one `profile` stands in place of the samples. It stays
-alive until its request pipe closes, so that the runner can look at it last.
+The runner writes one `Request`, then `GO`, then closes the pipe. The worker answers
+with one message per line:
 
-Workers that alternate are told when over a socket of their own: each says its place
-once, then waits for one byte before every stint, and answers with one after it. Where
-nothing comes any more it goes on alone; one that is through closes the socket.
+- `phase` when each part of its setup ends;
+- `ready` after the first iteration, when thread pools exist and are sized;
+- `samples`, in several messages, or one `profile` if operators are requested;
+- `end`.
+
+On an error it sends `failure` instead of the remaining messages. It stays alive until
+its request pipe closes, so that the runner can take a last sample of its threads.
+
+Workers that alternate use an additional socket. Each sends its place number once, then
+waits for one byte before every time slice, and sends one byte after it. If no more bytes
+arrive, it continues alone. A worker that has finished closes the socket.
 """
 
 from __future__ import annotations
@@ -22,62 +26,62 @@ from typing import Any, Literal, TypeVar
 
 GO = b"go\n"
 
-# A worker's stint begins, and has ended.
+# The bytes that start a worker's time slice, and that report its end.
 YOURS = b"g"
 DONE = b"."
-# Iterations go on within a stint until this much has been timed. As short as handing over
-# (some 0.1 ms) allows: what disturbs a host comes and goes within milliseconds, so that of
-# stints of 1, 4, 10 and 60 ms the ratio of two equal launches varied by 0.8, 1.6, 2.8 and
-# 9 % (`python -m benchmarks.alternation`).
+# A time slice ends once iterations of this total duration have been timed. It is as short as
+# handing over (about 0.1 ms) allows, because disturbances of a host last only milliseconds.
+# With time slices of 1, 4, 10 and 60 ms, the ratio of two equal launches varied by 0.8, 1.6,
+# 2.8 and 9 % (`python -m benchmarks.alternation`).
 STINT_NS = 1_000_000
 
-# Where a worker finds its pipes, whatever bound it on the way.
+# The descriptors of a worker's pipes, whichever binding backend started it.
 REQUEST_FD = 3
 REPLY_FD = 4
 
-# The variables that steer thread pools and memory: that they reached the worker
-# is part of the proof of binding.
+# The variables that control thread pools and memory. Verification checks that the worker
+# received them.
 STEERING = (
     "OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "BLIS_", "NUMEXPR_", "TF_NUM_", "LD_PRELOAD",
     "MALLOC_", "DNNL_", "ONEDNN_", "CUDA_VISIBLE_DEVICES",
 )  # fmt: skip
 
-# The variables by which a server's workers learn what they are to do, for servers hand their
-# environment on: the size of images, threads (where any are asked for), the server's
-# distribution, and the folder that each tells in what it got.
+# The variables that configure a server's workers, which inherit the server's environment: the
+# size of images, the number of threads (if requested), the server's distribution, and the
+# folder in which each worker reports its setup.
 SERVED_IMAGE = "COREBOUND_SERVED_IMAGE"
 SERVED_THREADS = "COREBOUND_SERVED_THREADS"
 SERVED_BY = "COREBOUND_SERVED_BY"
 SERVED_REPORTS = "COREBOUND_SERVED_REPORTS"
 
-# One message stays well under what a reader should have to buffer.
+# The maximum number of samples per message, to limit what a reader has to buffer.
 SAMPLES_A_MESSAGE = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What one worker is to do.
+    """The task of one worker.
 
     Attributes:
         target: `module:function` that returns the step, or None for `command`.
-        command: The words of a command timed whole, or None.
+        command: The command line of an external command timed as a whole, or None.
         parameters: Keyword arguments of the function.
-        framework: Whose adapter seeds it, sets its threads and describes it.
-        intra_op, inter_op: Threads the framework is told to use; None: not told.
-        iterations: How many to time, the first included.
-        seed: For every generator of random numbers the framework has.
-        path: Directories that `target` may be imported from, before others; after
-            them where the project under test is measured.
-        gpus: How many GPUs the function is to compute on; it is told only if not 0.
-        operators: None: time the iterations. Else time none of them, and put so
-            many, warm ones, under the framework's own profiler instead.
-        project: Whether the environment holds the project under test, which nothing
-            else that bears its name may stand before.
-        baton: The abstract socket at which it hears when its stints are, where it
-            alternates with other workers; None: it iterates without a break.
-        place: Which of those workers it is, from 0.
+        framework: Selects the adapter that seeds, configures and describes the framework.
+        intra_op, inter_op: The framework's thread counts; None: the framework default.
+        iterations: The number of iterations to time, including the first.
+        seed: The seed of all the framework's random number generators.
+        path: Directories to import `target` from. They come first in the search path, or
+            last if the project under test is measured.
+        gpus: The number of GPUs to compute on; passed to the function only if not 0.
+        operators: None: time the iterations. Otherwise, time none, and run this many
+            warm iterations under the framework's own profiler instead.
+        project: Whether the environment holds the project under test. No other module of
+            the same name may then take precedence.
+        baton: The abstract socket that signals the worker's time slices, if it alternates
+            with other workers; None: it iterates without interruption.
+        place: The worker's number among those that alternate, from 0.
         awaits: Whether the function, its step, its check and its teardown may be
-            asynchronous: what they return is then awaited, on one event loop.
+            asynchronous. Their results are then awaited, on one event loop.
     """
 
     target: str | None
@@ -99,7 +103,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phase:
-    """One part of a worker's life ended: `import`, `setup` or `first`."""
+    """One phase of a worker has ended: `import`, `setup` or `first` (the first iteration)."""
 
     kind: Literal["phase"] = "phase"
     name: str
@@ -108,19 +112,19 @@ class Phase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
-    """The first iteration is through; the worker waits for `GO`.
+    """The first iteration has ended; the worker waits for `GO`.
 
     Attributes:
-        threads_used: What the framework says its intra-op pool has; None
-            where it has no such figure.
-        inter_op_used: Likewise between operators.
+        threads_used: The size of the framework's intra-op pool as it reports it; None
+            if it reports none.
+        inter_op_used: The size of the inter-op pool, likewise.
         python: Version of the interpreter.
         versions: The framework's and its libraries' versions, by name.
-        blas: The BLAS that is in use, with its version, where there is one.
-        environment: The environment variables that steer threads, as the
+        blas: The BLAS in use, with its version, if there is one.
+        environment: The environment variables that control threads and memory, as the
             worker itself sees them.
-        work: What one iteration does, counted by unit: `flop`, `images`, `tokens`;
-            empty where the workload does not say.
+        work: The work of one iteration by unit: `flop`, `images`, `tokens`; empty if the
+            workload does not report it.
     """
 
     kind: Literal["ready"] = "ready"
@@ -137,8 +141,8 @@ class Ready:
 class Samples:
     """Durations and CPU time of consecutive iterations, in nanoseconds.
 
-    `cpu_ns` is the CPU time of the worker's process (of the command, where
-    one is timed) over the same iterations, one for one.
+    `cpu_ns` holds the CPU time of the worker's process (or of the command, if one is
+    timed) for each of the same iterations.
     """
 
     kind: Literal["samples"] = "samples"
@@ -148,11 +152,11 @@ class Samples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stints:
-    """Consecutive stints of a worker that alternates with others, one for one.
+    """Consecutive time slices of a worker that alternates with others.
 
     Attributes:
-        iterations: How many iterations each has; together they are those after the first.
-        began_us: When each began, in microseconds since the worker was told to go.
+        iterations: The number of iterations in each; together, all but the first iteration.
+        began_us: The start of each, in microseconds since the start of the timed loop.
     """
 
     kind: Literal["stints"] = "stints"
@@ -162,17 +166,17 @@ class Stints:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
-    """All operators of one type, by their own time: what those within them took is not theirs.
+    """The self time of all operators of one type: excludes the operators that they call.
 
     Attributes:
-        type: As the framework calls it.
-        calls: An iteration.
-        total_ns: An iteration; of any moment that operators of several threads
-            share, each has an equal part.
-        quiet_ns: The same of an undisturbed iteration: each call at its shortest.
-        min_ns, max_ns: One call, over all iterations.
+        type: The framework's name for the type.
+        calls: Calls per iteration.
+        total_ns: Time per iteration. If operators run in several threads at the same
+            moment, that moment is divided equally among them.
+        quiet_ns: The same for an undisturbed iteration: each call at its shortest.
+        min_ns, max_ns: The shortest and longest call of all iterations.
 
-    The last three are None where a profile made elsewhere does not tell them.
+    The last three are None if an imported profile does not contain them.
     """
 
     type: str
@@ -184,22 +188,22 @@ class Operator:
 
     @property
     def mean_ns(self) -> float:
-        """One call; 0 for a type that was not called in the iterations that count."""
+        """The mean time per call; 0 for a type not called in the iterations that count."""
         return self.total_ns / self.calls if self.calls else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """Where an iteration's time goes; `operators` and `outside_ns` add up to `step_ns`.
+    """How an iteration's time is divided; `operators` and `outside_ns` add up to `step_ns`.
 
     Attributes:
-        iterations: How many were profiled.
+        iterations: The number of profiled iterations.
         step_ns: Wall time of an iteration under the profiler.
         outside_ns: The part of it in which no operator ran.
-        operators: By type, the most time first.
-        phases: Time in operators an iteration, by what they are for (`forward`,
-            `backward`, `update`, `data`); empty where the framework does not tell.
-        trace: A Chrome trace of the iterations, in the worker's own folder.
+        operators: The operators by type, largest total time first.
+        phases: Time in operators per iteration, by phase (`forward`, `backward`,
+            `update`, `data`); empty if the framework does not report phases.
+        trace: The path of a Chrome trace of the iterations, in the worker's own folder.
     """
 
     kind: Literal["profile"] = "profile"
@@ -213,11 +217,11 @@ class Profile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """All iterations are through and the step was torn down.
+    """All iterations have ended and the workload has been torn down.
 
     Attributes:
-        allowed: For a command, every different set of CPUs that its process
-            was allowed as it ended; None otherwise.
+        allowed: For a command, every distinct CPU affinity set that its process
+            had when it ended; None otherwise.
     """
 
     kind: Literal["end"] = "end"
@@ -226,9 +230,9 @@ class End:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """The worker could not go on; `mend` is None where it cannot know.
+    """The worker failed; `mend` is the suggested fix, or None if the worker knows none.
 
-    The traceback, if there is one, went to the worker's standard error.
+    The worker writes the traceback, if there is one, to its standard error.
     """
 
     kind: Literal["failure"] = "failure"
@@ -251,11 +255,11 @@ _KINDS: dict[str, type[Message]] = {
 
 
 class WireError(ValueError):
-    """A line that is not of this protocol."""
+    """A line that does not conform to this protocol."""
 
 
 def encode(message: Request | Message) -> bytes:
-    """Write a message as one line."""
+    """Encode a message as one line."""
     return json.dumps(asdict(message), separators=(",", ":")).encode() + b"\n"
 
 
@@ -272,7 +276,7 @@ def _build(kind: type[T], document: Any) -> T:
 
 
 def decode_request(line: bytes) -> Request:
-    """Read the runner's request.
+    """Decode the runner's request.
 
     Raises:
         WireError: the line is not a request.
@@ -284,10 +288,10 @@ def decode_request(line: bytes) -> Request:
 
 
 def decode_message(line: bytes) -> Message:
-    """Read one of the worker's messages.
+    """Decode one of the worker's messages.
 
     Raises:
-        WireError: the line is no message of this protocol.
+        WireError: the line is not a message of this protocol.
     """
     try:
         document = json.loads(line)

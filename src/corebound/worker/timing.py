@@ -1,4 +1,4 @@
-"""Timing: one call at a time, every duration kept; alone or in turns with other workers."""
+"""Times each iteration separately, without interruption or in turns with other workers."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ def measure(
     cpu_ns: Callable[[], int],
     least_ns: int | None = None,
 ) -> tuple[array[int], array[int]]:
-    """Time each call alone; keep every sample, for warm-up is judged later.
+    """Time each call separately; keep every sample, because warm-up is detected later.
 
-    The CPU clock is read outside the timed stretch, once an iteration: it is a
-    system call (some 0.4 µs) where the wall clock is not (some 0.04 µs). Its
-    differences therefore hold the loop's own cost too: up to 2 µs, see `LEAST_FOR_CPU_NS`.
+    The CPU clock is read outside the timed interval, once per iteration. It needs a system
+    call (about 0.4 µs), which the wall clock does not (about 0.04 µs). CPU times therefore
+    include the cost of the loop itself: up to 2 µs, see `LEAST_FOR_CPU_NS`.
 
     Args:
-        step: What is timed.
-        iterations: How often.
+        step: The function to time.
+        iterations: The number of calls.
         wall_ns: A monotonic clock in nanoseconds.
         cpu_ns: CPU time used so far, in nanoseconds.
-        least_ns: Stop once the calls took so long together; None: only after all.
+        least_ns: Stop once the calls have taken this long in total; None: after all calls.
 
     Returns:
-        Wall time and CPU time of each call, in nanoseconds, one for one.
+        Wall time and CPU time of each call, in nanoseconds, in two arrays of equal length.
     """
     walls, cpus = array("q"), array("q")
     left_ns = math.inf if least_ns is None else least_ns
@@ -54,25 +54,25 @@ def measure(
 
 
 class TurnSignal(Protocol):
-    """Says when a worker's stints are."""
+    """Signals the start of a worker's time slices."""
 
     def awaited(self) -> bool:
-        """Wait for a stint; False if nobody hands out any more."""
+        """Wait for a time slice; False if no more are granted."""
         ...
 
     def hand_over(self) -> None:
-        """Let the next worker begin."""
+        """End the time slice, so that the next worker can start."""
         ...
 
 
 class SocketBaton:
-    """A baton that comes over a socket: the worker's end of it."""
+    """The worker's end of the socket that signals its time slices."""
 
     def __init__(self, name: str, place: int) -> None:
-        """Say which of the workers we are.
+        """Connect, and send this worker's place number.
 
         Raises:
-            OSError: nobody listens there.
+            OSError: there is no listener at that socket.
         """
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -89,23 +89,27 @@ class SocketBaton:
         self._socket.close()
 
     def awaited(self) -> bool:
-        """Wait for a stint; False if nobody hands out any more."""
+        """Wait for a time slice; False if no more are granted."""
         try:
             return bool(self._socket.recv(1))
         except OSError:
             return False
 
     def hand_over(self) -> None:
-        """Let the next worker begin."""
+        """End the time slice, so that the next worker can start."""
         try:
             self._socket.send(protocol.DONE)
         except OSError:
-            return  # nobody is left to hear it, as the next wait will tell
+            return  # the listener has closed; the next `awaited` returns False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timed:
-    """Wall and CPU time of each iteration in nanoseconds; of each stint what `wire.Stints` has."""
+    """The timings of a loop.
+
+    `walls` and `cpus` hold the wall and CPU time of each iteration in nanoseconds. `lengths`
+    and `began_us` hold the values of `protocol.Stints` for each time slice.
+    """
 
     walls: array[int] = field(default_factory=lambda: array("q"))
     cpus: array[int] = field(default_factory=lambda: array("q"))
@@ -121,15 +125,15 @@ def iterate(
     cpu_ns: Callable[[], int],
     baton: TurnSignal | None = None,
 ) -> Timed:
-    """Time so many iterations: without a break, or in stints of `wire.STINT_NS`.
+    """Time `iterations` calls: without interruption, or in slices of `protocol.STINT_NS`.
 
     Args:
-        step: What is timed.
-        iterations: How often.
+        step: The function to time.
+        iterations: The number of calls.
         wall_ns: A monotonic clock in nanoseconds.
         cpu_ns: CPU time used so far, in nanoseconds.
-        baton: Says when a stint may begin; once nobody else has any, the rest is one.
-            None: there are no stints.
+        baton: Signals the start of each time slice. Once no more are granted, the remaining
+            calls form one slice. None: there are no time slices.
     """
     if baton is None:
         walls, cpus = measure(step, iterations=iterations, wall_ns=wall_ns, cpu_ns=cpu_ns)

@@ -1,4 +1,4 @@
-"""From a request to something with a step: a function's, or a whole command."""
+"""Builds the workload of a request: a Python function's step, or an external command."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from corebound.worker.protocol import Request
 
 
 class WorkloadError(Exception):
-    """The workload cannot be run, for a reason its author can mend."""
+    """The workload cannot be run, for a reason that its author can fix."""
 
     def __init__(self, *, what: str, mend: str) -> None:
         super().__init__(what)
@@ -25,11 +25,11 @@ class WorkloadError(Exception):
 
 
 class Workload(Protocol):
-    """What the loop needs: a step, the CPU time it has used, a check, an end.
+    """The interface that the timing loop needs: step, CPU time, check and teardown.
 
     Attributes:
-        blas: The BLAS its steps call, where that is not the framework's own.
-        work: What one step does, counted: `flop`, `items`; empty if it does not say.
+        blas: The BLAS that its steps call, if it is not the framework's own.
+        work: The work of one step by unit: `flop`, `items`; empty if not reported.
     """
 
     blas: str | None
@@ -48,11 +48,11 @@ class Workload(Protocol):
         """Release what set-up took."""
 
     def allowed(self) -> list[list[int]] | None:
-        """Every set of CPUs a command's process was allowed, or None."""
+        """Every CPU affinity set seen of a command's process, or None."""
 
 
 class FunctionWorkload:
-    """A step that a user's or a built-in function set up in this process."""
+    """A workload whose step a user's or a built-in function created in this process."""
 
     def __init__(self, made: object, target: str) -> None:
         _require_done(made, f"`{target}`")
@@ -66,13 +66,13 @@ class FunctionWorkload:
         self._target = target
         self._check: Callable[[object], object] = getattr(made, "check", lambda _result: None)
         self._teardown: Callable[[], object] = getattr(made, "teardown", lambda: None)
-        # One with processes of its own counts their time too.
+        # A workload with its own processes includes their CPU time.
         self.cpu_ns: Callable[[], int] = getattr(made, "cpu_ns", time.process_time_ns)
         self.blas: str | None = getattr(made, "blas", None)
         self.work: Mapping[str, float] = getattr(made, "work", dict)()
 
     def check(self, result: object) -> None:
-        """Refuse a step that only returned what would do the work; then let the author judge."""
+        """Reject a step that returned unfinished work, then run the workload's own check."""
         _require_done(result, f"a step of `{self._target}`")
         _require_done(self._check(result), f"`check` of `{self._target}`")
 
@@ -81,18 +81,18 @@ class FunctionWorkload:
         _require_done(self._teardown(), f"`teardown` of `{self._target}`")
 
     def allowed(self) -> None:
-        """Nothing: threads of this process are watched from outside."""
+        """None, because the threads of this process are sampled from outside."""
 
 
 class AsyncWorkload(FunctionWorkload):
-    """A step that is awaited, on an event loop that set-up, check and teardown share.
+    """A workload whose step is awaited, on an event loop shared by setup, check and teardown.
 
-    The time of a step includes what the loop costs, a task and one turn of the loop: some
-    10 µs, as measured with a step that does nothing.
+    The time of a step includes the cost of the event loop: one task and one turn of the loop,
+    about 10 µs as measured with a step that does nothing.
     """
 
     def __init__(self, setup: Callable[[], object], target: str) -> None:
-        # Imported only here: it takes tens of milliseconds, which no other workload pays.
+        # Import it only here: it takes tens of milliseconds, which other workloads do not need.
         self._runner = importlib.import_module("asyncio").Runner()
         self._run = self._runner.get_loop().run_until_complete
         super().__init__(self._awaited(setup()), target)
@@ -115,7 +115,7 @@ class AsyncWorkload(FunctionWorkload):
         self._teardown = lambda: self._awaited(teardown())
 
     def teardown(self) -> None:
-        """Release what set-up took, then end what still runs on the loop, and the loop."""
+        """Tear down the workload, cancel the remaining tasks and close the event loop."""
         super().teardown()
         self._runner.close()
 
@@ -124,10 +124,10 @@ class AsyncWorkload(FunctionWorkload):
 
 
 def _require_done(result: object, whose: str) -> None:
-    """Refuse what a call returned where its work is still to be done.
+    """Reject the result of a call whose work has not been done yet.
 
     Raises:
-        WorkloadError: it is a coroutine, a generator or something else to be awaited.
+        WorkloadError: the result is a generator, a coroutine or another awaitable.
     """
     if inspect.isgenerator(result):
         kind, mend = "a generator", "Consume it within the call, as `list(...)` does."
@@ -142,17 +142,16 @@ def _require_done(result: object, whose: str) -> None:
     else:
         return
     if inspect.iscoroutine(result):
-        result.close()  # or Python warns of it in the log
+        result.close()  # otherwise, Python writes a warning to the log
     raise WorkloadError(what=f"{whose} returned {kind}: its work has not been done.", mend=mend)
 
 
 class CommandWorkload:
-    """A command timed from start to exit.
+    """An external command, timed from start to exit.
 
-    Its standard output is thrown away, its standard error is the launch's log.
-    Its process is left unreaped until `cpu_ns`, which the loop calls after the
-    wall clock has stopped: only then is it looked at, so the look costs nothing
-    that is measured.
+    Its standard output is discarded, and its standard error goes to the launch's log.
+    The process is not reaped until `cpu_ns`, which the loop calls after it has read the
+    wall clock. Inspecting the process therefore adds nothing to the measured time.
     """
 
     blas: str | None = None
@@ -186,10 +185,10 @@ class CommandWorkload:
         os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOWAIT)
 
     def cpu_ns(self) -> int:
-        """Reap the command just ended; add its CPU time, its waited-for children's too.
+        """Reap the ended command; add its CPU time, including children that it waited for.
 
         Raises:
-            WorkloadError: it did not exit with 0.
+            WorkloadError: the command did not exit with 0.
         """
         if self._pid is not None:
             self._seen.add(frozenset(os.sched_getaffinity(self._pid)))
@@ -200,14 +199,14 @@ class CommandWorkload:
         return self._cpu_ns
 
     def check(self, _result: object) -> None:
-        """Nothing: a command says by its exit code whether it did its work."""
+        """Do nothing: a command's exit code shows whether it succeeded."""
 
     def teardown(self) -> None:
-        """Close what was opened."""
+        """Close the descriptor of the null device."""
         os.close(self._devnull)
 
     def allowed(self) -> list[list[int]]:
-        """Every set of CPUs that the command's process was allowed as it ended."""
+        """Every distinct CPU affinity set that the command's process had when it ended."""
         return sorted(sorted(cpus) for cpus in self._seen)
 
 
@@ -253,10 +252,10 @@ def find(target: str) -> Callable[..., object]:
 
 
 def make(request: Request) -> Workload:
-    """Set the workload up.
+    """Set up the workload of a request.
 
     Raises:
-        WorkloadError: it cannot be, and its author can mend it.
+        WorkloadError: the setup failed for a reason that the workload's author can fix.
     """
     if request.command is not None:
         return CommandWorkload(request.command)
@@ -273,7 +272,7 @@ def make(request: Request) -> Workload:
 
 
 def _require_gpus_told(function: Callable[..., object], target: str) -> None:
-    """Refuse a function that would take no notice of the GPUs that its cell asks for."""
+    """Reject a function that would ignore the GPUs that its cell requests."""
     taken = inspect.signature(function).parameters
     if "gpus" not in taken and all(one.kind is not one.VAR_KEYWORD for one in taken.values()):
         raise WorkloadError(

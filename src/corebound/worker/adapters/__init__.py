@@ -1,1 +1,1 @@
-"""What differs between frameworks, one module each."""
+"""Framework adapters, one module per framework: seed, thread counts, versions and profiler."""

@@ -1,4 +1,4 @@
-"""MindSpore: seed, threads, what is in use."""
+"""MindSpore adapter: sets the seed and thread counts, reports versions, profiles kernels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-# It reads this as it loads: errors only, for the rest would fill the launch's log.
+# Read when MindSpore loads. Log only errors, because other messages would fill the launch's log.
 os.environ.setdefault("GLOG_v", "3")
 
 import mindspore as ms
@@ -21,18 +21,18 @@ import mindspore as ms
 from corebound.worker.operator_table import side_by_side, steps_of, tabulate
 from corebound.worker.protocol import Profile
 
-# A kernel of a graph is named by its place, type and number: `Default/network/MatMul-op7`.
+# A kernel of a graph is named by its scope, type and number: `Default/network/MatMul-op7`.
 _NUMBER = re.compile(r"-op\d+$")
 _GRADIENTS = "Gradients"
-# What MindSpore's own training cell calls its optimizer, and the kernels that optimizers end in.
+# The scope of the optimizer in MindSpore's own training cell, and the update kernels' names.
 _OPTIMIZER = "optimizer-"
 _UPDATE = re.compile(r"(Fused)?(Sparse)?(Apply[A-Z]|Adam|SGD$)")
-# What no name tells; it may be any of the others.
+# The phase of kernels whose name shows none; it may be any of the others.
 _UNTOLD = "untold"
 
 
 def prepare(*, seed: int, intra_op: int | None, inter_op: int | None) -> None:
-    """Seed MindSpore's generators, NumPy's too, and size its pools, where asked."""
+    """Seed the generators of MindSpore and NumPy, and set pool sizes if requested."""
     random.seed(seed)
     ms.set_device("CPU")
     ms.set_seed(seed)
@@ -43,15 +43,15 @@ def prepare(*, seed: int, intra_op: int | None, inter_op: int | None) -> None:
 
 
 def set_dispatch_threads(count: int) -> None:
-    """Say how many threads hand operators out to run side by side; once in a process."""
+    """Set the number of threads that dispatch operators in parallel; only once per process."""
     ms.runtime.dispatch_threads_num(count)
 
 
 def describe() -> dict[str, Any]:
-    """What is in use: the version; it tells neither its pools' sizes nor its BLAS.
+    """The version in use; MindSpore reports neither its pool sizes nor its BLAS.
 
-    Its context has a figure for the pool, but that stays at the number of CPUs
-    whatever was asked for.
+    Its context has a value for the pool size, but that is always the number of CPUs,
+    whatever was requested.
     """
     return {
         "threads_used": None,
@@ -62,14 +62,14 @@ def describe() -> dict[str, Any]:
 
 
 def profile(step: Callable[[], object], iterations: int, folder: str) -> Profile:
-    """Put warm steps under MindSpore's profiler and tabulate the time of its CPU kernels.
+    """Run warm steps under MindSpore's profiler and tabulate the time of its CPU kernels.
 
     Args:
-        step: What one iteration calls; it has to wait for what it starts.
-        iterations: How many to tabulate; the profiler warms up on one more.
-        folder: Where its files go, the Chrome trace among them.
+        step: The function called per iteration; it must wait for the work that it starts.
+        iterations: The number of iterations to tabulate; one more warms up the profiler.
+        folder: The folder for its files, including the Chrome trace.
     """
-    # Not at the top: only a profile pays for loading it.
+    # Not imported at the top, because only profiling needs it.
     profiling = importlib.import_module("mindspore.profiler")
     marks = []
     with profiling.profile(
@@ -78,7 +78,7 @@ def profile(step: Callable[[], object], iterations: int, folder: str) -> Profile
         on_trace_ready=profiling.tensorboard_trace_handler(folder),
     ) as profiler:
         for _ in range(1 + iterations):
-            # Kernels are stamped with the time of day.
+            # Kernel timestamps are wall-clock time.
             began_ns = time.time_ns()
             step()
             marks.append((began_ns, time.time_ns()))
@@ -95,10 +95,10 @@ def profile(step: Callable[[], object], iterations: int, folder: str) -> Profile
 
 
 def _kernels(events: list[dict[str, Any]]) -> Iterator[tuple[int, int, str]]:
-    """When each CPU kernel began and ended, in nanoseconds, and its name without its number."""
+    """The start and end of each CPU kernel in nanoseconds, and its name without its number."""
     for event in events:
         if event.get("args", {}).get("type") == "HostCpuOps":
-            # A decimal text with more digits than a float has.
+            # A decimal string with more digits than a float can hold.
             whole, _, part = event["ts"].partition(".")
             began_ns = int(whole) * 1000 + int(part.ljust(3, "0")[:3])
             ended_ns = began_ns + round(float(event["dur"]) * 1000)
@@ -106,14 +106,15 @@ def _kernels(events: list[dict[str, Any]]) -> Iterator[tuple[int, int, str]]:
 
 
 def _phases(names: Collection[str]) -> dict[str, str]:
-    """What each kernel is for, as far as names tell; nothing if no gradient or update is seen.
+    """The phase of each kernel, from its name; empty if no gradient or update is found.
 
-    A graph's gradients lie under `Gradients/` and the scope of what they belong to, which
-    is therefore of the forward pass. What the compiler expanded has lost its scope, matrix
-    products among it, and operator by operator there are none: only updates are told then.
+    A graph's gradients are in `Gradients/` followed by the scope that they differentiate; that
+    scope therefore belongs to the forward pass. Kernels that the compiler expanded, such as
+    matrix products, have lost their scope. In eager mode there are no scopes, and only updates
+    are recognized.
 
     Returns:
-        The phase by name: `untold` for those that might be of any.
+        The phase by kernel name; `untold` if it may be any phase.
     """
     paths = {name: name.split("/") for name in names}
     differentiated = {

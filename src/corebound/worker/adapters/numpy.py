@@ -1,4 +1,4 @@
-"""NumPy: its threads are its BLAS's."""
+"""NumPy adapter: sets the seed and the BLAS's thread count, reports versions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _blas() -> ThreadpoolController:
 
 
 def prepare(*, seed: int, intra_op: int | None, inter_op: int | None) -> None:
-    """Seed NumPy's generators and size the BLAS's pool, where asked."""
+    """Seed NumPy's generators, and set the BLAS's pool size if requested."""
     del inter_op
     random.seed(seed)
     np.random.seed(seed)
@@ -23,7 +23,7 @@ def prepare(*, seed: int, intra_op: int | None, inter_op: int | None) -> None:
 
 
 def describe() -> dict[str, Any]:
-    """What is in use: versions, the BLAS by name and version, the size of its pool."""
+    """The versions in use, the name and version of the BLAS, and the size of its pool."""
     pools = _blas().info()
     return {
         "threads_used": max((pool["num_threads"] for pool in pools), default=None),

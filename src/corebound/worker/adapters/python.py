@@ -1,4 +1,4 @@
-"""Plain Python: no framework, so nothing to set but the seed."""
+"""Plain Python adapter: without a framework, it sets only the seed."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ def prepare(*, seed: int, intra_op: int | None, inter_op: int | None) -> None:
 
 
 def describe() -> dict[str, Any]:
-    """What is in use: nothing beyond the interpreter."""
+    """Nothing is in use beyond the interpreter."""
     return {"threads_used": None, "inter_op_used": None, "versions": {}, "blas": None}

@@ -1,4 +1,7 @@
-"""PyTorch: seed, threads, what is in use; and torchvision beside any build of torch."""
+"""PyTorch adapter: sets the seed and thread counts, reports versions, profiles operators.
+
+Also imports torchvision in a way that works with any build of PyTorch.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from corebound.worker.protocol import Profile
 
 
 def prepare(*, seed: int, intra_op: int | None, inter_op: int | None) -> None:
-    """Seed torch's generators and size its pools, where asked."""
+    """Seed PyTorch's generators, and set its pool sizes if requested."""
     random.seed(seed)
     torch.manual_seed(seed)
     if intra_op is not None:
@@ -29,7 +32,7 @@ def prepare(*, seed: int, intra_op: int | None, inter_op: int | None) -> None:
 
 
 def describe() -> dict[str, Any]:
-    """What is in use: versions, the BLAS torch was built with, the sizes of its pools."""
+    """The versions in use, the BLAS that PyTorch was built with, and its pool sizes."""
     config = torch.__config__.show()
     versions = {"torch": torch.__version__}
     for name, pattern in (("oneDNN", r"MKL-DNN v(\S+)"), ("OpenMP", r"OpenMP (\d+)")):
@@ -46,13 +49,13 @@ def describe() -> dict[str, Any]:
 
 
 def profile(step: Callable[[], object], iterations: int, folder: str) -> Profile:
-    """Put warm steps under torch.profiler and tabulate the self time of operators.
+    """Run warm steps under torch.profiler and tabulate the self time of operators.
 
     Args:
-        step: What one iteration calls.
-        iterations: How many to tabulate; one more is run before them, for the
-            profiler's own first step is slower.
-        folder: Where the Chrome trace goes.
+        step: The function called per iteration.
+        iterations: The number of iterations to tabulate. One more runs before them, because
+            the profiler's own first step is slower.
+        folder: The folder for the Chrome trace.
     """
     with torch.profiler.profile(activities=[ProfilerActivity.CPU]) as profiler:
         for _ in range(1 + iterations):
@@ -76,7 +79,7 @@ def _nanoseconds(microseconds: float) -> int:
 def _span(event: Any) -> Span:
     name = str(event.name)
     return Span(
-        # Annotations hold operators and are none; autograd names a function after `: `.
+        # Annotations contain operators but are not operators; autograd appends `: ` and a name.
         type=None if event.is_user_annotation else name.partition(": ")[0],
         thread=event.thread,
         begin_ns=_nanoseconds(event.time_range.start),
@@ -86,12 +89,12 @@ def _span(event: Any) -> Span:
 
 
 def torchvision() -> ModuleType:
-    """Import torchvision, also a build made for CUDA beside a torch made for CPUs.
+    """Import torchvision, even a CUDA build of it with a CPU build of PyTorch.
 
-    Such a pair lacks the operators that torchvision's compiled part would have
-    declared, and its import fails on registering their meta functions. Models
-    and transforms do not use them, so declaring their schemas is enough. Where
-    the builds match, nothing is declared.
+    With such a pair, torchvision's compiled part does not declare its operators, and the
+    import fails when it registers their meta functions. Models and transforms do not use
+    these operators, so declaring their schemas is enough. If the builds match, nothing is
+    declared.
     """
     try:
         return importlib.import_module("torchvision")

@@ -1,4 +1,4 @@
-"""TensorFlow: seed, threads, what is in use."""
+"""TensorFlow adapter: sets the seed and thread counts, reports versions, profiles operators."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-# It reads these as it loads. Without its notices: a warning, such as that memory runs
-# short, is for the launch's log. Two lines on oneDNN are written before TensorFlow looks
-# at this, and no setting takes them away. It steers nothing that is measured, and a value
-# of the scenario's `env`, which is recorded, wins.
+# TensorFlow reads these variables when it loads. Suppress notices, but keep warnings, such as
+# low memory, in the launch's log. Two lines about oneDNN are written before TensorFlow reads
+# this level, and no setting suppresses them. The level does not affect measurements, and a
+# value in the scenario's `env`, which is recorded, takes precedence.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
-# Keras writes its settings at once, which is not to be in the user's home.
+# Keras writes its settings when it loads; keep them out of the user's home folder.
 os.environ.setdefault("KERAS_HOME", tempfile.gettempdir())
 
 import tensorflow as tf
@@ -27,11 +27,11 @@ import tensorflow as tf
 from corebound.worker.operator_table import OWN_STEP, Span, chrome_trace, steps_of, tabulate
 from corebound.worker.protocol import Profile
 
-# Workloads take `tf` from here, so that nobody loads it without those variables.
+# Workloads import `tf` from here, so that it is never loaded without these variables.
 __all__ = ["describe", "prepare", "profile", "tf"]
 
-# Name scopes that tell what operators are for: what a workload may call its own, and
-# those that TensorFlow gives gradients and Keras its optimizers.
+# Name scopes that show the phase of operators: names that a workload may use, and those that
+# TensorFlow gives to gradients and Keras to its optimizers.
 _SCOPES = {
     "forward": {"forward"},
     "backward": {"backward"},
@@ -43,14 +43,14 @@ _SCOPES = {
 }  # fmt: skip
 _GRADIENTS = {"gradient_tape", "gradients"}
 _UPDATE = re.compile(r"(Resource)?(Sparse)?Apply[A-Z]")
-# A scope that is entered again gets a number.
+# A scope that is entered again gets a numeric suffix.
 _AGAIN = re.compile(r"_\d+$")
-# What no name tells; it may be any of the others.
+# The phase of operators whose name shows none; it may be any of the others.
 _UNTOLD = "untold"
 
 
 def prepare(*, seed: int, intra_op: int | None, inter_op: int | None) -> None:
-    """Seed TensorFlow's generators, NumPy's too, and size its pools, where asked."""
+    """Seed the generators of TensorFlow and NumPy, and set pool sizes if requested."""
     random.seed(seed)
     np.random.seed(seed)
     tf.random.set_seed(seed)
@@ -61,9 +61,9 @@ def prepare(*, seed: int, intra_op: int | None, inter_op: int | None) -> None:
 
 
 def describe() -> dict[str, Any]:
-    """What is in use: versions, and the sizes of its pools where they were set.
+    """The version in use, and the pool sizes if they were set.
 
-    It does not say how large a pool of its own choice is, nor whose BLAS it is.
+    TensorFlow reports neither its default pool sizes nor its BLAS.
     """
     return {
         "threads_used": tf.config.threading.get_intra_op_parallelism_threads() or None,
@@ -74,18 +74,18 @@ def describe() -> dict[str, Any]:
 
 
 def profile(step: Callable[[], object], iterations: int, folder: str) -> Profile:
-    """Put warm steps under TensorFlow's profiler and tabulate the self time of operators.
+    """Run warm steps under TensorFlow's profiler and tabulate the self time of operators.
 
     Args:
-        step: What one iteration calls.
-        iterations: How many to tabulate; one more is run before them, for the
-            profiler's own first step is slower.
-        folder: Where its files and the Chrome trace go.
+        step: The function called per iteration.
+        iterations: The number of iterations to tabulate. One more runs before them, because
+            the profiler's own first step is slower.
+        folder: The folder for its files and the Chrome trace.
     """
-    # Not at the top: where it lies changes between versions, which measuring is not to feel.
+    # Not imported at the top: its location varies between versions, which must not break timing.
     xplane_pb2 = importlib.import_module("tensorflow.tsl.profiler.protobuf.xplane_pb2")
-    # Without options, of which TensorFlow 2.21 warns that it takes none; operators but no
-    # Python calls are what it traces by itself.
+    # Pass no options: TensorFlow 2.21 warns that it ignores them. By default, it traces
+    # operators but no Python calls.
     tf.profiler.experimental.start(folder)
     for number in range(1 + iterations):
         with tf.profiler.experimental.Trace(OWN_STEP, step_num=number):
@@ -112,10 +112,10 @@ def profile(step: Callable[[], object], iterations: int, folder: str) -> Profile
 
 
 def _operator(name: str, shown: str) -> str | None:
-    """The type of the operator that an event is; None for whatever merely runs operators.
+    """The operator type of an event; None for an event that only runs operators.
 
-    In a graph an operator is named `place:Type` and shown as `Type`. Outside of one
-    it is `EagerLocalExecute: Type`, as is a whole function, whose name begins with `__`.
+    In a graph, an operator is named `scope:Type` and displayed as `Type`. In eager mode, it is
+    `EagerLocalExecute: Type`. So is a whole function, but its name starts with `__`.
     """
     if shown and name.endswith(f":{shown}"):
         return shown
@@ -124,17 +124,17 @@ def _operator(name: str, shown: str) -> str | None:
 
 
 def _phases(operators: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """What each operator is for, as far as names tell; nothing if no gradient or update is seen.
+    """The phase of each operator, from its name; empty if no gradient or update is found.
 
-    In a graph, gradients and updates lie in scopes or have types of their own, and what
-    shares a scope with something that has gradients is of the forward pass. Outside of
-    one there are no scopes, and only updates are told, by their type.
+    In a graph, gradients and updates have their own scopes or types. Operators that share a
+    scope with a differentiated operator belong to the forward pass. In eager mode there are no
+    scopes, and only updates are recognized, by their type.
 
     Args:
-        operators: Name and type of each event that is one.
+        operators: The name and type of each operator event.
 
     Returns:
-        The phase by name: `untold` for those that might be of any.
+        The phase by operator name; `untold` if it may be any phase.
     """
     placed = {name: (_scopes(name), type_) for name, type_ in operators}
     differentiated = {
@@ -160,14 +160,14 @@ def _phase(scopes: Sequence[str], type_: str) -> str | None:
 
 
 def _scopes(name: str) -> list[str]:
-    """The scopes of an operator, from the outermost, and last its own name, without its type."""
+    """The scopes of an operator, outermost first, followed by its own name without its type."""
     scopes = name.rpartition(":")[0].split("/")
-    # A call that was not inlined stands before the scopes of what it calls.
+    # A call that was not inlined precedes the scopes of the called function.
     return [scope for scope in scopes[:-1] if "PartitionedCall" not in scope] + scopes[-1:]
 
 
 def _events(space: Any) -> Iterator[tuple[str, str, int, int, int]]:
-    """Name, type, thread, begin and end in nanoseconds of all that the host did."""
+    """Name, type, thread, start and end (in nanoseconds) of all events on the host."""
     for plane in (plane for plane in space.planes if plane.name == "/host:CPU"):
         for thread, line in enumerate(plane.lines, start=1):
             for event in line.events:
