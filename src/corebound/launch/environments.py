@@ -172,7 +172,7 @@ def why_unmade(name: str, suite: Path) -> CannotRun:
             if _folder(name, sha256, python) in {folder for folder, _ in _made(name)}:
                 now = platform.python_version()
                 what = f"environment `{name}` was made for Python {python}, and this is {now}."
-    return CannotRun(what=what, mend=mend)
+    return CannotRun(what=what, mend=mend, cause="environment")
 
 
 def standing(suite: Path) -> tuple[Standing, ...]:
