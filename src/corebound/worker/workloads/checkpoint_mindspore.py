@@ -1,4 +1,4 @@
-"""Checkpoints of a training in MindSpore, written while it waits or in a thread beside it."""
+"""Training with checkpoints in MindSpore, written synchronously or in a background thread."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WRITER = "asyn_save_ckpt"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpointing:
-    """So many steps of training, then a save."""
+    """A number of training steps, followed by a checkpoint."""
 
     training: Training
     network: nn.Cell
@@ -37,7 +37,7 @@ class Checkpointing:
         return self.folder / "network.ckpt"
 
     def step(self) -> None:
-        """Train, then save; without steps, only what the save keeps us waiting is timed."""
+        """Train, then save; without steps, this times only how long the save blocks."""
         for _ in range(self.steps):
             self.training.step()
         ms.save_checkpoint(self.network, str(self.file), async_save=self.asynchronous)
@@ -88,13 +88,13 @@ def _wait() -> None:
 def checkpointing(
     *, width: int = 512, layers: int = 9, steps: int = 0, asynchronous: bool = False
 ) -> Checkpointing:
-    """Set up a small network of some 10 MB, unless told otherwise, that is saved again and again.
+    """Set up a small network, of about 10 MB by default, that is saved in every iteration.
 
     Args:
-        width: Columns of each layer.
-        layers: How many.
-        steps: Of training, before each save; 0: only saves, and only the wait for them.
-        asynchronous: Whether a thread writes while the training goes on.
+        width: The columns of each layer.
+        layers: The number of layers.
+        steps: Training steps before each save; 0: only saves, timing how long they block.
+        asynchronous: Whether a thread writes while the training continues.
     """
     ms.set_context(mode=ms.GRAPH_MODE)
     training, network = set_up(Shape(batch=64, width=width, layers=layers))

@@ -1,4 +1,4 @@
-"""Training that saves its state now and then, to files that the launch throws away."""
+"""Training with periodic checkpoints in PyTorch; the launch discards the files."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ def epoch(*, model: str = "large", steps: int = 10, every: int = 1, batch: int =
 
     Args:
         model: `small` writes 0.3 MB a checkpoint, `large` 90 MB: weights and momenta.
-        steps: Training steps an iteration, so that iterations are alike.
-        every: Save after so many of them; 0: never.
-        batch: Images a step.
+        steps: Training steps per iteration; all iterations do the same work.
+        every: The number of steps between checkpoints; 0: no checkpoints.
+        batch: Images per step.
 
     Raises:
         WorkloadError: `every` does not divide `steps`.

@@ -1,4 +1,4 @@
-"""The last layer of an image classifier in MindSpore, trained: only its width is of interest."""
+"""Training of an image classifier's last layer in MindSpore, to study the effect of its width."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CPU time of a workload that has processes of its own."""
+"""CPU time of a workload that starts its own processes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def with_children_ns(children: Iterable[int]) -> int:
     """CPU time of this process and of living children, with all their threads.
 
     Args:
-        children: Their process ids; one that has ended is not counted.
+        children: Their process ids; processes that have ended are not counted.
 
     Source: clock_getcpuclockid(3): a process's clock is named by the inverse of
     its id, shifted, with 2 for the scheduler's own count.

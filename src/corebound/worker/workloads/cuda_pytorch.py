@@ -1,4 +1,4 @@
-"""CUDA in PyTorch: whether it is there, and steps that end when the GPUs are done."""
+"""CUDA in PyTorch: checks that GPUs are available, and times steps until the GPUs finish."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from corebound.worker.workloads.training_pytorch import Training
 
 
 def require(gpus: int) -> None:
-    """See that PyTorch can compute on so many GPUs.
+    """Check that PyTorch can compute on the requested number of GPUs.
 
     Raises:
-        WorkloadError: its build has no CUDA, or it finds fewer.
+        WorkloadError: PyTorch was built without CUDA, or finds fewer GPUs.
     """
     if not torch.backends.cuda.is_built():
         raise WorkloadError(
@@ -30,7 +30,7 @@ def require(gpus: int) -> None:
 
 
 class Synchronised:
-    """A training step on GPUs 0, 1, …: its time is the work's, not that of asking for it."""
+    """A training step on GPUs 0, 1, …; its time includes the work, not only its submission."""
 
     def __init__(self, made: Training, gpus: int) -> None:
         self._made = made

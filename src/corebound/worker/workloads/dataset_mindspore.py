@@ -1,4 +1,4 @@
-"""A MindSpore data set of images that are cropped, flipped and scaled on their way to a batch."""
+"""A MindSpore data pipeline that crops, flips and scales images, and batches them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from corebound.worker.workload import WorkloadError
 
 IMAGES = 512
 SOURCE_PIXELS = 64
-# Tuning looks at the pipeline every so many batches; by default only once an epoch.
+# How many batches pass between two tuning decisions; by default, tuning acts once per epoch.
 BATCHES_A_LOOK = 20
 
 
@@ -82,9 +82,9 @@ def pipeline(
     Args:
         batch: Images in a batch.
         image: Height and width that crops are enlarged to.
-        batches: How many a step takes: tuning needs hundreds to make its mind up.
-        loaders: Threads for each operation, to begin with.
-        autotune: Let MindSpore change the threads and the lengths of queues as it runs.
+        batches: Batches per step; tuning needs hundreds of them to converge.
+        loaders: The initial number of threads for each operation.
+        autotune: Let MindSpore change thread counts and queue lengths at run time.
     """
     folder = Path(tempfile.mkdtemp())
     if autotune:

@@ -1,8 +1,8 @@
-"""A small decoder in PyTorch that writes one word a step, with a cache of keys and values.
+"""A small decoder in PyTorch that generates one word per step, with a key-value cache.
 
-Four layers of width 512 with eight heads and a vocabulary of 8,000, random
-weights: 21 million parameters, 33 MFLOP a word besides attention. What limits it
-is reading weights and cache from memory, as in any larger one.
+It has four layers of width 512 with eight heads, a vocabulary of 8,000 and random
+weights: 21 million parameters, and 33 MFLOP per word besides attention. Like larger
+decoders, it is limited by reading weights and the cache from memory.
 """
 
 from __future__ import annotations
@@ -76,10 +76,10 @@ class Decoder(nn.Module):
 
 
 class Writing:
-    """Each step writes one word for every text of the batch: the likeliest one.
+    """Each step generates one word for every text of the batch: the most likely one.
 
-    A full cache is emptied and the texts begin anew with the words just
-    written, so a step's time goes up with its place in the text.
+    When the cache is full, it is emptied, and the texts restart with the words just
+    generated. A step's time therefore grows with its position in the text.
     """
 
     def __init__(self, model: Decoder, cache: torch.Tensor, words: torch.Tensor) -> None:
@@ -125,7 +125,7 @@ class Writing:
 
 
 def inference(*, batch: int = 1, context: int = 256, dtype: str = "float32") -> Writing:
-    """Set up a batch of texts of one random word each, and room for `context` words."""
+    """Set up a batch of texts of one random word each, with a cache for `context` words."""
     kind = getattr(torch, dtype)
     return Writing(
         model=Decoder(context).eval().to(kind),

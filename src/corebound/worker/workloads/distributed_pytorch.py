@@ -1,13 +1,13 @@
 """Data-parallel training in PyTorch: processes or threads share a batch and add up their gradients.
 
-`ddp` is DistributedDataParallel. The worker is rank 0. It starts the others itself, as
-this module's command, and tells each by one byte on its standard input what to do next;
-they end when it closes. Gradients meet through gloo, or through NCCL where each process has
-a GPU, on the loopback interface; the processes find one another through a file in the
-launch's folder.
+`ddp` is DistributedDataParallel. The worker is rank 0. It starts the other processes itself,
+with this module as their program, and sends each one byte on its standard input for each
+action. They end when that input closes. Gradients are exchanged through gloo, or through NCCL
+if each process has a GPU, on the loopback interface. The processes find one another through a
+file in the launch's folder.
 
-`dp` is DataParallel, which that replaces: one process, a thread for each GPU. Without GPUs it
-does nothing.
+`dp` is DataParallel, the predecessor of `ddp`: one process with a thread for each GPU. Without
+GPUs it does nothing.
 """
 
 from __future__ import annotations
@@ -162,10 +162,10 @@ def step(
 
     Args:
         method: `ddp`, or `dp`: one process that has two GPUs or more.
-        processes: Among which the batch is shared; 1: plain training, or `dp`.
+        processes: The number of processes that share the batch; 1: plain training, or `dp`.
         model: `small` or `large`, as `image_training_pytorch.classifier` has them.
-        batch: Images a step, over all processes or GPUs; a multiple of their number,
-            and two for each at least, for batches are normalised.
+        batch: Images per step, over all processes or GPUs. It must be a multiple of their
+            number, with at least two images for each, because of batch normalization.
         gpus: 0: on the CPU. Otherwise each process of `ddp` has one.
 
     Raises:

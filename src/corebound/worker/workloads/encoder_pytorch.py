@@ -1,7 +1,7 @@
-"""A Transformer encoder of BERT's size in PyTorch, random weights.
+"""A Transformer encoder of BERT's size in PyTorch, with random weights.
 
-Width 768, 12 heads, 3072 within; at 12 layers 109 million parameters and, for a
-sequence of 128, 22 GFLOP.
+Width 768, 12 heads, inner width 3072. With 12 layers it has 109 million parameters and,
+for a sequence of 128, needs 22 GFLOP.
 
 Source: Devlin et al., BERT (2018), the base model without its pooler.
 """

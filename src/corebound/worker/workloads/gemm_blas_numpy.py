@@ -1,6 +1,6 @@
-"""The same product of the same NumPy arrays through one BLAS or another.
+"""A matrix product of NumPy arrays, computed by a choice of BLAS libraries.
 
-NumPy's wheels carry OpenBLAS. MKL is loaded beside it from the package `mkl`,
+NumPy's wheels contain OpenBLAS. MKL is loaded in addition, from the package `mkl`,
 and called through the C interface that every BLAS has.
 """
 

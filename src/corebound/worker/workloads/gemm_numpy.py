@@ -1,4 +1,4 @@
-"""A square matrix product in NumPy: as close to the BLAS as Python comes."""
+"""A square matrix product in NumPy, with little overhead beyond the BLAS call."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from corebound.worker.workload import WorkloadError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Product:
-    """`left @ right` into memory that is already there."""
+    """Computes `left @ right` into preallocated memory."""
 
     left: NDArray[Any]
     right: NDArray[Any]

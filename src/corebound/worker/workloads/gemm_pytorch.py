@@ -1,4 +1,4 @@
-"""The same square matrix product in PyTorch, on CPUs or on a GPU."""
+"""A square matrix product in PyTorch, on CPUs or on a GPU."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from corebound.worker.workloads import cuda_pytorch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Product:
-    """`left @ right` into memory that is already there."""
+    """Computes `left @ right` into preallocated memory."""
 
     left: torch.Tensor
     right: torch.Tensor
@@ -22,7 +22,7 @@ class Product:
         """Multiply once: 2·size³ floating-point operations."""
         torch.mm(self.left, self.right, out=self.out)
         if self.out.is_cuda:
-            # A GPU is only asked to multiply; the step ends when it has.
+            # A GPU multiplies asynchronously, so wait until it has finished.
             torch.cuda.synchronize(self.out.device)
         return self.out
 

@@ -1,9 +1,10 @@
-"""The stacked hourglass that trains alike in PyTorch and in TensorFlow: its shape and its numbers.
+"""Parameters and checks shared by the stacked hourglass network in PyTorch and TensorFlow.
 
-Standard library only. The network of pose estimation: each hourglass halves its
-feature maps four times, doubles them again, adds what it passed by, and ends in
-one heat map a joint; the next takes both. Between the two lies the dropout whose
-random numbers took most of a step in the study that this repeats.
+Uses only the standard library. This network for pose estimation consists of stacked
+hourglasses. Each halves its feature maps four times, doubles them again, adds the skip
+connections and ends in one heat map per joint. The next hourglass takes the maps and the heat
+maps. The dropout between them needs random numbers, which took most of a step's time in the
+study that this workload reproduces.
 
 Sources: Newell et al., Stacked hourglass networks for human pose estimation
 (2016), for the network, here with fewer channels; profiling a training script

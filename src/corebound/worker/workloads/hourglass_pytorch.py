@@ -1,4 +1,4 @@
-"""The stacked hourglass in PyTorch, operator by operator, trained with the dropout one chooses."""
+"""Training of the stacked hourglass in PyTorch's eager mode, with selectable dropout."""
 
 from __future__ import annotations
 

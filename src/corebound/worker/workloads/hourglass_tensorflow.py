@@ -1,4 +1,4 @@
-"""The stacked hourglass in TensorFlow, traced into a graph, with the dropout one chooses."""
+"""Training of the stacked hourglass in TensorFlow as a graph, with selectable dropout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seeded JPEG images, and what is done to each before a network sees it."""
+"""Seeded JPEG images in memory, with light or heavy preprocessing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Training from image files: decode and prepare a batch, then one step on it.
+"""Training from image files in PyTorch: decodes and prepares a batch, then trains one step on it.
 
-The four classes of a bottleneck: a small or a large network, light or heavy
-preprocessing, and as many loader processes as one likes.
+Combines a small or large network with light or heavy preprocessing, which gives four
+classes of bottleneck, and any number of loader processes.
 """
 
 from __future__ import annotations

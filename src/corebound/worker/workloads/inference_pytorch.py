@@ -1,4 +1,4 @@
-"""A forward pass in PyTorch without gradients, and what every model's output must be."""
+"""A forward pass in PyTorch without gradients, and the check of its output."""
 
 from __future__ import annotations
 

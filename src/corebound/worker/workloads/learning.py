@@ -1,4 +1,4 @@
-"""Whether a training step trained, in whichever framework. Standard library only."""
+"""Checks that a training step of any framework lowers the loss. Standard library only."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def require_learning(before: float, after: float) -> None:
 
 
 def setback(losses: Sequence[float]) -> str | None:
-    """What is wrong with how a training began; None: nothing, or there were too few steps.
+    """Describe what is wrong with the first training steps; None if fine, or too few to judge.
 
     Args:
         losses: The loss before each step, from the first on.

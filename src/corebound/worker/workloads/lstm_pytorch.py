@@ -1,6 +1,6 @@
-"""An LSTM in PyTorch, random weights: small products, one after another in time.
+"""An LSTM in PyTorch with random weights: a sequence of small matrix products.
 
-Two layers of 512, 4.2 million parameters; 8.4 MFLOP a batch element and point in time.
+Two layers of 512, 4.2 million parameters; 8.4 MFLOP per batch element and time step.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""MobileNetV3-Large in PyTorch, random weights: the network of phones and small servers.
+"""MobileNetV3-Large in PyTorch with random weights: a network for phones and small servers.
 
 5.5 million parameters, 0.43 GFLOP for one image of 3×224×224.
 

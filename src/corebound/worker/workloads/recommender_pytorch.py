@@ -1,10 +1,9 @@
-"""A recommender in PyTorch, random weights: bound by memory, hardly by arithmetic.
+"""A recommender in PyTorch with random weights: bound by memory rather than arithmetic.
 
-Eight tables of 100,000 rows of 64 numbers (205 MB in float32). A sample sums 32
-random rows of each, takes the product of every pair of the sums and of 13 dense
-features brought to 64, and gives one probability. Every step takes the next of
-16 batches, so that rows come from memory rather than from a cache that the last
-step filled.
+It has eight tables of 100,000 rows of 64 numbers (205 MB in float32). For each sample it
+sums 32 random rows of each table and maps 13 dense features to 64 numbers. It multiplies
+every pair of these vectors and returns one probability. Every step uses the next of 16
+batches, so rows are read from memory rather than from a cache filled by the last step.
 
 Source: Naumov et al., Deep learning recommendation model (2019), the architecture.
 """

@@ -1,4 +1,4 @@
-"""ResNet-50 in PyTorch, random weights: only the arithmetic is measured."""
+"""Inference with ResNet-50 in PyTorch with random weights: measures only the arithmetic."""
 
 from __future__ import annotations
 

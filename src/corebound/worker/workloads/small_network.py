@@ -1,7 +1,7 @@
-"""A small network that trains alike in every framework: its shape, numbers and promises.
+"""The small network that every framework trains: its shape, initial numbers and checks.
 
-Standard library only, so that every environment starts from equal weights. Each
-layer is Dense, ReLU, Mul and AddN, and the whole ends in MatMul and Abs:
+Uses only the standard library, so that every environment starts from equal weights. Each
+layer is Dense, ReLU, Mul and AddN; the network ends in MatMul and Abs:
 
     h[0] = inputs
     h[i + 1] = relu(h[i] @ weight[i] + bias[i]) * scale[i] + h[i]

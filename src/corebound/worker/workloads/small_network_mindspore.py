@@ -1,4 +1,4 @@
-"""The small network in MindSpore, compiled into one graph or operator by operator."""
+"""Training of the small network in MindSpore, in graph mode or eager mode."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def training(
         width: Columns of everything.
         layers: How many before the head.
         mode: `graph`, which is the usual, or `eager`, which it calls PyNative.
-        dispatch_threads: How many threads hand operators out; 0: its own choice.
-        blocking: Wait for each operator before the next is handed out.
+        dispatch_threads: The number of threads that dispatch operators; 0: framework default.
+        blocking: Wait for each operator before dispatching the next.
     """
     ms.set_context(mode=ms.PYNATIVE_MODE if mode == "eager" else ms.GRAPH_MODE)
     if dispatch_threads:

@@ -1,4 +1,4 @@
-"""The small network in PyTorch, operator by operator."""
+"""Training of the small network in PyTorch, in eager mode."""
 
 from __future__ import annotations
 

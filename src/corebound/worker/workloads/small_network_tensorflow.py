@@ -1,4 +1,4 @@
-"""The small network in TensorFlow, traced into one graph or operator by operator."""
+"""Training of the small network in TensorFlow, in graph mode or eager mode."""
 
 from __future__ import annotations
 

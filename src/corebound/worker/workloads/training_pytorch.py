@@ -1,4 +1,4 @@
-"""One training step in PyTorch: forward, backward, update, on a batch that stays the same."""
+"""One training step in PyTorch: forward, backward and update, always on the same batch."""
 
 from __future__ import annotations
 
