@@ -136,6 +136,7 @@ def test_an_environment_that_has_not_been_made_is_a_skip_with_the_command_that_m
 
     launches = measure(
         tmp_path,
+        code=3,
         workload="gemm",
         parameters={"size": 32},
         matrix={"environment": ["numpy-0.1", "numpy"]},

@@ -209,8 +209,8 @@ def launched(
         return outcome
 
 
-def measure(suite: Path, **scenario: Any) -> tuple[Launch, ...]:
-    """Run one scenario through the command line; see that it leaves only its records."""
+def measure(suite: Path, *, code: int = 0, **scenario: Any) -> tuple[Launch, ...]:
+    """Run one scenario through the command line; see how it ends, leaving only its records."""
     document = {
         "schema": 1,
         "name": "one",
@@ -229,7 +229,7 @@ def measure(suite: Path, **scenario: Any) -> tuple[Launch, ...]:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == code, done.stdout + done.stderr
     assert set(suite.iterdir()) - before == {suite / "reports"}
     (file,) = jsonl.files(suite / "reports" / "records")
     return jsonl.read(file).launches
