@@ -145,9 +145,11 @@ def _table(one: ScenarioResult, differing: frozenset[str]) -> Table:
     table = Table(title=one.scenario.title, title_justify="left", box=None, padding=(0, 1))
     axes = ", ".join(axis for axis, _ in one.cells[0].cell.said) if one.cells else ""
     table.add_column(axes or "cell", overflow="fold")
-    for heading in ("median", "speed-up", "95 %"):
+    for heading in ("median", "speed-up"):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("verdict")
+    # Long remarks wrap here, so that names, values and plain verdicts stay on one line.
+    table.add_column("95 %", justify="right", min_width=len("[0.85, 1.15]"))
+    table.add_column("verdict", min_width=len("= equivalent"))
     for cell in one.cells:
         table.add_row(*_row(cell, differing))
     return table
