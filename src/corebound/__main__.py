@@ -36,6 +36,7 @@ def main() -> None:
 
     threading.excepthook = of_thread
     try:
+        # Imported here, so that a failing import is reported as a crash too.
         from corebound.cli.app import main as run  # noqa: PLC0415
 
         run()
@@ -43,7 +44,7 @@ def main() -> None:
         sys.exit(next(iter(of_threads), end.code))
     except KeyboardInterrupt:
         sys.exit(130)
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:  # noqa: BLE001  # the last handler, for failing imports
         sys.exit(crash.told(error))
     finally:
         # The command has ended: ignore signals so that Python's shutdown prints no traceback.

@@ -37,7 +37,7 @@ def keep_off_cpus(cpus: Collection[CpuId]) -> Iterator[bool]:
         True if the process was moved. False if no allowed CPU would be left; the process then
         stays where it is.
     """
-    global _home  # noqa: PLW0603
+    global _home  # noqa: PLW0603  # the affinity belongs to the process, so does its memory
     own = frozenset(cpus)
     with _lock:
         if not _held:

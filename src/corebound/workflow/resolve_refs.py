@@ -99,7 +99,7 @@ def _meant(name: str, kept: Sequence[StoredRun], records: Path) -> list[StoredRu
 
 
 def _is_called(commit: Commit, name: str) -> bool:
-    """Whether a commit's hash begins so; a plain hash never matches a tree with changes."""
+    """Whether a commit's hash starts with this; a plain hash never matches a dirty tree."""
     if len(name) < 4:
         return False
     if commit.tree is not None:

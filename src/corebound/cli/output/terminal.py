@@ -102,6 +102,7 @@ class Console(rich.console.Console):
             else:
                 yield Segment(corebound_text.lines(segment.text), segment.style)
 
+    # rich's `file` can be set as well; nothing sets it here.
     @property  # type: ignore[misc]
     def file(self) -> Any:
         """The stream it writes to."""

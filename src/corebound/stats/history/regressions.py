@@ -193,7 +193,7 @@ def analyse(
             early = None
             if series.id not in ended:
                 early = early_warning(course, steps, threshold=series.margin)
-        except Exception as error:  # noqa: BLE001 - as said above
+        except Exception as error:  # noqa: BLE001  # one series must not cost the site
             return _Shown(error=_in_a_line(error))
         return _Shown(steps=steps, early=early, news=own.news)
 
