@@ -23,7 +23,7 @@ import corebound
 from corebound.launch.launch import LaunchResult, LaunchSpec, launch
 from corebound.launch.supervisor_client import Supervision
 from corebound.machine.topology import CpuId
-from corebound.planning.slots import Command, Placement, Slot
+from corebound.planning.models import Command, Placement, Slot
 from corebound.stats.intervals import Interval, geometric_mean, geometric_mean_interval
 from corebound.worker.protocol import Request
 

@@ -20,12 +20,12 @@ class CoreboundError(Exception):
 
     exit_code: ClassVar[int] = 1
 
-    def __init__(self, *, what: str, where: str, mend: str) -> None:
-        what, where, mend = map(encodable, (what, where, mend))
-        super().__init__(f"{where}: {what}\n  {mend}")
+    def __init__(self, *, what: str, where: str, fix: str) -> None:
+        what, where, fix = map(encodable, (what, where, fix))
+        super().__init__(f"{where}: {what}\n  {fix}")
         self.what = what
         self.where = where
-        self.mend = mend
+        self.fix = fix
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Support pickling to another process, despite the keyword-only arguments."""
@@ -56,13 +56,13 @@ class InputError(CoreboundError):
 
 
 @contextmanager
-def refusals_told(what: str, *, where: Path, mend: str) -> Iterator[None]:
+def refusals_told(what: str, *, where: Path, fix: str) -> Iterator[None]:
     """Report an OSError raised in the block as an error of the path that the user named.
 
     Args:
         what: What cannot be done, without a full stop: the reason is appended.
         where: The path, unless the OSError has its own.
-        mend: How to fix it.
+        fix: How to fix it.
 
     Raises:
         InputError: the block raised an OSError.
@@ -71,7 +71,7 @@ def refusals_told(what: str, *, where: Path, mend: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise InputError(
-            what=f"{what}: {error.strerror}.", where=str(error.filename or where), mend=mend
+            what=f"{what}: {error.strerror}.", where=str(error.filename or where), fix=fix
         ) from error
 
 
@@ -99,7 +99,7 @@ def git_needed(where: Path) -> Iterator[None]:
         raise HostError(
             what="git is not installed.",
             where=str(where),
-            mend="Install it: `apt-get install git`.",
+            fix="Install it: `apt-get install git`.",
         ) from error
 
 
@@ -125,15 +125,15 @@ class Fault:
     file: str
     line: int | None
     what: str
-    mend: str
+    fix: str
 
     def __post_init__(self) -> None:
-        for name in ("file", "what", "mend"):
+        for name in ("file", "what", "fix"):
             object.__setattr__(self, name, encodable(getattr(self, name)))
 
     def __str__(self) -> str:
         where = self.file if self.line is None else f"{self.file}:{self.line}"
-        return f"{where}: {self.what} {self.mend}"
+        return f"{where}: {self.what} {self.fix}"
 
 
 class ScenarioFaults(InputError):
@@ -142,7 +142,7 @@ class ScenarioFaults(InputError):
     def __init__(self, faults: tuple[Fault, ...]) -> None:
         first = faults[0]
         where = first.file if first.line is None else f"{first.file}:{first.line}"
-        super().__init__(what=first.what, where=where, mend=first.mend)
+        super().__init__(what=first.what, where=where, fix=first.fix)
         self.faults = faults
 
     def __str__(self) -> str:

@@ -22,8 +22,8 @@ from corebound.launch.supervisor import processes_below
 from corebound.launch.supervisor_client import Supervision
 from corebound.machine import discovery
 from corebound.machine.topology import CpuId
+from corebound.planning.models import Placement, Slot
 from corebound.planning.plan import HostCapabilities, assemble
-from corebound.planning.slots import Placement, Slot
 from corebound.runner import Job, launcher
 from corebound.scenario.matrix import expand
 from support import commands

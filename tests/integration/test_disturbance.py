@@ -21,7 +21,7 @@ from corebound.launch.perf import CounterSupport
 from corebound.launch.procfs import below, used
 from corebound.launch.supervisor_client import Supervision
 from corebound.machine.topology import CpuId
-from corebound.planning.slots import Command, Placement, Slot
+from corebound.planning.models import Command, Placement, Slot
 from corebound.runner.scheduler import judged
 from corebound.worker.protocol import Request
 from support import needs

@@ -72,7 +72,7 @@ def test_this_machine_is_judged_by_what_its_kernel_says() -> None:
     for seen in found.values():
         assert seen["state"] in {"ok", "warning", "unavailable"}
         assert seen["value"]
-        assert (seen["state"] == "warning") or seen["mend"] is None
+        assert (seen["state"] == "warning") or seen["fix"] is None
     # The same facts, read here without any of our own code.
     for check, file in (
         ("governor", "/sys/devices/system/cpu/cpufreq/policy0/scaling_governor"),
@@ -96,7 +96,7 @@ def test_a_process_that_keeps_a_cpu_busy_is_named() -> None:
             busy.kill()
 
     assert found["state"] == "warning"
-    assert str(busy.pid) in str(found["mend"])
+    assert str(busy.pid) in str(found["fix"])
     assert str(found["undo"]).startswith("kill -CONT ")
 
 

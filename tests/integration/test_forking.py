@@ -88,11 +88,11 @@ def test_what_an_item_raises_is_raised_here() -> None:
         list(forked(lambda item: 1 // (item - 50), MANY))
 
     def refused(item: int) -> int:
-        raise InputError(what="it is none.", where=f"item {item}", mend="Leave it out.")
+        raise InputError(what="it is none.", where=f"item {item}", fix="Leave it out.")
 
     with pytest.raises(InputError, match="item 0: it is none") as caught:
         list(forked(refused, MANY))
-    assert caught.value.mend == "Leave it out."
+    assert caught.value.fix == "Leave it out."
 
 
 def test_what_an_item_prints_is_not_lost_and_needs_no_lock_of_ours(

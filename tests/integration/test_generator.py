@@ -271,8 +271,8 @@ def test_without_ab_it_is_told_how_to_install_it(server: Server, tmp_path: Path)
         failure = started.generator.order(order)
 
         assert isinstance(failure, protocol.Failure)
-        assert failure.mend is not None
-        assert "apt-get install apache2-utils" in failure.mend
+        assert failure.fix is not None
+        assert "apt-get install apache2-utils" in failure.fix
         assert started.exit_code() == 1
 
 

@@ -145,5 +145,5 @@ def test_an_environment_that_has_not_been_made_is_a_skip_with_the_command_that_m
     (skipped,) = (one for one in launches if one.cell.environment == "numpy-0.1")
     assert skipped.status == "skipped"
     assert skipped.reason == "environment `numpy-0.1` has not been made."
-    assert skipped.mend == "Make it with `corebound environment make numpy-0.1`."
+    assert skipped.fix == "Make it with `corebound environment make numpy-0.1`."
     assert [one.status for one in launches if one is not skipped] == ["ok", "ok"]

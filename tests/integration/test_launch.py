@@ -16,7 +16,7 @@ from corebound.launch.launch import LaunchResult, LaunchSpec, launch
 from corebound.launch.supervisor import processes_below
 from corebound.launch.supervisor_client import Supervision
 from corebound.machine.topology import CpuId
-from corebound.planning.slots import Command, Placement, Slot
+from corebound.planning.models import Command, Placement, Slot
 from corebound.scenario.cell import BindMoment, Scalar
 from corebound.worker.protocol import Request
 from support import needs
@@ -214,7 +214,7 @@ def test_a_failure_is_a_record_with_its_reason(run: Launcher, function: str, tol
 
     assert outcome.status == "failed"
     assert told in str(outcome.reason)
-    assert outcome.mend
+    assert outcome.fix
 
 
 def test_a_failure_keeps_its_traceback_in_the_log(run: Launcher) -> None:

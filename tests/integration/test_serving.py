@@ -21,7 +21,7 @@ import corebound
 from corebound.launch.launch import LaunchResult
 from corebound.launch.supervisor import processes_below
 from corebound.machine import discovery
-from corebound.planning.slots import Command
+from corebound.planning.models import Command
 from corebound.records import jsonl
 from corebound.serving import servers
 from corebound.serving.launch_spec import ServingOrder

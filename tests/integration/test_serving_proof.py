@@ -82,7 +82,7 @@ def test_a_launcher_that_asks_another_python_binds_nothing_and_that_is_found_out
 
     assert outcome.status == "invalid"
     assert any("its slot is" in one for one in outcome.evidence)
-    assert "`python` first on its PATH" in (outcome.mend or "")
+    assert "`python` first on its PATH" in (outcome.fix or "")
     # What each worker really got is there.
     every = tuple(sorted(os.sched_getaffinity(0)))
     assert {thread.allowed[0] for worker in outcome.workers for thread in worker.threads} == {every}
@@ -223,7 +223,7 @@ def test_a_generator_that_was_held_up_makes_the_launch_invalid_not_the_server_sl
     assert held.is_set()
     assert outcome.status == "invalid"
     assert any("load generator sent" in one and "late" in one for one in outcome.evidence)
-    assert "load generator" in (outcome.mend or "")
+    assert "load generator" in (outcome.fix or "")
 
 
 def test_without_java_it_fails_at_once_and_says_how_to_install_it(
@@ -235,7 +235,7 @@ def test_without_java_it_fails_at_once_and_says_how_to_install_it(
 
     assert outcome.status == "failed"
     assert "needs Java" in (outcome.reason or "")
-    assert "default-jre-headless" in (outcome.mend or "")
+    assert "default-jre-headless" in (outcome.fix or "")
 
 
 @contextmanager

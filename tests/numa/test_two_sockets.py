@@ -147,7 +147,7 @@ def test_every_launch_is_proven_or_skipped_with_its_reason(told: Told) -> None:
     assert {one.status for one in told.launches} == {"ok", "skipped"}, [
         one.reason for one in told.launches
     ]
-    assert all(one.reason and one.mend for one in told.launches if one.status == "skipped")
+    assert all(one.reason and one.fix for one in told.launches if one.status == "skipped")
 
 
 @pytest.mark.parametrize(

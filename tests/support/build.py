@@ -12,7 +12,7 @@ from corebound.machine.doctor.check import HostCheck
 from corebound.machine.identity import Host
 from corebound.machine.peak_flops import Peak
 from corebound.machine.topology import Cache, CoreKey, Cpu, CpuId, Node, NodeId, Topology
-from corebound.planning.slots import Command, Placement, Slot
+from corebound.planning.models import Command, Placement, Slot
 from corebound.records.calibration import CALIBRATION_SCHEMA, Calibration, Noise
 from corebound.records.history import HistoryPoint, HistoryPoints, Series
 from corebound.records.launch_record import (
@@ -254,7 +254,7 @@ def a_launch(
     position: int = 0,
     status: Status = "ok",
     reason: str | None = None,
-    mend: str | None = None,
+    fix: str | None = None,
     evidence: tuple[str, ...] = (),
     placement: Placement | None = None,
     workers: tuple[Worker, ...] | None = None,
@@ -273,7 +273,7 @@ def a_launch(
         cell=cell or a_cell(),
         status=status,
         reason=reason,
-        mend=mend,
+        fix=fix,
         evidence=evidence,
         placement=placement or (None if skipped else a_placement()),
         commands=() if skipped else (Command(argv=("true",), env=()),),
@@ -513,6 +513,6 @@ def a_calibration(**changes: Any) -> Calibration:
 def a_host_check(**changes: Any) -> HostCheck:
     """What a doctor saw: nothing to mind."""
     made = HostCheck(
-        check="load", group="load", state="ok", value="0.1", why="it is busy.", mend=None, undo=None
+        check="load", group="load", state="ok", value="0.1", why="it is busy.", fix=None, undo=None
     )
     return replace(made, **changes)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from corebound.machine.doctor.check import JudgedCheck
-from corebound.machine.doctor.examine import examine
-from corebound.machine.doctor.tools import PROGRAMS
+from corebound.machine.doctor.checks import examine
+from corebound.machine.doctor.checks_tools import PROGRAMS
 from corebound.machine.topology import Topology
 from support.build import a_host
 from support.trees import Texts

@@ -11,7 +11,7 @@ from corebound.analysis.scenario_result import study
 from corebound.diagnosis.diagnose import diagnose
 from corebound.diagnosis.evidence import CellEvidence, Evidence, Finding
 from corebound.machine.topology import CpuId, Topology
-from corebound.planning.slots import Placement, Slot
+from corebound.planning.models import Placement, Slot
 from corebound.records import jsonl
 from corebound.records.launch_record import Launch, ThreadEvidence
 from corebound.scenario.cell import Cell, Framework, Scalar

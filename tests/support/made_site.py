@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from corebound.analysis.records import Record
+from corebound.analysis.host_records import Record
 from corebound.report import site
 from corebound.report.inputs import Inputs
 from support.report_sample import NOW

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from corebound.workflow.publish import folder as folders
-from corebound.workflow.publish import site
 from support import commands
 from support.suites import COUNT, committed, counting
 from support.toy_repository import built_by_asv, git
@@ -36,7 +35,7 @@ def a_suite(folder: Path) -> Path:
     good = folder / "good"
     good.mkdir()
     (good / "index.html").write_text(LAST_NIGHT)
-    folders.publish(site.opened(good, "yesterday"), folder / "suite" / "public")
+    folders.publish(folders.opened(good, "yesterday"), folder / "suite" / "public")
     return folder / "suite"
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from corebound.analysis.comparison import Past, past_of
 from corebound.machine.doctor.check import HostCheck, State
-from corebound.planning.slots import Placement
+from corebound.planning.models import Placement
 from corebound.records.calibration import Calibration
 from corebound.records.history import HistoryPoint, HistoryPoints, Series
 from corebound.records.launch_record import (
@@ -152,7 +152,7 @@ def _skipped(cell: Cell, position: int) -> Launch:
         position=position,
         status="skipped",
         reason="no core of this host has two CPUs.",
-        mend="Measure it on a host with SMT, or exclude it.",
+        fix="Measure it on a host with SMT, or exclude it.",
     )
 
 
@@ -239,7 +239,7 @@ def _moved(launch: Launch, worker: Worker) -> Launch:
         launch,
         status="invalid",
         reason="it did not run as it was asked to.",
-        mend="Look for what changes the affinity: the workload, or a daemon of the host.",
+        fix="Look for what changes the affinity: the workload, or a daemon of the host.",
         evidence=("thread 101 (OMP <worker>) was seen on CPUs 3, off its slot",),
         log="OMP: Warning #123: <b>affinity</b> & places ignored\n",
     )
@@ -633,7 +633,7 @@ def a_preflight() -> tuple[HostCheck, ...]:
             state=state,
             value=value,
             why="it makes clocks <differ> from launch to launch",
-            mend="cpupower frequency-set -g performance" if state == "warning" else None,
+            fix="cpupower frequency-set -g performance" if state == "warning" else None,
         )
         for check, state, value in _CHECKS
     )

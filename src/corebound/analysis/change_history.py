@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.series_names import cell_name, long_environments
 from corebound.analysis.wording import Label, VerdictWord, label
 from corebound.parallel import Mapper, serial_map
 from corebound.records.decisions import Answer, Confirmation, Decision
-from corebound.records.history import Series
+from corebound.records.history import Circumstances, HistoryPoint, Series
 from corebound.scenario.cell import Cell
 from corebound.stats.history.alerts import JudgedChange, judged
 from corebound.stats.history.incremental import SegmentCache
-from corebound.stats.history.regressions import Change, Failing, analyse, failing
+from corebound.stats.history.regressions import Change, Failing, analyse, failing, too_short
 from corebound.stats.history.series import ended
-from corebound.stats.history.too_short import too_short
 from corebound.units import significant
 
 _ANSWERS: dict[Answer, str] = {
@@ -308,3 +309,94 @@ def size_interval(change: Change) -> str:
         return f"[{significant(ends[0])}, {significant(ends[1])}]×"
     shares = sorted((end - 1) * 100 * (1 if change.is_up else -1) for end in ends)
     return f"[{shares[0]:.1f}, {shares[1]:.1f}] %"
+
+
+_ALL, _PART, _MORE = "undone", "partly undone", "more than undone"
+
+
+def recovery_words(change: Change) -> str:
+    """How much of a change was recovered, and in how many change points: `partly undone`.
+
+    Args:
+        change: A change that later change points reverted at least partly.
+    """
+    how, steps, is_clear = _recovered(change)
+    several = f" in {steps} steps, the last" if steps > 1 else ""
+    return f"{'' if is_clear else 'perhaps '}{how}{several}"
+
+
+def left_words(found: Sequence[Change]) -> str:
+    """The level after the recoveries relative to before the changes; empty if equal.
+
+    Args:
+        found: At least one; all have the same `recovery_words`.
+    """
+    how = _recovered(found[0])[0]
+    if how == _ALL:
+        return ""
+    since = sizes_word([_since(one) for one in found])
+    return f"{'still ' if how == _PART else ''}{since.word} than before it"
+
+
+def _recovered(change: Change) -> tuple[str, int, bool]:
+    """How much was recovered, in how many change points, and whether the last of them is clear."""
+    recovery = change.step.recovery
+    if recovery is None:
+        return "", 0, False
+    how = _PART
+    if recovery.whole:
+        beyond = abs(math.log(recovery.left)) >= math.log1p(change.series.margin)
+        how = _MORE if beyond else _ALL
+    return how, recovery.steps, change.back_is_clear
+
+
+def _since(change: Change) -> Change:
+    """A change as if it went from the level before it to the level after its recovery."""
+    left = change.step.recovery.left if change.step.recovery else change.step.ratio
+    return replace(
+        change, step=replace(change.step, ratio=left, direction="up" if left > 1 else "down")
+    )
+
+
+def commit_range(last_good: HistoryPoint, first_bad: HistoryPoint) -> str:
+    """The commits that a change came in, as a git range; empty if unknown.
+
+    >>> from support.build import a_point
+    >>> commit_range(a_point(day=1), a_point(day=17))
+    '0000000000..0000000000'
+    >>> commit_range(a_point(day=1, commit=None), a_point(day=2, commit=None))
+    ''
+    """
+    good, bad = last_good.commit, first_bad.commit
+    if bad is None:
+        return ""
+    if good is None:
+        return f"up to {bad.sha[:10]}"
+    return f"{good.sha[:10]}..{bad.sha[:10]}"
+
+
+_DIGEST = re.compile(r"[0-9a-f]{12}")
+
+
+def is_digest(value: str) -> bool:
+    """Whether an environment value is a hash, which has no meaning for people."""
+    return _DIGEST.fullmatch(value) is not None
+
+
+def differing(one: Circumstances, other: Circumstances) -> str:
+    """The differences from one environment to the other; empty if they are the same.
+
+    >>> differing((("kernel", "6.1"), ("os", "a")), (("kernel", "7.0"), ("os", "a")))
+    'kernel 6.1 to 7.0'
+    """
+    mine, theirs = dict(one), dict(other)
+    said = []
+    for name in dict.fromkeys((*mine, *theirs)):
+        before, after = mine.get(name, ""), theirs.get(name, "")
+        if before == after:
+            continue
+        hashed = is_digest(before) or is_digest(after)
+        said.append(
+            f"another {name}" if hashed else f"{name} {before or 'none'} to {after or 'none'}"
+        )
+    return ", ".join(said)

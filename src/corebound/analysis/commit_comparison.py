@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from corebound.analysis.change_history import ChangeHistory
+from corebound.analysis.change_history import ChangeHistory, differing
 from corebound.analysis.comparison import Compared, apply_fdr
-from corebound.analysis.environment_changes import differing
 from corebound.analysis.series_names import series_name
 from corebound.errors import InputError
 from corebound.records.history import HistoryPoint, Series
@@ -73,7 +72,7 @@ def compare_commits(
     """
     where = f"{project}, {before[:10]}, {after[:10]}"
     if before == after:
-        raise InputError(what="the two are the same commit.", where=where, mend="Name two.")
+        raise InputError(what="the two are the same commit.", where=where, fix="Name two.")
     found: list[ComparedSeries] = []
     unlike: list[tuple[str, str]] = []
     alone: list[tuple[str, str]] = []
@@ -95,7 +94,7 @@ def compare_commits(
         raise InputError(
             what="no benchmark was measured alike at both commits.",
             where=where,
-            mend="Name two commits of one machine and version of the benchmarks.",
+            fix="Name two commits of one machine and version of the benchmarks.",
         )
     by_noise = sorted(apply_fdr(found), key=lambda one: (-one.over_noise, one.series.id))
     return CommitComparison(

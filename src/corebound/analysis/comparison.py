@@ -10,8 +10,8 @@ from typing import Any, Literal, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.environment_changes import differing
-from corebound.analysis.records import Record, by_host
+from corebound.analysis.change_history import differing
+from corebound.analysis.host_records import Record, by_host
 from corebound.analysis.wording import count
 from corebound.errors import InputError
 from corebound.records.history import Circumstances, Series
@@ -238,13 +238,13 @@ def compare_runs(before: Record, after: Record, past: Past | None = None) -> Run
     (one, _), (two, _) = before, after
     where = f"{one.id}, {two.id}"
     if one.id == two.id:
-        raise InputError(what="the two are the same run.", where=where, mend="Name two runs.")
+        raise InputError(what="the two are the same run.", where=where, fix="Name two runs.")
     if one.host.id != two.host.id:
         raise InputError(
             what=f"the runs are of two hosts, {one.host.name} ({one.host.id}) and "
             f"{two.host.name} ({two.host.id}); their times say nothing of one another.",
             where=where,
-            mend="Compare two runs of one host.",
+            fix="Compare two runs of one host.",
         )
     mine, theirs = circumstances_of_run(*before), circumstances_of_run(*after)
     both = [name for name in theirs if name in mine]
@@ -273,13 +273,13 @@ def _refusal(where: str, unlike: Sequence[tuple[str, str]]) -> InputError:
         return InputError(
             what="the runs have no cell in common.",
             where=where,
-            mend="Compare runs of one scenario; `corebound run` names the cells it launches.",
+            fix="Compare runs of one scenario; `corebound run` names the cells it launches.",
         )
     reasons = sorted({said for _, said in unlike})
     return InputError(
         what=f"no cell was measured alike in both: {'; '.join(reasons)}.",
         where=where,
-        mend="Measure both in the same circumstances, or compare two other runs.",
+        fix="Measure both in the same circumstances, or compare two other runs.",
     )
 
 

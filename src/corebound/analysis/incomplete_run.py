@@ -51,7 +51,7 @@ class Undone(Struct, frozen=True, kw_only=True):
         return said
 
 
-def undone(
+def incomplete(
     asked: Sequence[Cell],
     launched: Mapping[str, Sequence[Launch]],
     summaries: Mapping[str, CellSummary],

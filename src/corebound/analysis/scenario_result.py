@@ -7,18 +7,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.incomplete_run import Undone, spent_budget, undone
-from corebound.planning.slots import Placement
-from corebound.records.launch_record import Launch
+from corebound.analysis.incomplete_run import Undone, incomplete, spent_budget
+from corebound.planning.models import Placement
+from corebound.records.launch_record import Launch, OperatorProfile
 from corebound.records.run_record import Run, ScenarioSource
 from corebound.scenario.cell import Cell
 from corebound.scenario.loader import load_document
 from corebound.scenario.matrix import baselines_of, expand, filter_cells, shorten_labels
 from corebound.scenario.models import Measure, Scenario, measured
 from corebound.stats.comparison import Comparison, compare
+from corebound.stats.interference import is_spoilt
 from corebound.stats.launch_summary import CellSummary, LaunchSummary, summarise
 from corebound.stats.multiplicity import holm
-from corebound.stats.profiles import Profiles
 
 
 def came_to(launches: Iterable[Launch]) -> object:
@@ -91,7 +91,7 @@ class BaselineComparison(Struct, frozen=True, kw_only=True):
     comparison: Comparison
 
     @property
-    def is_again(self) -> bool:
+    def is_same_placement(self) -> bool:
         """Whether both have the same CPUs, memory and threads, so that it repeats the baseline."""
         one, two = self.cell.twin or self.cell.cell, self.baseline.twin or self.baseline.cell
         return one.key == two.key
@@ -99,7 +99,7 @@ class BaselineComparison(Struct, frozen=True, kw_only=True):
     @property
     def is_itself(self) -> bool:
         """Whether both also have the same binding, so that only a variable or noise can differ."""
-        return self.is_again and self.cell.cell.binding == self.baseline.cell.binding
+        return self.is_same_placement and self.cell.cell.binding == self.baseline.cell.binding
 
 
 class ScenarioResult(Struct, frozen=True, kw_only=True):
@@ -127,7 +127,7 @@ class ScenarioResult(Struct, frozen=True, kw_only=True):
     by_key: Mapping[str, CellStudy]
     ranked: tuple[BaselineComparison, ...]
     profiles: tuple[Launch, ...]
-    undone: Undone | None
+    incomplete: Undone | None
     profiles_before: Profiles = ()
 
     @property
@@ -164,7 +164,7 @@ class ScenarioResult(Struct, frozen=True, kw_only=True):
 
         A cell that repeats the baseline leads only if there is no other.
         """
-        rivals = [duel for duel in self.ranked if not duel.is_again]
+        rivals = [duel for duel in self.ranked if not duel.is_same_placement]
         return self.winner or next(iter(rivals or self.ranked), None)
 
     @property
@@ -241,7 +241,7 @@ def study(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> Scena
             duel = BaselineComparison(
                 cell=one, baseline=cells[one.baseline.key], comparison=one.comparison
             )
-            if duel.is_again:
+            if duel.is_same_placement:
                 # No number of launches can separate a cell from itself.
                 cells[key] = replace(one, comparison=replace(one.comparison, launches_needed=None))
     return ScenarioResult(
@@ -253,7 +253,7 @@ def study(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> Scena
         by_key=cells,
         ranked=_ranked(cells),
         profiles=tuple(sorted(profiles, key=lambda launch: launch.position)),
-        undone=undone(
+        incomplete=incomplete(
             wanted,
             launched,
             summaries,
@@ -306,4 +306,19 @@ def _compared(
         return None
     return compare(
         summary, baseline, margin=measure.margin, adaptive=measure.launches.follow_spread
+    )
+
+
+# For each profiled launch: its cell's id, and the profile of each of its workers.
+Profiles = tuple[tuple[str, tuple[OperatorProfile, ...]], ...]
+
+
+def profiles_of(launches: Iterable[Launch]) -> Profiles:
+    """The profiles of a run's `ok` launches that nothing outside disturbed, in their order."""
+    return tuple(
+        (launch.cell.id, found)
+        for launch in launches
+        if launch.kind == "profile" and launch.status == "ok" and not is_spoilt(launch)
+        for found in [tuple(one.profile for one in launch.workers if one.profile is not None)]
+        if found
     )

@@ -8,12 +8,11 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.scenario_result import CellStudy, ScenarioResult, study
+from corebound.analysis.scenario_result import CellStudy, Profiles, ScenarioResult, study
 from corebound.analysis.wording import axis_value
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run, ScenarioSource
 from corebound.scenario.cell import Cell
-from corebound.stats.profiles import Profiles
 
 
 def latest_studies(records: Sequence[tuple[Run, Sequence[Launch]]]) -> tuple[ScenarioResult, ...]:

@@ -10,6 +10,7 @@ from msgspec import Struct
 from corebound.machine.doctor.check import State
 from corebound.scenario.cell import BindingMode, Cell
 from corebound.stats.comparison import Comparison
+from corebound.stats.history.regressions import least_figures
 from corebound.stats.intervals import is_usable
 from corebound.units import duration, ratio
 
@@ -378,3 +379,17 @@ def time_text(value_ns: float | None) -> str:
     if value_ns is None:
         return "–"
     return "∞" if value_ns > _LONGEST_NS else duration(value_ns)
+
+
+def too_short_words(short: int, every: int) -> str:
+    """A sentence with the number of series that are too short; empty if all are long enough.
+
+    >>> too_short_words(1, 2)[:40]
+    '1 of 2 series is too short to tell: a ch'
+    """
+    if not short:
+        return ""
+    of = f"All {short:,}" if 1 < short == every else f"{short:,} of {every:,}"
+    are = "is" if short == 1 else "are"
+    needed = f"a change takes {least_figures()} figures under the same circumstances"
+    return f"{of} series {are} too short to tell: {needed}."

@@ -96,5 +96,5 @@ def _failed(file: Path, code: int, said: IO[str]) -> LaunchError:
     return LaunchError(
         what=f"asv ended with {code} and gave no answer:\n{tail}",
         where=str(file),
-        mend="Try `asv check` there: if asv fails as well, mend what it says; else tell us.",
+        fix="Try `asv check` there: if asv fails as well, fix what it reports; else tell us.",
     )

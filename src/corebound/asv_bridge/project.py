@@ -99,7 +99,7 @@ class Project(Struct, frozen=True, kw_only=True):
             raise InputError(
                 what=f"`{revision}` names no commit of {self.name}.",
                 where=str(self.file),
-                mend="A working tree can be measured again only where its snapshot was taken."
+                fix="A working tree can be measured again only where its snapshot was taken."
                 if "+dirty" in revision
                 else "Name a branch, a tag or a hash that `git log` shows. Fetch it first, or"
                 " commit something where nothing is committed yet.",
@@ -133,20 +133,20 @@ class Project(Struct, frozen=True, kw_only=True):
         if not _is_bare(self.git):
             self._do(
                 "merge", "--ff-only", "@{upstream}",
-                mend="The checkout is as it was. Mend what git says; if the remote's history was"
+                fix="The checkout is as it was. Mend what git says; if the remote's history was"
                 " written anew, `git reset --hard @{upstream}` takes that, and what was committed"
                 " or changed here alone is gone.",
             )  # fmt: skip
 
     def _do(
-        self, *words: str, mend: str = "Nothing was changed. Mend what git says, and try again."
+        self, *words: str, fix: str = "Nothing was changed. Mend what git says, and try again."
     ) -> str:
         done = _git(self.git, *words)
         if done.returncode != 0:
             raise LaunchError(
                 what=f"git {words[0]} failed: {done.stderr.strip() or done.returncode}",
                 where=str(self.git),
-                mend=mend,
+                fix=fix,
             )
         return done.stdout
 
@@ -182,7 +182,7 @@ class Project(Struct, frozen=True, kw_only=True):
             raise LaunchError(
                 what="the environment vanished while it was made.",
                 where=str(folder),
-                mend="Keep other programs away from that folder, and run again.",
+                fix="Keep other programs away from that folder, and run again.",
             )
         return made
 
@@ -198,14 +198,14 @@ class Project(Struct, frozen=True, kw_only=True):
             raise BuildError(
                 what=f"{named} could not be built:\n" + "\n".join(lines[-_TAIL_LINES:]),
                 where=str(self.file),
-                mend="Build it by hand to see more: what is run stands in that file's"
+                fix="Build it by hand to see more: what is run stands in that file's"
                 " build_command and install_command.",
             )
         if "refused" in answer:
             raise InputError(
                 what=f"asv cannot make the environment: {answer['refused']}.",
                 where=str(self.file),
-                mend="Write an environment_type that asv has here, such as virtualenv, and pythons"
+                fix="Write an environment_type that asv has here, such as virtualenv, and pythons"
                 " that are installed.",
             )
 
@@ -254,7 +254,7 @@ def open_project(file: Path, say: Say) -> Project:
         raise InputError(
             what=f"the project under test cannot be told: {answer['unreadable']}.",
             where=str(file),
-            mend="Write an asv.conf.json with project, repo, pythons and environment_type, or name"
+            fix="Write an asv.conf.json with project, repo, pythons and environment_type, or name"
             " another with --config.",
         )
     git = Path(answer["git"])

@@ -71,8 +71,8 @@ def take(git: Path, store: Path, head: Commit, *, outputs: Sequence[Path] = (), 
     if top is None:
         return head
     with ExitStack() as stack:
-        mend = "Name another env_dir in asv.conf.json, or free some space there."
-        with refusals_told("it cannot be written", where=store, mend=mend):
+        fix = "Name another env_dir in asv.conf.json, or free some space there."
+        with refusals_told("it cannot be written", where=store, fix=fix):
             store.mkdir(parents=True, exist_ok=True)
             lock = stack.enter_context((store / "corebound.lock").open("w"))
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -115,7 +115,7 @@ def commit_to_build(store: Path, commit: Commit) -> str:
         raise InputError(
             what=f"the snapshot {commit.name} is not there any more.",
             where=str(store),
-            mend="Commit what you measure, or measure the working tree as it is now.",
+            fix="Commit what you measure, or measure the working tree as it is now.",
         )
     return said.stdout.decode().strip()
 
@@ -238,7 +238,7 @@ class _Tree:
                     what=f"the submodule {one_line(name)} has changes that are not committed, and"
                     " the working tree cannot be measured with them.",
                     where=str(self._top),
-                    mend=f"Commit them in {one_line(name)}, or measure HEAD with `--committed`.",
+                    fix=f"Commit them in {one_line(name)}, or measure HEAD with `--committed`.",
                 )
 
     def write(self, head: Commit) -> str | None:
@@ -316,7 +316,7 @@ def _said(
         raise InputError(
             what=f"the working tree cannot be read: git {words[0]} failed: {why}",
             where=str(folder),
-            mend="Fix what git says, or measure HEAD with `--committed`.",
+            fix="Fix what git says, or measure HEAD with `--committed`.",
         )
     return done.stdout
 

@@ -6,14 +6,18 @@ The README lists the exit codes.
 from __future__ import annotations
 
 import errno
+import gc
+import importlib
 import sys
-from typing import Annotated, Any, NoReturn
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Annotated, Any, ClassVar, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from corebound import __version__
 from corebound.cli import crash
-from corebound.cli.lazy_commands import Group
 from corebound.cli.output import terminal
 from corebound.errors import CRASHED, CoreboundError, HostError, InputError
 
@@ -58,6 +62,48 @@ _HOST_LACKS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN}
 
 class _Uncaught(Exception):
     """Wraps an error as its cause, since typer would exit with 1, which means a regression."""
+
+
+class Group(TyperGroup):
+    """Commands by name; `places` locates them: `module:function`, or `module:app` for a group."""
+
+    places: ClassVar[Mapping[str, str]] = {}
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of all commands, in the order of the help."""
+        known = super().list_commands(ctx)
+        return [*self.places, *(name for name in known if name not in self.places)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Import a command by name; None if there is none."""
+        place = self.places.get(cmd_name)
+        if place is None:
+            return super().get_command(ctx, cmd_name)
+        module, _, name = place.partition(":")
+        found = getattr(_loaded(f"corebound.cli.commands.{module}"), name)
+        alone = typer.Typer(
+            pretty_exceptions_enable=False, add_completion=False, rich_markup_mode=None
+        )
+        if isinstance(found, typer.Typer):
+            alone.add_typer(found, name=cmd_name)
+        else:
+            alone.command(cmd_name)(found)
+        return typer.main.get_group(alone).commands[cmd_name]
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; invalid choices are reported without the validation library's prefix."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")
+            raise
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Resolve the command; for an unknown name, import all commands for suggestions."""
+        if args and args[0] not in self.places:
+            for name in self.places:
+                self.commands[name] = self.get_command(ctx, name)
+        return super().resolve_command(ctx, args)
 
 
 class _Commands(Group):
@@ -149,12 +195,22 @@ def _refused(error: OSError) -> CoreboundError | None:
     """Convert an error of the system into a user error, if it is not a bug."""
     what = f"{error.strerror}."
     if error.errno in _PATH_REFUSED and error.filename is not None:
-        mend = "Check this path, and that you may use it."
-        return InputError(what=what, where=str(error.filename), mend=mend)
+        fix = "Check this path, and that you may use it."
+        return InputError(what=what, where=str(error.filename), fix=fix)
     if error.errno in _DISK_REFUSES:
-        mend = "Free some space there, or check the disk."
-        return InputError(what=what, where=str(error.filename or "corebound"), mend=mend)
+        fix = "Free some space there, or check the disk."
+        return InputError(what=what, where=str(error.filename or "corebound"), fix=fix)
     if error.errno in _HOST_LACKS:
-        mend = "End other programs, or raise the limit that `ulimit -a` shows."
-        return HostError(what=what, where=str(error.filename or "corebound"), mend=mend)
+        fix = "End other programs, or raise the limit that `ulimit -a` shows."
+        return HostError(what=what, where=str(error.filename or "corebound"), fix=fix)
     return None
+
+
+def _loaded(module: str) -> ModuleType:
+    """Import a module without garbage collection, as its objects stay until the end."""
+    gc.disable()
+    try:
+        return importlib.import_module(module)
+    finally:
+        gc.freeze()
+        gc.enable()

@@ -129,7 +129,7 @@ def measure_both(
         raise InputError(
             what="meanwhile the scenario changed.",
             where=str(pair.path),
-            mend="Put it back as the last night had it, or let new nights tell.",
+            fix="Put it back as the last night had it, or let new nights tell.",
         )
     names = compare_commits.short(pair.good), compare_commits.short(pair.bad)
     console.print(Text(f"Both commits, in turns: {pair.cell.id}, {names[0]} and {names[1]}"))
@@ -151,7 +151,7 @@ def measure_both(
         raise LaunchError(
             what=f"one of the commits gave no figure: {next(reasons, 'no launch was ok')}",
             where=pair.cell.id,
-            mend="Look at the launches of the re-run.",
+            fix="Look at the launches of the re-run.",
         )
     return ConfirmationResult(comparison=compared[0], run=ready.run.id)
 

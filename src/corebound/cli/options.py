@@ -101,7 +101,7 @@ def take_host(stack: ExitStack, *, unlocked: bool = False, wait_s: float = 0.0) 
             what=f"this process may open {allowed} files, and measuring takes up to"
             f" {_FEWEST_FILES}.",
             where="corebound",
-            mend="Raise the limit: `ulimit -n 1024`.",
+            fix="Raise the limit: `ulimit -n 1024`.",
         )
     if not unlocked:
         stack.enter_context(host_lock(wait_s=wait_s, waiting=_say_waiting))

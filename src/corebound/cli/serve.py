@@ -88,7 +88,7 @@ def serve(
         raise InputError(
             what=f"the site cannot be served: {error.strerror}.",
             where=f"{LOOPBACK}:{port}",
-            mend="Choose another port with --port, or 0 for any that is free.",
+            fix="Choose another port with --port, or 0 for any that is free.",
         ) from error
     with server:
         thread = threading.Thread(target=server.serve_forever, name="site", daemon=True)

@@ -11,7 +11,7 @@ from typing import Literal
 from msgspec import Struct
 
 from corebound.machine.topology import Cpu, CpuId, NodeId, Topology
-from corebound.planning.slots import Placement
+from corebound.planning.models import Placement
 from corebound.records.launch_record import Launch, OperatorProfile, ThreadEvidence, Worker
 from corebound.records.telemetry import known_sum
 from corebound.scenario.cell import Cell
@@ -31,7 +31,7 @@ class Finding(Struct, frozen=True, kw_only=True):
         rule: The rule's name, as docs/diagnosis.md lists it.
         what: What was seen, in a sentence with values; describes the first of `cells`.
         evidence: The values that support it, one line each.
-        remedy: The setting or the command that fixes it.
+        fix: The setting or the command that fixes it.
         cells: The affected cells, worst first.
         times_ratio: How many times as long as necessary an iteration takes because of it,
             as far as known. Findings are ordered by it.
@@ -42,7 +42,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     tone: Tone
     what: str
     evidence: tuple[str, ...]
-    remedy: str
+    fix: str
     cells: tuple[Cell, ...]
     times_ratio: float
     of_first: bool = False

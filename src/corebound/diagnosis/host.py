@@ -19,7 +19,7 @@ def throttled(one: CellEvidence, _: Evidence) -> Finding | None:
         rule="throttled",
         tone="bad",
         what="A cgroup's CPU quota stopped threads",
-        remedy="Lift the quota while measuring (`echo max > cpu.max` in the cgroup that"
+        fix="Lift the quota while measuring (`echo max > cpu.max` in the cgroup that"
         " `corebound doctor` names; a container's `--cpus`, a pod's CPU limit), or give CPUs"
         " instead of a quota (`--cpuset-cpus`) and as many threads as the quota allows.",
     )
@@ -33,7 +33,7 @@ def foreign_load(one: CellEvidence, _: Evidence) -> Finding | None:
         rule="foreign-load",
         tone="warn",
         what="Other programs ran on its CPUs, and its threads waited for them",
-        remedy="Stop what else runs (`corebound doctor` names it), or give the launches CPUs of"
+        fix="Stop what else runs (`corebound doctor` names it), or give the launches CPUs of"
         " their own: `cpus:` outside of what others may use, or isolated ones.",
     )
 
@@ -46,13 +46,13 @@ def steal(one: CellEvidence, _: Evidence) -> Finding | None:
         rule="steal",
         tone="warn",
         what="The hypervisor gave its CPUs to other guests",
-        remedy="Ask for CPUs of one's own (a dedicated host, pinned virtual CPUs), or measure"
+        fix="Ask for CPUs of one's own (a dedicated host, pinned virtual CPUs), or measure"
         " when the neighbours rest; believe ratios of launches side by side, not times.",
     )
 
 
 def _disturbed(
-    one: CellEvidence, cause: Cause, *, rule: str, tone: Tone, what: str, remedy: str
+    one: CellEvidence, cause: Cause, *, rule: str, tone: Tone, what: str, fix: str
 ) -> Finding | None:
     hit = [launch for launch in one.launches if _is_hit(launch, cause)]
     if not hit:
@@ -68,7 +68,7 @@ def _disturbed(
             *_counted(sum(each.status == "ok" for each in hit), "kept and marked"),
             *_counted(sum(each.status != "ok" for each in hit), "without figures"),
         ),
-        remedy=remedy,
+        fix=fix,
         cells=(one.cell,),
         times_ratio=1 / (1 - min(share, _MOST_LOST)),
     )

@@ -60,7 +60,7 @@ def smt_siblings_shared(one: CellEvidence, among: Evidence) -> Finding | None:
             f"{busy} threads on CPUs {cpu_list(one.cpus)}, which are {cores} of the host's cores",
             f"{(loss.than.threads or 0) * loss.than.cell.workers} threads on {beside} beside it",
         ),
-        remedy="Leave the siblings idle: `binding: physical-cores` with `threads: per-core`"
+        fix="Leave the siblings idle: `binding: physical-cores` with `threads: per-core`"
         f" (outside corebound OMP_NUM_THREADS={cores} OMP_PLACES=cores).",
         cells=(one.cell,),
         times_ratio=loss.ratio,
@@ -104,7 +104,7 @@ def threads_migrate(one: CellEvidence, among: Evidence) -> Finding | None:
         tone="bad" if loss else "warn",
         what=f"{what}.",
         evidence=tuple(evidence),
-        remedy=f"Bind them: {binding} (outside corebound `taskset -c CPUS command`, or"
+        fix=f"Bind them: {binding} (outside corebound `taskset -c CPUS command`, or"
         f" {'`numactl --cpunodebind=N --membind=N command`' if across else 'OMP_PROC_BIND=true'}).",
         cells=(one.cell,),
         times_ratio=loss.ratio if loss else 1.0,
@@ -132,7 +132,7 @@ def memory_remote(one: CellEvidence, among: Evidence) -> Finding | None:
         tone="bad" if loss else "warn",
         what=f"{what}.",
         evidence=_by_node(one.ok[0], one.ok),
-        remedy="Take memory where the CPUs are: `memory: local` (outside corebound `numactl"
+        fix="Take memory where the CPUs are: `memory: local` (outside corebound `numactl"
         " --cpunodebind=N --membind=N command`), and bind before it starts.",
         cells=(one.cell,),
         times_ratio=loss.ratio if loss else 1 + share,
@@ -179,7 +179,7 @@ def workers_overlap(one: CellEvidence, among: Evidence) -> Finding | None:
             else f"one pair of {one.cell.workers} workers overlaps",
             f"in {launches} of {len(one.ok)} launches",
         ),
-        remedy="Give each worker CPUs of its own: `binding: per-worker`, or as few workers as"
+        fix="Give each worker CPUs of its own: `binding: per-worker`, or as few workers as"
         " there are cores.",
         cells=(one.cell,),
         # At worst, each worker may get only half of a shared CPU.

@@ -41,7 +41,7 @@ def memory_bound(one: CellEvidence, _: Evidence) -> Finding | None:
         what=f"The processor waits for memory in {percent(waits.memory, 0)} of its slots: more"
         " threads share the same bandwidth.",
         evidence=_lines(one),
-        remedy="Move fewer bytes (a narrower type, fused operators, a layout such as channels"
+        fix="Move fewer bytes (a narrower type, fused operators, a layout such as channels"
         " last), keep a worker within one cache and its node (`binding: cache`,"
         " `memory: local`), and try fewer threads.",
         cells=(one.cell,),
@@ -55,7 +55,7 @@ def core_bound(one: CellEvidence, among: Evidence) -> Finding | None:
     if waits is None or waits.core <= CORE_SHARE or waits.core <= waits.memory:
         return None
     siblings = among.topology.has_smt and among.cores(one.cpus) < len(one.cpus)
-    remedy = (
+    fix = (
         "Two CPUs of a core share its units: one thread a core, `binding: physical-cores` with"
         " `threads: per-core`."
         if siblings
@@ -68,7 +68,7 @@ def core_bound(one: CellEvidence, among: Evidence) -> Finding | None:
         what=f"The processor waits for its execution units in {percent(waits.core, 0)} of its"
         " slots.",
         evidence=_lines(one),
-        remedy=remedy,
+        fix=fix,
         cells=(one.cell,),
         times_ratio=1 / (1 - min(waits.core, 0.9)),
     )
@@ -86,7 +86,7 @@ def remote_loads(one: CellEvidence, among: Evidence) -> Finding | None:
         tone="warn",
         what=f"{percent(share, 0)} of the loads that missed the caches came from another node.",
         evidence=_lines(one),
-        remedy="Keep threads and memory on one node: `binding: node` with `memory: local` (outside"
+        fix="Keep threads and memory on one node: `binding: node` with `memory: local` (outside"
         " corebound `numactl --cpunodebind=N --membind=N command`).",
         cells=(one.cell,),
         times_ratio=1 + share,

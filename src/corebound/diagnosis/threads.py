@@ -63,7 +63,7 @@ def more_threads_than_cpus(one: CellEvidence, among: Evidence) -> Finding | None
         one,
         harm,
         what=f"{threads} threads share {_cpus(room)}",
-        remedy=f"Set `threads: {room}` (outside corebound OMP_NUM_THREADS={room}), or bind to"
+        fix=f"Set `threads: {room}` (outside corebound OMP_NUM_THREADS={room}), or bind to"
         " as many CPUs as there are threads.",
     )
 
@@ -84,7 +84,7 @@ def one_cpu_default_threads(one: CellEvidence, among: Evidence) -> Finding | Non
         one,
         harm,
         what=f"{threads} threads, which nobody asked for by name, share one CPU",
-        remedy="Set `threads: 1` (outside corebound OMP_NUM_THREADS=1).",
+        fix="Set `threads: 1` (outside corebound OMP_NUM_THREADS=1).",
     )
 
 
@@ -98,15 +98,15 @@ def processes_with_all_threads(one: CellEvidence, among: Evidence) -> Finding | 
     if harm is None:
         return None
     each = max(1, cpus // workers)
-    remedy = f"Set `threads: {each}` (outside corebound OMP_NUM_THREADS={each} for each process)"
-    remedy += f"{_apart(one)}." if workers <= cpus else "."
+    fix = f"Set `threads: {each}` (outside corebound OMP_NUM_THREADS={each} for each process)"
+    fix += f"{_apart(one)}." if workers <= cpus else "."
     passive = [
         other
         for other in among.peers(one, ("wait_policy",))
         if other.value("wait_policy") == "passive"
     ]
     if (loss := among.worst_loss(one, passive)) is not None:
-        remedy += (
+        fix += (
             f" Where the threads have to stay, OMP_WAIT_POLICY=PASSIVE alone makes"
             f" it {ratio(loss.ratio)} faster: they then do not spin."
         )
@@ -116,7 +116,7 @@ def processes_with_all_threads(one: CellEvidence, among: Evidence) -> Finding | 
         harm,
         what=f"{workers} processes have {threads} threads each, {workers * threads} on"
         f" {_cpus(cpus)}",
-        remedy=remedy,
+        fix=fix,
     )
 
 
@@ -135,7 +135,7 @@ def bound_after_start(one: CellEvidence, among: Evidence) -> Finding | None:
         one,
         harm,
         what=f"It was bound to {_cpus(room)} when its pool already had {threads} threads",
-        remedy="Bind before it starts: `bind: before-start` (outside corebound `taskset -c CPUS"
+        fix="Bind before it starts: `bind: before-start` (outside corebound `taskset -c CPUS"
         f" command`, not `taskset -ap`), or set OMP_NUM_THREADS={room} as well.",
     )
 
@@ -160,14 +160,14 @@ def dispatch_threads(one: CellEvidence, among: Evidence) -> Finding | None:
         if crowded
         else "Run operator by operator, its pipeline threads spin where its operators have to run"
     )
-    remedy = (
+    fix = (
         "Set `dispatch_threads: 1` (outside corebound ms.runtime.dispatch_threads_num(1)), or"
         " MS_DEV_RUNTIME_CONF=pipeline:False."
         if crowded
         else "Set `blocking: true` (outside corebound ms.runtime.launch_blocking())."
     )
     harm = _Harm(loss=loss, spin=None, beside=loss.than)
-    return _finding("dispatch-threads", one, harm, what=what, remedy=remedy)
+    return _finding("dispatch-threads", one, harm, what=what, fix=fix)
 
 
 def _room(one: CellEvidence) -> int | None:
@@ -230,7 +230,7 @@ def _harm(
     return _Harm(loss=loss, spin=spin, beside=beside) if loss or spin else None
 
 
-def _finding(rule: str, one: CellEvidence, harm: _Harm, *, what: str, remedy: str) -> Finding:
+def _finding(rule: str, one: CellEvidence, harm: _Harm, *, what: str, fix: str) -> Finding:
     said = what
     each = _each_is(one)
     if harm.loss is not None:
@@ -244,7 +244,7 @@ def _finding(rule: str, one: CellEvidence, harm: _Harm, *, what: str, remedy: st
         tone="bad" if harm.loss else "warn",
         what=f"{said}.",
         evidence=_figures(one, harm.beside),
-        remedy=remedy,
+        fix=fix,
         cells=(one.cell,),
         times_ratio=times,
     )

@@ -36,7 +36,7 @@ def generator_bound(one: CellEvidence, _: Evidence) -> Finding | None:
         what=f"In {len(found)} of {sum(each.served is not None for each in one.launches)} launches"
         " the load generator, not the server, set the figure.",
         evidence=tuple(evidence),
-        remedy="Lower `rate` or `concurrency`, send less in a request, or give the generator a CPU"
+        fix="Lower `rate` or `concurrency`, send less in a request, or give the generator a CPU"
         " that the server does not use.",
         cells=(one.cell,),
         times_ratio=1.0,
@@ -81,7 +81,7 @@ def not_as_asked(one: CellEvidence, _: Evidence) -> Finding | None:
         what=f"{len(found)} of {len(one.launches)} launches did not run as they were asked to, and"
         " have no figures.",
         evidence=evidence[:_MOST_LINES],
-        remedy="Find what re-binds its threads or sets their number (a launcher, `taskset -p`, a"
+        fix="Find what re-binds its threads or sets their number (a launcher, `taskset -p`, a"
         " framework's own pinning) and switch it off, or ask for what it does.",
         cells=(one.cell,),
         times_ratio=1.0,
@@ -100,7 +100,7 @@ def leftover_processes(one: CellEvidence, _: Evidence) -> Finding | None:
         what=f"In {len(found)} of {len(one.launches)} launches processes outlived their worker;"
         " corebound ended them.",
         evidence=tuple(f"{name}: {count}" for name, count in names.most_common(_MOST_LINES)),
-        remedy="End them in the workload's `teardown`, or wait for them: outside corebound they"
+        fix="End them in the workload's `teardown`, or wait for them: outside corebound they"
         " go on, and take CPU time from what runs next.",
         cells=(one.cell,),
         times_ratio=1.0,
@@ -120,7 +120,7 @@ def never_steady(one: CellEvidence, _: Evidence) -> Finding | None:
         what=f"{unsettled} of {launches} launches never became steady: the figure depends on when"
         " one stops looking.",
         evidence=(f"how they went: {seen}",),
-        remedy="Raise `iterations`, or set a `warmup` that leaves the change out;"
+        fix="Raise `iterations`, or set a `warmup` that leaves the change out;"
         " `corebound doctor` says what on the host may cause it.",
         cells=(one.cell,),
         times_ratio=1.0,

@@ -48,7 +48,7 @@ def random_numbers(one: CellEvidence, _: Evidence) -> Finding | None:
         tone="warn",
         what=f"Random numbers take {percent(whole, 0)} of the step, {top.type} most of it.",
         evidence=tuple(_line(each, share) for each, share in listed),
-        remedy="Draw fewer or cheaper numbers: one mask for several layers or steps, a mask of"
+        fix="Draw fewer or cheaper numbers: one mask for several layers or steps, a mask of"
         " bytes in place of floats, a simpler generator; leave dropout out where batch"
         " normalisation regularises already.",
         cells=(one.cell,),
@@ -68,7 +68,7 @@ def operator_dominates(one: CellEvidence, _: Evidence) -> Finding | None:
         tone="plain",
         what=f"{operator.type} alone takes {percent(share, 0)} of the step.",
         evidence=(_line(operator, share),),
-        remedy="Whatever makes the step faster has to make this operator faster: other threads"
+        fix="Whatever makes the step faster has to make this operator faster: other threads"
         " or another type of numbers for it, another layout of its data, another library.",
         cells=(one.cell,),
         times_ratio=1.0,
@@ -92,7 +92,7 @@ def checkpoint_share(one: CellEvidence, among: Evidence) -> Finding | None:
         what=f"Saving {often} takes {percent(share, 0)} of the time:"
         f" {ratio(loss.ratio)} as long as without.",
         evidence=(f"every {every}: {time_of(one)}", f"never: {time_of(loss.than)}"),
-        remedy=f"Save every {seldom} steps or more seldom, which brings it to about"
+        fix=f"Save every {seldom} steps or more seldom, which brings it to about"
         f" {percent(CHECKPOINT_SHARE, 0)}, or save from another thread while training goes on.",
         cells=(one.cell,),
         times_ratio=loss.ratio,
@@ -120,7 +120,7 @@ def slower_blas(one: CellEvidence, among: Evidence) -> Finding | None:
         tone="bad",
         what=f"{own} takes {ratio(loss.ratio)} as long as {best} for the same products.",
         evidence=(f"{own}: {time_of(one)}", f"{best}: {time_of(loss.than)}"),
-        remedy=f"Use the other on this processor: `{settings(loss.than.cell, one.cell)}`.",
+        fix=f"Use the other on this processor: `{settings(loss.than.cell, one.cell)}`.",
         cells=(one.cell,),
         times_ratio=loss.ratio,
     )
@@ -199,7 +199,7 @@ def data_starves_step(one: CellEvidence, among: Evidence) -> Finding | None:
         what=f"Preparing data takes {percent(worst.share, 0)} of the step:"
         f" {_class(one, worst.share)}.",
         evidence=(*(sign.line for sign in signs), *_use(one)),
-        remedy=f"Let processes beside the step prepare batches: {more}; or prepare the data once,"
+        fix=f"Let processes beside the step prepare batches: {more}; or prepare the data once,"
         " ahead of training, and make it smaller.",
         cells=(one.cell,),
         times_ratio=1 / (1 - min(worst.share, 0.99)),
@@ -273,7 +273,7 @@ def loaders(one: CellEvidence, among: Evidence) -> Finding | None:
             f"loaders {best}: {time_of(loss.than)}",
             f"{len(one.cpus)} CPUs for the step and its loaders",
         ),
-        remedy=f"Set `loaders: {best}` (outside corebound DataLoader(num_workers={best})).",
+        fix=f"Set `loaders: {best}` (outside corebound DataLoader(num_workers={best})).",
         cells=(one.cell,),
         times_ratio=loss.ratio,
     )

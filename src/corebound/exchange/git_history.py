@@ -39,11 +39,11 @@ def described(repo: Path, hashes: Iterable[str]) -> dict[str, Commit]:
         )
     except OSError as error:
         raise InputError(
-            what=f"git cannot be started: {error.strerror}.", where=str(repo), mend=_MEND
+            what=f"git cannot be started: {error.strerror}.", where=str(repo), fix=_MEND
         ) from error
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip()
-        raise InputError(what=f"git cannot read it: {said}", where=str(repo), mend=_MEND)
+        raise InputError(what=f"git cannot read it: {said}", where=str(repo), fix=_MEND)
     found: dict[str, Commit] = {}
     rest = done.stdout
     for name in wanted:

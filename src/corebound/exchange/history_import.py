@@ -177,5 +177,5 @@ def _unreadable(file: Path, error: Exception) -> InputError:
     return InputError(
         what=f"what was imported before cannot be read: {error}.",
         where=str(file),
-        mend="Delete it and import everything again.",
+        fix="Delete it and import everything again.",
     )

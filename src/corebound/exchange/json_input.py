@@ -36,9 +36,9 @@ def document(data: bytes) -> Any:
         return _decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
-    for start, what, mend in _PLACEHOLDERS:
+    for start, what, fix in _PLACEHOLDERS:
         if data.startswith(start):
-            raise Unreadable(f"it is {what}.", mend)
+            raise Unreadable(f"it is {what}.", fix)
     try:
         told = json.loads(data)
         return _whole(told) if _HALF.search(data) else told

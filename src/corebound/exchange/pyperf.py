@@ -266,17 +266,17 @@ def read_all(paths: Sequence[Path], *, project: str, progress: Progress) -> Read
         try:
             series += read(path.read_bytes(), project)
         except Unreadable as error:
-            faults.append(_fault(path, error.what, error.mend))
+            faults.append(_fault(path, error.what, error.fix))
         except OSError as error:
             faults.append(_fault(path, f"it cannot be read: {error.strerror}.", "Check its path."))
     if not series:
         first = faults[0]
-        raise InputError(what=first.what, where=first.file, mend=first.mend)
+        raise InputError(what=first.what, where=first.file, fix=first.fix)
     return Read(series=tuple(series), files=len(paths) - len(faults), faults=tuple(faults))
 
 
-def _fault(path: Path, what: str, mend: str) -> Fault:
-    return Fault(file=str(path), line=None, what=f"passed over, for {what}", mend=mend)
+def _fault(path: Path, what: str, fix: str) -> Fault:
+    return Fault(file=str(path), line=None, what=f"passed over, for {what}", fix=fix)
 
 
 _S = 1e9

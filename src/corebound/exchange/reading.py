@@ -21,10 +21,10 @@ MOST_SPANS = 10_000_000
 class Unreadable(ValueError):
     """Content that a reader cannot read: what is wrong with it, and how to fix it."""
 
-    def __init__(self, what: str, mend: str) -> None:
-        super().__init__(f"{what} {mend}")
+    def __init__(self, what: str, fix: str) -> None:
+        super().__init__(f"{what} {fix}")
         self.what = what
-        self.mend = mend
+        self.fix = fix
 
 
 class Unknown(Unreadable):

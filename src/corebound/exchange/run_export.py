@@ -196,7 +196,7 @@ def as_parquet(cells: Iterable[CellOfRun], where: str) -> bytes:
         raise InputError(
             what="Parquet needs pyarrow, which is not installed.",
             where=where,
-            mend="Install it with `pip install 'corebound[parquet]'`, or export csv.",
+            fix="Install it with `pip install 'corebound[parquet]'`, or export csv.",
         ) from error
     rows = made(cells)
     schema = arrow.schema([(name, getattr(arrow, type_)()) for name, type_ in columns(rows)])

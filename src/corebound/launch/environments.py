@@ -27,7 +27,7 @@ from urllib.parse import unquote, urlsplit
 from msgspec import Struct
 
 from corebound.errors import HostError, InputError, LaunchError, refusals_told
-from corebound.planning.slots import CannotRun
+from corebound.planning.models import CannotRun
 from corebound.records.run_record import EnvironmentLock
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def requirements(name: str, suite: Path) -> Path:
     raise InputError(
         what=f"there is no environment `{name}`.",
         where=str(suite / "environments" / f"{name}.txt"),
-        mend=f"Write that file, one pinned package a line, or use one of: "
+        fix=f"Write that file, one pinned package a line, or use one of: "
         f"{', '.join((HOST, *names(suite)))}.",
     )
 
@@ -160,19 +160,19 @@ def why_unmade(name: str, suite: Path) -> CannotRun:
     file = requirements(name, suite)
     made = [marker["python"] for _, marker in _made(name)]
     what = f"environment `{name}` has not been made."
-    mend = f"Make it with `corebound environment make {name}`."
+    fix = f"Make it with `corebound environment make {name}`."
     if made:
         included = len(_closure(file)) > 1
         own = f"environments/{file.name}"
         files = f"{own} or a file that it includes" if included else own
         what = f"environment `{name}` has changed since it was made: {files}."
-        mend = f"Make it again with `corebound environment make {name}`."
+        fix = f"Make it again with `corebound environment make {name}`."
         sha256 = _sha256(file)
         for python in made:
             if _folder(name, sha256, python) in {folder for folder, _ in _made(name)}:
                 now = platform.python_version()
                 what = f"environment `{name}` was made for Python {python}, and this is {now}."
-    return CannotRun(what=what, mend=mend, cause="environment")
+    return CannotRun(what=what, fix=fix, cause="environment")
 
 
 def standing(suite: Path) -> tuple[Standing, ...]:
@@ -223,7 +223,7 @@ def hold(python: Path) -> None:
         raise InputError(
             what="the environment is being removed.",
             where=str(folder),
-            mend=f"Make it again with `corebound environment make {_name_of(folder)}`.",
+            fix=f"Make it again with `corebound environment make {_name_of(folder)}`.",
         ) from None
     _HELD.append(stream)
 
@@ -248,14 +248,14 @@ def remove(name: str) -> tuple[int, int]:
         raise InputError(
             what=f"environment `{name}` has not been made.",
             where=str(cache()),
-            mend=f"There are: {', '.join(known)}." if known else "There is none to remove.",
+            fix=f"There are: {', '.join(known)}." if known else "There is none to remove.",
         )
     with ExitStack() as stack:
         for folder in folders:
             stack.enter_context(_unused(folder))
         size_bytes = sum(map(_size_bytes, folders))
         with refusals_told(
-            f"environment `{name}` cannot be removed", where=cache(), mend="Remove it by hand."
+            f"environment `{name}` cannot be removed", where=cache(), fix="Remove it by hand."
         ):
             for folder in folders:
                 # First of all, so that an interrupted removal leaves no folder that looks ready.
@@ -274,7 +274,7 @@ def _unused(folder: Path) -> Iterator[None]:
     in_use = HostError(
         what="a process makes this environment, or runs in it.",
         where=str(folder),
-        mend="Wait for it to end, or stop it.",
+        fix="Wait for it to end, or stop it.",
     )
     with ExitStack() as stack:
         try:
@@ -307,7 +307,7 @@ def make(name: str, suite: Path, say: Callable[[str], None]) -> Environment:
             raise InputError(
                 what=f"it includes {included}, which is not a file that can be read.",
                 where=str(file),
-                mend="Correct the line that begins with -r or -c; paths are relative to its file.",
+                fix="Correct the line that begins with -r or -c; paths are relative to its file.",
             )
     folder = _folder(name, _sha256(file))
     with _room():
@@ -326,7 +326,7 @@ def make(name: str, suite: Path, say: Callable[[str], None]) -> Environment:
         raise LaunchError(
             what="the environment vanished while it was made.",
             where=str(folder),
-            mend="Keep other programs away from that folder, and make it again.",
+            fix="Keep other programs away from that folder, and make it again.",
         )
     return made
 
@@ -351,7 +351,7 @@ def existing(python: Path, name: str) -> Environment:
         raise InputError(
             what="this is no Python interpreter that runs.",
             where=str(python),
-            mend="Name the program of an environment: its bin/python.",
+            fix="Name the program of an environment: its bin/python.",
         ) from None
     packages = tuple(f"{package}=={held}" for package, held in found)
     lock = EnvironmentLock(name=name, sha256="", python=version, packages=packages)
@@ -436,7 +436,7 @@ def _sha256(file: Path) -> str:
     """The hash of a requirements file's content and of its included files, in their order."""
     (_, content), *others = _closure(file)
     if content is None:
-        raise InputError(what="it cannot be read.", where=str(file), mend="Make it readable.")
+        raise InputError(what="it cannot be read.", where=str(file), fix="Make it readable.")
     own = hashlib.sha256(content).hexdigest()
     if not others:
         return own
@@ -564,11 +564,11 @@ def _build(folder: Path, file: Path, say: Callable[[str], None], lock: int) -> N
         ),
     )
     said: list[str] = []
-    for what, words, mend in commands:
+    for what, words, fix in commands:
         code, said = _carried_out(words, temporary, lock, say)
         if code != 0:
             tail = "\n".join(said[-15:])
-            raise LaunchError(what=f"{what}:\n{tail}", where=str(file), mend=mend)
+            raise LaunchError(what=f"{what}:\n{tail}", where=str(file), fix=fix)
     listed = next((line for line in said if line.startswith("[{")), "[]")
     packages = [f"{found['name']}=={found['version']}" for found in json.loads(listed)]
     made = {"python": platform.python_version(), "packages": packages}
@@ -581,8 +581,8 @@ def _build(folder: Path, file: Path, say: Callable[[str], None], lock: int) -> N
 
 def _room() -> AbstractContextManager[None]:
     """Reports a full disk or an unwritable cache as an error of the cache, within the context."""
-    mend = "Make room, or set COREBOUND_CACHE to another folder."
-    return refusals_told("the environment cannot be made there", where=cache(), mend=mend)
+    fix = "Make room, or set COREBOUND_CACHE to another folder."
+    return refusals_told("the environment cannot be made there", where=cache(), fix=fix)
 
 
 # Runs pip so that it ends when its parent is killed, because pip may take minutes. Creating a

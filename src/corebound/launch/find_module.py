@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from corebound.scenario.module_source import Module
+from corebound.scenario.function_checks import Module
 
 # The module counts as unknown if Python takes longer than this.
 _LONGEST_S = 30.0

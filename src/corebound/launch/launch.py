@@ -17,7 +17,7 @@ from corebound.launch.monitor import LaunchMonitor
 from corebound.launch.perf import CounterSupport
 from corebound.launch.supervisor_client import Supervision
 from corebound.launch.worker_connection import WorkerConnection
-from corebound.planning.slots import Command, Placement
+from corebound.planning.models import Command, Placement
 from corebound.records.launch_record import Served, Status, Worker
 from corebound.records.telemetry import Counters, HostOverTime
 from corebound.worker import protocol
@@ -46,7 +46,7 @@ class LaunchResult(Struct, frozen=True, kw_only=True):
 
     status: Status
     reason: str | None
-    mend: str | None
+    fix: str | None
     evidence: tuple[str, ...]
     duration_ns: int
     overhead_ns: int
@@ -154,7 +154,7 @@ class _Session:
         except _BrokenError:
             status, reason = "failed", self._failure()
         except LaunchError as error:
-            status, reason = "failed", (error.what, error.mend)
+            status, reason = "failed", (error.what, error.fix)
         finally:
             strays = self._clear_up()
         ended_ns = time.monotonic_ns()
@@ -169,7 +169,7 @@ class _Session:
         return LaunchResult(
             status=status,
             reason=reason[0],
-            mend=reason[1],
+            fix=reason[1],
             evidence=evidence,
             duration_ns=ended_ns - self._began_ns,
             overhead_ns=ended_ns - self._began_ns - self._alive_ns(),
@@ -313,8 +313,8 @@ class _Session:
 
     def _failure(self) -> tuple[str, str]:
         failure = next(talk.failure for talk in self._talks if talk.failure is not None)
-        mend = failure.mend or "The launch's log holds what it wrote, and its traceback."
-        return f"in `{failure.during}`: {failure.what}", mend
+        fix = failure.fix or "The launch's log holds what it wrote, and its traceback."
+        return f"in `{failure.during}`: {failure.what}", fix
 
     def _workers(self) -> tuple[Worker, ...]:
         watching = self._watching

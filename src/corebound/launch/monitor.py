@@ -14,7 +14,7 @@ from corebound.launch.perf import CounterSupport, Perf, counted
 from corebound.launch.procfs import below
 from corebound.launch.supervisor_client import Supervision
 from corebound.launch.thread_sampler import ThreadSampler
-from corebound.planning.slots import Placement
+from corebound.planning.models import Placement
 from corebound.records.launch_record import ThreadEvidence
 from corebound.records.telemetry import Counters, HostOverTime
 

@@ -56,7 +56,7 @@ def made(short: Path = _SHORT) -> Iterator[Path]:
         with refusals_told(
             "no temporary folder can be made",
             where=Path(tempfile.gettempdir()),
-            mend="Make room, or set TMPDIR to a folder that can be written.",
+            fix="Make room, or set TMPDIR to a folder that can be written.",
         ):
             folder = _locked(stack)
         yield _shortened(folder, short, stack)
@@ -105,7 +105,7 @@ def _shortened(folder: Path, short: Path, stack: contextlib.ExitStack) -> Path:
             what=f"its path is too long for sockets below it, and no short name for it can be "
             f"made in {short} ({error.strerror}).",
             where=str(folder.parent),
-            mend=f"Set TMPDIR to a folder whose path has at most {longest_bytes} characters.",
+            fix=f"Set TMPDIR to a folder whose path has at most {longest_bytes} characters.",
         ) from error
     stack.callback(link.unlink, missing_ok=True)
     return link

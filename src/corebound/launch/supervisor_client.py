@@ -114,7 +114,7 @@ class Supervision:
             raise LaunchError(
                 what=f"the worker could not be started: {answer['error']}.",
                 where=argv[0],
-                mend="Check that the program exists and may be executed.",
+                fix="Check that the program exists and may be executed.",
             )
         return int(answer["pid"])
 
@@ -172,5 +172,5 @@ class Supervision:
         return LaunchError(
             what="the supervisor of the launches has ended or does not answer.",
             where="corebound",
-            mend="Continue the run with `corebound run --resume`.",
+            fix="Continue the run with `corebound run --resume`.",
         )

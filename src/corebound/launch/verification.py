@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from corebound.machine.topology import CpuId, cpu_list
-from corebound.planning.slots import Command, Placement
+from corebound.planning.models import Command, Placement
 from corebound.records.launch_record import ThreadEvidence, Worker
 from corebound.records.telemetry import known_sum
 from corebound.units import duration

@@ -135,7 +135,7 @@ class WorkerConnection(Pipes):
         """Record a failure for a worker that ended without reporting one."""
         how = f"exit code {code}" if code >= 0 else f"signal {-code} ({signal.strsignal(-code)})"
         self.failure = protocol.Failure(
-            during=self.doing, what=f"the worker ended with {how}.", mend=None
+            during=self.doing, what=f"the worker ended with {how}.", fix=None
         )
 
     @property
@@ -198,7 +198,7 @@ class WorkerConnection(Pipes):
             message = protocol.decode_message(line)
         except protocol.WireError as error:
             self.failure = protocol.Failure(
-                during=self.doing, what=f"the worker's reply is {error}.", mend=None
+                during=self.doing, what=f"the worker's reply is {error}.", fix=None
             )
             return
         match message:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from corebound.planning.slots import Command
+from corebound.planning.models import Command
 
 # The variables a worker may inherit. Any other variable of the user's shell, such as a
 # stray OMP_NUM_THREADS, would make results depend on who started the run.

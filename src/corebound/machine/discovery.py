@@ -120,7 +120,7 @@ def topology(
         raise HostError(
             what=f"{_CPUS} shows no CPU that is online.",
             where=where,
-            mend="Name a directory that holds a saved `sys/`, or is itself a `/sys`.",
+            fix="Name a directory that holds a saved `sys/`, or is itself a `/sys`.",
         )
     cores = _cores(tree, online)
     caches = _caches(tree, online, cores)
@@ -401,7 +401,7 @@ def probe(root: Path) -> Topology:
         raise HostError(
             what="there is no such directory.",
             where=str(root),
-            mend="Name a directory that holds a saved `sys/`, or is itself a `/sys`.",
+            fix="Name a directory that holds a saved `sys/`, or is itself a `/sys`.",
         )
     return topology(Files(root), where=str(root))
 

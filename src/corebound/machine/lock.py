@@ -136,7 +136,7 @@ def host_lock(
                     raise HostError(
                         what=f"another run is measuring on this host: {holder}.",
                         where="corebound",
-                        mend="Start this again when that run has ended. Commands that measure can"
+                        fix="Start this again when that run has ended. Commands that measure can"
                         " wait: `--wait 10m`. Those with --unlocked can measure at the same time.",
                     )
                 if holder != named:

@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import get_args
 
 from corebound.machine.topology import cpu_list
-from corebound.planning.slots import Command, Placement, Slot
+from corebound.planning.models import Command, Placement, Slot
 from corebound.scenario.builtin_workloads import LAUNCHERS, SERVERS
 from corebound.scenario.cell import Cell, Scalar
 from corebound.scenario.models import Measure, WarmupIterations

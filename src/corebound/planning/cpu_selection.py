@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.machine.topology import Cpu, CpuId, NodeId, Topology, cpu_list
-from corebound.planning.slots import CannotRun
+from corebound.planning.models import CannotRun
 from corebound.scenario.builtin_workloads import PINNING
 from corebound.scenario.cell import Binding, BindingMode, Cell
 
@@ -188,11 +188,11 @@ def select_cpus(cell: Cell, host: Topology) -> Chosen | CannotRun:
 
 _NOTHING_ASKED = CannotRun(
     what="a cell needs at least one worker and one thread.",
-    mend="Set `workers` and `threads` to 1 or more.",
+    fix="Set `workers` and `threads` to 1 or more.",
 )
 _NOTHING_ALLOWED = CannotRun(
     what="no CPU of this host is both online and allowed to us.",
-    mend="Widen the affinity or the cpuset that corebound runs in.",
+    fix="Widen the affinity or the cpuset that corebound runs in.",
 )
 
 
@@ -220,9 +220,9 @@ def _shared(ask: _Ask) -> Chosen | CannotRun:
 def _named(binding: Binding, host: Topology) -> tuple[CpuId, ...] | CannotRun:
     wanted = frozenset(binding.cpus)
     missing = wanted - {cpu.id for cpu in host.allowed}
-    mend = f"Choose among CPUs {cpu_list(cpu.id for cpu in host.allowed)}."
+    fix = f"Choose among CPUs {cpu_list(cpu.id for cpu in host.allowed)}."
     if not wanted:
-        return CannotRun(what="`cpus` names no CPU.", mend=mend)
+        return CannotRun(what="`cpus` names no CPU.", fix=fix)
     if not missing:
         return tuple(sorted(wanted))
     offline = missing & frozenset(host.offline)
@@ -233,7 +233,7 @@ def _named(binding: Binding, host: Topology) -> tuple[CpuId, ...] | CannotRun:
         (barred, "not allowed to us"),
     )
     why = "; ".join(f"{cpu_list(cpus)}, {reason}" for cpus, reason in reasons if cpus)
-    return CannotRun(what=f"`cpus: {cpu_list(wanted)}` asks for {why}.", mend=mend)
+    return CannotRun(what=f"`cpus: {cpu_list(wanted)}` asks for {why}.", fix=fix)
 
 
 def _usable(binding: Binding, host: Topology) -> tuple[Core, ...] | CannotRun:
@@ -244,7 +244,7 @@ def _usable(binding: Binding, host: Topology) -> tuple[Core, ...] | CannotRun:
         if not cpus:
             return CannotRun(
                 what=f"`core_kind: {binding.core_kind}` matches no CPU we may use here.",
-                mend="Leave `core_kind` out: it is for hybrid processors.",
+                fix="Leave `core_kind` out: it is for hybrid processors.",
             )
     if binding.avoid_cpu0:
         # The kernel sends most interrupts, and its own housekeeping, to CPU 0.
@@ -253,7 +253,7 @@ def _usable(binding: Binding, host: Topology) -> tuple[Core, ...] | CannotRun:
         if not cpus:
             return CannotRun(
                 what="`avoid_cpu0` leaves no core: all we may use is the core of CPU 0.",
-                mend="Leave `avoid_cpu0` out on this host.",
+                fix="Leave `avoid_cpu0` out on this host.",
             )
     return cores_of(cpus)
 
@@ -283,13 +283,13 @@ def _smt_siblings(ask: _Ask) -> tuple[CpuId, ...] | CannotRun:
     if ask.binding.smt is False:
         return CannotRun(
             what="`binding: smt-siblings` and `smt: false` exclude one another.",
-            mend="Leave `smt` out for this binding.",
+            fix="Leave `smt` out for this binding.",
         )
     cores = tuple(core for core in ask.cores if len(core.cpus) > 1)
     if not cores:
         return CannotRun(
             what="this host shows one CPU per core, as far as we may use it: no SMT siblings.",
-            mend="Turn SMT on in firmware and kernel, or leave `smt-siblings` out here.",
+            fix="Turn SMT on in firmware and kernel, or leave `smt-siblings` out here.",
         )
     # Use the fewest cores: those with the most siblings first, then the nearest.
     near = packed(cores, ask.wanted, ask.host)
@@ -302,7 +302,7 @@ def _cache(ask: _Ask) -> tuple[CpuId, ...] | CannotRun:
     if not known:
         return CannotRun(
             what="the kernel of this host shows no data cache and who shares it.",
-            mend="Set `binding: node` or `binding: socket` instead.",
+            fix="Set `binding: node` or `binding: socket` instead.",
         )
     return _one_of(ask, known, "cache")
 
@@ -342,7 +342,7 @@ def _per_worker(ask: _Ask) -> Chosen | CannotRun:
         return CannotRun(
             what=f"`workers: {ask.workers}` does not fit {_counted(ask.cores)} we may use here:"
             " some would have none.",
-            mend="Lower `workers`, or set another binding: only `per-worker` shares no core.",
+            fix="Lower `workers`, or set another binding: only `per-worker` shares no core.",
         )
     cores = packed(ask.cores if ask.binding.smt else one_cpu_per_core(ask.cores), None, ask.host)
     shares: list[tuple[Core, ...]] = []
@@ -374,7 +374,7 @@ def _too_many(ask: _Ask, count: int, what: str) -> CannotRun:
     wider = f", or set `binding: logical-cpus`, which has {every}" if every > count else ""
     return CannotRun(
         what=f"`threads: {ask.wanted}` does not fit {what} {count} CPU{'' if count == 1 else 's'}.",
-        mend=f"Lower `threads` to {count}{wider}.",
+        fix=f"Lower `threads` to {count}{wider}.",
     )
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from corebound.machine.topology import CpuId, NodeId, Topology
 from corebound.planning.cpu_selection import UNBOUND, hands_out, nearest, select_cpus
-from corebound.planning.slots import CannotRun, Placement, Slot
+from corebound.planning.models import CannotRun, Placement, Slot
 from corebound.scenario.builtin_workloads import LAUNCHERS, PINNING, SERVERS
 from corebound.scenario.cell import BackendUsed, Binding, Cell
 
@@ -79,17 +79,17 @@ def _against_server(cell: Cell) -> CannotRun | None:
     if binding.mode == "per-worker":
         return CannotRun(
             what="`binding: per-worker` cannot reach the workers that a server starts itself.",
-            mend=f"Write `binding: launcher`, with {' or '.join(sorted(PINNING))}.",
+            fix=f"Write `binding: launcher`, with {' or '.join(sorted(PINNING))}.",
         )
     if binding.moment == "after-start":
         return CannotRun(
             what="`bind: after-start` is for workers that corebound starts, not for a server's.",
-            mend="Leave `bind` out.",
+            fix="Leave `bind` out.",
         )
     if hands_out(cell) and binding.memory != "default":
         return CannotRun(
             what=f"`memory: {binding.memory}` cannot be told to a server's launcher.",
-            mend="Leave `memory` out.",
+            fix="Leave `memory` out.",
         )
     return None
 
@@ -133,13 +133,13 @@ def _contradiction(binding: Binding) -> CannotRun | None:
     if binding.backend == "taskset" and binding.memory != "default":
         return CannotRun(
             what=f"`backend: taskset` cannot do `memory: {binding.memory}`.",
-            mend="Set `backend: auto` or `backend: numactl`.",
+            fix="Set `backend: auto` or `backend: numactl`.",
         )
     if binding.backend == "openmp" and binding.moment == "after-start":
         return CannotRun(
             what="`backend: openmp` binds threads as they start, which excludes"
             " `bind: after-start`.",
-            mend="Set `backend: taskset`, or `bind: before-start`.",
+            fix="Set `backend: taskset`, or `bind: before-start`.",
         )
     return None
 
@@ -163,7 +163,7 @@ def _lacks(tool: Tool, wish: str) -> CannotRun:
     package = {"taskset": "util-linux", "numactl": "numactl"}[tool]
     return CannotRun(
         what=f"`{wish}` needs `{tool}`, which this host does not have.",
-        mend=f"Install it: `apt-get install {package}`.",
+        fix=f"Install it: `apt-get install {package}`.",
     )
 
 
@@ -178,7 +178,7 @@ def _memory(
         return CannotRun(
             what=f"`memory: {binding.memory}` needs a NUMA node whose memory we may use,"
             " and this host shows none.",
-            mend="Leave `memory` at its default.",
+            fix="Leave `memory` at its default.",
         )
     if binding.memory == "interleave":
         return tuple(stocked)
@@ -195,10 +195,10 @@ def _memory(
 
 _NO_LAUNCHER = CannotRun(
     what="`binding: launcher` needs a launcher, and the cell's framework has none.",
-    mend=f"Use it with {' or '.join(sorted({*LAUNCHERS, *PINNING}))}.",
+    fix=f"Use it with {' or '.join(sorted({*LAUNCHERS, *PINNING}))}.",
 )
 _NO_OTHER_NODE = CannotRun(
     what="`memory: remote` needs memory on a node other than the CPUs' own,"
     " and this host has none that we may use.",
-    mend="Leave `memory: remote` out here, or bind to fewer nodes.",
+    fix="Leave `memory: remote` out here, or bind to fewer nodes.",
 )

@@ -8,8 +8,8 @@ from msgspec import Struct, field
 
 from corebound.machine.topology import Topology
 from corebound.planning.commands import command, inter_op, intra_op, traffic_of
+from corebound.planning.models import CannotRun, Command, Placement
 from corebound.planning.placement import place
-from corebound.planning.slots import CannotRun, Command, Placement
 from corebound.scenario.builtin_workloads import BUILT_IN, SERVERS
 from corebound.scenario.cell import Cell, Framework
 from corebound.scenario.matrix import is_project
@@ -28,11 +28,11 @@ WITHOUT_PROFILER: Mapping[Framework, str] = {
 
 def unprofiled(scenario: Scenario, cell: Cell) -> CannotRun | None:
     """Why a cell's operators cannot be profiled; None if they can."""
-    mend = "Its figures stand; only where its time goes is not told."
+    fix = "Its figures stand; only where its time goes is not told."
     if isinstance(scenario.workload, CommandWorkload):
-        return CannotRun(what="a command is timed whole, whatever runs within it.", mend=mend)
+        return CannotRun(what="a command is timed whole, whatever runs within it.", fix=fix)
     reason = WITHOUT_PROFILER.get(cell.framework)
-    return None if reason is None else CannotRun(what=reason, mend=mend)
+    return None if reason is None else CannotRun(what=reason, fix=fix)
 
 
 class PlannedCell(Struct, frozen=True, kw_only=True):
@@ -153,7 +153,7 @@ def _too_few_gpus(cell: Cell, gpus: int) -> CannotRun | None:
     here = "has none that CUDA could use" if gpus == 0 else f"has {gpus}"
     return CannotRun(
         what=f"`gpus: {cell.gpus}` does not fit this host, which {here}.",
-        mend="Measure this cell on a host that has them: /dev/nvidia0 and so on, none of"
+        fix="Measure this cell on a host that has them: /dev/nvidia0 and so on, none of"
         " which CUDA_VISIBLE_DEVICES hides.",
     )
 
@@ -163,7 +163,7 @@ def _lacks(cell: Cell, means: HostCapabilities) -> CannotRun | None:
         return None
     return CannotRun(
         what="TorchServe needs Java, which this host does not have.",
-        mend="Install it: `apt-get install default-jre-headless`.",
+        fix="Install it: `apt-get install default-jre-headless`.",
     )
 
 
@@ -172,7 +172,7 @@ def _unmade(cell: Cell, means: HostCapabilities) -> CannotRun | None:
         return None
     return means.unmade.get(cell.environment) or CannotRun(
         what=f"environment `{cell.environment}` has not been made.",
-        mend=f"Make it with `corebound environment make {cell.environment}`.",
+        fix=f"Make it with `corebound environment make {cell.environment}`.",
         cause="environment",
     )
 

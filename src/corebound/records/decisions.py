@@ -220,8 +220,8 @@ def _decision(node: Node, file: str, faults: list[Fault]) -> Decision | None:
     for name in ("at", "after", "by"):
         if texts[name] and not _MOMENT.fullmatch(texts[name]):
             what = f"`{name}: {printable(texts[name])}` is no moment."
-            mend = "Write it like 2026-03-01T02:00:00Z."
-            faults.append(_fault(file, node.nearest((name,)), what, mend))
+            fix = "Write it like 2026-03-01T02:00:00Z."
+            faults.append(_fault(file, node.nearest((name,)), what, fix))
     if len(faults) > wrong or state is None or direction is None:
         return None
     return Decision(
@@ -257,5 +257,5 @@ def _one_of(node: Node, name: str, known: tuple[str, ...], file: str, faults: li
     faults.append(_fault(file, child, what, f"Write one of: {', '.join(known)}."))
 
 
-def _fault(file: str, node: Node, what: str, mend: str) -> Fault:
-    return Fault(file=file, line=node.line, what=what, mend=mend)
+def _fault(file: str, node: Node, what: str, fix: str) -> Fault:
+    return Fault(file=file, line=node.line, what=what, fix=fix)

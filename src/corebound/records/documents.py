@@ -40,7 +40,7 @@ def keep(lines: Iterable[bytes], file: Path, *, what: str) -> Path:
         refusals_told(
             f"{what} cannot be kept",
             where=file,
-            mend="Choose another folder with --records, or make this one writable.",
+            fix="Choose another folder with --records, or make this one writable.",
         ),
         atomic_write.atomic_write(file) as fresh,
         fresh.open("wb") as out,
@@ -50,7 +50,7 @@ def keep(lines: Iterable[bytes], file: Path, *, what: str) -> Path:
 
 
 def read_all(
-    folder: Path, decode: Callable[[Iterable[bytes]], T], *, what: str, mend: str
+    folder: Path, decode: Callable[[Iterable[bytes]], T], *, what: str, fix: str
 ) -> tuple[list[T], tuple[Fault, ...]]:
     """Every document in a folder, by file, and those that cannot be read.
 
@@ -58,7 +58,7 @@ def read_all(
         folder: The folder; it may be missing.
         decode: Decodes a document's lines, or raises `codec.UnreadableError`.
         what: A description for error messages: `this calibration`.
-        mend: How to fix an unreadable document.
+        fix: How to fix an unreadable document.
     """
     found: list[T] = []
     faults: list[Fault] = []
@@ -68,7 +68,7 @@ def read_all(
                 found.append(decode(lines))
         except (OSError, codec.UnreadableError) as error:
             what_of_it = f"{what} cannot be read and was passed over: {error}."
-            faults.append(Fault(file=str(file), line=None, what=what_of_it, mend=mend))
+            faults.append(Fault(file=str(file), line=None, what=what_of_it, fix=fix))
     return found, tuple(faults)
 
 
@@ -96,7 +96,7 @@ def read_calibrations(records: Path) -> tuple[tuple[Calibration, ...], tuple[Fau
         calibrations_folder(records),
         _decode_calibration,
         what="this calibration",
-        mend="Delete it; `corebound calibrate` makes another.",
+        fix="Delete it; `corebound calibrate` makes another.",
     )
     return tuple(sorted(found, key=lambda one: (one.at, one.run, one.scenario))), faults
 
@@ -126,7 +126,7 @@ def read_confirmations(records: Path) -> tuple[tuple[Confirmation, ...], tuple[F
         confirmations_folder(records),
         _decode_confirmation,
         what="what a re-run said",
-        mend="Delete it; `corebound regressions --confirm` asks again.",
+        fix="Delete it; `corebound regressions --confirm` asks again.",
     )
     return tuple(sorted(found, key=lambda one: (one.at, one.id))), faults
 
@@ -172,6 +172,6 @@ def read_profiles(records: Path) -> tuple[tuple[ImportedProfile, ...], tuple[Fau
         _folder_of(records),
         _decode_profile,
         what="this profile",
-        mend="Delete it and import the profile again.",
+        fix="Delete it and import the profile again.",
     )
     return tuple(sorted(found, key=lambda one: (one.name, one.source))), faults

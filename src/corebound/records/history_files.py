@@ -274,7 +274,7 @@ def read_all(records: Path) -> tuple[tuple[Series, ...], tuple[Fault, ...]]:
         _folder_of(records),
         decode,
         what="this history",
-        mend="Delete it and import the history again.",
+        fix="Delete it and import the history again.",
     )
     series = (one for project in found for one in project)
     return tuple(sorted(series, key=lambda one: one.id)), faults

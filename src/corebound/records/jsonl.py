@@ -120,7 +120,7 @@ class Appender:
         with refusals_told(
             "its file system cannot lock record files",
             where=self._file,
-            mend="Choose a folder on another file system with --records; copy the records later.",
+            fix="Choose a folder on another file system with --records; copy the records later.",
         ):
             try:
                 fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -129,7 +129,7 @@ class Appender:
                 raise HostError(
                     what=f"another run is adding to these records: {holder}.",
                     where=str(self._file),
-                    mend="Wait for it to end. `corebound run --resume` then continues the run"
+                    fix="Wait for it to end. `corebound run --resume` then continues the run"
                     " if anything is left to do.",
                 ) from None
 
@@ -143,7 +143,7 @@ class Appender:
         with refusals_told(
             "a record could not be written",
             where=self._file,
-            mend="Make room, then continue with `corebound run --resume`.",
+            fix="Make room, then continue with `corebound run --resume`.",
         ):
             while data:
                 data = data[os.write(self._descriptor, data) :]
@@ -158,7 +158,7 @@ def _written_here(file: Path) -> AbstractContextManager[None]:
     return refusals_told(
         "records cannot be written here",
         where=file,
-        mend="Choose another folder with --records, or make this one writable.",
+        fix="Choose another folder with --records, or make this one writable.",
     )
 
 
@@ -213,7 +213,7 @@ def read(file: Path) -> Stored:
                     file=str(file),
                     line=number,
                     what=f"this record is damaged and was passed over: {error}.",
-                    mend="Delete the line, or fetch the file again from where it was copied.",
+                    fix="Delete the line, or fetch the file again from where it was copied.",
                 )
             )
     return Stored(file=file, run=run, launches=tuple(launches), faults=tuple(faults))
@@ -247,7 +247,7 @@ def passed_over(file: Path, error: InputError) -> Fault:
     """The fault for a record file that cannot be read and is skipped."""
     line = 1 if error.where.endswith(":1") else None
     what = f"this run was passed over: {error.what}"
-    return Fault(file=str(file), line=line, what=what, mend=error.mend)
+    return Fault(file=str(file), line=line, what=what, fix=error.fix)
 
 
 def read_run(file: Path) -> Run:
@@ -272,7 +272,7 @@ def _run(line: bytes, file: Path) -> Run:
         raise InputError(
             what=f"not a file of records: {error}.",
             where=f"{file}:1",
-            mend="Move it out of the folder of records, or read it with the corebound it is of.",
+            fix="Move it out of the folder of records, or read it with the corebound it is of.",
         ) from None
 
 
@@ -280,7 +280,7 @@ def _unreadable(file: Path, error: OSError) -> InputError:
     return InputError(
         what=f"the records cannot be read: {error.strerror}.",
         where=str(file),
-        mend="Name a file that `corebound run` wrote.",
+        fix="Name a file that `corebound run` wrote.",
     )
 
 

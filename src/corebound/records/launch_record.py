@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from corebound.bounds import Amount, Count, OffsetMs, Signed
 from corebound.machine.topology import CpuId
-from corebound.planning.slots import Command, Placement
+from corebound.planning.models import Command, Placement
 from corebound.records.telemetry import Counters, Disturbance, HostOverTime, Marked
 from corebound.scenario.cell import Cell
 from corebound.scenario.traffic import Answered, Traffic, Warmed
@@ -181,7 +181,7 @@ class Launch(Struct, frozen=True, kw_only=True):
         block, position: The block, and the place in its random order; for a profiling
             launch, 0 and the cell's place in the scenario.
         status: Only `ok` launches contribute to a statistic.
-        reason, mend: Why it is not `ok`, and how the user can fix it; else None.
+        reason, fix: Why it is not `ok`, and how the user can fix it; else None.
         evidence: Each reason why it is `invalid`, in words.
         placement, commands: What was launched; None and empty if skipped
             before they were determined.
@@ -211,7 +211,7 @@ class Launch(Struct, frozen=True, kw_only=True):
     cell: Cell
     status: Status
     reason: str | None
-    mend: str | None
+    fix: str | None
     evidence: tuple[str, ...]
     placement: Placement | None
     commands: tuple[Command, ...]

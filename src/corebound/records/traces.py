@@ -40,7 +40,7 @@ def keep(trace: Path, folder: Path, launch: str) -> Path:
         refusals_told(
             "a trace could not be kept",
             where=kept,
-            mend="Make room, then continue with `corebound run --resume`.",
+            fix="Make room, then continue with `corebound run --resume`.",
         ),
         atomic_write.atomic_write(kept) as fresh,
         trace.open("rb") as source,

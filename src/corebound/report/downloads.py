@@ -23,7 +23,7 @@ from corebound.analysis.commands import (
 from corebound.analysis.commit_comparison import CommitComparison, ComparedSeries
 from corebound.analysis.comparison import Compared, ComparedCell, RunComparison
 from corebound.analysis.findings import findings_data
-from corebound.analysis.hosts import HostStudy
+from corebound.analysis.host_records import HostStudy
 from corebound.analysis.launch_metrics import (
     median_of,
     migrations,

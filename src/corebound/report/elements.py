@@ -72,7 +72,7 @@ def along(across: Axis, text: Callable[[float], str] = plain_tick) -> tuple[Tick
 def damaged(faults: Sequence[Fault]) -> Flag | None:
     """A notice with the number of skipped records, and where the first of them is.
 
-    >>> damaged([Fault(file="records/host/r1.jsonl", line=20, what="…", mend="…")])
+    >>> damaged([Fault(file="records/host/r1.jsonl", line=20, what="…", fix="…")])
     ... # doctest: +ELLIPSIS
     Flag(..., title='1 record damaged', detail='passed over: r1.jsonl, line 20', link='')
     """

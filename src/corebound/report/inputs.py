@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct, field
 
 from corebound.analysis.comparison import Past
-from corebound.analysis.records import Record
+from corebound.analysis.host_records import Record
+from corebound.analysis.scenario_result import Profiles
 from corebound.errors import Fault
 from corebound.parallel import Mapper, serial_map
 from corebound.records.calibration import Calibration
@@ -15,7 +16,6 @@ from corebound.records.decisions import Confirmation, Decision
 from corebound.records.history import Series
 from corebound.records.launch_record import ImportedProfile
 from corebound.stats.history.incremental import SegmentCache
-from corebound.stats.profiles import Profiles
 
 
 class Pair(Struct, frozen=True, kw_only=True):

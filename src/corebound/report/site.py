@@ -46,7 +46,7 @@ def write(inputs: Inputs, out: Path, *, kept: Path | None = None, own: Path | No
     with refusals_told(
         "the site cannot be written",
         where=out,
-        mend="Choose another folder with --out, or make this one writable.",
+        fix="Choose another folder with --out, or make this one writable.",
     ):
         runs = [run for run, _ in inputs.records]
         studies = with_profiles_before(latest_studies(inputs.records), runs, inputs.profiled)

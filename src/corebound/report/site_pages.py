@@ -15,7 +15,7 @@ from corebound.analysis.change_history import ChangeHistory, chronicle
 from corebound.analysis.commit_comparison import compare_commits
 from corebound.analysis.comparison import RunComparison, comparisons
 from corebound.analysis.findings import findings
-from corebound.analysis.hosts import host_studies
+from corebound.analysis.host_records import host_studies
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.records import jsonl
 from corebound.records.history import Series

@@ -25,8 +25,8 @@ from corebound.launch.perf import CounterSupport
 from corebound.launch.supervisor_client import Supervision
 from corebound.machine.topology import CpuId
 from corebound.planning.cpu_selection import hands_out
+from corebound.planning.models import Placement
 from corebound.planning.plan import PlannedCell
-from corebound.planning.slots import Placement
 from corebound.records import traces
 from corebound.runner.scheduler import Job
 from corebound.scenario.cell import Cell

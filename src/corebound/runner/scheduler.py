@@ -11,8 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.launch.launch import LaunchResult
+from corebound.planning.models import CannotRun
 from corebound.planning.plan import PlannedCell, interleave_groups
-from corebound.planning.slots import CannotRun
 from corebound.records.launch_record import GOES_ON, Kind, Launch
 from corebound.records.run_record import Run
 from corebound.records.telemetry import Disturbance
@@ -141,7 +141,7 @@ def _refused(outcome: LaunchResult, found: Disturbance | None, kind: Kind) -> Ju
     else:
         reason = "a launch that it alternated with was disturbed from outside."
     found = found or Disturbance(share=0.0, by=(), evidence=())
-    refused = replace(outcome, status="invalid", reason=reason, mend=_MEND, evidence=found.evidence)
+    refused = replace(outcome, status="invalid", reason=reason, fix=_MEND, evidence=found.evidence)
     return refused, replace(found, refused=True)
 
 
@@ -429,7 +429,7 @@ class Runner:
                 cell=job.planned.cell,
                 status="skipped",
                 reason=why.what if why else None,
-                mend=why.mend if why else None,
+                fix=why.fix if why else None,
                 evidence=(),
                 placement=None,
                 commands=(),
@@ -494,7 +494,7 @@ class Runner:
             cell=job.planned.cell,
             status=outcome.status,
             reason=outcome.reason,
-            mend=outcome.mend,
+            fix=outcome.fix,
             evidence=outcome.evidence,
             placement=job.planned.placement,
             commands=job.planned.commands,

@@ -186,12 +186,12 @@ def _workload(scenario: Scenario) -> Iterator[Flaw]:
         yield from _command(workload.command)
     elif workload not in BUILT_IN and not _FUNCTION.fullmatch(workload):
         what = f"`{printable(workload)}` is no workload."
-        mend = f"Write {listed([*BUILT_IN, 'module:function', '{command: [...]}'])}."
+        fix = f"Write {listed([*BUILT_IN, 'module:function', '{command: [...]}'])}."
         if ".py" in workload or "/" in workload:
-            mend = "Name a module beside this file without path or .py: module:function."
+            fix = "Name a module beside this file without path or .py: module:function."
         elif close := close_to(workload, list(BUILT_IN)):
-            mend = f"Did you mean `{close}`?"
-        yield ("workload",), what, mend
+            fix = f"Did you mean `{close}`?"
+        yield ("workload",), what, fix
 
 
 def _command(words: tuple[str, ...]) -> Iterator[Flaw]:
@@ -221,10 +221,10 @@ def _measure(scenario: Scenario, doubtful: frozenset[str]) -> Iterator[Flaw]:
     profiles: tuple[Literal["quick", "nightly"] | None, ...] = (None, "quick", "nightly")
     for profile in profiles:
         section: Path = ("measure",) if profile is None else ("profiles", profile)
-        for path, what, mend in _measures(measured(scenario, profile)):
+        for path, what, fix in _measures(measured(scenario, profile)):
             if what not in said and not doubtful & _ABOUT[str(path[0])]:
                 said.add(what)
-                yield (*section, *path), what, mend
+                yield (*section, *path), what, fix
 
 
 # The keys that a fault at each key of `measure` depends on.
@@ -257,8 +257,8 @@ def _binding(values: dict[str, Setting]) -> Iterator[Flaw]:
     mode = values["binding"].text
     if bind.value == "after-start" and mode in {"none", "launcher"}:
         what = f"`bind: after-start` has nothing to bind with `binding: {mode}`."
-        mend = "Choose another binding, or take that cell out with `exclude`."
-        yield bind.path, what, mend
+        fix = "Choose another binding, or take that cell out with `exclude`."
+        yield bind.path, what, fix
     if bind.value == "after-start" and backend.value == "openmp":
         what = "`backend: openmp` binds threads as they start, never after."
         yield bind.path, what, "Write `backend: taskset`, or `bind: before-start`."
@@ -295,8 +295,8 @@ def _framework(values: dict[str, Setting], scenario: Scenario) -> Iterator[Flaw]
     framework = explicit.value or framework_of(name or "host")
     if framework is None:
         what = f"`environment: {name}` does not say which framework it holds."
-        mend = f"Write `framework:` too, or a name that begins with it, such as pytorch-{name}."
-        yield environment.path, what, mend
+        fix = f"Write `framework:` too, or a name that begins with it, such as pytorch-{name}."
+        yield environment.path, what, fix
         return
     place = (explicit if explicit.value is not None else environment).path
     if framework in SERVERS and built_in is None:
@@ -318,8 +318,8 @@ def _gpus(asked: Setting, workload: str, most: int, framework: str) -> Iterator[
         return
     if most == 0:
         able = [f"`{name}`" for name, one in BUILT_IN.items() if one.gpus]
-        mend = f"Remove it; {listed(able, 'and')} can compute on GPUs, in {_ON_GPUS}."
-        yield asked.path, f"`{workload}` computes on no GPU in {framework}.", mend
+        fix = f"Remove it; {listed(able, 'and')} can compute on GPUs, in {_ON_GPUS}."
+        yield asked.path, f"`{workload}` computes on no GPU in {framework}.", fix
     else:
         what = f"`gpus: {asked.value}` is more than `{workload}` computes on."
         yield asked.path, what, f"Write {most} at most."
@@ -365,9 +365,9 @@ def _built_in(workload: str, built_in: BuiltIn, name: str, given: Setting) -> It
     kind = built_in.parameters.get(name)
     if kind is None:
         close = close_to(name, list(built_in.parameters))
-        mend = f"It has {listed([*built_in.parameters], 'and')}."
+        fix = f"It has {listed([*built_in.parameters], 'and')}."
         what = f"`{workload}` has no parameter `{shown}`."
-        yield given.path, what, f"Did you mean `{close}`?" if close else mend
+        yield given.path, what, f"Did you mean `{close}`?" if close else fix
         return
     what = f"`{shown}: {printable(given.text)}` is not what `{workload}` takes."
     choices, least = built_in.choices.get(name), built_in.least.get(name)
@@ -491,8 +491,8 @@ def _exclude(
             sound = False
             what = f"`{printable(key[-1])}` is not an axis of the matrix."
             names = [axis[-1] for axis in spanned]
-            mend = f"The axes are {listed(names, 'and')}." if names else "There are no axes."
-            yield one.path, what, mend
+            fix = f"The axes are {listed(names, 'and')}." if names else "There are no axes."
+            yield one.path, what, fix
         elif one.text not in (known := [found.text for found in spanned[key]]):
             sound = False
             what = f"`{explicit(key, one.value)}` is not on its axis."

@@ -45,8 +45,8 @@ def by_side(
     entries = (*matrix.get("include", ()), *matrix.get("exclude", ()))
     if any(_names(one, axis) for one in entries):
         what = f"an `include` or `exclude` names `{axis[-1]}`, which is to be compared."
-        mend = "Compare another setting, or measure this one with `corebound run`."
-        raise ScenarioFaults((Fault(file=path, line=None, what=what, mend=mend),))
+        fix = "Compare another setting, or measure this one with `corebound run`."
+        raise ScenarioFaults((Fault(file=path, line=None, what=what, fix=fix),))
     document["name"] = document["name"][: _LONGEST_NAME - len(suffix)] + suffix
     document["title"] = f"{document['title']}: by {axis[-1]}"
     document["matrix"] = _matrix(matrix, axis, values)
@@ -134,8 +134,8 @@ def by_commit(
         ScenarioFaults: the scenario already names commits.
     """
     if "commit" in scenario.document() or any(cell.commit for cell in expand(scenario, "")):
-        what, mend = "the scenario has commits of its own.", "Measure it with `corebound run`."
-        raise ScenarioFaults((Fault(file=path, line=None, what=what, mend=mend),))
+        what, fix = "the scenario has commits of its own.", "Measure it with `corebound run`."
+        raise ScenarioFaults((Fault(file=path, line=None, what=what, fix=fix),))
     return by_side(
         scenario, ("commit",), commits, path, suffix=SUFFIX, launches=launches, margin=margin
     )

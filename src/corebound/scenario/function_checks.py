@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Literal
 
 from msgspec import Struct
@@ -12,7 +12,6 @@ from msgspec import Struct
 from corebound.scenario.builtin_workloads import BUILT_IN
 from corebound.scenario.matrix import HOST, Setting, given, is_project, setting, under
 from corebound.scenario.models import ProfileName, Scenario
-from corebound.scenario.module_source import Finder, Module
 from corebound.scenario.validation import close_to, listed
 from corebound.scenario.yaml_reader import Flaw, Path, printable
 
@@ -277,8 +276,8 @@ def _found(module: Module, target: str, environment: str) -> Generator[Flaw, Non
     if isinstance(read_as, Absent):
         close = close_to(wanted, read_as.has)
         what = f"`{printable(name)}` has no function `{printable(wanted)}`."
-        mend = "Name a function of that module that returns the step."
-        yield path, what, f"Did you mean `{close}`?" if close else mend
+        fix = "Name a function of that module that returns the step."
+        yield path, what, f"Did you mean `{close}`?" if close else fix
         return None
     return read_as
 
@@ -298,8 +297,8 @@ def _missing(module: Module, missing: str, environment: str) -> Iterator[Flaw]:
         what = f"no module `{missing}` is beside this file."
     else:
         return
-    mend = "Put it beside this file, or add its package to the environment."
-    yield ("workload",), what, f"Did you mean `{close}`?" if close else mend
+    fix = "Put it beside this file, or add its package to the environment."
+    yield ("workload",), what, f"Did you mean `{close}`?" if close else fix
 
 
 def _kind_flaws(one: Function, target: str, *, is_async: bool) -> Iterator[Flaw]:
@@ -331,3 +330,25 @@ def _parameters(
         if parameter not in told and close_to(parameter, strange) is None:
             what = f"`{name}` needs `{parameter}`, which has no default."
             yield section, what, f"Write `{parameter}:` among the parameters."
+
+
+class Module(Struct, frozen=True, kw_only=True):
+    """A module as the worker of a cell will import it.
+
+    Attributes:
+        source: The module's text; None if it is compiled or does not exist. If `missing` is
+            part of a package, the text of the packages that contain it.
+        missing: The part of the dotted name that was not found; None if all parts were found.
+        is_certain: Whether a module that was not found certainly does not exist. False if the
+            environment has not been made: the module may be in one of its packages.
+        beside: Modules beside the scenario file, used to suggest a correction.
+    """
+
+    source: bytes | None
+    missing: str | None = None
+    is_certain: bool = True
+    beside: tuple[str, ...] = ()
+
+
+# Maps a module's dotted name and an environment's name to the module; None if unknown.
+Finder = Callable[[str, str], Module | None]

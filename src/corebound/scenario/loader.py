@@ -7,9 +7,9 @@ from typing import Any
 
 from corebound.errors import Fault, ScenarioFaults
 from corebound.scenario import checks, function_checks
+from corebound.scenario.function_checks import Finder
 from corebound.scenario.matrix import expand, points
 from corebound.scenario.models import Scenario
-from corebound.scenario.module_source import Finder
 from corebound.scenario.validation import ValidatedTree, shape
 from corebound.scenario.yaml_reader import Flaw, read, tree
 
@@ -33,8 +33,8 @@ def load(data: bytes, file: str, find: Finder | None = None) -> Scenario:
     faults = [*flaws, *_shape_faults(shaped, file)]
     if shaped.scenario is not None:
         faults += [
-            Fault(file=file, line=shaped.root.nearest(path).line, what=what, mend=mend)
-            for path, what, mend in _meaning(shaped.scenario, shaped, find)
+            Fault(file=file, line=shaped.root.nearest(path).line, what=what, fix=fix)
+            for path, what, fix in _meaning(shaped.scenario, shaped, find)
         ]
     if faults or shaped.scenario is None:
         raise ScenarioFaults(_sorted(faults))
@@ -57,7 +57,7 @@ def load_document(document: dict[str, Any], path: str) -> Scenario:
 
 def _shape_faults(shaped: ValidatedTree, file: str) -> Iterator[Fault]:
     for one in shaped.problems:
-        yield Fault(file=file, line=one.line, what=one.what, mend=one.mend)
+        yield Fault(file=file, line=one.line, what=one.what, fix=one.fix)
 
 
 def _sorted(faults: Iterable[Fault]) -> tuple[Fault, ...]:

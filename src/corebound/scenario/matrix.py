@@ -538,5 +538,5 @@ def _offer(written: str, known: Sequence[str]) -> str:
     return f"Did you mean {close[0]}?" if close else f"There are: {listed}."
 
 
-def _refused(expression: str, what: str, mend: str) -> InputError:
-    return InputError(what=what, where=f"--only {expression}", mend=mend)
+def _refused(expression: str, what: str, fix: str) -> InputError:
+    return InputError(what=what, where=f"--only {expression}", fix=fix)

@@ -34,7 +34,7 @@ class Words(Struct, frozen=True, kw_only=True):
     """`noun` completes "is not …"; `choices` are the allowed words, if there are few."""
 
     noun: str
-    mend: str
+    fix: str
     choices: tuple[str, ...] = ()
 
 
@@ -49,78 +49,78 @@ def listed(words: Sequence[str], last: str = "or") -> str:
 
 def _one_of(noun: str, choices: tuple[str, ...], more: str = "") -> Words:
     return Words(
-        noun=noun, mend=f"Write {listed((*choices, *filter(None, [more])))}.", choices=choices
+        noun=noun, fix=f"Write {listed((*choices, *filter(None, [more])))}.", choices=choices
     )
 
 
 def _whole(noun: str, low: int, high: int) -> Words:
-    return Words(noun=noun, mend=f"Write a whole number from {low:,} to {high:,}.")
+    return Words(noun=noun, fix=f"Write a whole number from {low:,} to {high:,}.")
 
 
-_TRUTH = Words(noun="true or false", mend="Write true or false.")
+_TRUTH = Words(noun="true or false", fix="Write true or false.")
 _COUNT = _whole("a count", 1, 65_536)
 _LAUNCHES = _whole("a number of launches", 2, 1000)
-_SHARE = Words(noun="a share", mend="Write a number between 0 and 1, such as 0.02 for 2 %.")
-_ENTRY = Words(noun="a mapping of settings", mend="Write it as in `{binding: none, threads: 2}`.")
+_SHARE = Words(noun="a share", fix="Write a number between 0 and 1, such as 0.02 for 2 %.")
+_ENTRY = Words(noun="a mapping of settings", fix="Write it as in `{binding: none, threads: 2}`.")
 _ENTRIES = Words(
     noun="a list of at most 256 matrix entries",
-    mend="Write each as `- {binding: none, threads: 2}`.",
+    fix="Write each as `- {binding: none, threads: 2}`.",
 )
-_PROFILE = Words(noun="a profile", mend="Write keys of `measure`, `parameters` or `only` under it.")
+_PROFILE = Words(noun="a profile", fix="Write keys of `measure`, `parameters` or `only` under it.")
 
 WORDS: dict[str, Words] = {
-    "schema": Words(noun="a version of this format", mend="Write `schema: 1`."),
+    "schema": Words(noun="a version of this format", fix="Write `schema: 1`."),
     "name": Words(
         noun="a name",
-        mend="Write up to 80 lower-case letters, digits, `.`, `_` or `-`, a letter or digit first.",
+        fix="Write up to 80 lower-case letters, digits, `.`, `_` or `-`, a letter or digit first.",
     ),
-    "title": Words(noun="a title", mend="Write the heading of its page, as text."),
-    "question": Words(noun="a question", mend="Write what it is to answer, as one question."),
-    "source": Words(noun="a source", mend="Write the title of the study it repeats."),
+    "title": Words(noun="a title", fix="Write the heading of its page, as text."),
+    "question": Words(noun="a question", fix="Write what it is to answer, as one question."),
+    "source": Words(noun="a source", fix="Write the title of the study it repeats."),
     "workload": Words(
         noun="a workload",
-        mend="Write a built-in's name, module:function or {command: [program, word, …]}.",
+        fix="Write a built-in's name, module:function or {command: [program, word, …]}.",
     ),
     "async": _TRUTH,
     "command": Words(
-        noun="a list of words", mend="Write the program and each word by itself: [sort, -r, file]."
+        noun="a list of words", fix="Write the program and each word by itself: [sort, -r, file]."
     ),
     "parameters": Words(
-        noun="a mapping of parameters", mend="Write them as `name: value`, one on each line."
+        noun="a mapping of parameters", fix="Write them as `name: value`, one on each line."
     ),
-    "env": Words(noun="a mapping of environment variables", mend='Write them as `NAME: "value"`.'),
+    "env": Words(noun="a mapping of environment variables", fix='Write them as `NAME: "value"`.'),
     "matrix": Words(
-        noun="a mapping of axes", mend="Write axes as `threads: [1, 2]`, one on each line."
+        noun="a mapping of axes", fix="Write axes as `threads: [1, 2]`, one on each line."
     ),
     "include": _ENTRIES,
     "exclude": _ENTRIES,
     "only": _ENTRIES,
     "measure": Words(
-        noun="a mapping of how to measure", mend="Write keys such as `iterations: 100` under it."
+        noun="a mapping of how to measure", fix="Write keys such as `iterations: 100` under it."
     ),
-    "profiles": Words(noun="a mapping of profiles", mend="Write quick: {…} or nightly: {…}."),
+    "profiles": Words(noun="a mapping of profiles", fix="Write quick: {…} or nightly: {…}."),
     "quick": _PROFILE,
     "nightly": _PROFILE,
     "baseline": _ENTRY,
     "claims": Words(
         noun="a list of at most 64 claims",
-        mend="Write each with `says`, `faster` and `than`, after a `-`.",
+        fix="Write each with `says`, `faster` and `than`, after a `-`.",
     ),
-    "says": Words(noun="a sentence", mend="Write what the source says, as text."),
+    "says": Words(noun="a sentence", fix="Write what the source says, as text."),
     "faster": _ENTRY,
     "than": _ENTRY,
     "published_ratio": Words(
-        noun="a ratio", mend="Write how many times as fast it was: 1.39 for 23 s against 32 s."
+        noun="a ratio", fix="Write how many times as fast it was: 1.39 for 23 s against 32 s."
     ),
     "needs": Words(
-        noun="a mapping of needs", mend="Write what the host must have, as in {smt: true}."
+        noun="a mapping of needs", fix="Write what the host must have, as in {smt: true}."
     ),
     "nodes": _COUNT,
     "cores": _COUNT,
     "gpu": _TRUTH,
     "npu": _TRUTH,
     "binding": _one_of("a binding", get_args(NamedMode), "{cpus: 0-3}"),
-    "cpus": Words(noun="a CPU list", mend="Write numbers and ranges in one text: 0-3,8."),
+    "cpus": Words(noun="a CPU list", fix="Write numbers and ranges in one text: 0-3,8."),
     "smt": _TRUTH,
     "avoid_cpu0": _TRUTH,
     "core_kind": _one_of("a kind of core", ("performance", "efficiency")),
@@ -132,9 +132,7 @@ WORDS: dict[str, Words] = {
         ("default", "per-core", "per-cpu", "host-cores", "cores-per-worker"),
         "a whole number from 1",
     ),
-    "omp": Words(
-        noun="a thread count", mend="Write host-cores or a whole number from 1 to 65,536."
-    ),
+    "omp": Words(noun="a thread count", fix="Write host-cores or a whole number from 1 to 65,536."),
     "mkl": _COUNT,
     "intra_op": _COUNT,
     "inter_op": _COUNT,
@@ -144,20 +142,20 @@ WORDS: dict[str, Words] = {
     "allocator": _one_of("an allocator", get_args(Allocator)),
     "framework": _one_of("a framework", get_args(Framework)),
     "environment": Words(
-        noun="an environment", mend="Write the name of a file in environments/, without .txt."
+        noun="an environment", fix="Write the name of a file in environments/, without .txt."
     ),
     "commit": Words(
         noun="a commit",
-        mend='Write a branch, a tag or a hash of the project under test, in quotes: "1a2b3c4d".',
+        fix='Write a branch, a tag or a hash of the project under test, in quotes: "1a2b3c4d".',
     ),
     "warmup": Words(
         noun="a warm-up",
-        mend="Write auto, {iterations: 10} or {seconds: 5}.",
+        fix="Write auto, {iterations: 10} or {seconds: 5}.",
         choices=("auto",),
     ),
     "iterations": _whole("a number of iterations", 1, 10_000_000),
-    "seconds": Words(noun="a number of seconds", mend="Write a number from 0 to 86,400."),
-    "launches": Words(noun="a mapping of launches", mend="Write it as in `{min: 6, max: 30}`."),
+    "seconds": Words(noun="a number of seconds", fix="Write a number from 0 to 86,400."),
+    "launches": Words(noun="a mapping of launches", fix="Write it as in `{min: 6, max: 30}`."),
     "min": _LAUNCHES,
     "max": _LAUNCHES,
     "until_relative_ci": _SHARE,
@@ -166,11 +164,11 @@ WORDS: dict[str, Words] = {
     "relaunch_disturbed": _whole("a number of launches", 0, 100),
     "alternate": Words(
         noun="whether launches alternate",
-        mend="Write auto, always or never.",
+        fix="Write auto, always or never.",
         choices=("auto", "always", "never"),
     ),
     "timeout_s": Words(
-        noun="a number of seconds", mend="Write a number above 0, at most 604,800 (a week)."
+        noun="a number of seconds", fix="Write a number above 0, at most 604,800 (a week)."
     ),
 }
 
@@ -183,7 +181,7 @@ _ITEMS: dict[str, Words] = {
     "include": _ENTRY,
     "exclude": _ENTRY,
     "only": _ENTRY,
-    "claims": Words(noun="a claim", mend="Write `says`, `faster` and `than` under the `-`."),
+    "claims": Words(noun="a claim", fix="Write `says`, `faster` and `than` under the `-`."),
 }
 
 # Keys that may be null, which means "not set" on an axis or in an entry.
@@ -200,7 +198,7 @@ def words_for(path: Path, node: Node) -> Words:
     if parent == "env" or (is_item and key == "command"):
         quoted = f'"{printable(node.text)}"'
         return Words(
-            noun="text", mend=f"Put it in quotes: {quoted if is_item else f'{key}: {quoted}'}."
+            noun="text", fix=f"Put it in quotes: {quoted if is_item else f'{key}: {quoted}'}."
         )
     if not is_item and ((parent == "matrix" and key not in _NO_AXES) or names[:-1] == _AXES_BELOW):
         return _axis(key, node)
@@ -211,16 +209,16 @@ def words_for(path: Path, node: Node) -> Words:
     return _BY_PARENT.get((parent, key)) or WORDS[key]
 
 
-_VALUE = Words(noun="a value of a parameter", mend="Write true, false, a number or text.")
+_VALUE = Words(noun="a value of a parameter", fix="Write true, false, a number or text.")
 _NO_AXES = frozenset({"parameters", "include", "exclude"})
 _AXES_BELOW = ["matrix", "parameters"]
 
 
 def _axis(name: str, node: Node) -> Words:
     if node.value == []:
-        return Words(noun="an axis", mend="Write at least one value, or leave the axis out.")
+        return Words(noun="an axis", fix="Write at least one value, or leave the axis out.")
     example = printable(node.text) or "…"
-    return Words(noun="a list of values", mend=f"Write `{name}: [{example}]`.")
+    return Words(noun="a list of values", fix=f"Write `{name}: [{example}]`.")
 
 
 def shown(node: Node) -> str:
@@ -253,7 +251,7 @@ class Problem(Struct, frozen=True, kw_only=True):
     path: Path
     line: int | None
     what: str
-    mend: str
+    fix: str
     meant: str | None = None
     is_unknown: bool = False
 
@@ -313,7 +311,7 @@ def shape(root: Node) -> ValidatedTree:
             path=(),
             line=root.line,
             what="this is not a scenario, which is a mapping of keys to values.",
-            mend="Write keys such as `name: gemm` at the margin.",
+            fix="Write keys such as `name: gemm` at the margin.",
         )
         return ValidatedTree(scenario=None, root=root, problems=(problem,), lost=((),))
     nulls = tuple(_nulls(root, ()))
@@ -376,7 +374,7 @@ def _nulls(node: Node, path: Path) -> Iterator[Problem]:
             path=path,
             line=node.line,
             what=f"{item}`{printable(label(path))}` has no value.",
-            mend="Write one, or leave the key out.",
+            fix="Write one, or leave the key out.",
         )
     for part, child in node.children():
         yield from _nulls(child, (*path, part))
@@ -452,7 +450,7 @@ def _missing(path: Path, root: Node) -> Problem:
         path=path,
         line=root.nearest(path).line,
         what=f"`{key}` is missing{inside}.",
-        mend=WORDS[key].mend,
+        fix=WORDS[key].fix,
     )
 
 
@@ -460,19 +458,19 @@ def _wrong(path: Path, root: Node) -> Problem:
     node = root.nearest(path)
     words = words_for(path, node)
     close = close_to(node.text, words.choices) if isinstance(node.value, str) else None
-    mend = f"Did you mean `{close}`?" if close else words.mend
+    fix = f"Did you mean `{close}`?" if close else words.fix
     if (
         node.value
         and isinstance(node.value, list)
         and len(path) == 1
         and path[0] in _keys("matrix")
     ):
-        mend = f"Write one value here, or list several under `matrix`: `{path[0]}: {shown(node)}`."
+        fix = f"Write one value here, or list several under `matrix`: `{path[0]}: {shown(node)}`."
     return Problem(
         path=path,
         line=node.line,
         what=f"`{label(path)}: {shown(node)}` is not {words.noun}.",
-        mend=mend,
+        fix=fix,
     )
 
 
@@ -489,16 +487,16 @@ def _unknown(path: Path, root: Node) -> Problem:
     key, section = str(path[-1]), label(path[:-1])
     known, line = _keys(section), root.nearest(path).line
     what = f"`{printable(key)}` is not a known key{f' of `{section}`' if section else ''}."
-    mend, meant = "Remove it.", None
+    fix, meant = "Remove it.", None
     if section == "warmup" and key in known:
-        what, mend = "`iterations` and `seconds` exclude each other.", "Keep one of them."
+        what, fix = "`iterations` and `seconds` exclude each other.", "Keep one of them."
     elif home := _home(key, section, root):
-        mend = f"Write it {home}."
+        fix = f"Write it {home}."
     elif meant := close_to(key, known):
-        mend = f"Did you mean `{meant}`?"
+        fix = f"Did you mean `{meant}`?"
     elif len(known) <= 8:
-        mend = f"Remove it; known here: {listed([f'`{name}`' for name in known], 'and')}."
-    return Problem(path=path, line=line, what=what, mend=mend, meant=meant, is_unknown=True)
+        fix = f"Remove it; known here: {listed([f'`{name}`' for name in known], 'and')}."
+    return Problem(path=path, line=line, what=what, fix=fix, meant=meant, is_unknown=True)
 
 
 def _home(key: str, section: str, root: Node) -> str | None:

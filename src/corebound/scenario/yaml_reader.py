@@ -101,10 +101,10 @@ INTEGERS = range(-(2**63), 2**63)
 class FlawError(Exception):
     """A scalar is not acceptable."""
 
-    def __init__(self, what: str, mend: str) -> None:
+    def __init__(self, what: str, fix: str) -> None:
         super().__init__(what)
         self.what = what
-        self.mend = mend
+        self.fix = fix
 
 
 def check_characters(text: str) -> None:
@@ -252,10 +252,10 @@ _WORDS = (
 def syntax_words(error: yaml.MarkedYAMLError) -> tuple[int, str, str]:
     """The line of a syntax error, what is wrong and how to fix it."""
     theirs = f"{error.context or ''} {error.problem or ''}"
-    for piece, what, mend, at_context in _WORDS:
+    for piece, what, fix, at_context in _WORDS:
         if piece in theirs:
             mark = (error.context_mark if at_context else None) or error.problem_mark
-            return _line_of_mark(mark), what, mend
+            return _line_of_mark(mark), what, fix
     words = printable(error.problem or "its syntax is broken", 120)
     return _line_of_mark(error.problem_mark), f"this is not YAML: {words}.", "Mend the syntax here."
 
@@ -285,18 +285,18 @@ def read(data: bytes, file: str) -> tuple[Node | None, tuple[Fault, ...]]:
     try:
         node = reader.document(data)
     except _UnreadableError as error:
-        reader.say(error.line, error.what, error.mend)
+        reader.say(error.line, error.what, error.fix)
     return node, tuple(reader.faults)
 
 
 class _UnreadableError(Exception):
     """The rest of the file cannot be read."""
 
-    def __init__(self, line: int, what: str, mend: str) -> None:
+    def __init__(self, line: int, what: str, fix: str) -> None:
         super().__init__(what)
         self.line = line
         self.what = what
-        self.mend = mend
+        self.fix = fix
 
 
 class _Reader:
@@ -309,8 +309,8 @@ class _Reader:
         self._line = 1
         self.faults: list[Fault] = []
 
-    def say(self, line: int, what: str, mend: str) -> None:
-        self.faults.append(Fault(file=self._file, line=line, what=what, mend=mend))
+    def say(self, line: int, what: str, fix: str) -> None:
+        self.faults.append(Fault(file=self._file, line=line, what=what, fix=fix))
 
     def document(self, data: bytes) -> Node:
         self._events = yaml.parse(_decoded(data), Loader=yaml.SafeLoader)
@@ -362,8 +362,8 @@ class _Reader:
             self._anchors[anchor] = (node, self._nodes - counted + 1)
         return node
 
-    def _flaw(self, event: yaml.Event, what: str, mend: str) -> Node:
-        self.say(_line(event), what, mend)
+    def _flaw(self, event: yaml.Event, what: str, fix: str) -> Node:
+        self.say(_line(event), what, fix)
         return Node(value=None, line=_line(event), flawed=True)
 
     def _count(self, more: int, event: yaml.Event, depth: int) -> None:
@@ -432,7 +432,7 @@ class _Reader:
             check_characters(text)
             value = resolve(text) if event.implicit[0] else text
         except FlawError as flaw:
-            return self._flaw(event, flaw.what, flaw.mend)
+            return self._flaw(event, flaw.what, flaw.fix)
         quoted = event.style in {"'", '"'}
         return Node(value=value, line=_line(event), text=text, quoted=quoted)
 

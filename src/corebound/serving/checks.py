@@ -10,7 +10,7 @@ from pathlib import Path
 from corebound.launch import verification
 from corebound.launch.monitor import LaunchMonitor
 from corebound.launch.worker_connection import described
-from corebound.planning.slots import Command, Placement
+from corebound.planning.models import Command, Placement
 from corebound.records.launch_record import Served, ThreadEvidence, Worker
 from corebound.serving import bottleneck
 from corebound.serving.launch_spec import ServingOrder

@@ -10,7 +10,7 @@ from pathlib import Path
 import corebound
 from corebound.launch.launch import AnyLaunchSpec
 from corebound.machine.topology import CpuId
-from corebound.planning.slots import Command
+from corebound.planning.models import Command
 from corebound.scenario.traffic import Traffic
 from corebound.serving.server import ServedModel, Server, ServerError
 
@@ -50,7 +50,7 @@ def served_model(
                 raise ServerError(
                     what=f"the model {model} could not be made: exit code {code}.",
                     where=words[0],
-                    mend="The launch's log holds what was said.",
+                    fix="The launch's log holds what was said.",
                 )
         fresh.rename(folder)
     return ServedModel(folder=folder)

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from corebound.launch import worker_environment
 from corebound.launch.supervisor_client import Supervision
-from corebound.planning.slots import Command
+from corebound.planning.models import Command
 from corebound.serving.server import LOOPBACK, ServedModel, Server, ServerError, ServerWorker
 
 # The polling interval for states that cannot be waited for.
@@ -169,7 +169,7 @@ def await_workers(
         raise ServerError(
             what=what,
             where=server.distribution,
-            mend="The launch's log holds what was said.",
+            fix="The launch's log holds what was said.",
         )
 
 
@@ -186,7 +186,7 @@ def require_right_answer(server: Server, model: ServedModel) -> None:
             what=f"its answer is wrong: status {status}, {answer[:200]!r};"
             f" class {expected[0][0]} was expected.",
             where=server.distribution,
-            mend="Timings of a wrong answer mean nothing: the launch's log may say more.",
+            fix="Timings of a wrong answer mean nothing: the launch's log may say more.",
         )
 
 
@@ -201,7 +201,7 @@ def _answer(server: Server) -> tuple[int, bytes]:
         raise ServerError(
             what=f"it gave no answer: {str(error) or type(error).__name__}.",
             where=server.distribution,
-            mend="The launch's log holds what it said.",
+            fix="The launch's log holds what it said.",
         ) from error
     finally:
         connection.close()

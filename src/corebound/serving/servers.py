@@ -66,7 +66,7 @@ class TorchServe:
             raise ServerError(
                 what="TorchServe needs Java, and there is none on this host.",
                 where="torchserve",
-                mend="Install it: `apt-get install default-jre-headless`.",
+                fix="Install it: `apt-get install default-jre-headless`.",
             )
         (folder / STORE).mkdir()
         (folder / STORE / ARCHIVE).symlink_to(self._model.archive)

@@ -11,11 +11,12 @@ from corebound.launch.launch import GRACE_S, LaunchResult, tail
 from corebound.launch.monitor import LaunchMonitor
 from corebound.launch.supervisor import processes_below
 from corebound.launch.supervisor_client import Supervision
-from corebound.planning.slots import Command
+from corebound.launch.worker_connection import Pipes
+from corebound.planning.models import Command
 from corebound.records.launch_record import Served, Status, Worker
-from corebound.scenario.traffic import GeneratorOrder
+from corebound.scenario import traffic
+from corebound.scenario.traffic import Answered, GeneratorOrder, Warmed
 from corebound.serving import checks
-from corebound.serving.generator_client import GeneratorTalk
 from corebound.serving.launch_spec import ServingOrder
 from corebound.serving.processes import (
     ASK_EVERY_S,
@@ -83,7 +84,7 @@ class _Session:
         except LateError:
             status, reason = "timed-out", self._late()
         except CoreboundError as error:
-            status, reason = "failed", (f"in `{self._doing}`: {error.what}", error.mend)
+            status, reason = "failed", (f"in `{self._doing}`: {error.what}", error.fix)
         finally:
             self._watching.close()
             self._talk.close()
@@ -91,15 +92,15 @@ class _Session:
         workers = self._workers()
         against: tuple[str, ...] = ()
         if status == "ok" and self._served is not None:
-            against, mend = checks.held_against(self._order, self._served, workers)
+            against, fix = checks.held_against(self._order, self._served, workers)
         if against:
             status = "invalid"
-            reason = ("it did not run as it was asked to: " + "; ".join(against) + ".", mend)
+            reason = ("it did not run as it was asked to: " + "; ".join(against) + ".", fix)
         duration_ns = time.monotonic_ns() - self._began_ns
         return LaunchResult(
             status=status,
             reason=reason[0],
-            mend=reason[1],
+            fix=reason[1],
             evidence=against,
             duration_ns=duration_ns,
             overhead_ns=duration_ns - self._alive_ns,
@@ -172,7 +173,7 @@ class _Session:
         raise ServerError(
             what=f"{lost} of {answered.ok + lost} requests had no good answer ({kinds}).",
             where=server.distribution,
-            mend="The launch's log holds what the server said.",
+            fix="The launch's log holds what the server said.",
         )
 
     def _warm_up(self, server: Server) -> None:
@@ -239,7 +240,7 @@ class _Session:
                 raise ServerError(
                     what=failure.what,
                     where="load generator",
-                    mend=failure.mend or "The launch's log holds its traceback.",
+                    fix=failure.fix or "The launch's log holds its traceback.",
                 )
 
     def _stop(self, server: Server, root: int) -> int:
@@ -261,3 +262,55 @@ class _Session:
     def _workers(self) -> tuple[Worker, ...]:
         order = self._order
         return checks.workers(self._watching, order.placement, self._reports, order.threads_asked)
+
+
+class GeneratorTalk(Pipes):
+    """The connection to one load generator, and everything received over it."""
+
+    def __init__(self) -> None:
+        """Open the pipes."""
+        super().__init__()
+        self.pid = 0
+        self.warmed: Warmed | None = None
+        self.answered: Answered | None = None
+        self.failure: protocol.Failure | None = None
+
+    def started(self, pid: int, order: GeneratorOrder) -> None:
+        """Note that the generator has started, close its pipe ends here and send the order."""
+        self.pid = pid
+        self.keep_ours()
+        self._order(traffic.encode(order))
+
+    def go(self) -> None:
+        """Tell the generator to start measuring."""
+        self._order(protocol.GO)
+
+    def hear(self) -> None:
+        """Process the messages received so far."""
+        for line in self.lines():
+            self._take(line)
+
+    def died(self, code: int) -> None:
+        """Record a failure for a generator that ended without reporting one."""
+        self.failure = self.failure or protocol.Failure(
+            during="requests", what=f"the load generator ended with {code}.", fix=None
+        )
+
+    def _order(self, line: bytes) -> None:
+        if not self.send(line):
+            self.hear()  # it has ended: its last message holds the reason
+
+    def _take(self, line: bytes) -> None:
+        try:
+            message = traffic.decode_message(line)
+        except protocol.WireError as error:
+            self.failure = protocol.Failure(
+                during="requests", what=f"the load generator said {error}", fix=None
+            )
+            return
+        if isinstance(message, Warmed):
+            self.warmed = message
+        elif isinstance(message, Answered):
+            self.answered = message
+        else:
+            self.failure = message

@@ -185,7 +185,7 @@ def _decode(encoded: str) -> HdrHistogram:
         raise InputError(
             what=f"this is no HDR histogram ({error}).",
             where="a record's latencies",
-            mend="The record was changed since it was written: run again, or restore it.",
+            fix="The record was changed since it was written: run again, or restore it.",
         ) from error
 
 

@@ -68,12 +68,12 @@ class Edge:
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> bool:
         if error is None:
             return False
-        mend = error.mend if isinstance(error, WorkloadError) else None
+        fix = error.fix if isinstance(error, WorkloadError) else None
         what = str(error) or type(error).__name__
         if not isinstance(error, WorkloadError):
             what = f"{type(error).__name__}: {what}"
             traceback.print_exception(error)
-        self._reply.send(protocol.Failure(during=self._reply.during, what=what, mend=mend))
+        self._reply.send(protocol.Failure(during=self._reply.during, what=what, fix=fix))
         self.failed = True
         return True
 

@@ -230,7 +230,7 @@ class End:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """The worker failed; `mend` is the suggested fix, or None if the worker knows none.
+    """The worker failed; `fix` is the suggested fix, or None if the worker knows none.
 
     The worker writes the traceback, if there is one, to its standard error.
     """
@@ -238,7 +238,7 @@ class Failure:
     kind: Literal["failure"] = "failure"
     during: str
     what: str
-    mend: str | None
+    fix: str | None
 
 
 Message = Phase | Ready | Samples | Stints | Profile | End | Failure

@@ -18,10 +18,10 @@ from corebound.worker.protocol import Request
 class WorkloadError(Exception):
     """The workload cannot be run, for a reason that its author can fix."""
 
-    def __init__(self, *, what: str, mend: str) -> None:
+    def __init__(self, *, what: str, fix: str) -> None:
         super().__init__(what)
         self.what = what
-        self.mend = mend
+        self.fix = fix
 
 
 class Workload(Protocol):
@@ -60,7 +60,7 @@ class FunctionWorkload:
         if not callable(step):
             raise WorkloadError(
                 what=f"`{target}` returned {type(made).__name__}, which cannot be called.",
-                mend="Return the step as a function, or an object with a `step` method.",
+                fix="Return the step as a function, or an object with a `step` method.",
             )
         self.step: Callable[[], object] = step
         self._target = target
@@ -105,7 +105,7 @@ class AsyncWorkload(FunctionWorkload):
                 raise WorkloadError(
                     what=f"a step of `{target}` returned {type(made).__name__}, "
                     "which cannot be awaited.",
-                    mend="Make it `async def`, or remove `async: true` from the scenario.",
+                    fix="Make it `async def`, or remove `async: true` from the scenario.",
                 )
             return run(made)
 
@@ -130,20 +130,20 @@ def _require_done(result: object, whose: str) -> None:
         WorkloadError: the result is a generator, a coroutine or another awaitable.
     """
     if inspect.isgenerator(result):
-        kind, mend = "a generator", "Consume it within the call, as `list(...)` does."
+        kind, fix = "a generator", "Consume it within the call, as `list(...)` does."
     elif inspect.isasyncgen(result):
         kind = "an asynchronous generator"
-        mend = "Consume it with `async for` in an `async def`, with `async: true` beside"
-        mend += " `workload` in the scenario."
+        fix = "Consume it with `async for` in an `async def`, with `async: true` beside"
+        fix += " `workload` in the scenario."
     elif inspect.isawaitable(result):
         kind = "a coroutine" if inspect.iscoroutine(result) else f"a {type(result).__name__}"
-        mend = "Write `async: true` beside `workload` in the scenario to have it awaited,"
-        mend += " or wait for it within the call."
+        fix = "Write `async: true` beside `workload` in the scenario to have it awaited,"
+        fix += " or wait for it within the call."
     else:
         return
     if inspect.iscoroutine(result):
         result.close()  # otherwise, Python writes a warning to the log
-    raise WorkloadError(what=f"{whose} returned {kind}: its work has not been done.", mend=mend)
+    raise WorkloadError(what=f"{whose} returned {kind}: its work has not been done.", fix=fix)
 
 
 class CommandWorkload:
@@ -162,7 +162,7 @@ class CommandWorkload:
         if program is None:
             raise WorkloadError(
                 what=f"the command `{words[0]}` was not found.",
-                mend="Install it, or name it by its path; PATH is the one corebound was given.",
+                fix="Install it, or name it by its path; PATH is the one corebound was given.",
             )
         self._program = program
         self._words = words
@@ -219,7 +219,7 @@ def _require_success(words: list[str], code: int) -> None:
         how = f"was ended by signal {-code} ({signal.strsignal(-code)})"
     raise WorkloadError(
         what=f"the command `{' '.join(words)}` {how}.",
-        mend="Its own words stand in the launch's log; a workload must exit with 0.",
+        fix="Its own words stand in the launch's log; a workload must exit with 0.",
     )
 
 
@@ -236,17 +236,17 @@ def find(target: str) -> Callable[..., object]:
         if error.name and not module_name.startswith(error.name):
             raise WorkloadError(
                 what=f"`{module_name}` needs `{error.name}`, which this environment lacks.",
-                mend=f"Add it to the environment's requirements file: {error.name}==VERSION.",
+                fix=f"Add it to the environment's requirements file: {error.name}==VERSION.",
             ) from error
         raise WorkloadError(
             what=f"no module `{module_name}` was found.",
-            mend="Put it beside the scenario file, or add its package to the environment.",
+            fix="Put it beside the scenario file, or add its package to the environment.",
         ) from error
     function: object = getattr(module, function_name, None)
     if not callable(function):
         raise WorkloadError(
             what=f"`{module_name}` has no function `{function_name}`.",
-            mend="Name a function of that module that returns the step.",
+            fix="Name a function of that module that returns the step.",
         )
     return function
 
@@ -277,5 +277,5 @@ def _require_gpus_told(function: Callable[..., object], target: str) -> None:
     if "gpus" not in taken and all(one.kind is not one.VAR_KEYWORD for one in taken.values()):
         raise WorkloadError(
             what=f"`{target}` has no parameter `gpus`, so it would compute on the CPU.",
-            mend="Give it one, which says on how many GPUs to compute, or leave `gpus` out.",
+            fix="Give it one, which says on how many GPUs to compute, or leave `gpus` out.",
         )

@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from corebound.errors import InputError
-from corebound.planning.slots import CannotRun
+from corebound.planning.models import CannotRun
 from corebound.records import jsonl
 from corebound.records.run_record import Commit
 from corebound.runner import Task
@@ -61,7 +61,7 @@ def of_project(loaded: Sequence[Loaded], files: Sequence[Path], say: Say) -> tup
         raise InputError(
             what="no scenario runs in the environment of the project under test.",
             where=", ".join(map(str, files)),
-            mend="Write `environment: project` in those that are to compare its commits.",
+            fix="Write `environment: project` in those that are to compare its commits.",
         )
     if left := len(loaded) - len(found):
         say(f"{left} of {len(loaded)} scenarios do not run in `environment: project`: left out.")

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from corebound.errors import CoreboundError, InputError
 from corebound.launch import environments
-from corebound.planning.slots import CannotRun
+from corebound.planning.models import CannotRun
 from corebound.records.run_record import Commit
 from corebound.scenario.cell import Cell, Scalar
 from corebound.scenario.comparison import by_side
@@ -141,7 +141,7 @@ def _refused(what: str) -> InputError:
     return InputError(
         what=what,
         where="corebound compare-commits",
-        mend="Name two commits, two values of one setting (threads=1 threads=2), two files of"
+        fix="Name two commits, two values of one setting (threads=1 threads=2), two files of"
         " environments/, or two versions of one package (torch==2.12.0 torch==2.13.0).",
     )
 
@@ -155,7 +155,7 @@ def _setting(word: str) -> tuple[Key, Scalar]:
         raise InputError(
             what=f"`{name}` is no setting.",
             where="corebound compare-commits",
-            mend=f"There are: {', '.join(AXES)}, and parameters.NAME of the workload.",
+            fix=f"There are: {', '.join(AXES)}, and parameters.NAME of the workload.",
         )
     value = yaml.safe_load(written)
     if not isinstance(value, str | int | float | bool):
@@ -170,7 +170,7 @@ def _of_file(word: str) -> str:
         raise InputError(
             what="environments are made from files of environments/ alone.",
             where=word,
-            mend=f"Put it there: environments/{file.name}.",
+            fix=f"Put it there: environments/{file.name}.",
         )
     return file.stem
 
@@ -186,7 +186,7 @@ def _of_version(word: str, loaded: Sequence[Loaded], say: Say) -> str:
             what=f"these scenarios run in {', '.join(sorted(used))}, of which none can be given"
             " another version of a package.",
             where=f"compare-commits {word}",
-            mend="Name scenarios that run in one environment of environments/.",
+            fix="Name scenarios that run in one environment of environments/.",
         )
     (name,) = used
     package, _, version = word.partition("==")
@@ -242,7 +242,7 @@ def made(loaded: Sequence[Loaded], say: Say) -> dict[str, CannotRun]:
             raise
         except CoreboundError as error:
             say(f"{name}: {error.what.splitlines()[0]}")
-            unmade[name] = CannotRun(what=error.what, mend=error.mend, cause="build")
+            unmade[name] = CannotRun(what=error.what, fix=error.fix, cause="build")
     return unmade
 
 

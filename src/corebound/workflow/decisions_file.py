@@ -22,7 +22,7 @@ def read(status: Path) -> tuple[tuple[Decision, ...], tuple[Fault, ...]]:
             file=str(status),
             line=None,
             what=f"it cannot be read: {error.strerror}.",
-            mend="Name the file of decisions with --status.",
+            fix="Name the file of decisions with --status.",
         )
         return (), (fault,)
 
@@ -48,7 +48,7 @@ def add(decision: Decision, status: Path) -> None:
     with refusals_told(
         "the decision cannot be kept",
         where=status,
-        mend="Name a file that can be written with --status.",
+        fix="Name a file that can be written with --status.",
     ):
         before = status.read_text("utf-8") if status.exists() else HEAD
         after = before + ("" if before.endswith("\n") else "\n") + entry(decision)
@@ -58,7 +58,7 @@ def add(decision: Decision, status: Path) -> None:
             raise InputError(
                 what="nothing can be added at the end of this file.",
                 where=str(status),
-                mend="Let `decisions:` be its last key, each decision begun with `  - `.",
+                fix="Let `decisions:` be its last key, each decision begun with `  - `.",
             )
         # Write through a symbolic link instead of replacing it.
         atomic_write.put(status.resolve(), after.encode())

@@ -24,8 +24,8 @@ from corebound.launch import scratch
 from corebound.launch.environments import Environment
 from corebound.machine import discovery, identity
 from corebound.machine.identity import Host
+from corebound.planning.models import CannotRun
 from corebound.planning.plan import HostCapabilities
-from corebound.planning.slots import CannotRun
 from corebound.records import git_commit, jsonl
 from corebound.records.jsonl import RECORDS
 from corebound.records.launch_record import Launch
@@ -118,7 +118,7 @@ def resume(wanted: RunRequest, records: Path, say: Say, *, operators: bool) -> P
         raise InputError(
             what="there is no run of this host to go on with.",
             where=str(records),
-            mend="Start one: `corebound run scenarios/`.",
+            fix="Start one: `corebound run scenarios/`.",
         )
     plans = _Plans(wanted, say)
     file, latest = known[0]
@@ -133,7 +133,7 @@ def resume(wanted: RunRequest, records: Path, say: Say, *, operators: bool) -> P
         refusal = InputError(
             what=f"the latest run cannot go on: {differs}.",
             where=str(file),
-            mend="Start a new run by naming the scenario files.",
+            fix="Start a new run by naming the scenario files.",
         )
     # Do not fall back to older runs while the latest one can still be continued.
     if refusal is None or _is_complete(latest, file, operators=operators):
@@ -396,10 +396,10 @@ def environment_differs(cell: Cell, before: Run, now: Run) -> tuple[str, ...]:
     if then is None:
         return ()
     if here is None:
-        mend = f"`corebound environment make {cell.environment}` makes it"
+        fix = f"`corebound environment make {cell.environment}` makes it"
         if is_project(cell.environment):
-            mend = "what was said above tells why"
-        return (f"the environment {cell.environment} is not there: {mend}",)
+            fix = "what was said above tells why"
+        return (f"the environment {cell.environment} is not there: {fix}",)
     said = []
     if here.python != then.python:
         said.append(f"Python is {here.python}, and was {then.python}")
@@ -448,13 +448,13 @@ def checked_out(
         raise HostError(
             what=f"the working tree it was measured of, {before.commit.name}, is not here.",
             where=path,
-            mend="It can be measured again only where its snapshot was taken.",
+            fix="It can be measured again only where its snapshot was taken.",
         )
     if archive is None:
         raise HostError(
             what=f"the commit it was measured at, {before.commit.sha[:10]}, is not here.",
             where=path,
-            mend="Fetch it: `git fetch --all`.",
+            fix="Fetch it: `git fetch --all`.",
         )
     folder = stack.enter_context(scratch.made())
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:

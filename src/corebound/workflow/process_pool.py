@@ -56,7 +56,7 @@ def forked(function: Callable[[_Item], _Made], items: Sequence[_Item], /) -> Gen
         raise HostError(
             what="one of its processes was killed, as the kernel does where memory runs out.",
             where="corebound",
-            mend="Give it fewer CPUs, each of which has a process: `taskset -c 0 corebound ...`.",
+            fix="Give it fewer CPUs, each of which has a process: `taskset -c 0 corebound ...`.",
         ) from broken
     finally:
         # A second interrupt must not leave processes that wait for work either.

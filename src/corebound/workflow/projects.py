@@ -14,7 +14,7 @@ from corebound.asv_bridge.project import open_project
 from corebound.errors import BuildError
 from corebound.launch import environments
 from corebound.launch.environments import Environment
-from corebound.planning.slots import CannotRun
+from corebound.planning.models import CannotRun
 from corebound.scenario.cell import Cell
 from corebound.scenario.matrix import is_project
 from corebound.text import one_line
@@ -104,7 +104,7 @@ def built(
         except BuildError as error:
             say(f"{error.where}: {error.what.splitlines()[0]} …")
             made[name] = None
-            unmade[name] = CannotRun(what=error.what, mend=error.mend, cause="build")
+            unmade[name] = CannotRun(what=error.what, fix=error.fix, cause="build")
     return Built(made=made, unmade=unmade)
 
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.analysis.comparison import Past, past_of
+from corebound.analysis.scenario_result import Profiles, profiles_of
 from corebound.errors import Fault, InputError, ScenarioFaults, encodable
 from corebound.records import cache, documents, history_files, jsonl
 from corebound.records.history import Series
@@ -19,7 +20,6 @@ from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
 from corebound.scenario.loader import load_document
 from corebound.stats.history.series import delays_of_run, joined, series_of_run
-from corebound.stats.profiles import Profiles, profiles_of
 
 _NAME = "runs"
 # A comparison page needs the launches of this many files at once; they are large.

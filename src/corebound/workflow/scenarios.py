@@ -17,17 +17,17 @@ from corebound.launch.environments import Environment
 from corebound.machine import discovery
 from corebound.machine.gpus import gpus
 from corebound.machine.java import java
+from corebound.planning.models import CannotRun
 from corebound.planning.placement import TOOLS
 from corebound.planning.plan import HostCapabilities, assemble
-from corebound.planning.slots import CannotRun
 from corebound.records.codec import canonical
 from corebound.records.run_record import Run, ScenarioSource
 from corebound.runner import Task
 from corebound.scenario.cell import Cell
+from corebound.scenario.function_checks import Finder, Module
 from corebound.scenario.loader import load, load_document
 from corebound.scenario.matrix import expand, is_project, select, shorten_labels
 from corebound.scenario.models import ProfileName, Scenario
-from corebound.scenario.module_source import Finder, Module
 from corebound.workflow import projects
 from corebound.workflow.projects import Built
 
@@ -77,7 +77,7 @@ def files_of(paths: Iterable[Path]) -> tuple[Path, ...]:
             raise InputError(
                 what="this folder holds no scenario.",
                 where=str(path),
-                mend="Name a folder with *.yaml files, or a file.",
+                fix="Name a folder with *.yaml files, or a file.",
             )
         found += inside
     return tuple({path.resolve(): path for path in found}.values())
@@ -155,8 +155,8 @@ def _bytes_of(path: Path) -> bytes:
         what = f"it is larger than {units.size(MOST_BYTES)}."
     except OSError as error:
         what = f"it cannot be read: {error.strerror}."
-    mend = "Name a scenario file, or a folder of them."
-    raise ScenarioFaults((Fault(file=str(path), line=None, what=what, mend=mend),))
+    fix = "Name a scenario file, or a folder of them."
+    raise ScenarioFaults((Fault(file=str(path), line=None, what=what, fix=fix),))
 
 
 def _same_names(loaded: Iterable[tuple[Path, Scenario]]) -> Iterable[Fault]:
@@ -167,7 +167,7 @@ def _same_names(loaded: Iterable[tuple[Path, Scenario]]) -> Iterable[Fault]:
                 file=shown(path),
                 line=None,
                 what=f"`{shown(other)}` is named `{scenario.name}` too.",
-                mend="Give every scenario of a suite a name of its own.",
+                fix="Give every scenario of a suite a name of its own.",
             )
 
 
@@ -194,7 +194,7 @@ def environments_of(
             if made is not None:
                 environments.hold(made.python)
         except CoreboundError as error:
-            raise InputError(what=error.what, where=cell.where, mend=error.mend) from error
+            raise InputError(what=error.what, where=cell.where, fix=error.fix) from error
     return found
 
 

@@ -15,7 +15,7 @@ from msgspec.structs import asdict
 
 from corebound.machine import discovery
 from corebound.machine.doctor.check import JudgedCheck
-from corebound.machine.doctor.examine import examine
+from corebound.machine.doctor.checks import examine
 from corebound.machine.doctor.tuning import STATE, Disk, restore, tune
 
 ROOT = Path("/")

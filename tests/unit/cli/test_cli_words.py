@@ -16,7 +16,7 @@ from corebound.cli.output.progress import clock
 from corebound.cli.output.run import RunResult, exit_code
 from corebound.cli.output.topology import describe
 from corebound.errors import InputError
-from corebound.planning.slots import CannotRun
+from corebound.planning.models import CannotRun
 from corebound.records.launch_record import Status
 from corebound.runner import Ending
 from corebound.stats import bisection
@@ -85,7 +85,7 @@ def test_an_environment_that_is_not_there_is_in_the_exit_code_though_others_were
     cause: Literal["host", "environment", "build"], code: int
 ) -> None:
     launches = (a_launch(status="ok"), a_launch(status="skipped"))
-    unfit = (CannotRun(what="it is not there.", mend="Make it.", cause=cause),)
+    unfit = (CannotRun(what="it is not there.", fix="Make it.", cause=cause),)
     told = RunResult(run=a_run(), file=Path("f"), launches=launches, ending="complete", unfit=unfit)
 
     assert exit_code(told) == code

@@ -55,7 +55,7 @@ def test_checks_are_printed_as_they_were_reviewed() -> None:
 
 def test_nothing_is_wider_than_a_terminal_but_a_command() -> None:
     for line in describe(checks_of_a_busy_laptop()).splitlines():
-        assert len(line) <= 80 or line.startswith(("    mend: ", "    undo: ")), line
+        assert len(line) <= 80 or line.startswith(("    fix: ", "    undo: ")), line
 
 
 def test_before_a_run_only_warnings_are_said_a_line_each() -> None:

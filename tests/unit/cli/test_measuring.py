@@ -24,4 +24,4 @@ def test_a_process_that_may_open_too_few_files_is_refused_at_once(
             return
         with pytest.raises(HostError, match=f"may open {allowed} files") as refused:
             options.take_host(stack, unlocked=True)
-    assert "ulimit -n" in refused.value.mend
+    assert "ulimit -n" in refused.value.fix

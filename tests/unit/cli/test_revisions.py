@@ -9,13 +9,12 @@ import pytest
 from msgspec.structs import replace
 from typer.testing import CliRunner
 
-from corebound.cli import commits_meant
 from corebound.cli.app import app
-from corebound.cli.commits_meant import meant_commits
 from corebound.errors import InputError
 from corebound.records import history_files
 from corebound.records.history import HistoryPoints, Series
-from corebound.workflow.resolve_refs import commit_of
+from corebound.workflow import resolve_refs
+from corebound.workflow.resolve_refs import commit_of, meant_commits
 from support.build import a_point, a_series
 
 
@@ -105,7 +104,7 @@ def test_git_is_asked_once_for_a_name_however_many_projects_there_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(commits_meant, "commit_of", asked.append)
+    monkeypatch.setattr(resolve_refs, "commit_of", asked.append)
     several = [replace(measured("a" * 40), project=name) for name in ("trees", "woods", "fields")]
 
     assert meant_commits("v1.0", "v2.0", several) is None
@@ -142,6 +141,6 @@ def test_a_name_that_nothing_has_is_told_with_where_it_was_looked_for(
     )
 
     assert isinstance(unknown, InputError)
-    assert "in the clone that has it" in unknown.mend
+    assert "in the clone that has it" in unknown.fix
     assert isinstance(unmeasured, InputError)
     assert "no run of the records measured it" in unmeasured.what

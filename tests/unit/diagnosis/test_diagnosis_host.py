@@ -49,7 +49,7 @@ def windows(*, bad: int = 6, **figures: int) -> HostOverTime:
 
 
 @pytest.mark.parametrize(
-    ("figures", "rule", "says", "mends"),
+    ("figures", "rule", "says", "fixes"),
     [
         ({"foreign_ms": 250, "waited_ms": 250}, "foreign-load", "foreign load", "corebound doctor"),
         ({"steal_ms": 250}, "steal", "steal", "CPUs of one's own"),
@@ -57,14 +57,14 @@ def windows(*, bad: int = 6, **figures: int) -> HostOverTime:
     ],
 )
 def test_what_disturbed_most_of_a_launch_is_named_with_its_remedy(
-    figures: dict[str, int], rule: str, says: str, mends: str
+    figures: dict[str, int], rule: str, says: str, fixes: str
 ) -> None:
     found = found_in(on(windows(**figures)))
 
     assert list(found) == [rule]
     assert keys(found[rule]) == ["threads=1"]
     assert any(says in line and "50 % of" in line for line in found[rule].evidence)
-    assert mends in found[rule].remedy
+    assert fixes in found[rule].fix
     assert found[rule].times_ratio == 2.0
 
 
@@ -157,8 +157,8 @@ def test_slots_that_wait_for_units_are_named_core_bound_and_smt_is_the_remedy_wh
     smt = found_in(counting(slots(0.1, 0.4)), topology=a_host(cores_per_node=1, cpus_per_core=2))
 
     assert list(plain) == list(smt) == ["core-bound"]
-    assert "bfloat16" in plain["core-bound"].remedy
-    assert "physical-cores" in smt["core-bound"].remedy
+    assert "bfloat16" in plain["core-bound"].fix
+    assert "physical-cores" in smt["core-bound"].fix
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ def test_eight_threads_on_two_cpus_or_one_are_named_beside_one_thread() -> None:
         "binding=none,bind=before-start,threads=8",
     ]
     assert "8 threads share one CPU" in found.what
-    assert "OMP_NUM_THREADS=1" in found.remedy
+    assert "OMP_NUM_THREADS=1" in found.fix
     assert any(line.startswith("waiting for a CPU") for line in found.evidence)
 
 
@@ -56,7 +56,7 @@ def test_workers_of_a_server_with_all_threads_are_named_and_pinned_ones_are_not(
         "model=resnet18,workers=2,binding=none,threads=default,wait_policy=default"
     ]
     assert "a request takes 6.41× the CPU time" in found["processes-with-all-threads"].what
-    assert "binding: launcher" in found["processes-with-all-threads"].remedy
+    assert "binding: launcher" in found["processes-with-all-threads"].fix
 
 
 def test_two_dispatch_threads_on_one_cpu_are_named_and_one_is_not() -> None:
@@ -65,7 +65,7 @@ def test_two_dispatch_threads_on_one_cpu_are_named_and_one_is_not() -> None:
     assert keys(found) == [
         "bind=before-start,omp=default,mode=graph,dispatch_threads=2,blocking=false"
     ]
-    assert "dispatch_threads_num(1)" in found.remedy
+    assert "dispatch_threads_num(1)" in found.fix
 
 
 def test_launches_that_keep_slowing_down_are_named_as_never_steady() -> None:
@@ -79,14 +79,14 @@ def test_the_slower_blas_is_named_and_the_faster_is_not() -> None:
     found = recorded("numpy-blas")["slower-blas"]
 
     assert keys(found) == ["threads=1,dtype=float32,blas=mkl"]
-    assert found.remedy == "Use the other on this processor: `blas: openblas`."
+    assert found.fix == "Use the other on this processor: `blas: openblas`."
 
 
 def test_too_few_loaders_are_named_and_the_best_number_is_not() -> None:
     found = recorded("data-loaders")["loaders"]
 
     assert keys(found) == ["loaders=0"]
-    assert "DataLoader(num_workers=2)" in found.remedy
+    assert "DataLoader(num_workers=2)" in found.fix
 
 
 def test_a_generator_that_was_late_is_named_and_one_that_was_not_is_not() -> None:
@@ -125,7 +125,7 @@ def test_a_pool_as_large_as_the_host_on_one_cpu_is_named_and_one_thread_is_not()
 
     assert keys(found) == ["threads=default"]
     assert "2 threads, which nobody asked for by name, share one CPU" in found.what
-    assert "OMP_NUM_THREADS=1" in found.remedy
+    assert "OMP_NUM_THREADS=1" in found.fix
 
 
 def test_two_workers_on_one_cpu_are_named_and_those_with_one_each_are_not() -> None:
@@ -155,7 +155,7 @@ def test_a_checkpoint_after_every_step_is_named_with_how_seldom_would_do() -> No
     assert keys(found) == ["every=1"]
     assert found.what == "Saving every step takes 72 % of the time: 3.51× as long as without."
     # Of 26.6 ms a save takes 19.0; every 23rd step that is 0.83 ms beside 7.58.
-    assert found.remedy.startswith("Save every 23 steps or more seldom")
+    assert found.fix.startswith("Save every 23 steps or more seldom")
 
 
 def test_a_quota_is_named_and_a_load_without_one_is_not_taken_for_it() -> None:

@@ -51,7 +51,7 @@ def test_threads_seen_on_one_node_then_on_the_other_are_named() -> None:
 
     assert found.tone == "warn"
     assert "19 times a launch" in found.evidence[1]
-    assert "numactl" in found.remedy
+    assert "numactl" in found.fix
 
 
 def test_threads_that_move_within_a_node_at_no_cost_are_left_alone() -> None:
@@ -169,7 +169,7 @@ def test_a_step_that_waits_for_its_data_is_named_by_its_profile() -> None:
     found = found_in(of_launches([*measured(1.0).launches, launch]))["data-starves-step"]
 
     assert "60 % of the step" in found.what
-    assert "loaders: 1" in found.remedy
+    assert "loaders: 1" in found.fix
 
 
 def in_ten_seconds(
@@ -192,7 +192,7 @@ def test_a_step_that_waits_while_its_loader_is_always_busy_starves() -> None:
     assert found.evidence[0] == (
         "its busiest loader works 95 % of the time, the process of the step waits 60 %"
     )
-    assert "more of them" in found.remedy
+    assert "more of them" in found.fix
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_checkpoints_that_take_half_of_the_time_are_named_with_a_rarer_interval(
 
     assert found.what.startswith("Saving every step takes 50 % of the time")
     # A save costs 10 ms: every nine steps of 10 ms it is 10 of 100.
-    assert "every 9 steps" in found.remedy
+    assert "every 9 steps" in found.fix
 
 
 def test_checkpoints_below_a_tenth_are_left_alone() -> None:

@@ -252,11 +252,11 @@ def test_one_more_night_under_test_goes_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("required", "mend"),
+    ("required", "fix"),
     [({"numpy": "2", "six": "1"}, "They require numpy, six."), ({}, "They require nothing;")],
 )
 def test_what_is_no_requirement_cannot_be_under_test(
-    tmp_path: Path, required: dict[str, str], mend: str
+    tmp_path: Path, required: dict[str, str], fix: str
 ) -> None:
     tree = a_tree(tmp_path, *nights("a", requirements=required), benchmarks=TIME)
 
@@ -264,8 +264,8 @@ def test_what_is_no_requirement_cannot_be_under_test(
         read(tree, under_test=("nunpy",))
 
     assert "'nunpy'" in raised.value.what
-    assert raised.value.mend is not None
-    assert raised.value.mend.startswith(mend)
+    assert raised.value.fix is not None
+    assert raised.value.fix.startswith(fix)
 
 
 def test_a_package_that_got_another_name_is_followed_by_both(tmp_path: Path) -> None:

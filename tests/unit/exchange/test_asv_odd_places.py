@@ -94,7 +94,7 @@ def test_a_configuration_of_another_name_is_to_be_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"asv_box\.conf\.json") as caught:
         read(clone / "config")
 
-    assert "Name that file" in caught.value.mend
+    assert "Name that file" in caught.value.fix
     assert "delete" not in str(caught.value)
 
 
@@ -117,7 +117,7 @@ def test_a_folder_of_several_projects_that_are_further_down_is_refused(tmp_path:
     with pytest.raises(InputError, match="no result files") as caught:
         read(tmp_path)
 
-    assert "asv.conf.json" in caught.value.mend
+    assert "asv.conf.json" in caught.value.fix
 
 
 @pytest.mark.parametrize("named", [".", "box"])
@@ -135,5 +135,5 @@ def test_pages_that_asv_published_are_told_from_its_results(tmp_path: Path, name
     with pytest.raises(InputError, match="asv publish") as caught:
         read(site / named)
 
-    assert "results_dir" in caught.value.mend
+    assert "results_dir" in caught.value.fix
     assert "elete" not in str(caught.value)

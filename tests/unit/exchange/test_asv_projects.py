@@ -230,17 +230,17 @@ def test_a_figure_need_not_stand_in_a_list(tmp_path: Path, row: list[object]) ->
 
 
 @pytest.mark.parametrize(
-    ("data", "says", "mend"),
+    ("data", "says", "fix"),
     [
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "Git LFS", "git lfs pull"),
         (b"/annex/objects/SHA256E-s1--0.json\n", "git-annex", "git annex get"),
         (b"<<<<<<< HEAD\n{}\n=======\n", "merge", "merge"),
     ],
 )
-def test_what_stands_in_a_files_place_is_told(data: bytes, says: str, mend: str) -> None:
+def test_what_stands_in_a_files_place_is_told(data: bytes, says: str, fix: str) -> None:
     with pytest.raises(Unreadable, match=says) as caught:
         results.read(data)
-    assert mend in caught.value.mend
+    assert fix in caught.value.fix
 
 
 @pytest.mark.parametrize("commit", ["a" * 200, "two\nlines", 7, ""])

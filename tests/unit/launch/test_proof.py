@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from corebound.launch.verification import binding_violations
 from corebound.machine.topology import CpuId
-from corebound.planning.slots import Command, Placement
+from corebound.planning.models import Command, Placement
 from corebound.records.launch_record import Worker
 from support.build import a_placement, a_thread, a_worker
 

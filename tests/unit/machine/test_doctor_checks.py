@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corebound.machine.doctor.check import Change, command
-from corebound.machine.doctor.tools import PROGRAMS
+from corebound.machine.doctor.checks_tools import PROGRAMS
 from corebound.machine.sysfs import shown
 from support.build import a_host
 from support.checkup_machine import (
@@ -94,7 +94,7 @@ def test_what_disturbs_is_a_warning_with_a_reason_and_a_way_to_mend_it(
     assert found[check].host_check.state == "warning"
     assert found[check].host_check.value.startswith(value)
     assert found[check].host_check.why
-    assert found[check].host_check.mend
+    assert found[check].host_check.fix
     others = {name for name, one in found.items() if one.host_check.state != "ok"}
     assert others == {check}
 
@@ -138,7 +138,7 @@ def test_what_a_host_does_not_show_is_unavailable_and_not_fine(check: str, gone:
 
     assert seen.state == "unavailable"
     assert seen.value
-    assert seen.mend is None
+    assert seen.fix is None
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_a_driver_without_the_steady_governor_is_not_told_to_use_it() -> None:
         }
     )["governor"]
 
-    assert "offers no `performance`" in (found.host_check.mend or "")
+    assert "offers no `performance`" in (found.host_check.fix or "")
     assert not found.changes
 
 
@@ -233,7 +233,7 @@ def test_isolated_cpus_that_we_may_not_use_are_of_no_use() -> None:
     found = examined({f"{CPU}/isolated": "2-3\n"}, host=host)["isolated CPUs"].host_check
 
     assert (found.state, found.value) == ("warning", "2-3 isolated; ours are 0-1")
-    assert (found.mend or "").startswith("taskset -c 2-3 ")
+    assert (found.fix or "").startswith("taskset -c 2-3 ")
 
 
 def test_the_scheduler_does_not_spread_threads_over_several_isolated_cpus() -> None:
@@ -280,7 +280,7 @@ def test_where_every_cpu_is_ours_interrupts_have_nowhere_else_to_go() -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "value", "mend", "undo"),
+    ("files", "value", "fix", "undo"),
     [
         (
             {GROUP: "150000 100000\n", "sys/fs/cgroup/user.slice/cpu.stat": "nr_throttled 7\n"},
@@ -325,12 +325,12 @@ def test_where_every_cpu_is_ours_interrupts_have_nowhere_else_to_go() -> None:
     ],
 )
 def test_a_quota_anywhere_above_us_is_found(
-    files: dict[str, str | None], value: str, mend: str, undo: str
+    files: dict[str, str | None], value: str, fix: str, undo: str
 ) -> None:
     found = examined(files)["CPU quota"].host_check
 
     assert (found.state, found.value) == ("warning", value)
-    assert (found.mend, found.undo) == (mend, undo)
+    assert (found.fix, found.undo) == (fix, undo)
 
 
 def test_the_tightest_quota_is_shown_and_all_are_lifted() -> None:
@@ -339,7 +339,7 @@ def test_the_tightest_quota_is_shown_and_all_are_lifted() -> None:
     )["CPU quota"].host_check
 
     assert found.value == "1.00 CPUs in /sys/fs/cgroup/user.slice/session"
-    assert (found.mend or "").count("echo max") == 2
+    assert (found.fix or "").count("echo max") == 2
 
 
 def test_a_group_outside_of_what_is_mounted_has_the_limits_of_the_mount() -> None:
@@ -364,7 +364,7 @@ def test_busy_processes_are_named_with_their_share_of_a_cpu() -> None:
     )["busy processes"].host_check
 
     assert found.value == "110 % of a CPU: a (b) c (200) 80 %, new? (202) 30 %"
-    assert (found.mend, found.undo) == ("kill -STOP 200 202", "kill -CONT 200 202")
+    assert (found.fix, found.undo) == ("kill -STOP 200 202", "kill -CONT 200 202")
 
 
 def test_a_record_keeps_no_ids_of_processes_which_may_be_others_when_it_is_read() -> None:
@@ -379,7 +379,7 @@ def test_a_record_keeps_no_ids_of_processes_which_may_be_others_when_it_is_read(
     found = judged["busy processes"].kept
 
     assert found.value == "110 % of a CPU: kswapd0 80 %, x (12) 3 30 %"
-    assert found.mend == "end or pause what keeps CPUs busy; `corebound doctor` says how"
+    assert found.fix == "end or pause what keeps CPUs busy; `corebound doctor` says how"
     assert found.undo is None
     # What says nothing of the moment alone is kept as it was said.
     assert judged["swappiness"].kept is judged["swappiness"].host_check
@@ -422,7 +422,7 @@ def test_a_thread_of_the_kernel_is_named_but_cannot_be_stopped() -> None:
     )["busy processes"].host_check
 
     assert found.value == "80 % of a CPU: kswapd0 (30) 80 %"
-    assert (found.mend, found.undo) == ("see what keeps the kernel busy: top", None)
+    assert (found.fix, found.undo) == ("see what keeps the kernel busy: top", None)
 
 
 def test_steal_is_judged_now_and_since_the_start() -> None:
@@ -476,7 +476,7 @@ def test_missing_tools_say_what_is_lost_and_where_to_get_them() -> None:
     found = examined(tools=PROGRAMS - {"numactl"})
 
     assert found["numactl"].host_check.state == "warning"
-    assert found["numactl"].host_check.mend == "apt-get install numactl"
+    assert found["numactl"].host_check.fix == "apt-get install numactl"
     assert found["numactl"].host_check.undo == "apt-get remove numactl"
     assert found["perf"].host_check.state == "ok"
 
@@ -485,7 +485,7 @@ def test_environments_that_are_not_made_are_named() -> None:
     found = examined(environments={"numpy": True, "pytorch": False, "mindspore": False})
 
     assert found["environments"].host_check.value == "1 of 3 made, not pytorch, mindspore"
-    assert found["environments"].host_check.mend == "corebound environment make pytorch mindspore"
+    assert found["environments"].host_check.fix == "corebound environment make pytorch mindspore"
 
 
 @pytest.mark.parametrize(

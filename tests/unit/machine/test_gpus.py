@@ -126,7 +126,7 @@ def test_a_cell_that_asks_for_more_gpus_than_there_are_is_a_skip_with_its_reason
     assert (none.unfit, one.unfit) == (None, None)
     assert two.unfit is not None
     assert two.unfit.what == "`gpus: 2` does not fit this host, which has 1."
-    assert "/dev/nvidia0" in two.unfit.mend
+    assert "/dev/nvidia0" in two.unfit.fix
 
 
 def test_the_missing_gpu_is_named_before_the_missing_environment() -> None:

@@ -42,7 +42,7 @@ def test_any_content_is_read_or_refused_with_a_reason(changes: dict[str, str | N
     found = read_or_refused(files)
 
     if isinstance(found, HostError):
-        assert found.mend
+        assert found.fix
     else:
         numbers = [cpu.id for cpu in found.cpus]
         assert numbers == sorted(set(numbers))

@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from corebound.planning.commands import command, inter_op, intra_op
+from corebound.planning.models import Command, Placement
 from corebound.planning.placement import place
-from corebound.planning.slots import Command, Placement
 from corebound.scenario.cell import Binding, BindingMode, Cell, Threads
 from support.build import a_cell, a_host
 

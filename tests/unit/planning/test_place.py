@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from corebound.machine.discovery import topology
 from corebound.machine.topology import CpuId, Topology, cpu_list
+from corebound.planning.models import CannotRun, Placement, Slot
 from corebound.planning.placement import place
-from corebound.planning.slots import CannotRun, Placement, Slot
 from corebound.scenario.cell import Binding, BindingMode, Cell, ThreadRule, Threads
 from support.build import a_cell, a_host
 from support.shapes import SHAPES
@@ -212,7 +212,7 @@ def test_more_workers_than_cores_do_not_fit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cell", "what", "mend"),
+    ("cell", "what", "fix"),
     [
         (
             a_binding("node", 9),
@@ -236,8 +236,8 @@ def test_more_workers_than_cores_do_not_fit() -> None:
         ),
     ],
 )
-def test_threads_that_do_not_fit_are_told_in_numbers(cell: Cell, what: str, mend: str) -> None:
-    assert unfit(cell, DUAL) == CannotRun(what=what, mend=mend)
+def test_threads_that_do_not_fit_are_told_in_numbers(cell: Cell, what: str, fix: str) -> None:
+    assert unfit(cell, DUAL) == CannotRun(what=what, fix=fix)
 
 
 def test_a_launcher_needs_a_framework_that_has_one() -> None:
@@ -266,7 +266,7 @@ def test_named_cpus_that_cannot_be_had_are_told_with_the_reason() -> None:
     assert unfit(named, host) == CannotRun(
         what="`cpus: 0-5` asks for 4-5, which this host does not have; 3, offline here;"
         " 2, not allowed to us.",
-        mend="Choose among CPUs 0-1.",
+        fix="Choose among CPUs 0-1.",
     )
 
 
@@ -398,7 +398,7 @@ def test_a_backend_that_cannot_be_is_told(
 
     assert words in why.what
     if "needs" in words:
-        assert "apt-get install" in why.mend
+        assert "apt-get install" in why.fix
 
 
 def test_nothing_binds_an_unbound_cell_and_no_tool_is_needed() -> None:

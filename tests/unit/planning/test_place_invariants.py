@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from corebound.machine.topology import Cache, CoreKey, CoreKind, Cpu, CpuId, Node, NodeId, Topology
 from corebound.planning.commands import command
+from corebound.planning.models import CannotRun, Placement
 from corebound.planning.placement import place
-from corebound.planning.slots import CannotRun, Placement
 from corebound.scenario.cell import (
     Backend,
     Binding,
@@ -105,7 +105,7 @@ def test_any_cell_on_any_host_is_placed_or_unfit_with_reason_and_remedy(
     assert placement == place(cell, host)
     if isinstance(placement, CannotRun):
         assert placement.what.endswith(".")
-        assert placement.mend
+        assert placement.fix
         return
     allowed = {cpu.id for cpu in host.allowed}
     stocked = {node.id for node in host.nodes if node.allowed and node.memory_bytes != 0}

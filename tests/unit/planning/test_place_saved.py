@@ -10,8 +10,8 @@ import pytest
 
 from corebound.machine.discovery import topology
 from corebound.machine.topology import Topology, cpu_list, parse_cpu_list
+from corebound.planning.models import CannotRun, Placement
 from corebound.planning.placement import place
-from corebound.planning.slots import CannotRun, Placement
 from corebound.scenario.cell import Binding, BindingMode, Threads
 from support.build import a_cell
 from support.record_oracle import ORACLE

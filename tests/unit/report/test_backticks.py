@@ -21,7 +21,7 @@ def _made() -> dict[str, str]:
         state="warning",
         value="`always`",
         why="`khugepaged` takes time.",
-        mend="Set `madvise`.",
+        fix="Set `madvise`.",
     )
     run = replace(a_run(scenarios=(SCENARIO,), run_id="b1"), preflight=(seen,))
     launches = (
@@ -30,14 +30,14 @@ def _made() -> dict[str, str]:
             cell=bound,
             status="invalid",
             reason="it was not `taskset`.",
-            mend="`corebound doctor` names what else uses this host.",
+            fix="`corebound doctor` names what else uses this host.",
             evidence=("`taskset -c 0` failed",),
         ),
         a_launch(
             cell=siblings,
             status="skipped",
             reason="`smt-siblings` need SMT.",
-            mend="Leave `smt-siblings` out here.",
+            fix="Leave `smt-siblings` out here.",
         ),
     )
     alone = replace(run, id="b2", scenarios=(_another(run.scenarios[0]),))

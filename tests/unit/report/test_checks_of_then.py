@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from corebound.analysis.hosts import host_studies
+from corebound.analysis.host_records import host_studies
 from corebound.analysis.selection import latest_studies
 from corebound.machine.doctor.check import HostCheck
 from corebound.records.run_record import Run
@@ -26,7 +26,7 @@ BUSY = examined(
     },
 )["busy processes"].kept
 SWAPS = a_host_check(
-    check="swappiness", state="warning", value="60 (often)", mend="sysctl vm.swappiness=10"
+    check="swappiness", state="warning", value="60 (often)", fix="sysctl vm.swappiness=10"
 )
 
 
@@ -39,7 +39,7 @@ def test_processes_of_then_have_no_ids_on_a_hosts_page() -> None:
 
     (row,) = host_page(study, now=NOW).checks
     assert row.value == "110 % of a CPU: a (b) c 80 %, x (12) 3 30 %"
-    assert row.mend == "end or pause what keeps CPUs busy; `corebound doctor` says how"
+    assert row.fix == "end or pause what keeps CPUs busy; `corebound doctor` says how"
     assert "kill" not in host_json(study)
     assert "(200)" not in host_json(study)
 
@@ -51,7 +51,7 @@ def test_processes_of_then_have_no_ids_on_a_runs_page() -> None:
     assert page.checks is not None
     (row,) = page.checks
     assert "(200)" not in row.value
-    assert row.mend.startswith("end or pause")
+    assert row.fix.startswith("end or pause")
 
 
 def test_processes_of_then_have_no_ids_on_a_scenarios_page() -> None:
@@ -68,4 +68,4 @@ def test_what_mends_a_host_at_any_time_is_shown_as_the_doctor_says_it() -> None:
     (study,) = host_studies([(looked(SWAPS), ())])
 
     (row,) = host_page(study, now=NOW).checks
-    assert (row.value, row.mend) == ("60 (often)", "sysctl vm.swappiness=10")
+    assert (row.value, row.fix) == ("60 (often)", "sysctl vm.swappiness=10")

@@ -16,12 +16,12 @@ from corebound.analysis.commit_comparison import compare_commits
 from corebound.analysis.series_names import short_names
 from corebound.analysis.wording import plain
 from corebound.cli.app import app
-from corebound.cli.commits_meant import meant_commits
 from corebound.errors import InputError
 from corebound.records import history_files
 from corebound.records.history import HistoryPoints, Series
 from corebound.report.downloads import commits_csv
 from corebound.report.pages.compare_commits import commits_page
+from corebound.workflow.resolve_refs import meant_commits
 from support.build import a_point, a_series
 
 NIGHTS = 80

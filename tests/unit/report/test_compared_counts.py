@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from corebound.analysis.change_history import chronicle
 from corebound.analysis.commit_comparison import compare_commits
 from corebound.analysis.comparison import compare_runs
-from corebound.analysis.hosts import host_studies
+from corebound.analysis.host_records import host_studies
 from corebound.analysis.scenario_result import study
 from corebound.analysis.wording import plain
 from corebound.cli.app import app

@@ -143,8 +143,8 @@ def test_the_time_of_a_run_is_that_of_all_its_scenarios() -> None:
 
     known = studied(first, last, budget_s=600.0)
 
-    assert known.undone is not None
-    assert known.undone.budget == "10m"
+    assert known.incomplete is not None
+    assert known.incomplete.budget == "10m"
     assert len(known.launches) == 1
 
 
@@ -166,7 +166,7 @@ def test_the_environment_tells_launches_asked_for_from_launches_made() -> None:
 def test_a_run_that_was_carried_out_has_nothing_undone() -> None:
     whole = studied(*every_cell(4))
 
-    assert whole.undone is None
+    assert whole.incomplete is None
     assert not any("early" in flag.title for flag in page_of(whole).hero.flags)
 
 
@@ -176,7 +176,7 @@ def test_cells_that_a_run_was_not_asked_for_are_not_undone() -> None:
 
     known = studied(*(launched(cell, block) for block in range(4) for cell in chosen), only=(only,))
 
-    assert known.undone is None
+    assert known.incomplete is None
     assert page_of(known).hero.context.startswith("unbound, ")
 
 
@@ -193,7 +193,7 @@ def test_what_is_asked_of_one_scenario_by_a_value_that_another_has_is_undone() -
         for one, source in zip(three, run.scenarios, strict=True)
     ]
 
-    assert [one.undone and one.undone.never for one in known] == [0, 1, 1]
+    assert [one.incomplete and one.incomplete.never for one in known] == [0, 1, 1]
     # Its name leaves out what all that were to be measured have.
     assert known[1].cells[0].cell.unsaid == ("binding",)
 
@@ -203,7 +203,7 @@ def test_a_cell_that_was_given_up_after_two_failures_is_not_undone() -> None:
     launches = [launched(cell, block) for block in range(4) for cell in others]
     failed = [replace(launched(failing, block), status="failed") for block in range(2)]
 
-    assert studied(*map(skipped, SIBLINGS), *launches, *failed).undone is None
+    assert studied(*map(skipped, SIBLINGS), *launches, *failed).incomplete is None
 
 
 def test_launches_that_were_refused_and_never_made_again_leave_a_cell_undone() -> None:
@@ -212,7 +212,7 @@ def test_launches_that_were_refused_and_never_made_again_leave_a_cell_undone() -
     )
     launches = [launched(cell, block) for block in range(4) for cell in FITTING[1:]]
 
-    found = studied(*map(skipped, SIBLINGS), *launches, refused).undone
+    found = studied(*map(skipped, SIBLINGS), *launches, refused).incomplete
 
     assert found is not None
     assert (found.never, found.short, found.of) == (0, 1, 4)

@@ -31,7 +31,7 @@ def test_a_row_has_sign_and_word_settings_as_code_and_its_cells_by_name() -> Non
 
     assert (row.tone, row.sign, row.meaning) == ("bad", "▼", "costs time")
     assert TextSpan("threads: 1", "code") in row.what
-    assert TextSpan("binding: per-worker", "code") in row.remedy
+    assert TextSpan("binding: per-worker", "code") in row.fix
     assert [cell.name for cell in row.cells] == ["unbound", "unbound"]
     assert row.more == ""
 
@@ -106,4 +106,4 @@ def test_run_json_has_each_scenario_s_findings() -> None:
     (found,) = json.loads(as_json(told))["findings"]
 
     assert (found["scenario"], found["rule"]) == ("data-loaders", "loaders")
-    assert found["remedy"].startswith("Set `loaders: 2`")
+    assert found["fix"].startswith("Set `loaders: 2`")

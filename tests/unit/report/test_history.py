@@ -709,11 +709,11 @@ def test_the_csv_of_changes_says_in_which_commits_each_recovered_and_how_far() -
     told = {row["id"]: row for row in csv.DictReader(changes_csv(known).splitlines())}
 
     names = ("recovered_last_good_commit", "recovered_first_bad_commit", "recovered_left")
-    undone, _ = known.of(back)
+    incomplete, _ = known.of(back)
     (kept,) = known.of(stays)
-    assert undone.back_between is not None
-    *shas, left = (told[undone.id][name] for name in names)
-    assert shas == [point.commit.sha for point in undone.back_between if point.commit]
+    assert incomplete.back_between is not None
+    *shas, left = (told[incomplete.id][name] for name in names)
+    assert shas == [point.commit.sha for point in incomplete.back_between if point.commit]
     assert float(left) == pytest.approx(1, abs=0.02)
     assert [told[kept.id][name] for name in names] == ["", "", ""]
 

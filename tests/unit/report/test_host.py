@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from corebound.analysis.hosts import host_studies
+from corebound.analysis.host_records import host_studies
 from corebound.machine.doctor.check import State
 from corebound.records.run_record import Run
 from corebound.report.pages.host import CheckHistory, host_page
@@ -19,7 +19,7 @@ def looked(day: int, state: State) -> tuple[Run, tuple[()]]:
         state=state,
         value=f"seen {day}",
         why="clocks differ",
-        mend="cpupower frequency-set -g performance",
+        fix="cpupower frequency-set -g performance",
     )
     run = a_run(run_id=f"r{day}", started_at=f"2026-03-{day:02}T02:00:00Z")
     return replace(run, preflight=(seen,)), ()
@@ -42,10 +42,10 @@ def test_a_check_shows_how_it_was_run_by_run() -> None:
 def test_what_warns_now_says_why_and_what_mends_it() -> None:
     row = check("ok", "warning")
 
-    assert (row.why, row.mend) == ("clocks differ", "cpupower frequency-set -g performance")
+    assert (row.why, row.fix) == ("clocks differ", "cpupower frequency-set -g performance")
 
 
 def test_what_is_well_again_says_neither() -> None:
     row = check("warning", "ok")
 
-    assert (row.why, row.mend, row.state) == ("", "", "ok")
+    assert (row.why, row.fix, row.state) == ("", "", "ok")

@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 from typer.testing import CliRunner
 
-from corebound.analysis.scenario_result import ScenarioResult
+from corebound.analysis.scenario_result import ScenarioResult, profiles_of
 from corebound.analysis.selection import latest_studies, with_profiles_before
 from corebound.cli.app import app
 from corebound.records import jsonl
@@ -23,7 +23,6 @@ from corebound.records.run_record import Commit, Run
 from corebound.report.downloads import cells_json, operators_csv
 from corebound.report.scenario.operators import Operators, operators
 from corebound.scenario.matrix import expand
-from corebound.stats.profiles import profiles_of
 from support.build import a_launch, a_profiled_launch, a_run, a_scenario, an_operator
 
 SCENARIO = a_scenario()

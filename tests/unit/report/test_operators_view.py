@@ -145,10 +145,8 @@ def test_a_profile_that_was_made_again_is_not_missing() -> None:
     again = replace(none, id="b", attempt=1)
 
     assert section(a_study(refused, one_cpu, again)).unprofiled == ()
-    (missing,) = section(
-        a_study(replace(refused, mend="It is launched again."), one_cpu)
-    ).unprofiled
-    assert missing.mend == "The run ended before it was launched again."
+    (missing,) = section(a_study(replace(refused, fix="It is launched again."), one_cpu)).unprofiled
+    assert missing.fix == "The run ended before it was launched again."
 
 
 def test_phases_are_shown_where_the_framework_tells_them() -> None:
@@ -179,7 +177,7 @@ def test_each_baseline_has_a_table_named_by_what_sets_it_apart() -> None:
 
 def test_what_could_not_be_profiled_says_why() -> None:
     skipped = replace(
-        a_launch(status="skipped", reason="NumPy has no profiler.", mend="Its figures stand."),
+        a_launch(status="skipped", reason="NumPy has no profiler.", fix="Its figures stand."),
         kind="profile",
     )
 

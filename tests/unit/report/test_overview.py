@@ -80,7 +80,7 @@ def test_a_damaged_record_is_told_on_the_overview_and_on_its_runs_page(tmp_path:
     run = a_run(scenarios=(scenario,))
     other = replace(run, id="r2", started_at=LATER)
     file = jsonl.file_of(run, Path("records")).as_posix()
-    fault = Fault(file=file, line=20, what="…", mend="…")
+    fault = Fault(file=file, line=20, what="…", fix="…")
 
     site.write(Inputs(records=[(run, ()), (other, ())], now=NOW, faults=[fault]), tmp_path)
 

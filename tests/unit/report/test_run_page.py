@@ -26,7 +26,7 @@ MEND = f"It is launched again. {DOCTOR}"
 
 def refused(attempt: int = 0) -> Launch:
     launch = a_launch(
-        cell=BOUND, status="invalid", reason=REASON, mend=MEND, evidence=(EVIDENCE, "it swapped")
+        cell=BOUND, status="invalid", reason=REASON, fix=MEND, evidence=(EVIDENCE, "it swapped")
     )
     found = Disturbance(share=0.9, by=("steal",), evidence=(EVIDENCE,), refused=True)
     return replace(launch, id=f"bound-{attempt}", attempt=attempt, disturbance=found)
@@ -113,13 +113,13 @@ def test_a_scenario_tells_the_same_of_its_launches() -> None:
         f"It was disturbed from outside: {EVIDENCE}.",
         ("it swapped",),
     )
-    assert row.mend.startswith("The run ended before it was launched again.")
+    assert row.fix.startswith("The run ended before it was launched again.")
     assert page.intervals is not None
-    assert page.intervals.unmeasured[0].mend == row.mend
+    assert page.intervals.unmeasured[0].fix == row.fix
 
 
 def test_a_record_that_could_not_be_read_is_told_with_where_it_is() -> None:
-    faults = [Fault(file="records/h/r1.jsonl", line=line, what="…", mend="…") for line in (20, 30)]
+    faults = [Fault(file="records/h/r1.jsonl", line=line, what="…", fix="…") for line in (20, 30)]
 
     (flag,) = run_page(RUN, a_night(), raw=False, faults=faults).hero.flags
 

@@ -16,7 +16,7 @@ from corebound.records import history_files
 from corebound.records.history import HistoryPoints, Series
 from corebound.report.pages.series_table import series_groups
 from corebound.report.pages.whats_new import night
-from corebound.stats.history.too_short import least_figures, too_short
+from corebound.stats.history.regressions import least_figures, too_short
 from support.build import a_point, a_series
 from support.night_by_night import Night, find_steps
 

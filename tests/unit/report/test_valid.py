@@ -41,7 +41,7 @@ def foreign() -> Iterator[tuple[Run, tuple[Launch, ...]]]:
         yield (
             replace(run, commit=commit, host=host, scenarios=sources, preflight=checks),
             tuple(
-                one if one.status == "ok" else replace(one, reason=EVIL, log=EVIL, mend=EVIL)
+                one if one.status == "ok" else replace(one, reason=EVIL, log=EVIL, fix=EVIL)
                 for one in launches
             ),
         )

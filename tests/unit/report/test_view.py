@@ -147,7 +147,7 @@ def test_no_number_of_launches_is_advised_for_the_baseline_once_more() -> None:
     found = latest_studies([(a_run(), (*steady, *alike))])[0]
 
     (duel,) = found.ranked
-    assert duel.is_again
+    assert duel.is_same_placement
     assert (duel.comparison.verdict, duel.comparison.launches_needed) == ("undecided", None)
 
 

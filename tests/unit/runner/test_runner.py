@@ -36,7 +36,7 @@ def an_outcome(status: Status = "ok", *, median_ns: int = 1_000_000) -> LaunchRe
     return LaunchResult(
         status=status,
         reason=None if status == "ok" else "it was so",
-        mend=None,
+        fix=None,
         evidence=(),
         duration_ns=1,
         overhead_ns=0,
@@ -161,7 +161,7 @@ def test_a_cell_the_host_cannot_hold_is_recorded_once_with_its_reason() -> None:
     skipped = [launch for launch in kept if launch.status == "skipped"]
     assert [launch.cell.key for launch in skipped] == ["binding=smt-siblings"]
     assert skipped[0].reason
-    assert skipped[0].mend
+    assert skipped[0].fix
 
 
 def test_a_cell_that_keeps_failing_is_given_up() -> None:

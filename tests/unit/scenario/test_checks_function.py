@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from corebound.errors import ScenarioFaults
 from corebound.launch import find_module
-from corebound.scenario.function_checks import read
+from corebound.scenario.function_checks import Finder, Module, read
 from corebound.scenario.loader import load
-from corebound.scenario.module_source import Finder, Module
 
 HEAD = "schema: 1\nname: a\ntitle: T\nquestion: Q?\n"
 SOURCE = b"""

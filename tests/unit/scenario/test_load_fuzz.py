@@ -72,7 +72,7 @@ def survives(data: bytes) -> None:
         assert fault.line is not None
         assert 1 <= fault.line <= len(data.splitlines()) + 1
         assert fault.what.endswith(".")
-        assert fault.mend.endswith((".", "?"))
+        assert fault.fix.endswith((".", "?"))
         assert str(fault).isprintable()
 
 

@@ -34,7 +34,7 @@ messages = st.one_of(
         windows=st.lists(windows).map(tuple),
         mlperf=st.none() | mlperfs,
     ),
-    st.builds(protocol.Failure, during=st.text(), what=st.text(), mend=st.none() | st.text()),
+    st.builds(protocol.Failure, during=st.text(), what=st.text(), fix=st.none() | st.text()),
 )
 
 

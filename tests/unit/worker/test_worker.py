@@ -56,7 +56,7 @@ def test_no_iterations_give_no_samples() -> None:
 messages = st.one_of(
     st.builds(protocol.Phase, name=st.text(), duration_ns=st.integers()),
     st.builds(protocol.Samples, wall_ns=st.lists(st.integers()), cpu_ns=st.lists(st.integers())),
-    st.builds(protocol.Failure, during=st.text(), what=st.text(), mend=st.none() | st.text()),
+    st.builds(protocol.Failure, during=st.text(), what=st.text(), fix=st.none() | st.text()),
 )
 
 

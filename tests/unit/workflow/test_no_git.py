@@ -15,7 +15,7 @@ from corebound.exchange.git_history import origin
 from corebound.records.run_record import Commit
 from corebound.workflow import prepare
 from corebound.workflow.publish.branch import Branch, publish
-from corebound.workflow.publish.site import Site
+from corebound.workflow.publish.folder import Site
 from support.build import a_run, a_scenario
 
 SAID = "git is not installed.\n  Install it: `apt-get install git`."

@@ -93,7 +93,7 @@ def bisect(
         raise InputError(
             what=f"`{bad}` does not come from `{good}` along first parents.",
             where="corebound bisect",
-            mend="Name a GOOD that `git log --first-parent BAD` shows.",
+            fix="Name a GOOD that `git log --first-parent BAD` shows.",
         )
     loaded = _one_cell(compare_commits.comparable(wanted, say), scenario)
     with ExitStack() as stack:
@@ -154,7 +154,7 @@ def _one_cell(loaded: tuple[Loaded, ...], scenario: Path) -> Loaded:
         what=f"{len(cells)} cells are meant: {', '.join(cell.key for cell in cells[:8])}"
         + (", …" if len(cells) > 8 else "."),
         where=str(scenario),
-        mend="A search is of one: name it with --cell.",
+        fix="A search is of one: name it with --cell.",
     )
 
 

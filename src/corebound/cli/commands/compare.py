@@ -12,9 +12,8 @@ from rich.text import Text
 from corebound.analysis.change_history import chronicle
 from corebound.analysis.commit_comparison import compare_commits
 from corebound.analysis.comparison import compare_runs
+from corebound.analysis.host_records import Record
 from corebound.analysis.noise_floor import floors
-from corebound.analysis.records import Record
-from corebound.cli.commits_meant import meant_commits
 from corebound.cli.options import Records
 from corebound.cli.output.compare import (
     ComparisonText,
@@ -30,7 +29,7 @@ from corebound.records import documents, history_files, jsonl
 from corebound.records.jsonl import RECORDS, Stored
 from corebound.workflow.change_point_cache import known_steps
 from corebound.workflow.process_pool import forked
-from corebound.workflow.resolve_refs import StoredRun, meant_pair
+from corebound.workflow.resolve_refs import StoredRun, meant_commits, meant_pair
 from corebound.workflow.run_index import past_of_pair, without_the_unreadable
 
 Format = Literal["text", "md"]

@@ -75,7 +75,7 @@ def compare_commits(
     """
     if margin is not None and not 0 < margin < 1:
         raise InputError(
-            what=f"`{margin:g}` is not a share.", where="--margin", mend="Write 0.02 for 2 %."
+            what=f"`{margin:g}` is not a share.", where="--margin", fix="Write 0.02 for 2 %."
         )
     budget_s = None if budget is None else commands_run.seconds(budget)
     wait_s = 0.0 if wait is None else commands_run.seconds(wait, option="--wait")
@@ -156,7 +156,7 @@ def _sides(
         raise InputError(
             what=f"`{base}` and `{head}` are the same commit.",
             where="corebound compare-commits",
-            mend="Name two; HEAD~1 is the one before the one that is checked out.",
+            fix="Name two; HEAD~1 is the one before the one that is checked out.",
         )
     chosen = workflow_compare_commits.of_project(loaded, wanted.files, say)
     ends = comparison_sides.of_commits(project.name, one, other)

@@ -23,8 +23,8 @@ from corebound.launch import environments
 from corebound.machine import discovery
 from corebound.machine.doctor import tuning
 from corebound.machine.doctor.check import JudgedCheck, command
-from corebound.machine.doctor.examine import BETWEEN_LOOKS_S, examine
-from corebound.machine.doctor.tools import PROGRAMS
+from corebound.machine.doctor.checks import BETWEEN_LOOKS_S, examine
+from corebound.machine.doctor.checks_tools import PROGRAMS
 from corebound.machine.doctor.tuning import Disk, SettingResult
 from corebound.machine.java import java
 from corebound.machine.lock import host_lock
@@ -50,7 +50,7 @@ def doctor(
         Path, typer.Option("--root", help="Another machine's folder that holds proc/ and sys/.")
     ] = _LIVE,
 ) -> None:
-    """Say what would spoil a measurement here, and mend it.
+    """Say what would spoil a measurement here, and fix it.
 
     Each with the command that mends it. Nothing is changed unless asked. Exit codes: 0, also
     with warnings; 3 where --tune could change nothing of what it should, or --restore not
@@ -60,7 +60,7 @@ def doctor(
         raise InputError(
             what="--tune and --restore contradict each other.",
             where="corebound doctor",
-            mend="Pass one of them.",
+            fix="Pass one of them.",
         )
     if restore:
         _restore(root, as_json=as_json)
@@ -81,7 +81,7 @@ def preflight(ready: PreparedRun, console: Console) -> PreparedRun:
     for line in lines:
         console.print(Text(line), soft_wrap=True)
     if lines:
-        console.print(Text("`corebound doctor` says why these matter and how to mend them."))
+        console.print(Text("`corebound doctor` says why these matter and how to fix them."))
     if ready.run.preflight is not None:
         return ready
     kept = tuple(one.kept for one in judged)
@@ -93,7 +93,7 @@ def _examine(root: Path) -> tuple[JudgedCheck, ...]:
         raise InputError(
             what="there is no such directory.",
             where=str(root),
-            mend="Name a folder that holds proc/ and sys/.",
+            fix="Name a folder that holds proc/ and sys/.",
         )
     try:
         topology = discovery.live() if root == _LIVE else discovery.probe(root)
@@ -162,13 +162,13 @@ def _tune(judged: Sequence[JudgedCheck], root: Path, *, as_json: bool) -> None:
     _say("These settings would spoil measurements and are changed now:", as_json=as_json)
     for one in mendable:
         _say(f"  {one.host_check.check}: {one.host_check.value}", as_json=as_json)
-        _say(f"    {one.host_check.mend}", as_json=as_json)
+        _say(f"    {one.host_check.fix}", as_json=as_json)
     if not tuning.writable(changes, root):
         raise HostError(
             what="none of these settings may be changed by us.",
             where="corebound doctor --tune",
-            mend="Run it as root, or run these commands as root yourself:\n"
-            + "\n".join(f"    {one.host_check.mend}" for one in mendable),
+            fix="Run it as root, or run these commands as root yourself:\n"
+            + "\n".join(f"    {one.host_check.fix}" for one in mendable),
         )
     with ExitStack() as stack:
         _keep_runs_away(stack, root)
@@ -193,7 +193,7 @@ def _restore(root: Path, *, as_json: bool) -> None:
         raise HostError(
             what=f"{len(faults)} of {len(outcomes)} settings could not be restored.",
             where=str(root / tuning.STATE),
-            mend="Run it again as root, or run this as root; then remove that file:\n    "
+            fix="Run it again as root, or run this as root; then remove that file:\n    "
             + command((one.path, one.prior) for one in kept if one.path in faults),
         )
 

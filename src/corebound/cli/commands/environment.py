@@ -38,7 +38,7 @@ def make(
         raise InputError(
             what="no environment was named.",
             where="corebound environment make",
-            mend="Name some that `corebound environment list` shows, or pass --for scenarios/.",
+            fix="Name some that `corebound environment list` shows, or pass --for scenarios/.",
         )
     for name in dict.fromkeys((*(names or ()), *_needed(scenarios or ()))):
         made = _make(name, console)

@@ -85,7 +85,7 @@ def _chosen(records: Path, wanted: str | None, faults: list[Fault], *, every: bo
         raise InputError(
             what="there is no run." if wanted is None else f"there is no run {wanted}.",
             where=str(records),
-            mend="Measure with `corebound run`, or name another folder with --records.",
+            fix="Measure with `corebound run`, or name another folder with --records.",
         )
     return files if every or wanted is not None else files[-1:]
 
@@ -99,8 +99,8 @@ def _cells(files: Iterable[Path], faults: list[Fault]) -> Iterator[CellOfRun]:
         yield from cells
 
 
-def _left_out(where: Path, what: str, mend: str) -> Fault:
-    return Fault(file=str(where), line=None, what=what, mend=mend)
+def _left_out(where: Path, what: str, fix: str) -> Fault:
+    return Fault(file=str(where), line=None, what=what, fix=fix)
 
 
 def _with_figures(cells: list[CellOfRun], out: Path, faults: list[Fault]) -> list[CellOfRun]:
@@ -110,7 +110,7 @@ def _with_figures(cells: list[CellOfRun], out: Path, faults: list[Fault]) -> lis
         raise InputError(
             what="no cell of the run has a figure.",
             where=str(out),
-            mend="Look at its launches with `corebound report`, or name another with --run.",
+            fix="Look at its launches with `corebound report`, or name another with --run.",
         )
     faults += [
         _left_out(out, f"{one.cell.id} is left out: {one.trouble}.", "Its records tell more.")
@@ -147,7 +147,7 @@ def _write_asv(cells: list[CellOfRun], out: Path, faults: list[Fault]) -> None:
         raise InputError(
             what="no run is of a commit alone, and asv orders results by commit.",
             where=str(out),
-            mend="Commit your changes and measure again, or export csv.",
+            fix="Commit your changes and measure again, or export csv.",
         )
     for name, text in asv_export.documents(of_commits, _benchmarks(out)).items():
         _write(out / name, text.encode())
@@ -172,12 +172,12 @@ def _benchmarks(out: Path) -> dict[str, Any]:
         raise InputError(
             what="it is no benchmarks.json of asv.",
             where=str(file),
-            mend="Delete it, or name another folder with --out.",
+            fix="Delete it, or name another folder with --out.",
         )
     return told
 
 
 def _write(file: Path, data: bytes) -> None:
     """Write a file atomically."""
-    with refusals_told("it cannot be written", where=file, mend="Name another place with --out."):
+    with refusals_told("it cannot be written", where=file, fix="Name another place with --out."):
         atomic_write.put(file, data)

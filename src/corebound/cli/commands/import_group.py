@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import typer
 
-from corebound.cli.lazy_commands import Group
+from corebound.cli.app import Group
 
 
 class _Commands(Group):

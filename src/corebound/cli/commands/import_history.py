@@ -132,7 +132,7 @@ def _a_version_a_commit(folder: Path, found: Read, history: ImportSummary) -> It
             file=str(folder),
             line=None,
             what=f"each commit was measured with another {name}, so most was measured once.",
-            mend=f"If {name} is what is measured, delete {history.file} and import again"
+            fix=f"If {name} is what is measured, delete {history.file} and import again"
             f" with --under-test {shlex.quote(name)}, which goes on across its versions.",
         )
 
@@ -145,7 +145,7 @@ def _many_machines(folder: Path, found: Read, history: ImportSummary) -> Iterato
             file=str(folder),
             line=None,
             what=f"it is of {machines:,} machines, on which most was measured once.",
-            mend=f"If they are hosted runners of one kind, delete {history.file} and import again"
+            fix=f"If they are hosted runners of one kind, delete {history.file} and import again"
             " with --machine NAME, which counts them as one.",
         )
 
@@ -223,7 +223,7 @@ def _warnings(faults: Sequence[Fault]) -> Iterator[str]:
     kinds: dict[str, list[Fault]] = {}
     for fault in faults:
         # The text after the colon differs from file to file.
-        kinds.setdefault(f"{fault.what.partition(':')[0]} {fault.mend}", []).append(fault)
+        kinds.setdefault(f"{fault.what.partition(':')[0]} {fault.fix}", []).append(fault)
     for alike in kinds.values():
         yield from map(str, alike[:_MOST_ALIKE])
         if len(alike) > _MOST_ALIKE:

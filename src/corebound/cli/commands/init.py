@@ -14,9 +14,9 @@ from rich.text import Text
 from corebound.cli.options import Json
 from corebound.cli.output.terminal import Console
 from corebound.errors import InputError
-from corebound.workflow.init import files, target
+from corebound.workflow.init import detect, files
+from corebound.workflow.init.detect import look
 from corebound.workflow.init.files import Fate, InitRequest
-from corebound.workflow.init.repository import look
 
 # Lines that the user has to add to an existing file, and their purpose.
 _LINES = {
@@ -60,7 +60,7 @@ def init(
     repository = look(folder)
     wanted = InitRequest(
         repository=repository,
-        target=None if function is None else target.found(function, repository.folder),
+        target=None if function is None else detect.found(function, repository.folder),
         name=name,
         install=install,
         systemd=systemd,
@@ -88,7 +88,7 @@ def _meant(folder: Path, function: str | None) -> tuple[Path, str | None]:
     raise InputError(
         what="there is no such folder.",
         where=str(folder),
-        mend="Name your repository's, or a function of it: package.module:function.",
+        fix="Name your repository's, or a function of it: package.module:function.",
     )
 
 

@@ -14,9 +14,9 @@ from corebound.cli.output.topology import describe
 from corebound.machine import discovery
 from corebound.machine.gpus import gpus
 from corebound.machine.topology import Topology, cpu_list
+from corebound.planning.models import Placement
 from corebound.planning.placement import TOOLS
 from corebound.planning.plan import HostCapabilities, PlannedCell
-from corebound.planning.slots import Placement
 from corebound.records.run_record import ScenarioSource
 from corebound.scenario.json_schema import schema_text
 from corebound.scenario.models import ProfileName
@@ -98,7 +98,7 @@ def plan(
     # `run` builds the project under test itself.
     for name in (name for name, one in made.items() if one is None and name not in project.made):
         why = live.unmade[name]
-        typer.echo(f"\n`run` would skip cells: {why.what}\n  {why.mend}")
+        typer.echo(f"\n`run` would skip cells: {why.what}\n  {why.fix}")
 
 
 def _document(planned: PlannedCell, source: ScenarioSource) -> dict[str, Any]:
@@ -121,7 +121,7 @@ def _document(planned: PlannedCell, source: ScenarioSource) -> dict[str, Any]:
 def _lines(planned: PlannedCell) -> list[str]:
     lines = [planned.cell.id]
     if planned.unfit is not None:
-        return [*lines, f"  skipped: {planned.unfit.what}", f"  {planned.unfit.mend}"]
+        return [*lines, f"  skipped: {planned.unfit.what}", f"  {planned.unfit.fix}"]
     if planned.placement is not None:
         lines.append(f"  {_placed(planned.placement)}")
     for command in planned.commands:

@@ -15,7 +15,6 @@ from corebound.cli.output.terminal import Console
 from corebound.errors import InputError
 from corebound.workflow.publish import branch as branches
 from corebound.workflow.publish import folder
-from corebound.workflow.publish import site as sites
 
 To = Annotated[Path | None, typer.Option("--to", help="A folder that a web server shows.")]
 Branch = Annotated[
@@ -49,15 +48,15 @@ def publish(
         raise InputError(
             what="it is not clear where to.",
             where="corebound publish",
-            mend="Pass one of --to FOLDER and --branch NAME.",
+            fix="Pass one of --to FOLDER and --branch NAME.",
         )
     if to is not None and (push is not None or squash):
         raise InputError(
             what="--push and --squash are for a branch.",
             where="corebound publish",
-            mend="Pass --branch as well, or leave them out.",
+            fix="Pass --branch as well, or leave them out.",
         )
-    found = sites.opened(site, datetime.now(UTC).isoformat(timespec="seconds"))
+    found = folder.opened(site, datetime.now(UTC).isoformat(timespec="seconds"))
     if to is not None:
         folder.publish(found, to)
         told: dict[str, str | bool] = {"to": str(to.absolute())}

@@ -97,7 +97,7 @@ def regressions(
         raise InputError(
             what="there is nothing in it that could be judged.",
             where=str(records),
-            mend="Measure first (`corebound run`), import a history, or name the folder of"
+            fix="Measure first (`corebound run`), import a history, or name the folder of"
             " records with --records.",
         )
     over = ended(suite.series)
@@ -169,7 +169,7 @@ def _asked(
         raise InputError(
             what="two decisions at once.",
             where="corebound regressions",
-            mend="Pass one of --accept, --fixed and --reopen.",
+            fix="Pass one of --accept, --fixed and --reopen.",
         )
     return asked[0] if asked else None
 
@@ -180,7 +180,7 @@ def _named(name: str, about: tuple[JudgedChange, ...], records: Path) -> JudgedC
         raise InputError(
             what=f"there is no change `{name}` in these records.",
             where=str(records),
-            mend="`corebound regressions --all` lists all, each with its id.",
+            fix="`corebound regressions --all` lists all, each with its id.",
         )
     return found
 
@@ -195,7 +195,7 @@ def _decide(state: State, found: JudgedChange, because: str | None, status: Path
         raise InputError(
             what="a regression that is accepted without a reason is a riddle next year.",
             where="--accept",
-            mend='Say why: --because "the new parser checks what it reads".',
+            fix='Say why: --because "the new parser checks what it reads".',
         )
     decision = Decision(
         id=found.id,

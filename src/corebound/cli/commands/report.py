@@ -13,9 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 from rich.text import Text
 
-from corebound.analysis.records import Record
+from corebound.analysis.host_records import Record
 from corebound.cli import options, serve
-from corebound.cli.commits_meant import meant_commits
 from corebound.cli.options import Records
 from corebound.cli.output.terminal import Console
 from corebound.errors import Fault, InputError, encodable
@@ -31,7 +30,7 @@ from corebound.stats.history.series import joined
 from corebound.workflow import decisions_file
 from corebound.workflow.change_point_cache import known_steps
 from corebound.workflow.process_pool import forked
-from corebound.workflow.resolve_refs import StoredRun, meant_pair
+from corebound.workflow.resolve_refs import StoredRun, meant_commits, meant_pair
 from corebound.workflow.run_index import known_runs, past_of_known, runs_beside
 
 
@@ -81,7 +80,7 @@ def narrowed(known: Known, wanted: Sequence[str]) -> Known:
         raise InputError(
             what="no scenario has such a name, and no imported project, benchmark or profile.",
             where=f"--only {' --only '.join(wanted)}",
-            mend="Give a name that the report shows, or a pattern such as 'resnet50*'.",
+            fix="Give a name that the report shows, or a pattern such as 'resnet50*'.",
         )
     return Known(records=tuple(kept), series=series, profiles=profiles)
 
@@ -121,13 +120,13 @@ def report(
         raise InputError(
             what="this is a file, no folder." if records.exists() else "there is no such folder.",
             where=str(records),
-            mend="Name the folder of records, or measure into it first: `corebound run --records`.",
+            fix="Name the folder of records, or measure into it first: `corebound run --records`.",
         )
     if out.exists() and not out.is_dir():
         raise InputError(
             what="this is a file, and a site is a folder.",
             where=str(out),
-            mend="Name a folder with --out; it is made if need be.",
+            fix="Name a folder with --out; it is made if need be.",
         )
     console = Console(stderr=True, soft_wrap=True)
 
@@ -232,7 +231,7 @@ def _pair(asked: str, runs: Sequence[Run], imported: Sequence[Series], records: 
         raise InputError(
             what=f"`{asked}` names no two runs or commits.",
             where="--compare",
-            mend="Write A..B: each a run's id or its beginning, or a commit that was measured.",
+            fix="Write A..B: each a run's id or its beginning, or a commit that was measured.",
         )
     kept = [StoredRun(file=jsonl.file_of(run, records), run=run) for run in runs]
     try:
@@ -247,6 +246,6 @@ def _pair(asked: str, runs: Sequence[Run], imported: Sequence[Series], records: 
             raise InputError(
                 what="this run is not among the records that the site is made of.",
                 where=str(one.file),
-                mend=f"Copy it into {records}, or look at it with `corebound compare`.",
+                fix=f"Copy it into {records}, or look at it with `corebound compare`.",
             )
     return Pair(before=pair[0].run.id, after=pair[1].run.id)

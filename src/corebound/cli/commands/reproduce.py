@@ -75,7 +75,7 @@ def reproduce(
         raise InputError(
             what=f"the run holds no scenario {chosen.scenario}, which its launches are of.",
             where=str(stored.file),
-            mend="Fetch the file again from where it was copied, or name another run.",
+            fix="Fetch the file again from where it was copied, or name another run.",
         )
     scenario = load_document(source.document, source.path)
     own = [one for one in stored.launches if one.kind == "measure" and one.cell.id == chosen.id]
@@ -158,7 +158,7 @@ def _no_figure(chosen: Cell, done: Sequence[Launch], file: Path) -> LaunchError:
     return LaunchError(
         what=f"measured again, {chosen.id} gave no figure: {'; '.join(reasons) or 'none ok'}",
         where=str(file),
-        mend="Look into those records: `corebound reproduce` launched what was recorded.",
+        fix="Look into those records: `corebound reproduce` launched what was recorded.",
     )
 
 
@@ -181,7 +181,7 @@ def _meant(record: str, records: Path) -> tuple[Stored, str | None]:
         raise InputError(
             what=f"{said} of the records begin{'' if exact else 's'} so, and no file is so called.",
             where=f"{name}, in {records}",
-            mend="Name a file of records, or a run by the id that pages and `run` show.",
+            fix="Name a file of records, or a run by the id that pages and `run` show.",
         )
     return jsonl.read(exact[0]), cell or None
 
@@ -205,7 +205,7 @@ def _chosen(stored: Stored, name: str | None) -> Cell:
     raise InputError(
         what=f"{len(found)} cells with a figure are meant; there are: {listed or 'none'}.",
         where=str(stored.file),
-        mend="Name one with --cell.",
+        fix="Name one with --cell.",
     )
 
 
@@ -214,7 +214,7 @@ def _refuse(differing: list[str], stored: Stored) -> None:
         raise HostError(
             what=f"this cannot be measured as it was: {'; '.join(differing)}.",
             where=str(stored.file),
-            mend="Reproduce it where and as it was measured, or pass --anyway to see what it"
+            fix="Reproduce it where and as it was measured, or pass --anyway to see what it"
             " comes to as things are.",
         )
 

@@ -93,7 +93,7 @@ def run(
         raise InputError(
             what="no scenario was named.",
             where="corebound run",
-            mend="Name scenario files or folders, or pass --resume to go on with the latest run.",
+            fix="Name scenario files or folders, or pass --resume to go on with the latest run.",
         )
     console = Console(stderr=True)
     with ExitStack() as stack:
@@ -134,7 +134,7 @@ def seconds(text: str, *, option: str = "--budget") -> float:
         raise InputError(
             what=f"`{text}` is not a length of time.",
             where=option,
-            mend="Write it like 90s, 10m or 1h30m, of at most 31 years.",
+            fix="Write it like 90s, 10m or 1h30m, of at most 31 years.",
         )
     hours, minutes, rest = (int(part or 0) for part in found.groups())
     return float(hours * 3600 + minutes * 60 + rest)

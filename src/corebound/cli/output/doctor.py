@@ -84,7 +84,7 @@ def _host_check(seen: HostCheck) -> Iterator[str]:
     yield from textwrap.wrap(
         seen.why, width=_WIDTH, initial_indent="    ", subsequent_indent="    "
     )
-    if seen.mend is not None:
-        yield f"    mend: {seen.mend}"
+    if seen.fix is not None:
+        yield f"    fix: {seen.fix}"
     if seen.undo is not None:
         yield f"    undo: {seen.undo}"

@@ -121,7 +121,7 @@ class Progress:
             line.append("  operators", "dim")
         if launch.reason is not None and (launch.status, launch.reason) not in self._told:
             self._told.add((launch.status, launch.reason))
-            line.append(f"\n  {launch.status}: {launch.reason}\n  {launch.mend or ''}", "dim")
+            line.append(f"\n  {launch.status}: {launch.reason}\n  {launch.fix or ''}", "dim")
         return line
 
 

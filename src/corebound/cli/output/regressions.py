@@ -11,21 +11,25 @@ from xml.etree import ElementTree as ET
 from msgspec import Struct, field
 
 from corebound import text as corebound_text
-from corebound.analysis.change_history import answer_words, size_interval, size_word
-from corebound.analysis.change_wording import commit_range, left_words, recovery_words
+from corebound.analysis.change_history import (
+    answer_words,
+    commit_range,
+    left_words,
+    recovery_words,
+    size_interval,
+    size_word,
+)
 from corebound.analysis.commands import continuous_words
 from corebound.analysis.last_measured import last_day
 from corebound.analysis.noise_floor import calibration_for, noise_words
-from corebound.analysis.too_short import too_short_words
-from corebound.analysis.wording import count, day
+from corebound.analysis.wording import count, day, too_short_words
 from corebound.cli.confirm_regressions import CommitPair, pair_of
 from corebound.records import documents
 from corebound.records.calibration import Calibration
 from corebound.records.history import HistoryPoint, Series
 from corebound.report.urls import series_place
 from corebound.stats.history.alerts import JudgedChange
-from corebound.stats.history.regressions import Change, Failing, NotAnalysed
-from corebound.stats.history.too_short import too_short
+from corebound.stats.history.regressions import Change, Failing, NotAnalysed, too_short
 from corebound.workflow.run_index import Suite
 
 

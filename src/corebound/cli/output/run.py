@@ -21,7 +21,7 @@ from corebound.analysis.wording import NO_BASELINE, compared_bounds
 from corebound.cli.output.json import indented
 from corebound.cli.output.terminal import Console
 from corebound.errors import NO_ANSWER, HostError, LaunchError
-from corebound.planning.slots import CannotRun
+from corebound.planning.models import CannotRun
 from corebound.records import documents
 from corebound.records.calibration import Calibration
 from corebound.records.launch_record import Kind, Launch

@@ -81,7 +81,7 @@ class Stream:
         raise InputError(
             what=f"it cannot be written: {error.strerror}.",
             where=self._name,
-            mend="Free some space, or send the output elsewhere.",
+            fix="Free some space, or send the output elsewhere.",
         ) from error
 
 

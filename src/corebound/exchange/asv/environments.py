@@ -209,7 +209,7 @@ class Requirements:
         raise InputError(
             what=f"none of its files that was read has a requirement {name!r}.",
             where=where,
-            mend=those or "They require nothing; leave --under-test out.",
+            fix=those or "They require nothing; leave --under-test out.",
         )
 
     def several_a_commit(self, across: Across, where: str) -> Iterator[Fault]:
@@ -223,7 +223,7 @@ class Requirements:
                     line=None,
                     what=f"{number:,} of {len(commits):,} commits were measured with several"
                     f" versions of {name}, and of each commit one figure counts.",
-                    mend="Leave --under-test out, or name a requirement that goes with commits.",
+                    fix="Leave --under-test out, or name a requirement that goes with commits.",
                 )
 
     def one_a_commit(self) -> Sequence[str]:

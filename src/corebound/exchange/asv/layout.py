@@ -61,7 +61,7 @@ def find(path: Path) -> AsvLayout:
     if file.is_file():
         return _configured(file)
     if not path.is_dir():
-        raise InputError(what="there is no such folder.", where=str(path), mend=NAME_ONE)
+        raise InputError(what="there is no such folder.", where=str(path), fix=NAME_ONE)
     return _above(path) or _below(path)
 
 
@@ -105,7 +105,7 @@ def _below(path: Path) -> AsvLayout:
         raise InputError(
             what=f"there are several projects in it: {named}.",
             where=str(path),
-            mend="Name the folder of one of them.",
+            fix="Name the folder of one of them.",
         )
     return _configured(files[0]) if files else _unconfigured(path)
 
@@ -203,7 +203,7 @@ def _unreadable(file: Path, why: str) -> InputError:
     return InputError(
         what=f"this configuration of asv cannot be read: {why}.",
         where=str(file),
-        mend="Mend it, or name the folder of asv's results instead.",
+        fix="Mend it, or name the folder of asv's results instead.",
     )
 
 

@@ -211,7 +211,7 @@ def _commits(
         if asked:
             raise
         # The user did not name it; asv.conf.json did.
-        faults.append(Fault(file=str(repo), line=None, what=error.what, mend=error.mend))
+        faults.append(Fault(file=str(repo), line=None, what=error.what, fix=error.fix))
         return None
 
 
@@ -228,23 +228,23 @@ def _nothing(results: Path, faults: Sequence[Fault]) -> InputError:
         return InputError(
             what="these are pages of `asv publish`, and there are no results among them.",
             where=str(results),
-            mend=f"Name the folder that they were made of: results_dir of {CONFIGURATION}.",
+            fix=f"Name the folder that they were made of: results_dir of {CONFIGURATION}.",
         )
     if faults:
         return InputError(
             what=f"none of its result files can be read. {faults[0].what}",
             where=faults[0].file,
-            mend=faults[0].mend,
+            fix=faults[0].fix,
         )
     if configurations := reader.configurations(results):
         named = ", ".join(reader.name_of(file) for file in configurations)
         return InputError(
             what=f"there are no result files of asv, but a configuration: {named}.",
             where=str(results),
-            mend="Name that file." if len(configurations) == 1 else "Name one of those files.",
+            fix="Name that file." if len(configurations) == 1 else "Name one of those files.",
         )
     return InputError(
         what="there are no result files of asv.",
         where=str(results),
-        mend=layout.NAME_ONE,
+        fix=layout.NAME_ONE,
     )

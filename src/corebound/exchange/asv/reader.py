@@ -170,7 +170,7 @@ def benchmarks_of(results: Path, faults: list[Fault]) -> dict[str, Known]:
     try:
         return asv_results.known(document(atomic_write.read(about)))
     except FileNotFoundError:
-        faults.append(Fault(file=name_of(about), line=None, what=_GUESSED, mend=_GUESSED_MEND))
+        faults.append(Fault(file=name_of(about), line=None, what=_GUESSED, fix=_GUESSED_MEND))
     except Unreadable as error:
         faults.append(fault_of(about, error))
     except OSError as error:
@@ -187,7 +187,7 @@ def damage(source: Path, file: ResultFile, damaged: Sequence[str]) -> Fault:
         line=None,
         what=f"{len(damaged)} of {len(file.results)} benchmarks are passed over, for they are "
         f"damaged: {clean(damaged[0])}.",
-        mend="Measure them again, or fetch the file again from where it was copied.",
+        fix="Measure them again, or fetch the file again from where it was copied.",
     )
 
 
@@ -197,5 +197,5 @@ def _not_read(error: OSError) -> Unreadable:
 
 def fault_of(file: Path, error: Unreadable) -> Fault:
     return Fault(
-        file=name_of(file), line=None, what=f"passed over, for {error.what}", mend=error.mend
+        file=name_of(file), line=None, what=f"passed over, for {error.what}", fix=error.fix
     )

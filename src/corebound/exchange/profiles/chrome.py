@@ -10,7 +10,8 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn
 
-from corebound.exchange.reading import Unknown, Unreadable
+from corebound.exchange.reading import Names, Timeline, Unknown, Unreadable, capped, nanoseconds
+from corebound.worker.operator_table import Span
 
 Event = dict[str, Any]
 
@@ -146,3 +147,43 @@ class _Text:
 
 def _no_number(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
+
+
+SOURCE = "corebound, Chrome trace"
+_STEP = ("step", 0)
+_US = 1000
+
+
+def matches(event: Event) -> bool:
+    """Whether an event is a step in corebound's own format."""
+    return (event.get("name"), event.get("tid")) == _STEP and set(event) == {
+        "ph", "name", "pid", "tid", "ts", "dur"
+    }  # fmt: skip
+
+
+def read(events: Iterable[Event]) -> Timeline:
+    """Read the operators of each step.
+
+    Raises:
+        Unreadable: A time is invalid, or no operator ran.
+    """
+    names = Names()
+    marks: list[tuple[int, int]] = []
+
+    def spans() -> Iterable[Span]:
+        for event in events:
+            begin_ns = nanoseconds(event.get("ts"), _US)
+            end_ns = begin_ns + max(0, nanoseconds(event.get("dur", 0), _US))
+            if matches(event):
+                marks.append((begin_ns, end_ns))
+                continue
+            thread = event.get("tid")
+            yield Span(
+                type=names.of(str(event.get("name", ""))),
+                thread=thread if isinstance(thread, int) else 0,
+                begin_ns=begin_ns,
+                end_ns=end_ns,
+            )
+
+    kept = capped(spans())
+    return Timeline(source=SOURCE, spans=kept, marks=tuple(sorted(marks)))

@@ -86,7 +86,7 @@ class Row(Struct, frozen=True, kw_only=True):
         try:
             time_ns = nanoseconds(self.text(name), unit_ns)
         except Unreadable as error:
-            raise Unreadable(f"row {self.number}: {error.what}", error.mend) from None
+            raise Unreadable(f"row {self.number}: {error.what}", error.fix) from None
         if time_ns < 0:
             raise Unreadable(f"row {self.number}: a time is negative.", _MEND)
         return time_ns

@@ -6,14 +6,7 @@ import codecs
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
-from corebound.exchange.profiles import (
-    corebound_trace,
-    mindspore,
-    msprof,
-    tensorflow_trace,
-    torch_trace,
-    xplane,
-)
+from corebound.exchange.profiles import chrome, mindspore, msprof, pytorch, tensorflow, xplane
 from corebound.exchange.profiles.chrome import Event, trace_events
 from corebound.exchange.profiles.csv_table import opened
 from corebound.exchange.reading import Part, Unknown, Unreadable
@@ -24,10 +17,10 @@ _KNOWN = (
 )
 _READERS: tuple[tuple[Callable[[Event], bool], Callable[[Iterable[Event]], Part]], ...] = (
     (msprof.matches, msprof.read),
-    (torch_trace.matches, torch_trace.read),
-    (tensorflow_trace.matches, tensorflow_trace.read),
+    (pytorch.matches, pytorch.read),
+    (tensorflow.matches, tensorflow.read),
     (mindspore.matches, mindspore.read),
-    (corebound_trace.matches, corebound_trace.read),
+    (chrome.matches, chrome.read),
 )
 # Profilers identify themselves within their first events.
 _EVENTS_LOOKED_AT = 200_000

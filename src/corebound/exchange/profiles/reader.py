@@ -197,7 +197,7 @@ class UnreadableProfiles(InputError):
     """All errors of one or more files, reported together."""
 
     def __init__(self, faults: tuple[Fault, ...]) -> None:
-        super().__init__(what=faults[0].what, where=faults[0].file, mend=faults[0].mend)
+        super().__init__(what=faults[0].what, where=faults[0].file, fix=faults[0].fix)
         self.faults = faults
 
     def __str__(self) -> str:
@@ -248,7 +248,7 @@ def read_all(
 
 
 def _fault(path: Path, error: Unreadable) -> Fault:
-    return Fault(file=str(path), line=None, what=error.what, mend=error.mend)
+    return Fault(file=str(path), line=None, what=error.what, fix=error.fix)
 
 
 def _read_path(path: Path, progress: Progress, faults: list[Fault]) -> list[_Found]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from corebound.exchange.profiles.tensorflow_trace import operator_type
+from corebound.exchange.profiles.tensorflow import operator_type
 from corebound.exchange.reading import Timeline, Unreadable, capped, clean
 from corebound.worker.operator_table import Span
 

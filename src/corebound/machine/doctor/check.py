@@ -25,7 +25,7 @@ class HostCheck(Struct, frozen=True, kw_only=True):
         check: The check's name, such as `swappiness`.
         value: The observed value, in words; if unavailable, what is missing.
         why: How it affects a measurement.
-        mend: The command that fixes a warning, or what to do if there is no command.
+        fix: The command that fixes a warning, or what to do if there is no command.
         undo: The command that restores the observed value; None if there is none.
     """
 
@@ -34,7 +34,7 @@ class HostCheck(Struct, frozen=True, kw_only=True):
     state: State
     value: str
     why: str
-    mend: str | None
+    fix: str | None
     undo: str | None
 
 
@@ -107,22 +107,22 @@ class Subject(Struct, frozen=True, kw_only=True):
         """A result for something that the host shows but corebound does not understand."""
         return self.unavailable(f"not understood: {shown(text)}")
 
-    def warning(self, value: str, *, mend: str, undo: str | None = None) -> JudgedCheck:
+    def warning(self, value: str, *, fix: str, undo: str | None = None) -> JudgedCheck:
         """A warning that only the user can fix."""
-        return JudgedCheck(host_check=self._host_check("warning", value, mend=mend, undo=undo))
+        return JudgedCheck(host_check=self._host_check("warning", value, fix=fix, undo=undo))
 
     def mendable(self, value: str, changes: Sequence[Change]) -> JudgedCheck:
         """A warning that changes of settings fix; the commands are derived from them."""
         made = self._host_check(
             "warning",
             value,
-            mend=command((change.path, change.value) for change in changes),
+            fix=command((change.path, change.value) for change in changes),
             undo=command((change.path, change.prior) for change in changes),
         )
         return JudgedCheck(host_check=made, changes=tuple(changes))
 
     def _host_check(
-        self, state: State, value: str, *, mend: str | None = None, undo: str | None = None
+        self, state: State, value: str, *, fix: str | None = None, undo: str | None = None
     ) -> HostCheck:
         return HostCheck(
             check=self.check,
@@ -130,7 +130,7 @@ class Subject(Struct, frozen=True, kw_only=True):
             state=state,
             value=value,
             why=self.why,
-            mend=mend,
+            fix=fix,
             undo=undo,
         )
 

@@ -66,7 +66,7 @@ def _governor(seen: HostFacts) -> JudgedCheck:
     ]
     if not all(_STEADY in each for each in offered):
         return _GOVERNOR.warning(
-            value, mend=f"the driver offers no `{_STEADY}`: load the module cpufreq_{_STEADY}"
+            value, fix=f"the driver offers no `{_STEADY}`: load the module cpufreq_{_STEADY}"
         )
     return _GOVERNOR.mendable(
         value,
@@ -95,11 +95,11 @@ def _heat(seen: HostFacts) -> JudgedCheck:
     before, after = seen.before.throttles, seen.after.throttles
     if before is None or after is None:
         return _HEAT.unavailable("no throttle counters here")
-    mend = "let it cool, clean or improve its cooling, or switch turbo off"
+    fix = "let it cool, clean or improve its cooling, or switch turbo off"
     if after > before:
-        return _HEAT.warning(f"slowing down now, {after} times since start", mend=mend)
+        return _HEAT.warning(f"slowing down now, {after} times since start", fix=fix)
     if after:
-        return _HEAT.warning(f"{after} times since the machine started", mend=mend)
+        return _HEAT.warning(f"{after} times since the machine started", fix=fix)
     return _HEAT.ok("never since the machine started")
 
 
@@ -115,9 +115,9 @@ def _smt(seen: HostFacts) -> JudgedCheck:
         guest = " hypervisor" in (seen.tree.read("proc/cpuinfo") or "")
         return _SMT.ok("none is shown (a hypervisor may hide it)" if guest else "off")
     if control != "on":
-        return _SMT.warning("on", mend="boot with `nosmt`, or switch it off in the firmware")
+        return _SMT.warning("on", fix="boot with `nosmt`, or switch it off in the firmware")
     path = f"/{_CPUS}/smt/control"
-    return _SMT.warning("on", mend=f"echo off > {path}", undo=f"echo on > {path}")
+    return _SMT.warning("on", fix=f"echo off > {path}", undo=f"echo on > {path}")
 
 
 _IRQS = "proc/irq"
@@ -189,13 +189,13 @@ def _isolated(seen: HostFacts) -> JudgedCheck:
     if isolated and not isolated & allowed:
         return _ISOLATED.warning(
             value,
-            mend=f"taskset -c {cpu_list(isolated)} corebound run …",
+            fix=f"taskset -c {cpu_list(isolated)} corebound run …",
             undo="corebound run … (without taskset)",
         )
     if len(isolated & allowed) > 1:
         return _ISOLATED.warning(
             value,
-            mend="set `backend: openmp`, which binds each thread; or boot without isolcpus="
+            fix="set `backend: openmp`, which binds each thread; or boot without isolcpus="
             " and keep the others off with cpusets",
         )
     return _ISOLATED.ok(value)
@@ -235,7 +235,7 @@ def _irqbalance(seen: HostFacts) -> JudgedCheck:
     names = {process.name for process in seen.after.processes}
     if "irqbalance" in names:
         return _BALANCE.warning(
-            "running", mend="systemctl stop irqbalance", undo="systemctl start irqbalance"
+            "running", fix="systemctl stop irqbalance", undo="systemctl start irqbalance"
         )
     # The kernel thread `kthreadd` is visible whenever the host's processes are.
     if "kthreadd" not in names:
@@ -264,6 +264,6 @@ def check_limits(seen: HostFacts) -> Iterator[JudgedCheck]:
     throttled = "" if tightest.throttled is None else f", stopped {tightest.throttled} times so far"
     yield _QUOTA.warning(
         f"{significant(tightest.cpus)} CPUs in /{tightest.folder}{throttled}",
-        mend="; ".join(quota.lift for quota in found),
+        fix="; ".join(quota.lift for quota in found),
         undo="; ".join(quota.again for quota in found),
     )

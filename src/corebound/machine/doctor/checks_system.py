@@ -66,7 +66,7 @@ def _layout(seen: HostFacts) -> JudgedCheck:
     if (_hexadecimal(seen.tree.read("proc/self/personality")) or 0) & _NO_RANDOMIZE:
         return _ASLR.warning(
             "off for this shell and what it starts",
-            mend="start corebound without `setarch -R`, outside a debugger",
+            fix="start corebound without `setarch -R`, outside a debugger",
         )
     return _ASLR.ok(words[text])
 
@@ -187,7 +187,7 @@ def _swap(seen: HostFacts) -> JudgedCheck:
         value += f", {after - before} pages moved just now"
     elif not used:
         return _SWAP.ok(value)
-    return _SWAP.warning(value, mend="swapoff -a", undo="swapon -a")
+    return _SWAP.warning(value, fix="swapoff -a", undo="swapon -a")
 
 
 def _swappiness(seen: HostFacts) -> JudgedCheck:
@@ -302,7 +302,7 @@ def _load(seen: HostFacts) -> JudgedCheck:
         return _LOAD.unreadable(text) if text else _LOAD.unavailable("no proc/loadavg here")
     value = f"{found[1]} over the last minute"
     if float(found[1]) > _MOST_LOAD:
-        return _LOAD.warning(value, mend="wait until it has fallen: uptime")
+        return _LOAD.warning(value, fix="wait until it has fallen: uptime")
     return _LOAD.ok(value)
 
 
@@ -323,17 +323,17 @@ def _foreign(seen: HostFacts) -> JudgedCheck:
         return _FOREIGN.ok(value)
     if not top:
         return _FOREIGN.warning(
-            f"{value}, by nothing that is shown here", mend="look on the host itself: top"
+            f"{value}, by nothing that is shown here", fix="look on the host itself: top"
         )
     named = [(shown(one.name), one.pid, percent(part, 0)) for one, part in top]
     now = f"{value}: {', '.join(f'{name} ({pid}) {part}' for name, pid, part in named)}"
     then = f"{value}: {', '.join(f'{name} {part}' for name, _, part in named)}"
     pids = " ".join(str(process.pid) for process, _ in top if not process.kernel)
-    mend, undo, later = _KERNEL_BUSY, None, _KERNEL_BUSY
+    fix, undo, later = _KERNEL_BUSY, None, _KERNEL_BUSY
     if pids:
-        mend, undo, later = f"kill -STOP {pids}", f"kill -CONT {pids}", _MEND_LATER
-    judged = _FOREIGN.warning(now, mend=mend, undo=undo)
-    return replace(judged, later=_FOREIGN.warning(then, mend=later).host_check)
+        fix, undo, later = f"kill -STOP {pids}", f"kill -CONT {pids}", _MEND_LATER
+    judged = _FOREIGN.warning(now, fix=fix, undo=undo)
+    return replace(judged, later=_FOREIGN.warning(then, fix=later).host_check)
 
 
 def _used(seen: HostFacts) -> list[tuple[Process, int]]:
@@ -354,7 +354,7 @@ def _steal(seen: HostFacts) -> JudgedCheck:
     value = f"{percent(now)} now, {percent(ever)} since the machine started"
     if max(now, ever) > _MOST_STEAL:
         return _STEAL.warning(
-            value, mend="ask for CPUs of one's own, or measure when the neighbours rest"
+            value, fix="ask for CPUs of one's own, or measure when the neighbours rest"
         )
     return _STEAL.ok(value)
 
@@ -371,4 +371,4 @@ def _pressure(seen: HostFacts, kind: Literal["cpu", "memory", "io"]) -> JudgedCh
     value = f"{significant(waiting)} % of the last 10 s"
     if waiting <= _MOST_WAITING[kind]:
         return subject.ok(value)
-    return subject.warning(value, mend="wait, or stop what causes it: top, iotop, vmstat 1")
+    return subject.warning(value, fix="wait, or stop what causes it: top, iotop, vmstat 1")

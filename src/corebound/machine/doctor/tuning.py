@@ -140,7 +140,7 @@ def standing(root: Path) -> tuple[SavedSetting, ...]:
         raise HostError(
             what=f"what settings were before they were changed cannot be read: {error}.",
             where=str(file),
-            mend="Set them by hand as you want them (`corebound doctor` names them), and"
+            fix="Set them by hand as you want them (`corebound doctor` names them), and"
             " remove that file; a restart resets them too.",
         ) from None
 
@@ -257,7 +257,7 @@ def _alone(root: Path) -> Iterator[None]:
         raise HostError(
             what="another corebound is changing settings.",
             where=str(folder),
-            mend="Wait for it to end.",
+            fix="Wait for it to end.",
         ) from None
     finally:
         os.close(descriptor)
@@ -267,5 +267,5 @@ def _no_state(path: Path, error: OSError) -> HostError:
     return HostError(
         what=f"what settings are cannot be kept: {error.strerror}. Nothing more is changed.",
         where=str(path),
-        mend="Let root run it, with /run writable.",
+        fix="Let root run it, with /run writable.",
     )

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from corebound.analysis.calendar import date_ticks, says_year
-from corebound.analysis.change_history import ChangeHistory, size_word
+from corebound.analysis.change_history import ChangeHistory, differing, is_digest, size_word
 from corebound.analysis.commands import CommandLine, point_command
-from corebound.analysis.environment_changes import differing, is_digest
 from corebound.analysis.series_value import display_unit, interval_name
 from corebound.analysis.wording import Label, count, day, within
 from corebound.records.history import HistoryPoint, HistoryPoints, Series

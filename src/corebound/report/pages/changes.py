@@ -8,8 +8,16 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound.analysis.change_history import ChangeHistory, size_interval, size_word, sizes_word
-from corebound.analysis.change_wording import _recovered, commit_range, left_words, recovery_words
+from corebound.analysis.change_history import (
+    ChangeHistory,
+    _recovered,
+    commit_range,
+    left_words,
+    recovery_words,
+    size_interval,
+    size_word,
+    sizes_word,
+)
 from corebound.analysis.commands import CommandLine, between_command
 from corebound.analysis.series_value import display_unit
 from corebound.analysis.wording import Label, Tone, VerdictWord, and_more, day

@@ -9,8 +9,16 @@ from msgspec.structs import replace
 
 from corebound.analysis.change_history import ChangeHistory, has_grown
 from corebound.analysis.series_names import natural_place, parameters
-from corebound.analysis.too_short import too_short_words
-from corebound.analysis.wording import Text, TextSpan, and_more, count, day, rich, strong
+from corebound.analysis.wording import (
+    Text,
+    TextSpan,
+    and_more,
+    count,
+    day,
+    rich,
+    strong,
+    too_short_words,
+)
 from corebound.records.history import Series
 from corebound.report.elements import Head, Hero
 from corebound.report.pages.benchmark_table import why_silent

@@ -9,9 +9,8 @@ from msgspec import Struct
 
 from corebound.analysis.commands import CALIBRATE, DOCTOR, TOPOLOGY, CommandLine, asked_command
 from corebound.analysis.comparison import commit_words
-from corebound.analysis.hosts import HostStudy
+from corebound.analysis.host_records import HostStudy, Record
 from corebound.analysis.noise_floor import noise_words
-from corebound.analysis.records import Record
 from corebound.analysis.wording import Tone, check_sign, count, day, rich
 from corebound.machine.doctor.check import HostCheck, State
 from corebound.records.calibration import Calibration
@@ -32,7 +31,7 @@ class CheckHistory(Struct, frozen=True, kw_only=True):
     Attributes:
         course: (tone, signs) of the latest runs, the last at the right; consecutive runs with the
             same result are merged.
-        why, mend: The cause and fix of a warning; else empty.
+        why, fix: The cause and fix of a warning; else empty.
     """
 
     check: str
@@ -45,7 +44,7 @@ class CheckHistory(Struct, frozen=True, kw_only=True):
     course: tuple[tuple[Tone, str], ...]
     course_said: str
     why: str
-    mend: str
+    fix: str
 
 
 class HostPage(Struct, frozen=True, kw_only=True):
@@ -169,7 +168,7 @@ def _check(check: str, looks: Sequence[tuple[Run, HostCheck]]) -> tuple[int, Che
         course=_course([was.state for _, was in looks[-_MOST_SIGNS:]]),
         course_said=_course_said([was.state for _, was in looks[-_MOST_SIGNS:]]),
         why=latest.why if warns else "",
-        mend=(latest.mend or "") if warns else "",
+        fix=(latest.fix or "") if warns else "",
     )
 
 

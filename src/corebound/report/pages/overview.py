@@ -8,9 +8,9 @@ from msgspec import Struct
 
 from corebound.analysis.change_history import EMPTY, ChangeHistory, size_word
 from corebound.analysis.commands import FIRST, CommandLine, reproduce_command, row_command
-from corebound.analysis.launch_notes import statuses
+from corebound.analysis.host_records import Record
+from corebound.analysis.launch_metrics import statuses
 from corebound.analysis.noise_floor import calibration_for
-from corebound.analysis.records import Record
 from corebound.analysis.scenario_result import BaselineComparison, ScenarioResult
 from corebound.analysis.series_value import figures_span, latest_of
 from corebound.analysis.wording import (
@@ -164,10 +164,10 @@ def overview_flags(studies: Sequence[ScenarioResult], faults: Sequence[Fault]) -
 
 
 def _ended_early(studies: Sequence[ScenarioResult]) -> Flag | None:
-    cut = {study.run.id: study.undone for study in studies if study.undone is not None}
+    cut = {study.run.id: study.incomplete for study in studies if study.incomplete is not None}
     if not cut:
         return None
-    short = sum(study.undone is not None for study in studies)
+    short = sum(study.incomplete is not None for study in studies)
     latest = max(studies, key=lambda study: (study.run.started_at, study.run.id)).run.id
     # Only the latest run can be resumed.
     more = "; corebound run --resume goes on with it" if {*cut} == {latest} else ""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from corebound.analysis.commands import CommandLine, asked_command, launch_command, scenario_command
-from corebound.analysis.launch_notes import evidence_of, mend_of, reason_of, statuses
+from corebound.analysis.launch_metrics import evidence_of, mend_of, reason_of, statuses
 from corebound.analysis.wording import (
     Text,
     TextSpan,
@@ -55,7 +55,7 @@ class CheckRow(Struct, frozen=True, kw_only=True):
     check: str
     value: str
     why: str
-    mend: str
+    fix: str
 
 
 class RunPage(Struct, frozen=True, kw_only=True):
@@ -226,7 +226,7 @@ def _check(one: HostCheck) -> CheckRow:
         check=one.check,
         value=one.value,
         why=one.why,
-        mend=one.mend or "",
+        fix=one.fix or "",
     )
 
 

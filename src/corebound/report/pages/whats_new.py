@@ -8,9 +8,8 @@ from msgspec import Struct
 
 from corebound.analysis.change_history import ChangeHistory, sizes_word
 from corebound.analysis.commands import CommandLine, cells_command
+from corebound.analysis.host_records import Record, by_host
 from corebound.analysis.last_measured import last_measured, last_moment
-from corebound.analysis.records import Record, by_host
-from corebound.analysis.too_short import too_short_words
 from corebound.analysis.wording import (
     Label,
     Text,
@@ -22,6 +21,7 @@ from corebound.analysis.wording import (
     label,
     rich,
     strong,
+    too_short_words,
 )
 from corebound.records.history import Series
 from corebound.records.launch_record import Launch

@@ -32,7 +32,7 @@ class FindingRow(Struct, frozen=True, kw_only=True):
     meaning: str
     what: Text
     evidence: tuple[str, ...]
-    remedy: Text
+    fix: Text
     cells: tuple[Label, ...]
     more: str
     of_first: bool
@@ -51,7 +51,7 @@ def _row(one: Finding) -> FindingRow:
         meaning=meaning,
         what=coded(one.what),
         evidence=one.evidence,
-        remedy=coded(one.remedy),
+        fix=coded(one.fix),
         cells=tuple(label(cell) for cell in one.cells[:_MOST_CELLS]),
         more=and_more(len(one.cells) - _MOST_CELLS),
         of_first=one.of_first,

@@ -8,8 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.analysis.commands import CommandLine, reproduce_command, row_command
-from corebound.analysis.launch_metrics import disturbed_words
-from corebound.analysis.launch_notes import mend_of
+from corebound.analysis.launch_metrics import disturbed_words, mend_of
 from corebound.analysis.scenario_result import CellStudy, ScenarioResult
 from corebound.analysis.wording import (
     NO_BASELINE,
@@ -62,7 +61,7 @@ class Unmeasured(Struct, frozen=True, kw_only=True):
     label: Label
     status: str
     reason: str
-    mend: str
+    fix: str
     command: CommandLine
 
 
@@ -250,10 +249,10 @@ def _unmeasured(study: ScenarioResult) -> tuple[Unmeasured, ...]:
             label=replace(labels[0], more="; ".join(one.more for one in labels if one.more)),
             status=status,
             reason=reason,
-            mend=mend,
+            fix=fix,
             command=reproduce_command(study, cells),
         )
-        for (_, status, reason, mend), cells in groups.items()
+        for (_, status, reason, fix), cells in groups.items()
         for labels in [[label(cell) for cell in cells]]
     )
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.analysis.commands import CommandLine, reproduce_command
-from corebound.analysis.launch_notes import mend_of
+from corebound.analysis.launch_metrics import mend_of
 from corebound.analysis.operator_profiles import Profiled, _attempt, profiled
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.selection import title_of, varying_axes, without
@@ -146,7 +146,7 @@ def _unprofiled(study: ScenarioResult) -> tuple[Unmeasured, ...]:
                 label=named,
                 status=launch.status,
                 reason=reason,
-                mend=mend_of(launch, study.profiles),
+                fix=mend_of(launch, study.profiles),
                 command=reproduce_command(study, (launch.cell,)),
             ),
         )

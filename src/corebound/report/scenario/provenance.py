@@ -61,7 +61,7 @@ def _comment(study: ScenarioResult) -> str:
     spent_ns = sum(launch.duration_ns for launch in study.launches)
     if not spent_ns:
         return "measures every cell"
-    if study.undone is None:
+    if study.incomplete is None:
         return f"measures every cell again; its launches took {spent(spent_ns)} here"
     return f"measures every cell; the launches until the run ended took {spent(spent_ns)} here"
 
@@ -74,7 +74,7 @@ def _run_facts(study: ScenarioResult, records_file: str) -> tuple[Fact, ...]:
         facts.append(Fact(term="Subject", value=run.commit.subject))
     launches = study.measure.launches
     each = "launches of each cell"
-    if study.undone is not None:
+    if study.incomplete is not None:
         each += " asked for, the run ended early"
     settings = [
         count(study.measure.iterations, "iteration"),

@@ -10,15 +10,18 @@ from msgspec import Struct
 from corebound.analysis.commands import CommandLine, launch_command, row_command
 from corebound.analysis.launch_metrics import (
     disturbed_words,
+    evidence_of,
     figure_of,
     median_of,
+    mend_of,
     migrations,
+    reason_of,
     span_of,
+    statuses,
     switches,
     threads,
     whole_ns,
 )
-from corebound.analysis.launch_notes import evidence_of, mend_of, reason_of, statuses
 from corebound.analysis.scenario_result import CellStudy, ScenarioResult
 from corebound.analysis.throughput import peak_holds, peak_words, throughput, throughput_unit
 from corebound.analysis.wording import (
@@ -108,7 +111,7 @@ class LaunchRow(Struct, frozen=True, kw_only=True):
     tone: Tone
     status: str
     reason: str
-    mend: str
+    fix: str
     evidence: tuple[str, ...]
     median: str
     steady: str
@@ -166,7 +169,7 @@ def _left_out(study: ScenarioResult) -> str:
 
 
 def _cells_said(study: ScenarioResult) -> str:
-    left = study.undone
+    left = study.incomplete
     if left is None or not left.never:
         return count(len(study.cells), "cell")
     whole = count(len(study.cells) + left.never, "cell")
@@ -282,7 +285,7 @@ def launch_rows(study: ScenarioResult) -> tuple[LaunchRow, ...]:
                 tone=status_tone(launch.status),
                 status=launch.status,
                 reason=_LEFT_OUT if launch.id in aside else reason_of(launch),
-                mend=mend_of(launch, study.launches),
+                fix=mend_of(launch, study.launches),
                 evidence=launch.disturbance.evidence
                 if launch.disturbance and (summary and summary.disturbed)
                 else evidence_of(launch),

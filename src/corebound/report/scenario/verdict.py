@@ -112,7 +112,7 @@ def _waiting(cell: CellStudy) -> str:
 
 
 def _ended_early(study: ScenarioResult) -> Flag | None:
-    left = study.undone
+    left = study.incomplete
     if left is None:
         return None
     return Flag.warning(
@@ -312,7 +312,7 @@ def _faster(study: ScenarioResult, duel: BaselineComparison) -> tuple[Text, Text
         f" {_pairs(comparison)}",
         f" It is the fastest of {count(others + 1, 'setting')} compared." if is_first else "",
     ]
-    if duel.is_again:
+    if duel.is_same_placement:
         support.append(
             " Both came to the same CPUs and threads on this host, so placement alone"
             " cannot explain the difference."
@@ -329,9 +329,9 @@ def _none_faster(study: ScenarioResult, nearest: BaselineComparison) -> tuple[Te
     cell, comparison = nearest.cell, nearest.comparison
     # True if some cells repeat the baseline and others do not. If the nearest cell repeats the
     # baseline, all do.
-    repeated = {duel.is_again for duel in study.ranked} == {True, False}
+    repeated = {duel.is_same_placement for duel in study.ranked} == {True, False}
     verdicts = {duel.comparison.verdict for duel in study.ranked}
-    rivals = [duel for duel in study.ranked if not (repeated and duel.is_again)]
+    rivals = [duel for duel in study.ranked if not (repeated and duel.is_same_placement)]
     if "faster" not in verdicts and {one.comparison.verdict for one in rivals} == {"slower"}:
         others = "each that differs from it" if repeated else "every other one"
         verdict = rich("No setting beats ", strong(name), f" here: {others} is slower.")
@@ -388,7 +388,7 @@ def _nothing(study: ScenarioResult) -> tuple[Text, Text]:
             rich("Nothing has been measured yet."),
             rich("The run ended before a launch of this scenario. Start it again to measure."),
         )
-    left = study.undone
+    left = study.incomplete
     refused = [one.cell for one in study.cells if one.summary.count("skipped")]
     if left is not None and len(refused) == len(study.cells):
         reason = next((one.reason for one in study.launches if one.reason), "no reason was kept.")

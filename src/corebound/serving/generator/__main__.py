@@ -64,11 +64,11 @@ class Edge:
         if error is None:
             return False
         if isinstance(error, CoreboundError):
-            what, mend = f"{error.where}: {error.what}", error.mend
+            what, fix = f"{error.where}: {error.what}", error.fix
         else:
-            what, mend = f"{type(error).__name__}: {error}", None
+            what, fix = f"{type(error).__name__}: {error}", None
             traceback.print_exception(error)
-        self._talk.send(protocol.Failure(during=self._talk.during, what=what, mend=mend))
+        self._talk.send(protocol.Failure(during=self._talk.during, what=what, fix=fix))
         self.failed = True
         return True
 
@@ -135,7 +135,7 @@ def _target(order: GeneratorOrder) -> Target:
         raise HostError(
             what=f"its name leads to no address: {error.strerror}.",
             where=order.host,
-            mend="Give the server's address, such as 127.0.0.1.",
+            fix="Give the server's address, such as 127.0.0.1.",
         ) from error
     body = _body(order.body_file)
     try:
@@ -151,7 +151,7 @@ def _target(order: GeneratorOrder) -> Target:
         raise InputError(
             what=f"it makes no request: {error}.",
             where=f"{order.method} {order.path}",
-            mend="Write spaces and other letters in the path as %20 and the like.",
+            fix="Write spaces and other letters in the path as %20 and the like.",
         ) from error
     return Target(
         host=str(address[0]), port=order.port, request=request, is_head=order.method == "HEAD"
@@ -167,7 +167,7 @@ def _body(file: str | None) -> bytes | None:
         raise InputError(
             what=f"the body of the requests cannot be read: {error.strerror}.",
             where=file,
-            mend="Name a file that exists and may be read.",
+            fix="Name a file that exists and may be read.",
         ) from error
 
 
@@ -179,7 +179,7 @@ def _allow_connections(order: GeneratorOrder) -> None:
         raise HostError(
             what=f"{wanted} open files are needed and {hard} allowed.",
             where="this host",
-            mend="Ask for fewer connections, or raise the limit (`ulimit -n`).",
+            fix="Ask for fewer connections, or raise the limit (`ulimit -n`).",
         )
     if soft != resource.RLIM_INFINITY and wanted > soft:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -166,7 +166,7 @@ def _unread(what: str) -> LaunchError:
     return LaunchError(
         what=f"{what}.",
         where="ab",
-        mend="See that the server keeps up, or drop `client: ab`: it gives up early.",
+        fix="See that the server keeps up, or drop `client: ab`: it gives up early.",
     )
 
 
@@ -218,7 +218,7 @@ class Apache:
                 done = subprocess.run(words, capture_output=True, check=False, text=True)
             except FileNotFoundError as error:
                 raise HostError(
-                    what="ApacheBench is not installed.", where="ab", mend=MISSING_MEND
+                    what="ApacheBench is not installed.", where="ab", fix=MISSING_MEND
                 ) from error
             if done.returncode or not percentiles.exists() or not times.exists():
                 raise gave_up(done.returncode, done.stderr)

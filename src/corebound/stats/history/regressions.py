@@ -7,6 +7,7 @@ import itertools
 import math
 import traceback
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +19,11 @@ from corebound.records.history import HistoryPoint, HistoryPoints, Series, is_fa
 from corebound.stats.distributions import normal_quantile
 from corebound.stats.history.arrays import HistoryArrays, segments_of
 from corebound.stats.history.change_point import ChangePoint
-from corebound.stats.history.detection import change_points_of
+from corebound.stats.history.cut_evaluator import LEAST_NIGHTS
+from corebound.stats.history.detection import THRESHOLD, change_points_of
 from corebound.stats.history.early_warnings import early_warning
 from corebound.stats.history.incremental import News, SegmentCache
+from corebound.stats.history.search import search
 from corebound.stats.history.shift_tests import median, spread_of
 from corebound.stats.multiplicity import benjamini_hochberg
 
@@ -280,3 +283,43 @@ def _failures_at_the_end(points: HistoryPoints) -> int:
 
 def _largest_first(change: Change) -> tuple[float, str]:
     return -abs(change.step.ratio - 1), change.series.id
+
+
+# A change a hundred times the threshold, with little noise.
+_PLAIN = 100 * THRESHOLD
+_NOISE = 1e-3
+# Uncorrelated noise: fractional parts of multiples of the golden ratio.
+_GOLDEN = 0.6180339887
+
+
+@cache
+def least_figures() -> int:
+    """How many values in one environment the search needs to find the clearest change.
+
+    The result comes from the search itself: its detectors and its spike rule each need some values.
+    """
+    return next(
+        nights
+        for nights in itertools.count(2 * LEAST_NIGHTS)
+        if any(_is_found(at, nights) for at in range(LEAST_NIGHTS, nights - LEAST_NIGHTS + 1))
+    )
+
+
+def _is_found(at: int, nights: int) -> bool:
+    noise = _NOISE * (np.arange(nights) * _GOLDEN % 1)
+    plain = np.repeat([0.0, _PLAIN], [at, nights - at])
+    return bool(search(plain + noise, np.zeros(nights), threshold=THRESHOLD, seed=0))
+
+
+def too_short(suite: Iterable[Series]) -> tuple[Series, ...]:
+    """The series that cannot show a change yet, in their order.
+
+    Only values from the latest environment count, because no commit accounts for differences
+    from earlier ones. A series without any value failed, and is not included.
+    """
+    return tuple(one for one in suite if 0 < _figures(one) < least_figures())
+
+
+def _figures(series: Series) -> int:
+    course = course_of(series)
+    return int(np.count_nonzero(~np.isnan(course.logs[course.latest])))

@@ -65,7 +65,7 @@ class Checkpointing:
             if found is None or not np.array_equal(found.asnumpy(), parameter.asnumpy()):
                 raise WorkloadError(
                     what=f"the checkpoint does not hold `{parameter.name}` as it is.",
-                    mend="Timings of a wrong result mean nothing: check the file system.",
+                    fix="Timings of a wrong result mean nothing: check the file system.",
                 )
 
     def teardown(self) -> None:

@@ -50,7 +50,7 @@ class Epoch:
         if not all(torch.equal(saved[name], held[name]) for name in weights):
             raise WorkloadError(
                 what="the checkpoint does not hold the weights that were trained.",
-                mend="Look for what else writes to the launch's folder, or a full disk.",
+                fix="Look for what else writes to the launch's folder, or a full disk.",
             )
 
     def teardown(self) -> None:
@@ -79,7 +79,7 @@ def epoch(*, model: str = "large", steps: int = 10, every: int = 1, batch: int =
     if every and steps % every:
         raise WorkloadError(
             what=f"{steps} steps with a checkpoint every {every} are not alike each time.",
-            mend="Make `steps` a multiple of `every`, or `every` 0.",
+            fix="Make `steps` a multiple of `every`, or `every` 0.",
         )
     return Epoch(
         training=image_training_pytorch.step(model=model, batch=batch),

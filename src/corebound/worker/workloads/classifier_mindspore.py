@@ -78,7 +78,7 @@ class Training:
 def _wrong(what: str) -> WorkloadError:
     return WorkloadError(
         what=f"the classifier does not train as it should: {what}.",
-        mend="Timings of a wrong result mean nothing: check the build of MindSpore.",
+        fix="Timings of a wrong result mean nothing: check the build of MindSpore.",
     )
 
 

@@ -17,7 +17,7 @@ def require(gpus: int) -> None:
     if not torch.backends.cuda.is_built():
         raise WorkloadError(
             what=f"torch {torch.__version__} was built without CUDA.",
-            mend="Make an environment of a build with CUDA, and name it in the scenario:"
+            fix="Make an environment of a build with CUDA, and name it in the scenario:"
             " environments/pytorch-cuda.txt.",
         )
     # An old driver gives no GPU, too.
@@ -25,7 +25,7 @@ def require(gpus: int) -> None:
     if found < gpus:
         raise WorkloadError(
             what=f"torch {torch.__version__} finds {found} GPUs, and {gpus} are asked for.",
-            mend="Check that the driver is new enough for this build: nvidia-smi shows it.",
+            fix="Check that the driver is new enough for this build: nvidia-smi shows it.",
         )
 
 

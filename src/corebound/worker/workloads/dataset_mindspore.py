@@ -65,7 +65,7 @@ class Pipeline:
         if not good or images.std() < 0.05:
             raise WorkloadError(
                 what=f"the data set gave {images.shape} images, not {self.expected} in 0 to 1.",
-                mend="Timings of a wrong result mean nothing: check the build of MindSpore.",
+                fix="Timings of a wrong result mean nothing: check the build of MindSpore.",
             )
 
     def teardown(self) -> None:

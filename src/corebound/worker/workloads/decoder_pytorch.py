@@ -121,7 +121,7 @@ class Writing:
         # bfloat16 has 8 bits: rounding of one part in 256 a layer.
         tolerance = 1e-3 if one.dtype == torch.float32 else 0.1
         if not torch.allclose(one.float(), other.float(), rtol=0, atol=tolerance):
-            raise WorkloadError(what="the decoder's cache changes what it writes.", mend=MEND)
+            raise WorkloadError(what="the decoder's cache changes what it writes.", fix=MEND)
 
 
 def inference(*, batch: int = 1, context: int = 256, dtype: str = "float32") -> Writing:

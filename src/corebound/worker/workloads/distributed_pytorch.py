@@ -137,7 +137,7 @@ class Distributed:
         if not self._rank.alike():
             raise WorkloadError(
                 what="after a step the processes have different weights.",
-                mend="Timings of a wrong result mean nothing: check the build of torch.",
+                fix="Timings of a wrong result mean nothing: check the build of torch.",
             )
 
     def teardown(self) -> None:
@@ -203,17 +203,17 @@ def _require_suited(method: str, *, processes: int, gpus: int) -> None:
     if method == "dp" and gpus < 2:
         raise WorkloadError(
             what=f"DataParallel does nothing with fewer than two GPUs, and the cell has {gpus}.",
-            mend="Write `gpus: 2` or more for `method: dp`.",
+            fix="Write `gpus: 2` or more for `method: dp`.",
         )
     if method == "dp" and processes != 1:
         raise WorkloadError(
             what=f"DataParallel runs in one process, and the cell asks for {processes}.",
-            mend="Write `processes: 1` for `method: dp`.",
+            fix="Write `processes: 1` for `method: dp`.",
         )
     if method == "ddp" and gpus not in {0, processes}:
         raise WorkloadError(
             what=f"{processes} processes cannot share {gpus} GPUs: each has to have one.",
-            mend="Write as many `processes` as `gpus` for `method: ddp`.",
+            fix="Write as many `processes` as `gpus` for `method: ddp`.",
         )
 
 
@@ -221,7 +221,7 @@ def _require_even(batch: int, *, among: int) -> None:
     if among > 1 and (batch % among or batch < 2 * among):
         raise WorkloadError(
             what=f"a batch of {batch} cannot be shared evenly by {among}.",
-            mend="Make `batch` a multiple of `processes` (of `gpus`), two for each at least.",
+            fix="Make `batch` a multiple of `processes` (of `gpus`), two for each at least.",
         )
 
 

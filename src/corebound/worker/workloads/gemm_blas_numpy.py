@@ -110,7 +110,7 @@ def _mkl() -> ctypes.CDLL:
     if not found:
         raise WorkloadError(
             what="this environment has no MKL.",
-            mend="Use the environment numpy-mkl, or add mkl==VERSION to the requirements file.",
+            fix="Use the environment numpy-mkl, or add mkl==VERSION to the requirements file.",
         )
     return ctypes.CDLL(str(found[-1]))
 
@@ -126,5 +126,5 @@ def _version(blas: str) -> str:
             return f"{'MKL' if blas == 'mkl' else 'OpenBLAS'} {pool['version']}"
     raise WorkloadError(
         what=f"NumPy does not use {blas} here.",
-        mend="Install NumPy from its wheels, which carry OpenBLAS.",
+        fix="Install NumPy from its wheels, which carry OpenBLAS.",
     )

@@ -37,7 +37,7 @@ class Product:
         if not np.allclose(result[:3], exact, rtol=1e-3, atol=1e-2):
             raise WorkloadError(
                 what="the matrix product is wrong.",
-                mend="Timings of a wrong result mean nothing: check the BLAS.",
+                fix="Timings of a wrong result mean nothing: check the BLAS.",
             )
 
 

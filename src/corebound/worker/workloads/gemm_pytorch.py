@@ -40,7 +40,7 @@ class Product:
         if not torch.allclose(result[:3].cpu().double(), exact, rtol=1e-3, atol=1e-2):
             raise WorkloadError(
                 what="the matrix product is wrong.",
-                mend="Timings of a wrong result mean nothing: check the build of torch.",
+                fix="Timings of a wrong result mean nothing: check the build of torch.",
             )
 
 

@@ -79,5 +79,5 @@ def require_finite(finite: Iterable[bool]) -> None:
 
 def _wrong(what: str) -> WorkloadError:
     return WorkloadError(
-        what=what, mend="Timings of a wrong result mean nothing: check the framework's build."
+        what=what, fix="Timings of a wrong result mean nothing: check the framework's build."
     )

@@ -56,8 +56,8 @@ def require_sound(result: torch.Tensor, shape: tuple[int, ...], name: str) -> No
         WorkloadError: its shape is another, a number is not finite, or all are the same.
     """
     if tuple(result.shape) != shape:
-        raise WorkloadError(what=f"{name} gave {tuple(result.shape)}, not {shape}.", mend=MEND)
+        raise WorkloadError(what=f"{name} gave {tuple(result.shape)}, not {shape}.", fix=MEND)
     if not bool(torch.isfinite(result).all()):
-        raise WorkloadError(what=f"{name} gave numbers that are not finite.", mend=MEND)
+        raise WorkloadError(what=f"{name} gave numbers that are not finite.", fix=MEND)
     if result.numel() > 1 and float(result.float().std()) == 0.0:
-        raise WorkloadError(what=f"{name} gave the same number everywhere.", mend=MEND)
+        raise WorkloadError(what=f"{name} gave the same number everywhere.", fix=MEND)

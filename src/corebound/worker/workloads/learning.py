@@ -20,7 +20,7 @@ def require_learning(before: float, after: float) -> None:
     if not (math.isfinite(before) and math.isfinite(after) and after < before):
         raise WorkloadError(
             what=f"the loss went from {before:g} to {after:g} over a training step.",
-            mend="Timings of a wrong result mean nothing: check the framework's build.",
+            fix="Timings of a wrong result mean nothing: check the framework's build.",
         )
 
 

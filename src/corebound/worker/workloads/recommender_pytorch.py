@@ -95,7 +95,7 @@ class Ranking:
             alone = self.model(dense[:1], rows[:, :1])
         within = bool(((result >= 0) & (result <= 1)).all())
         if not (within and torch.allclose(alone.float(), result[:1].float(), atol=2e-2)):
-            raise WorkloadError(what="the recommender gave wrong probabilities.", mend=MEND)
+            raise WorkloadError(what="the recommender gave wrong probabilities.", fix=MEND)
 
 
 def inference(*, batch: int = 128, dtype: str = "float32") -> Ranking:

@@ -50,7 +50,7 @@ class Product:
         if result.shape != expected or not np.allclose(result[:3], left[:3] @ right, atol=unit):
             raise WorkloadError(
                 what="the matrix product is wrong.",
-                mend="Timings of a wrong result mean nothing: check the build of MindSpore.",
+                fix="Timings of a wrong result mean nothing: check the build of MindSpore.",
             )
 
 

@@ -37,7 +37,7 @@ class Inference:
             raise WorkloadError(
                 what=f"ResNet-50 gave {tuple(result.shape)} logits that are not {expected}, "
                 "finite and varied.",
-                mend="Timings of a wrong result mean nothing: check the build of torch.",
+                fix="Timings of a wrong result mean nothing: check the build of torch.",
             )
 
 

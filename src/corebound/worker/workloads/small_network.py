@@ -157,7 +157,7 @@ class Training:
 def _wrong(what: str) -> WorkloadError:
     return WorkloadError(
         what=f"the small network does not train as it should: {what}.",
-        mend="Timings of a wrong result mean nothing: check the framework's build.",
+        fix="Timings of a wrong result mean nothing: check the framework's build.",
     )
 
 
@@ -171,5 +171,5 @@ def refuse(*, framework: str, **given: object) -> None:
         if value:
             raise WorkloadError(
                 what=f"{framework} has no `{name}`, which is {value} here.",
-                mend=f"Leave `{name}` out, or exclude {framework} from those cells.",
+                fix=f"Leave `{name}` out, or exclude {framework} from those cells.",
             )

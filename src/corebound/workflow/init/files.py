@@ -12,8 +12,7 @@ from typing import Literal
 from msgspec import Struct
 
 from corebound.errors import refusals_told
-from corebound.workflow.init.repository import Repository
-from corebound.workflow.init.target import Target
+from corebound.workflow.init.detect import Repository, Target
 
 _BLANK = re.compile(r"@([A-Z_]+)@")
 _LONGEST_NAME = 80
@@ -131,7 +130,7 @@ def put(made: Mapping[str, str], folder: Path) -> dict[str, Fate]:
         with refusals_told(
             "it cannot be written",
             where=file,
-            mend="Name a folder that can be written; files that are there stay as they are.",
+            fix="Name a folder that can be written; files that are there stay as they are.",
         ):
             if file.exists() or file.is_symlink():
                 same = file.is_file() and file.read_bytes() == text.encode()

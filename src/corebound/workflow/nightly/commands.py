@@ -55,19 +55,19 @@ class Asked(Struct, frozen=True, kw_only=True):
             raise InputError(
                 what="there is no such file or folder.",
                 where=str(missing),
-                mend="Name scenario files, or a folder of them.",
+                fix="Name scenario files, or a folder of them.",
             )
         if self.to is not None and self.branch is not None:
             raise InputError(
                 what="--to and --branch are two places.",
                 where="corebound nightly",
-                mend="Pass one of them.",
+                fix="Pass one of them.",
             )
         if self.branch is None and (self.push is not None or self.squash):
             raise InputError(
                 what="--push and --squash are for a branch.",
                 where="corebound nightly",
-                mend="Pass --branch as well, or leave them out.",
+                fix="Pass --branch as well, or leave them out.",
             )
 
 

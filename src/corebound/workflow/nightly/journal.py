@@ -73,7 +73,7 @@ def begin(folder: Path, asked: Sequence[str], now: datetime) -> Journal:
     with refusals_told(
         "the night's journal cannot be kept",
         where=night,
-        mend="Make that folder writable, or name another with --nights.",
+        fix="Make that folder writable, or name another with --nights.",
     ):
         atomic_write.make_folder(night)
         _append(night, {"schema": SCHEMA, "asked": list(asked)})
@@ -88,7 +88,7 @@ def _append(folder: Path, line: dict[str, Any]) -> None:
         refusals_told(
             "the night's journal cannot be written",
             where=file,
-            mend="Make room, and start the night again: it goes on where it was.",
+            fix="Make room, and start the night again: it goes on where it was.",
         ),
         file.open("ab") as stream,
     ):

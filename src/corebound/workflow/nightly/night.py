@@ -177,7 +177,7 @@ def alone(folder: Path, *, patience_s: float = _PATIENCE_S) -> Iterator[int]:
     with refusals_told(
         "the nights cannot be kept here",
         where=folder,
-        mend="Make that folder writable, or name another with --nights.",
+        fix="Make that folder writable, or name another with --nights.",
     ):
         folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -188,7 +188,7 @@ def alone(folder: Path, *, patience_s: float = _PATIENCE_S) -> Iterator[int]:
                 raise HostError(
                     what="another night is at work.",
                     where=str(folder / "lock"),
-                    mend="Wait for it to end; `fuser` of that file says which process it is.",
+                    fix="Wait for it to end; `fuser` of that file says which process it is.",
                 )
             time.sleep(_BETWEEN_LOOKS_S)
         yield descriptor

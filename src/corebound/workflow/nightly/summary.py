@@ -165,7 +165,7 @@ def write(text: str, file: Path) -> None:
     with refusals_told(
         "the summary cannot be written",
         where=file,
-        mend="Name a file that can be written with --summary.",
+        fix="Name a file that can be written with --summary.",
     ):
         atomic_write.put(file, f"{text}\n".encode())
 
@@ -182,7 +182,7 @@ def send(document: Mapping[str, Any], url: str) -> None:
         raise InputError(
             what="this is no address that a summary can be sent to.",
             where="--webhook",
-            mend="Write one that begins with https://.",
+            fix="Write one that begins with https://.",
         )
     data = json.dumps(document).encode()
     try:
@@ -194,5 +194,5 @@ def send(document: Mapping[str, Any], url: str) -> None:
         raise LaunchError(
             what=f"the summary could not be sent to {parts.hostname}: {why}.",
             where="--webhook",
-            mend="Look whether the address is right and can be reached from here.",
+            fix="Look whether the address is right and can be reached from here.",
         ) from None

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from corebound.errors import InputError, LaunchError, git_needed
 from corebound.launch import scratch
-from corebound.workflow.publish.site import MARKER, Site
+from corebound.workflow.publish.folder import MARKER, Site
 
 # Files for the page host that corebound does not write; kept from the previous commit.
 KEPT = ("CNAME",)
@@ -88,7 +88,7 @@ class _Git(Struct, frozen=True, kw_only=True):
             raise LaunchError(
                 what=f"git {words[0]} failed: {done.stderr.strip() or done.returncode}",
                 where=str(self.folder),
-                mend="The branch is as it was. Mend what git says, and publish again.",
+                fix="The branch is as it was. Mend what git says, and publish again.",
             )
         return done.stdout.strip()
 
@@ -131,26 +131,26 @@ def _check(git: _Git, branch: Branch) -> None:
         raise InputError(
             what="this is no git repository.",
             where=str(branch.repository),
-            mend="Name one with --repo, or publish to a folder with --to.",
+            fix="Name one with --repo, or publish to a folder with --to.",
         )
     if git.maybe("check-ref-format", "--branch", branch.name) is None:
         raise InputError(
             what=f"`{branch.name}` is no name of a branch.",
             where="--branch",
-            mend="Write one like gh-pages.",
+            fix="Write one like gh-pages.",
         )
     if branch.remote and git.maybe("remote", "get-url", branch.remote) is None:
         raise InputError(
             what=f"there is no remote `{branch.remote}`.",
             where=str(branch.repository),
-            mend="Name one that `git remote` shows.",
+            fix="Name one that `git remote` shows.",
         )
     shown = git.said("worktree", "list", "--porcelain").splitlines()
     if f"branch refs/heads/{branch.name}" in shown:
         raise InputError(
             what=f"the branch {branch.name} is checked out, and its files would seem changed.",
             where=str(branch.repository),
-            mend="Publish to another branch, or check out another one there.",
+            fix="Publish to another branch, or check out another one there.",
         )
 
 

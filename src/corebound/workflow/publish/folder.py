@@ -9,14 +9,17 @@ from __future__ import annotations
 import ctypes
 import errno
 import fcntl
+import hashlib
+import json
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from msgspec import Struct
+
 from corebound.errors import HostError, InputError, refusals_told
-from corebound.workflow.publish.site import MARKER, Site
 
 # From <linux/fs.h> and <fcntl.h>.
 _RENAME_EXCHANGE = 2
@@ -42,18 +45,18 @@ def publish(site: Site, to: Path) -> None:
     to = to.absolute()  # not resolved: a link is switched, not followed
     if to.exists() and to.samefile(site.folder):
         raise InputError(
-            what="this is the site itself.", where=str(to), mend="Name another folder with --to."
+            what="this is the site itself.", where=str(to), fix="Name another folder with --to."
         )
     if not _is_ours(to):
         raise InputError(
             what="this folder holds something that is no published site.",
             where=str(to),
-            mend="Name an empty folder, or one that does not exist yet.",
+            fix="Name an empty folder, or one that does not exist yet.",
         )
     with refusals_told(
         "the site cannot be published",
         where=to,
-        mend="Make room or make that folder writable; what was there is as it was.",
+        fix="Make room or make that folder writable; what was there is as it was.",
     ):
         to.parent.mkdir(parents=True, exist_ok=True)
         with _alone(to):
@@ -156,6 +159,50 @@ def _exchange(to: Path, fresh: Path) -> None:
     raise HostError(
         what="this file system cannot exchange two folders in one step.",
         where=str(to),
-        mend=f"Let the server show a symbolic link instead, which is turned in one step:"
+        fix=f"Let the server show a symbolic link instead, which is turned in one step:"
         f" mv {to} {to}.first && ln -s {to.name}.first {to}",
     )
+
+
+# A file in every published site; only a folder that contains it is ever replaced.
+MARKER = "corebound-site.json"
+INDEX = "index.html"
+
+
+class Site(Struct, frozen=True, kw_only=True):
+    """A folder written by `corebound report`.
+
+    `at` is the time of publication, ISO 8601.
+    """
+
+    folder: Path
+    at: str
+
+    def files(self) -> Iterator[tuple[str, Path]]:
+        """Each file, by its path within the site; hidden files are incomplete and left out."""
+        for file in sorted(self.folder.rglob("*")):
+            name = file.relative_to(self.folder)
+            if file.is_file() and not any(part.startswith(".") for part in name.parts):
+                yield name.as_posix(), file
+
+    def note(self) -> str:
+        """The marker's content: the time, and a hash of all files."""
+        digest = hashlib.sha256()
+        for name, file in self.files():
+            digest.update(f"{name}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
+        return f"{json.dumps({'published_at': self.at, 'sha256': digest.hexdigest()})}\n"
+
+
+def opened(folder: Path, at: str) -> Site:
+    """Check that a folder contains a site.
+
+    Raises:
+        InputError: It does not.
+    """
+    if not (folder / INDEX).is_file():
+        raise InputError(
+            what="there is no site here.",
+            where=str(folder),
+            fix="Write it with `corebound report`, or name another with --site.",
+        )
+    return Site(folder=folder, at=at)

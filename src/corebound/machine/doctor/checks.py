@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from corebound.machine.doctor import checks_cpu, checks_system, tools
+from corebound.machine.doctor import checks_cpu, checks_system, checks_tools
 from corebound.machine.doctor.check import HostFacts, JudgedCheck
 from corebound.machine.doctor.snapshot import take
 from corebound.machine.sysfs import Tree
@@ -20,7 +20,7 @@ _JUDGES: tuple[Callable[[HostFacts], Iterator[JudgedCheck]], ...] = (
     checks_system.check_load,
     checks_system.check_memory,
     checks_system.check_kernel,
-    tools.check_tools,
+    checks_tools.check_tools,
 )
 
 
@@ -42,7 +42,7 @@ def examine(
         wait: Called between the two snapshots.
         pid: Our own process.
         sudo: Whether the checks run under sudo, so that another user than root will measure.
-        tools: The programs of `tools.PROGRAMS` that were found; None if not looked for.
+        tools: The programs of `checks_tools.PROGRAMS` that were found; None if not looked for.
         environments: Whether each environment has been made; None if not looked for.
     """
     before = take(tree)

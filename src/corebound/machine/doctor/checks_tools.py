@@ -80,7 +80,7 @@ def _tool(tool: _Tool, found: frozenset[str] | None) -> JudgedCheck:
         return subject.ok("found")
     return subject.warning(
         "missing",
-        mend=f"apt-get install {tool.package}",
+        fix=f"apt-get install {tool.package}",
         undo=f"apt-get remove {tool.package}",
     )
 
@@ -94,5 +94,5 @@ def _environments(seen: HostFacts) -> JudgedCheck:
         return _ENVIRONMENTS.ok(f"{len(every)} of {len(every)} made")
     return _ENVIRONMENTS.warning(
         f"{len(every) - len(missing)} of {len(every)} made, not {', '.join(missing)}",
-        mend=f"corebound environment make {' '.join(missing)}",
+        fix=f"corebound environment make {' '.join(missing)}",
     )

@@ -65,5 +65,5 @@ class CannotRun(Struct, frozen=True, kw_only=True):
     """
 
     what: str
-    mend: str
+    fix: str
     cause: Literal["host", "environment", "build"] = "host"
