@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, wraps
 from typing import Literal
 
 from jinja2 import BytecodeCache, DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
+from corebound import units
+from corebound.analysis import wording
 from corebound.analysis.commands import CommandLine
 from corebound.report.charts.dots import dots_svg
 from corebound.report.charts.history import history_svg, spark_line_svg
@@ -20,6 +22,7 @@ from corebound.report.charts.strip import strip_svg
 from corebound.report.charts.topology import topology_html
 from corebound.report.charts.trace import trace_svg
 from corebound.report.charts.tradeoff import trade_svg
+from corebound.stats.intervals import Interval
 
 Kind = Literal[
     "overview", "scenario", "history", "benchmark", "run", "host", "compare", "claims",
@@ -37,11 +40,12 @@ _UNIT = re.compile(
 
 
 # A missing value is shown as a dash and read out as a word, because screen readers skip a dash.
+MISSING = "–"
 _NONE = Markup('<span class="nil">none</span>')
 
 
-def _told(value: object) -> object:
-    return _NONE if value == "–" else value
+def _mark_missing(value: object) -> object:
+    return _NONE if value == MISSING else value
 
 
 def _with_units(text: str) -> str:
@@ -61,7 +65,7 @@ def keep_together(text: str) -> Markup:
     """
     parts = _DASHED.split(_with_units(text))
     return Markup("").join(
-        _ON_ONE_LINE.format(part) if at % 2 else part for at, part in enumerate(parts)
+        _ON_ONE_LINE.format(part) if index % 2 else part for index, part in enumerate(parts)
     )
 
 
@@ -87,10 +91,10 @@ def soft_break(name: str) -> Markup:
 
 # A longer unit may wrap to the next line.
 _SHORT_UNIT = 4
-_FIGURES = re.compile(r"(.*[0-9∞\])])( .*|)", re.DOTALL)
+_VALUES = re.compile(r"(.*[0-9∞\])])( .*|)", re.DOTALL)
 
 
-def nowrap(figures: str) -> str:
+def nowrap(text: str) -> str:
     """Values in a table cell on one line, except for a long unit, which may wrap.
 
     >>> nowrap("28.7 to 44.2 ms").count("\N{NO-BREAK SPACE}")
@@ -98,16 +102,76 @@ def nowrap(figures: str) -> str:
     >>> nowrap("28.7 to 44.2 % overhead").partition(" ")[2]
     '% overhead'
     """
-    found = _FIGURES.fullmatch(figures)
-    if found is None or len(found[2]) <= 1 + _SHORT_UNIT:
-        return figures.replace(" ", "\N{NO-BREAK SPACE}")
-    return found[1].replace(" ", "\N{NO-BREAK SPACE}") + found[2]
+    match = _VALUES.fullmatch(text)
+    if match is None or len(match[2]) <= 1 + _SHORT_UNIT:
+        return text.replace(" ", "\N{NO-BREAK SPACE}")
+    return match[1].replace(" ", "\N{NO-BREAK SPACE}") + match[2]
 
 
-def _typed(commands: CommandLine | Sequence[CommandLine], *, records: str) -> str:
+def _command_lines(commands: CommandLine | Sequence[CommandLine], *, records: str) -> str:
     """Commands for records in this folder, one per line."""
-    several = (commands,) if isinstance(commands, CommandLine) else commands
-    return "\n".join(one.at(records) for one in several)
+    lines = (commands,) if isinstance(commands, CommandLine) else commands
+    return "\n".join(command.at(records) for command in lines)
+
+
+def _or_dash(write: Callable[..., str]) -> Callable[..., str]:
+    """A filter that shows a missing value, None, as a dash."""
+
+    @wraps(write)
+    def filtered(value: object, *arguments: object) -> str:
+        return MISSING if value is None else write(value, *arguments)
+
+    return filtered
+
+
+_FORMATS: dict[str, Callable[[float], str]] = {
+    "duration": wording.time_text,
+    "bytes": units.size,
+    "number": units.significant,
+    "percent": partial(units.percent, digits=0),
+    "quantity": units.counted,
+}
+
+
+def _interval(interval: Interval | None, kind: str = "ratio") -> str:
+    """Both ends of an interval, of ratios or in one of the formats; empty if there is none."""
+    if interval is None:
+        return ""
+    if kind == "ratio":
+        return wording.bounds(interval.low, interval.high)
+    return wording.within(interval.low, interval.high, _FORMATS[kind])
+
+
+def _span(ends: tuple[float, float] | None, kind: str) -> str:
+    """A minimum and a maximum in one of the formats; empty if there are none."""
+    return "" if ends is None else wording.ends(*ends, _FORMATS[kind])
+
+
+# Templates get the objects of the analysis, and turn their values into text with these.
+FILTERS: dict[str, Callable[..., str]] = {
+    # Layout of text.
+    "with_units": _with_units,
+    "keep_together": keep_together,
+    "soft_break": soft_break,
+    "nowrap": nowrap,
+    # Values with their units; a dash for None.
+    **{name: _or_dash(write) for name, write in _FORMATS.items()},
+    "percent": _or_dash(units.percent),
+    "ratio": _or_dash(units.ratio),
+    "speedup": _or_dash(wording.speedup),
+    "day": _or_dash(wording.day),
+    "elapsed": _or_dash(wording.spent),
+    # Ranges; nothing for None.
+    "interval": _interval,
+    "span": _span,
+    # Names and counts: `3|count_of("launch", "launches")`.
+    "count_of": wording.count,
+    "and_more": wording.and_more,
+    "capital": wording.capital,
+    "full_name": wording.full_name,
+    "binding_name": wording.binding_name,
+    "mode_class": wording.mode_class,
+}
 
 
 class Renderer:
@@ -119,7 +183,7 @@ class Renderer:
         *,
         records: str = "",
         note: str = "",
-        compiled: BytecodeCache | None = None,
+        bytecode_cache: BytecodeCache | None = None,
     ) -> None:
         """Load templates by file name.
 
@@ -127,7 +191,7 @@ class Renderer:
             templates: Their texts.
             note: A note for every page of the site; may be empty.
             records: The folder of records that commands have to name.
-            compiled: The cache of compiled templates; None: no cache.
+            bytecode_cache: The cache of compiled templates; None: no cache.
         """
         self._environment = Environment(
             loader=DictLoader(dict(templates)),
@@ -136,14 +200,15 @@ class Renderer:
             trim_blocks=True,
             lstrip_blocks=True,
             keep_trailing_newline=True,
-            finalize=_told,
-            bytecode_cache=compiled,
+            finalize=_mark_missing,
+            bytecode_cache=bytecode_cache,
         )
-        self._environment.filters["with_units"] = _with_units
-        self._environment.filters["glued"] = keep_together
-        self._environment.filters["breakable"] = soft_break
-        self._environment.filters["unbroken"] = nowrap
-        self._environment.filters["here"] = partial(_typed, records=records)
+        self._environment.filters.update(
+            FILTERS,
+            label=wording.label,
+            verdict_word=wording.verdict_word,
+            command_lines=partial(_command_lines, records=records),
+        )
         self._environment.globals.update(
             note=note,
             dots_svg=dots_svg,

@@ -81,7 +81,7 @@ def _renderer(inputs: Inputs, own: Path | None = None) -> Renderer:
         {path.name: path.read_text("utf-8") for path in sorted(_source("templates").iterdir())},
         records=inputs.records_folder,
         note=narrowed_words(inputs.only),
-        compiled=None if own is None else Compiled(own),
+        bytecode_cache=None if own is None else Compiled(own),
     )
 
 

@@ -29,7 +29,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def _page(folder: Path, templates: dict[str, str] = _TEMPLATES) -> str:
-    return Renderer(templates, compiled=Compiled(folder)).page("overview", "<b>")
+    return Renderer(templates, bytecode_cache=Compiled(folder)).page("overview", "<b>")
 
 
 def test_a_template_is_compiled_once_and_renders_the_same(
