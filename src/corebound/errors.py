@@ -81,28 +81,6 @@ class HostError(CoreboundError):
     exit_code: ClassVar[int] = 3
 
 
-@contextmanager
-def git_needed(where: Path) -> Iterator[None]:
-    """Report a missing git in the block as an error of the host.
-
-    Args:
-        where: The folder of the repository that git is needed for.
-
-    Raises:
-        HostError: git is not installed.
-    """
-    try:
-        yield
-    except FileNotFoundError as error:
-        if error.filename != "git":
-            raise
-        raise HostError(
-            what="git is not installed.",
-            where=str(where),
-            fix="Install it: `apt-get install git`.",
-        ) from error
-
-
 class LaunchError(CoreboundError):
     """Launches failed, or could not be started or supervised."""
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from corebound.asv_bridge.snapshot import plain_environment
 from corebound.errors import LaunchError
+from corebound.git import clean_environment
 
 # The end of a traceback, which shows what failed and where.
 _TAIL_LINES = 12
@@ -56,7 +56,7 @@ def ask(
             # Ctrl-C reaches only this process, which tells asv to end together with its children.
             start_new_session=True,
             pass_fds=(writing, *held),
-            env=plain_environment(),
+            env=clean_environment(),
         ) as process,
     ):
         os.close(writing)

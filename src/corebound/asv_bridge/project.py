@@ -10,16 +10,16 @@ from __future__ import annotations
 import fcntl
 import json
 import shutil
-import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from corebound import git
 from corebound.asv_bridge import snapshot
 from corebound.asv_bridge.client import ask
-from corebound.errors import BuildError, InputError, LaunchError, git_needed
+from corebound.errors import BuildError, InputError, LaunchError
 from corebound.launch.environments import Environment
 from corebound.records.run_record import Commit, EnvironmentLock
 
@@ -93,9 +93,9 @@ class Project(Struct, frozen=True, kw_only=True):
         if kept := snapshot.find(self.store, revision):
             sha, tree = kept
             return replace(self.commit(sha), dirty=True, tree=tree)
-        words = ("rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
-        found = _git(self.git, *words)
-        if found.returncode != 0:
+        arguments = ("rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
+        result = git.run(self.git, *arguments, timeout_s=_LONGEST_S)
+        if not result.succeeded:
             raise InputError(
                 what=f"`{revision}` names no commit of {self.name}.",
                 where=str(self.file),
@@ -104,7 +104,7 @@ class Project(Struct, frozen=True, kw_only=True):
                 else "Name a branch, a tag or a hash that `git log` shows. Fetch it first, or"
                 " commit something where nothing is committed yet.",
             )
-        ((_, commit),) = self._log("-1", found.stdout.split()[-1])
+        ((_, commit),) = self._log("-1", result.text.split()[-1])
         return commit
 
     def between(self, good: Commit, bad: Commit) -> tuple[Commit, ...]:
@@ -139,16 +139,18 @@ class Project(Struct, frozen=True, kw_only=True):
             )  # fmt: skip
 
     def _do(
-        self, *words: str, fix: str = "Nothing was changed. Mend what git says, and try again."
+        self,
+        *arguments: str,
+        fix: str = "Nothing was changed. Fix what git reports, and try again.",
     ) -> str:
-        done = _git(self.git, *words)
-        if done.returncode != 0:
+        result = git.run(self.git, *arguments, timeout_s=_LONGEST_S)
+        if not result.succeeded:
             raise LaunchError(
-                what=f"git {words[0]} failed: {done.stderr.strip() or done.returncode}",
+                what=f"git {arguments[0]} failed: {result.error}",
                 where=str(self.git),
                 fix=fix,
             )
-        return done.stdout
+        return result.stdout.decode(errors="replace")
 
     def find(self, commit: Commit, name: str) -> Environment | None:
         """Find the environment of a commit under the name that cells use, if it was built."""
@@ -257,41 +259,18 @@ def open_project(file: Path, say: Say) -> Project:
             fix="Write an asv.conf.json with project, repo, pythons and environment_type, or name"
             " another with --config.",
         )
-    git = Path(answer["git"])
+    repository = Path(answer["git"])
     return Project(
         name=answer["name"],
         file=file,
-        git=git,
+        git=repository,
         environments=Path(answer["environments"]),
         recipe=answer["recipe"],
-        checked_out=(answer["branch"] if _is_bare(git) else None) or "HEAD",
+        checked_out=(answer["branch"] if _is_bare(repository) else None) or "HEAD",
         outputs=tuple(map(Path, answer["outputs"])),
     )
 
 
-def _is_bare(git: Path) -> bool:
-    return _git(git, "rev-parse", "--is-bare-repository").stdout.strip() == "true"
-
-
-def _git(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run git in a folder; it counts as failed after a time limit.
-
-    Raises:
-        HostError: git is not installed.
-    """
-    command = ("git", "-C", str(folder), *words)
-    try:
-        with git_needed(folder):
-            return subprocess.run(
-                command,
-                env={**snapshot.plain_environment(), "GIT_TERMINAL_PROMPT": "0"},
-                capture_output=True,
-                stdin=subprocess.DEVNULL,
-                encoding="utf-8",
-                errors="replace",
-                timeout=_LONGEST_S,
-                check=False,
-            )
-    except subprocess.TimeoutExpired:
-        said = f"it has not ended in {_LONGEST_S:.0f} s"
-        return subprocess.CompletedProcess(command, returncode=-1, stdout="", stderr=said)
+def _is_bare(repository: Path) -> bool:
+    result = git.run(repository, "rev-parse", "--is-bare-repository")
+    return result.text == "true"

@@ -10,25 +10,20 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from corebound import units
-from corebound.errors import InputError, git_needed, refusals_told
+from corebound import git, units
+from corebound.errors import InputError, refusals_told
+from corebound.git import GitResult
 from corebound.records.run_record import Commit
 from corebound.text import one_line
 
-# Variables that select the repository; git sets them for hooks (`git rev-parse --local-env-vars`).
-_OF_A_REPOSITORY = (
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_OBJECT_DIRECTORY", "GIT_DIR", "GIT_WORK_TREE",
-    "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR",
-)  # fmt: skip
 # Disables the user's hooks and checks, and all writes other than to the given index.
-_CALMLY = (
+_CONFIGURATION = (
     "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.splitIndex=false",
     "-c", "core.safecrlf=false", "-c", "advice.addEmbeddedRepo=false",
 )  # fmt: skip
@@ -41,19 +36,16 @@ _MOST_NAMED = 5
 Say = Callable[[str], None]
 
 
-def plain_environment() -> dict[str, str]:
-    """The environment without the variables that git sets for its hooks."""
-    return {name: value for name, value in os.environ.items() if name not in _OF_A_REPOSITORY}
-
-
-def take(git: Path, store: Path, head: Commit, *, outputs: Sequence[Path] = (), say: Say) -> Commit:
+def take(
+    repository: Path, store: Path, head: Commit, *, outputs: Sequence[Path] = (), say: Say
+) -> Commit:
     """Take a snapshot of the working tree.
 
     It includes untracked files, but not the files that git ignores. The contents of `outputs`
     and bytecode stay as in HEAD.
 
     Args:
-        git: A folder of the repository.
+        repository: A folder of the repository.
         store: The bare repository to write to; created if missing.
         head: The checked-out commit.
         outputs: Folders that the measurement writes to; their contents are not edits.
@@ -67,7 +59,7 @@ def take(git: Path, store: Path, head: Commit, *, outputs: Sequence[Path] = (), 
         InputError: git cannot read the working tree, or a submodule has uncommitted changes.
         HostError: git is not installed.
     """
-    top = _top(git)
+    top = _top(repository)
     if top is None:
         return head
     with ExitStack() as stack:
@@ -96,10 +88,10 @@ def find(store: Path, name: str) -> tuple[str, str] | None:
     if "+dirty." not in name:
         return None
     words = ("log", "-1", "--format=%P %T", f"{_REFS}{name}", "--")
-    said = _run(store, *words, environment=_of(store))
-    if said.returncode != 0:
+    result = _run(store, *words, environment=_of(store))
+    if not result.succeeded:
         return None
-    parent, tree = said.stdout.decode().split()
+    parent, tree = result.text.split()
     return parent, tree
 
 
@@ -110,14 +102,14 @@ def commit_to_build(store: Path, commit: Commit) -> str:
         InputError: The snapshot no longer exists.
     """
     words = ("rev-parse", "--verify", "--quiet", f"{_REFS}{commit.name}^{{commit}}")
-    said = _run(store, *words, environment=_of(store))
-    if said.returncode != 0:
+    result = _run(store, *words, environment=_of(store))
+    if not result.succeeded:
         raise InputError(
             what=f"the snapshot {commit.name} is not there any more.",
             where=str(store),
             fix="Commit what you measure, or measure the working tree as it is now.",
         )
-    return said.stdout.decode().strip()
+    return result.text
 
 
 def objects_of(store: Path) -> str:
@@ -132,9 +124,9 @@ class _Tree:
         self._top = top
         self._store = store
         self._index = store / "working-tree.index"
-        objects = _said(top, "rev-parse", "--git-path", "objects")
+        objects = _do(top, "rev-parse", "--git-path", "objects")
         self._objects = (top / os.fsdecode(objects.rstrip(b"\n"))).resolve()
-        self._git = {
+        self._variables = {
             "GIT_INDEX_FILE": str(self._index),
             "GIT_OBJECT_DIRECTORY": str(store / "objects"),
             "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quoted(self._objects),
@@ -144,9 +136,9 @@ class _Tree:
     def _prepare(self) -> None:
         """Create the store, and copy the user's index, so that unchanged files are not read."""
         if not (self._store / "HEAD").exists():
-            form = _said(self._top, "rev-parse", "--show-object-format").decode().strip()
+            form = _do(self._top, "rev-parse", "--show-object-format").decode().strip()
             words = ("init", "--quiet", "--bare", f"--object-format={form}")
-            _said(self._store, *words, environment=_of(self._store))
+            _do(self._store, *words, environment=_of(self._store))
         # The repository may have been moved.
         alternates = self._store / "objects" / "info" / "alternates"
         alternates.parent.mkdir(exist_ok=True)
@@ -154,7 +146,7 @@ class _Tree:
         # A leftover of a killed process; this process holds the store's lock.
         self._index.with_name(f"{self._index.name}.lock").unlink(missing_ok=True)
         self._index.unlink(missing_ok=True)
-        own = _said(self._top, "rev-parse", "--git-path", "index")
+        own = _do(self._top, "rev-parse", "--git-path", "index")
         try:
             # Keep the timestamp: git rereads files that changed at the moment the index was saved.
             shutil.copy2(self._top / os.fsdecode(own.rstrip(b"\n")), self._index)
@@ -179,7 +171,7 @@ class _Tree:
             if not self._is_repository(name, say)
         ]
         self._tell_large(files, say)
-        self._do("update-index", "--add", "--replace", "-z", "--stdin", told=_joined(files))
+        self._do("update-index", "--add", "--replace", "-z", "--stdin", stdin=_joined(files))
         self._refuse_submodules()
 
     def _look_at_everything(self) -> None:
@@ -194,7 +186,7 @@ class _Tree:
                 skipped.append(name)
         for option, names in (("--no-assume-unchanged", assumed), ("--no-skip-worktree", skipped)):
             if names:
-                self._do("update-index", option, "-z", "--stdin", told=_joined(names))
+                self._do("update-index", option, "-z", "--stdin", stdin=_joined(names))
 
     def _is_repository(self, name: bytes, say: Say) -> bool:
         """Whether a path is a nested repository, which a commit cannot contain."""
@@ -233,7 +225,7 @@ class _Tree:
             folder = self._top / name
             if not (folder / ".git").exists():
                 continue  # not checked out, so it has no changes
-            if _said(folder, "status", "--porcelain", "--ignore-submodules=none"):
+            if _do(folder, "status", "--porcelain", "--ignore-submodules=none"):
                 raise InputError(
                     what=f"the submodule {one_line(name)} has changes that are not committed, and"
                     " the working tree cannot be measured with them.",
@@ -252,7 +244,7 @@ class _Tree:
         if taken.tree is None:
             raise ValueError("a snapshot has a tree")
         name, _, email = _AUTHOR.partition(" ")
-        person = {
+        identity = {
             f"GIT_{role}_{what}": value
             for role in ("AUTHOR", "COMMITTER")
             for what, value in (
@@ -260,25 +252,29 @@ class _Tree:
             )
         }  # fmt: skip
         words = ("commit-tree", taken.tree, "-p", taken.sha, "-m", f"Snapshot {taken.name}")
-        sha = self._do(*words, person=person).decode().strip()
+        sha = self._do(*words, identity=identity).decode().strip()
         ref = f"{_REFS}{taken.name}"
-        _said(self._store, "update-ref", ref, sha, environment=_of(self._store))
+        _do(self._store, "update-ref", ref, sha, environment=_of(self._store))
 
     def changed(self, head: Commit, tree: str) -> list[str]:
         """The names of the files that differ from HEAD."""
         words = ("diff-tree", "-r", "-z", "--name-only", f"{head.sha}^{{tree}}", tree)
         return [os.fsdecode(name) for name in _names(self._do(*words))]
 
-    def _do(self, *words: str, told: bytes = b"", person: Mapping[str, str] | None = None) -> bytes:
-        return _said(self._top, *words, told=told, environment={**self._git, **(person or {})})
+    def _do(
+        self, *arguments: str, stdin: bytes = b"", identity: Mapping[str, str] | None = None
+    ) -> bytes:
+        environment = {**self._variables, **(identity or {})}
+        return _do(self._top, *arguments, stdin=stdin, environment=environment)
 
 
-def _top(git: Path) -> Path | None:
+def _top(repository: Path) -> Path | None:
     """The top folder of the working tree; None if there is none."""
-    for folder in (git, git.parent) if git.name == ".git" else (git,):
-        said = _run(folder, "rev-parse", "--show-toplevel")
-        if said.returncode == 0:
-            return Path(os.fsdecode(said.stdout.rstrip(b"\n"))).resolve()
+    folders = (repository, repository.parent) if repository.name == ".git" else (repository,)
+    for folder in folders:
+        result = _run(folder, "rev-parse", "--show-toplevel")
+        if result.succeeded:
+            return Path(os.fsdecode(result.stdout.rstrip(b"\n"))).resolve()
     return None
 
 
@@ -301,8 +297,8 @@ def _quoted(folder: Path) -> str:
     return f'"{text}"'
 
 
-def _said(
-    folder: Path, *words: str, told: bytes = b"", environment: Mapping[str, str] | None = None
+def _do(
+    folder: Path, *arguments: str, stdin: bytes = b"", environment: Mapping[str, str] | None = None
 ) -> bytes:
     """Run git and return its output.
 
@@ -310,26 +306,17 @@ def _said(
         InputError: git fails.
         HostError: git is not installed.
     """
-    done = _run(folder, *words, told=told, environment=environment)
-    if done.returncode != 0:
-        why = done.stderr.decode(errors="replace").strip() or f"it ended with {done.returncode}"
+    result = _run(folder, *arguments, stdin=stdin, environment=environment)
+    if not result.succeeded:
         raise InputError(
-            what=f"the working tree cannot be read: git {words[0]} failed: {why}",
+            what=f"the working tree cannot be read: git {arguments[0]} failed: {result.error}",
             where=str(folder),
-            fix="Fix what git says, or measure HEAD with `--committed`.",
+            fix="Fix what git reports, or measure HEAD with `--committed`.",
         )
-    return done.stdout
+    return result.stdout
 
 
 def _run(
-    folder: Path, *words: str, told: bytes = b"", environment: Mapping[str, str] | None = None
-) -> subprocess.CompletedProcess[bytes]:
-    with git_needed(folder):
-        return subprocess.run(
-            ("git", *_CALMLY, "-C", str(folder), *words),
-            input=told,
-            capture_output=True,
-            # Without optional locks, `git status` does not modify the index of a submodule.
-            env={**plain_environment(), "GIT_OPTIONAL_LOCKS": "0", **(environment or {})},
-            check=False,
-        )
+    folder: Path, *arguments: str, stdin: bytes = b"", environment: Mapping[str, str] | None = None
+) -> GitResult:
+    return git.run(folder, *_CONFIGURATION, *arguments, stdin=stdin, environment=environment)

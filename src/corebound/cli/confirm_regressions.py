@@ -21,7 +21,7 @@ from corebound.cli.output.run import RunResult
 from corebound.cli.output.terminal import Console
 from corebound.errors import CoreboundError, InputError, LaunchError
 from corebound.machine import discovery, identity
-from corebound.records import documents, git_commit
+from corebound.records import commits, documents
 from corebound.records.decisions import CONFIRMATION_SCHEMA, Answer, Confirmation
 from corebound.records.history import HistoryPoint
 from corebound.records.run_record import Commit, Run
@@ -291,7 +291,7 @@ def good_figures(change: Change) -> tuple[float, ...]:
 
 def _elsewhere(change: Change) -> str | None:
     """Why the checked-out commit is at no point after the change point; None if it is at one."""
-    here = git_commit.commit(Path.cwd())
+    here = commits.checked_out(Path.cwd())
     since = [point.commit for point in change.series.points[change.step.at :]]
     known = {commit.sha for commit in since if commit is not None}
     if not known or (here is not None and here.sha in known):

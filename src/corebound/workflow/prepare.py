@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import io
-import os
 import secrets
 import stat
-import subprocess
 import sys
 import tarfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,16 +15,16 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from corebound import __version__
+from corebound import __version__, git
 from corebound.asv_bridge.snapshot import objects_of
-from corebound.errors import CoreboundError, HostError, InputError, git_needed
+from corebound.errors import CoreboundError, HostError, InputError
 from corebound.launch import scratch
 from corebound.launch.environments import Environment
 from corebound.machine import discovery, identity
 from corebound.machine.identity import Host
 from corebound.planning.models import CannotRun
 from corebound.planning.plan import HostCapabilities
-from corebound.records import git_commit, jsonl
+from corebound.records import commits, jsonl
 from corebound.records.jsonl import RECORDS
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import SCHEMA, Commit, Run
@@ -332,7 +330,7 @@ def _commit_of(made: Iterable[Environment | None]) -> Commit | None:
 
     Uncommitted changes do not count if every environment was built from a commit.
     """
-    here = git_commit.commit(Path.cwd())
+    here = commits.checked_out(Path.cwd())
     held = [one.lock.commit for one in made if one is not None]
     same = [one for one in held if one is not None and here is not None and one.sha == here.sha]
     changed = next((one for one in same if one.tree is not None), None)
@@ -432,7 +430,7 @@ def checked_out(
         HostError: The commit is not available here, or git is not installed.
     """
     is_own = isinstance(scenario.workload, CommandWorkload) or ":" in scenario.workload
-    now = git_commit.commit(Path.cwd())
+    now = commits.checked_out(Path.cwd())
     if before.commit is None or not is_own or Path(path).is_absolute():
         return Path(path)
     if now is not None and now.sha == before.commit.sha and not now.dirty:
@@ -462,14 +460,8 @@ def checked_out(
     return folder / path
 
 
-def _git(*words: str, objects: str = "") -> bytes | None:
+def _git(*arguments: str, objects: str = "") -> bytes | None:
     """Return git's output, with `objects` as additional object folders; None if git fails."""
-    with git_needed(Path.cwd()):
-        done = subprocess.run(
-            ("git", *words),
-            env={**os.environ, "GIT_ALTERNATE_OBJECT_DIRECTORIES": objects},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-        )
-    return done.stdout if done.returncode == 0 else None
+    environment = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": objects}
+    result = git.run(Path(), *arguments, environment=environment)
+    return result.stdout if result.succeeded else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from corebound import git
 from corebound.analysis.commit_comparison import commits_of
 from corebound.errors import InputError
 from corebound.records import jsonl
@@ -27,16 +27,12 @@ def commit_of(name: str, folder: Path | None = None) -> str | None:
     Returns:
         The hash; None if there is no such commit, no repository, or no git.
     """
-    words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
-    try:
-        done = subprocess.run(
-            ("git", *words), cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, check=False
-        )
-    except (OSError, ValueError):  # git is not installed, or the name contains a NUL
+    if "\0" in name:
         return None
+    arguments = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+    output = git.query(folder or Path(), *arguments)
     # Older versions of git echo the option.
-    said = done.stdout.decode(errors="replace").split()
-    return said[-1] if done.returncode == 0 and said else None
+    return output.split()[-1] if output else None
 
 
 class StoredRun(Struct, frozen=True, kw_only=True):

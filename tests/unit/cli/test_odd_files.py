@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 from corebound.cli.app import app
 from corebound.cli.commands.run import seconds
 from corebound.errors import Fault, InputError
-from corebound.exchange.git_history import described
 from corebound.records import atomic_write, codec, history_files, jsonl
+from corebound.records.commits import read_commits
 from support.asv_trees import TIME, a_file, a_tree, imported, read
 from support.build import a_launch, a_run, a_series
 
@@ -176,7 +176,7 @@ def test_a_commit_of_the_year_14000_has_no_date(tmp_path: Path) -> None:
         for at in (379_630_108_800, 1_637_362_095)
     )
 
-    found = described(tmp_path, [late, usual])
+    found = read_commits(tmp_path, [late, usual])
 
     assert {sha: one.committed_at for sha, one in found.items()} == {usual: "2021-11-19T22:48:15Z"}
 

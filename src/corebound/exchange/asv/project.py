@@ -7,16 +7,16 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from corebound.errors import Fault, InputError
+from corebound.errors import Fault, HostError, InputError
 from corebound.exchange.asv import environments, layout, reader
 from corebound.exchange.asv.environments import Across, FirstNames, Requirements, Source, label
 from corebound.exchange.asv.layout import CONFIGURATION, AsvLayout
 from corebound.exchange.asv.reader import Progress, Unread
 from corebound.exchange.asv.series import Project, SeriesBuilder
-from corebound.exchange.git_history import described, origin
 from corebound.exchange.history_import import deduplicate
 from corebound.exchange.reading import Unreadable
 from corebound.records import cache
+from corebound.records.commits import origin, read_commits
 from corebound.records.history import Series
 from corebound.records.run_record import Commit
 
@@ -206,8 +206,8 @@ def _commits(
     if repo is None:
         return None
     try:
-        return described(repo, hashes)
-    except InputError as error:
+        return read_commits(repo, hashes)
+    except (InputError, HostError) as error:
         if asked:
             raise
         # The user did not name it; asv.conf.json did.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec import Struct
 
+from corebound import git
 from corebound.errors import InputError
 
 # Files by which pip can install a project.
@@ -43,8 +43,8 @@ class Repository(Struct, frozen=True, kw_only=True):
 def look(folder: Path) -> Repository:
     """Inspect a folder, which need not be a git repository."""
     folder = folder.resolve()
-    top = _git(folder, "rev-parse", "--show-toplevel")
-    commit = _git(folder, "rev-parse", "--verify", "HEAD")
+    top = git.query(folder, "rev-parse", "--show-toplevel")
+    commit = git.query(folder, "rev-parse", "--verify", "HEAD")
     needs = {
         "a git repository of its own": top is not None and Path(top) == folder,
         "a commit": commit is not None,
@@ -53,25 +53,10 @@ def look(folder: Path) -> Repository:
     return Repository(
         folder=folder,
         project=folder.name or "project",
-        branch=_git(folder, "branch", "--show-current") or "main",
+        branch=git.query(folder, "branch", "--show-current") or "main",
         lacks=tuple(what for what, is_there in needs.items() if not is_there),
-        has_remote=bool(_git(folder, "remote")),
+        has_remote=bool(git.query(folder, "remote")),
     )
-
-
-def _git(folder: Path, *words: str) -> str | None:
-    try:
-        done = subprocess.run(
-            ("git", "-C", str(folder), *words),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            check=False,
-        )
-    except OSError:
-        return None  # git is not installed
-    return done.stdout.strip() if done.returncode == 0 else None
 
 
 # Folders that may contain packages, relative to a repository.

@@ -7,12 +7,12 @@ its known commit to the new one. If the process is killed, the branch is at one 
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 
 from msgspec import Struct
 
-from corebound.errors import InputError, LaunchError, git_needed
+from corebound import git
+from corebound.errors import InputError, LaunchError
 from corebound.launch import scratch
 from corebound.workflow.publish.folder import MARKER, Site
 
@@ -55,69 +55,56 @@ def publish(site: Site, branch: Branch) -> Published:
         HostError: git is not installed.
         LaunchError: git refuses, for example to push to a branch that has moved meanwhile.
     """
-    git = _Git(folder=branch.repository)
-    with git_needed(branch.repository):
-        _check(git, branch)
-    own = git.maybe("rev-parse", "--verify", "--quiet", f"refs/heads/{branch.name}")
-    last = _last_of_remote(git, branch.name, branch.remote) if branch.remote else own
+    repository = _Repository(folder=branch.repository)
+    _check(repository, branch)
+    own = repository.query("rev-parse", "--verify", "--quiet", f"refs/heads/{branch.name}")
+    last = _last_of_remote(repository, branch.name, branch.remote) if branch.remote else own
     with scratch.made() as folder:
-        tree = _tree(git, site, last, folder)
-    is_there = last is not None and _same(git, last, tree)
+        tree = _tree(repository, site, last, folder)
+    is_there = last is not None and _same(repository, last, tree)
     parents = () if branch.squash or last is None else ("-p", last)
-    if last is not None and is_there and not (branch.squash and _has_parent(git, last)):
+    if last is not None and is_there and not (branch.squash and _has_parent(repository, last)):
         sha = last
     else:
-        sha = git.said("commit-tree", tree, *parents, "-m", f"Site of {site.at}")
+        sha = repository.do("commit-tree", tree, *parents, "-m", f"Site of {site.at}")
     if branch.remote and sha != last:
         # Push only if the remote is still at the parent commit, so that no other push is lost.
         lease = f"--force-with-lease=refs/heads/{branch.name}:{last or ''}"
-        git.said("push", "--quiet", lease, branch.remote, f"{sha}:refs/heads/{branch.name}")
+        repository.do("push", "--quiet", lease, branch.remote, f"{sha}:refs/heads/{branch.name}")
     if sha != own:
-        git.said("update-ref", f"refs/heads/{branch.name}", sha, own or _NONE)
+        repository.do("update-ref", f"refs/heads/{branch.name}", sha, own or _NONE)
     return Published(sha=sha, new=sha != last)
 
 
-class _Git(Struct, frozen=True, kw_only=True):
-    """Runs git in one folder; `environment` is added to the process's own."""
+class _Repository(Struct, frozen=True, kw_only=True):
+    """Runs git in one folder."""
 
     folder: Path
 
-    def said(self, *words: str, given: str = "", **environment: str) -> str:
-        done = self.run(*words, given=given, **environment)
-        if done.returncode != 0:
+    def do(self, *arguments: str, stdin: str = "", **environment: str) -> str:
+        """Run git and return its output.
+
+        Raises:
+            LaunchError: git fails.
+        """
+        environment = {**self._identity(), **environment}
+        result = git.run(self.folder, *arguments, stdin=os.fsencode(stdin), environment=environment)
+        if not result.succeeded:
             raise LaunchError(
-                what=f"git {words[0]} failed: {done.stderr.strip() or done.returncode}",
+                what=f"git {arguments[0]} failed: {result.error}",
                 where=str(self.folder),
-                fix="The branch is as it was. Mend what git says, and publish again.",
+                fix="The branch is unchanged. Fix what git reports, and publish again.",
             )
-        return done.stdout.strip()
+        return result.text
 
-    def maybe(self, *words: str) -> str | None:
-        done = self.run(*words)
-        return done.stdout.strip() if done.returncode == 0 else None
+    def query(self, *arguments: str) -> str | None:
+        """Run git and return its output; None if it fails."""
+        result = git.run(self.folder, *arguments)
+        return result.text if result.succeeded else None
 
-    def run(
-        self, *words: str, given: str = "", **environment: str
-    ) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            ("git", "-C", str(self.folder), *words),
-            env={**os.environ, "GIT_TERMINAL_PROMPT": "0", **self._person(), **environment},
-            input=given,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            check=False,
-        )
-
-    def _person(self) -> dict[str, str]:
+    def _identity(self) -> dict[str, str]:
         """A committer identity if git has none, as in continuous integration."""
-        known = subprocess.run(
-            ("git", "-C", str(self.folder), "config", "user.email"),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-        )
-        if known.returncode == 0 or "GIT_COMMITTER_EMAIL" in os.environ:
+        if "GIT_COMMITTER_EMAIL" in os.environ or self.query("config", "user.email") is not None:
             return {}
         return {
             f"GIT_{role}_{what}": value
@@ -126,26 +113,26 @@ class _Git(Struct, frozen=True, kw_only=True):
         }
 
 
-def _check(git: _Git, branch: Branch) -> None:
-    if git.maybe("rev-parse", "--git-dir") is None:
+def _check(repository: _Repository, branch: Branch) -> None:
+    if repository.query("rev-parse", "--git-dir") is None:
         raise InputError(
             what="this is no git repository.",
             where=str(branch.repository),
             fix="Name one with --repo, or publish to a folder with --to.",
         )
-    if git.maybe("check-ref-format", "--branch", branch.name) is None:
+    if repository.query("check-ref-format", "--branch", branch.name) is None:
         raise InputError(
             what=f"`{branch.name}` is no name of a branch.",
             where="--branch",
             fix="Write one like gh-pages.",
         )
-    if branch.remote and git.maybe("remote", "get-url", branch.remote) is None:
+    if branch.remote and repository.query("remote", "get-url", branch.remote) is None:
         raise InputError(
             what=f"there is no remote `{branch.remote}`.",
             where=str(branch.repository),
             fix="Name one that `git remote` shows.",
         )
-    shown = git.said("worktree", "list", "--porcelain").splitlines()
+    shown = repository.do("worktree", "list", "--porcelain").splitlines()
     if f"branch refs/heads/{branch.name}" in shown:
         raise InputError(
             what=f"the branch {branch.name} is checked out, and its files would seem changed.",
@@ -154,16 +141,16 @@ def _check(git: _Git, branch: Branch) -> None:
         )
 
 
-def _last_of_remote(git: _Git, name: str, remote: str) -> str | None:
+def _last_of_remote(repository: _Repository, name: str, remote: str) -> str | None:
     """Fetch the branch's last commit from the remote; None if it has no such branch."""
-    found = git.said("ls-remote", remote, f"refs/heads/{name}").split()
+    found = repository.do("ls-remote", remote, f"refs/heads/{name}").split()
     if not found:
         return None
-    git.said("fetch", "--quiet", "--no-tags", remote, f"refs/heads/{name}")
+    repository.do("fetch", "--quiet", "--no-tags", remote, f"refs/heads/{name}")
     return found[0]
 
 
-def _tree(git: _Git, site: Site, last: str | None, folder: Path) -> str:
+def _tree(repository: _Repository, site: Site, last: str | None, folder: Path) -> str:
     """Write the site's files and the kept ones as a tree, through a separate index."""
     index = {"GIT_INDEX_FILE": str(folder / "index")}
     empty = folder / "empty"
@@ -171,25 +158,25 @@ def _tree(git: _Git, site: Site, last: str | None, folder: Path) -> str:
     files = {name: file.resolve() for name, file in site.files() if name != MARKER}
     files[PLAIN] = empty
     # Store the bytes unchanged: the user's line-ending settings and filters must not apply.
-    blobs = git.said(
+    blobs = repository.do(
         "hash-object", "-w", "--no-filters", "--stdin-paths",
-        given="".join(f"{file}\n" for file in files.values()),
+        stdin="".join(f"{file}\n" for file in files.values()),
     ).split()  # fmt: skip
     lines = [f"100644 {blob}\t{name}" for name, blob in zip(files, blobs, strict=True)]
     if last is not None:
-        kept = git.said("ls-tree", last, "--", *KEPT).splitlines()
+        kept = repository.do("ls-tree", last, "--", *KEPT).splitlines()
         # Lines of `ls-tree` include the type, which an index line does not.
         lines += [
             line.replace(" blob ", " ", 1) for line in kept if line.partition("\t")[2] not in files
         ]
-    given = "".join(f"{line}\0" for line in lines)
-    git.said("update-index", "-z", "--index-info", given=given, **index)
-    return git.said("write-tree", **index)
+    entries = "".join(f"{line}\0" for line in lines)
+    repository.do("update-index", "-z", "--index-info", stdin=entries, **index)
+    return repository.do("write-tree", **index)
 
 
-def _same(git: _Git, commit: str, tree: str) -> bool:
-    return git.said("rev-parse", f"{commit}^{{tree}}") == tree
+def _same(repository: _Repository, commit: str, tree: str) -> bool:
+    return repository.do("rev-parse", f"{commit}^{{tree}}") == tree
 
 
-def _has_parent(git: _Git, commit: str) -> bool:
-    return git.maybe("rev-parse", "--verify", "--quiet", f"{commit}^") is not None
+def _has_parent(repository: _Repository, commit: str) -> bool:
+    return repository.query("rev-parse", "--verify", "--quiet", f"{commit}^") is not None
