@@ -22,8 +22,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from support import toy_repository  # the tests' own, which are no package
-from support.toy_repository import Toy  # as above
+from support import repositories  # test code, which is not a package
+from support.repositories import Toy  # as above
 
 PLANTED = {6: 0.03, 14: 0.05, 23: 0.10}
 COMMITS = 30
@@ -51,10 +51,10 @@ def main() -> int:
 
 def _toy(folder: Path, launches: int) -> Toy:
     if not (folder / ".git").is_dir():
-        return toy_repository.make(
+        return repositories.make_toy(
             folder, commits=COMMITS, slower=PLANTED, least=6, most=launches, width=0.005
         )
-    line = toy_repository.git(folder, "rev-list", "--reverse", "main").split()
+    line = repositories.git(folder, "rev-list", "--reverse", "main").split()
     return Toy(folder=folder, commits=tuple(line))
 
 

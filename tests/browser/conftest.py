@@ -15,12 +15,12 @@ from corebound.report.inputs import Inputs
 from support.report_sample import (
     COMMITS,
     NOW,
-    a_past,
     a_sample,
-    a_steady_past,
     sample_calibrations,
+    sample_history,
     sample_imports,
     sample_records,
+    sample_steady_history,
 )
 
 ARGUMENTS = (
@@ -45,8 +45,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
             records=sample_records(),
             now=NOW,
             profiles=sample_imports(),
-            series=a_past(),
-            past=a_steady_past(),
+            series=sample_history(),
+            past=sample_steady_history(),
             calibrations=sample_calibrations(),
             compared=[COMMITS],
         ),

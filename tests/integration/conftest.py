@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from corebound.launch.supervisor_client import Supervision
-from support.made_environments import Imported
-from support.serving_launches import Serve, a_scratch, serving
+from support.environments import PreloadedFrameworks
+from support.servers import Serve, make_scratch, server_launcher
 
 CGROUPS = Path("/sys/fs/cgroup")
 
@@ -17,7 +17,7 @@ CGROUPS = Path("/sys/fs/cgroup")
 @pytest.fixture
 def scratch(tmp_path: Path) -> Path:
     """A run's folder, with the library that holds the package and nothing else."""
-    return a_scratch(tmp_path)
+    return make_scratch(tmp_path)
 
 
 @pytest.fixture
@@ -28,9 +28,9 @@ def supervision(scratch: Path) -> Iterator[Supervision]:
 
 
 @pytest.fixture(scope="session")
-def imported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imported]:
+def imported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PreloadedFrameworks]:
     """Frameworks that are imported once for all tests."""
-    imported = Imported(tmp_path_factory.mktemp("imported"))
+    imported = PreloadedFrameworks(tmp_path_factory.mktemp("imported"))
     yield imported
     imported.close()
 
@@ -38,7 +38,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imported]:
 @pytest.fixture
 def served(scratch: Path, supervision: Supervision) -> Serve:
     """Launches one server."""
-    return serving(scratch, supervision)
+    return server_launcher(scratch, supervision)
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from corebound.runner import Job, launcher
 from corebound.scenario.matrix import expand
 from support import commands
 from support.build import a_scenario
-from support.processes import runs
+from support.commands import is_running
 
 STEPS = '''\
 import json, os, pathlib, threading, time
@@ -222,7 +222,7 @@ def a_run(folder: Path) -> subprocess.Popen[bytes]:
     (folder / "turns.yaml").write_text(SCENARIO)
     words = ("run", "turns.yaml", "--unlocked")
     quiet = subprocess.DEVNULL
-    return subprocess.Popen(commands.typed(*words), cwd=folder, stdout=quiet, stderr=quiet)
+    return subprocess.Popen(commands.command_line(*words), cwd=folder, stdout=quiet, stderr=quiet)
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
@@ -239,6 +239,6 @@ def test_whoever_stops_the_run_no_process_stays(tmp_path: Path, how: signal.Sign
     run.send_signal(how)
     run.wait(60)
 
-    while any(map(runs, below)):
+    while any(map(is_running, below)):
         assert time.monotonic() < deadline_s
         time.sleep(0.05)

@@ -17,7 +17,7 @@ import pytest
 
 from corebound.machine import lock
 from support.paths import ROOT
-from support.toy_repository import built_by_asv, git, installable
+from support.repositories import git, write_asv_conf, write_pyproject
 
 DOOR = ROOT / "benchmarks" / "scenarios.py"
 SCENARIO = """\
@@ -51,7 +51,7 @@ def a_project(folder: Path) -> Path:
     shutil.copy(DOOR, folder / "benchmarks" / "scenarios.py")
     (folder / "scenarios" / "count.yaml").write_text(SCENARIO)
     (folder / "scenarios" / "counting.py").write_text(WORKLOAD)
-    built_by_asv(folder, "counting", benchmark_dir="benchmarks")
+    write_asv_conf(folder, "counting", benchmark_dir="benchmarks")
     (folder / ".gitignore").write_text(".asv/\nreports/\ntmp/\n__pycache__/\n")
     git(folder, "init", "--quiet", "--initial-branch", "main")
     git(folder, "add", "--all")
@@ -185,7 +185,7 @@ def built(project: Path) -> None:
     (project / "scenarios" / "counting_steps.py").write_text(
         "from counting import count\n\n\ndef setup():\n    return count\n"
     )
-    installable(project, "counting", **{"py-modules": ["counting"]})
+    write_pyproject(project, "counting", **{"py-modules": ["counting"]})
     for size, subject in (("5_000", "count"), ("200_000", "count farther")):
         (project / "counting.py").write_text(f"def count():\n    return sum(range({size}))\n")
         git(project, "add", "--all")

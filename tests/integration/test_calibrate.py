@@ -13,7 +13,7 @@ from corebound.records.calibration import Calibration
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
 from support.commands import corebound
-from support.suites import NAP, napping
+from support.repositories import SLEEP, sleeping_suite
 
 
 @pytest.fixture
@@ -21,8 +21,8 @@ def suite(tmp_path: Path) -> Path:
     return a_suite(tmp_path)
 
 
-def a_suite(folder: Path, *, seconds: float = 0.002, steps: str = NAP) -> Path:
-    return napping(
+def a_suite(folder: Path, *, seconds: float = 0.002, steps: str = SLEEP) -> Path:
+    return sleeping_suite(
         folder,
         steps=steps,
         parameters={"seconds": seconds},
@@ -121,7 +121,7 @@ def test_a_step_that_is_there_still_alarms_and_says_what_was_held_against_what(
     suite: Path,
 ) -> None:
     a_history(suite, slower=3.0)
-    a_suite(suite, steps=NAP.replace("sleep(seconds)", "sleep(3 * seconds)"))
+    a_suite(suite, steps=SLEEP.replace("sleep(seconds)", "sleep(3 * seconds)"))
 
     code, out, _ = corebound(suite, "regressions", "--confirm")
 

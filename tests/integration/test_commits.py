@@ -14,9 +14,9 @@ import pytest
 from corebound.asv_bridge.project import open_project
 from corebound.records import jsonl
 from corebound.records.run_record import Run
-from support import toy_repository
+from support import repositories
 from support.commands import corebound, start
-from support.toy_repository import Toy, git
+from support.repositories import Toy, git
 
 PLANTED, BROKEN = 19, 15
 # Few to build, that which does not among them.
@@ -28,7 +28,7 @@ SLOWER = 2.0
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
     """One repository for all, whose environments are built once."""
-    return toy_repository.make(
+    return repositories.make_toy(
         tmp_path_factory.mktemp("toy") / "repository",
         slower={PLANTED: SLOWER},
         broken=[BROKEN],

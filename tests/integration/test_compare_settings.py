@@ -10,7 +10,7 @@ import pytest
 
 from corebound.records import jsonl
 from support.commands import corebound
-from support.suites import counting
+from support.repositories import counting_suite
 
 SIZED = "def setup(*, size):\n    return lambda: sum(range(10_000 * size))\n"
 # What a package's version costs.
@@ -37,7 +37,7 @@ def compared(suite: Path, *words: str) -> tuple[int, dict[str, Any], str]:
 
 
 def a_suite(folder: Path, steps: str = SIZED, **document: Any) -> Path:
-    return counting(
+    return counting_suite(
         folder,
         steps=steps,
         parameters={"size": 1},

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from corebound.records import documents, jsonl
 from corebound.records.jsonl import Stored
 from corebound.records.run_record import Commit
-from support import toy_repository
+from support import repositories
 from support.commands import corebound
-from support.toy_repository import Toy
+from support.repositories import Toy
 
 PLANTED = 10
 # A busy machine may well double a figure; not so the planted commit, which trebles it.
@@ -27,7 +27,7 @@ EQUAL = [4 + night // 2 for night in range(14)]
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Toy, Stored]:
     """A repository, and one real run of its last commit, of which nights are made."""
-    toy = toy_repository.make(
+    toy = repositories.make_toy(
         tmp_path_factory.mktemp("toy") / "repository",
         commits=PLANTED + 1,
         slower={PLANTED: SLOWER},
@@ -94,7 +94,7 @@ def test_a_step_that_a_commit_made_is_confirmed_by_both_commits_launched_in_turn
     assert (code, change["alarm"]) == (1, True)
     assert (said["answer"], said["both"]) == ("confirmed", True)
     assert said["interval"][0] > 1
-    # The two were launched in turns, and are no nights.
+    # The two were launched in turns, and are no repositories.
     (file,) = documents.confirmations_folder(records_of(toy)).glob("*/*.jsonl")
     by_block: dict[int, set[str | None]] = {}
     for launch in jsonl.read(file).launches:

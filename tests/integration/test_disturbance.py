@@ -25,9 +25,9 @@ from corebound.planning.models import Command, Placement, Slot
 from corebound.runner.scheduler import judged
 from corebound.worker.protocol import Request
 from support import needs
-from support.disturbers import a_busy_process
+from support.commands import busy_process
 from support.paths import DATA
-from support.serving_launches import a_scratch
+from support.servers import make_scratch
 
 WORKLOADS = DATA / "workloads"
 CPUS = sorted(os.sched_getaffinity(0))
@@ -86,7 +86,7 @@ def a_launch(
 def test_a_launch_beside_a_busy_process_is_marked_and_refused(
     scratch: Path, supervision: Supervision
 ) -> None:
-    with a_busy_process(CPUS[-1]):
+    with busy_process(CPUS[-1]):
         outcome = a_launch(supervision, scratch)
 
     ((refused, found),) = judged([outcome], may_refuse=True)
@@ -108,7 +108,7 @@ def test_one_thread_on_cpus_that_are_all_busy_is_refused(
 ) -> None:
     with ExitStack() as stack:
         for cpu in CPUS * 3:
-            stack.enter_context(a_busy_process(cpu))
+            stack.enter_context(busy_process(cpu))
         outcome = a_launch(supervision, scratch, cpus=tuple(CPUS))
 
     ((refused, found),) = judged([outcome], may_refuse=True)
@@ -120,7 +120,7 @@ def test_one_thread_on_cpus_that_are_all_busy_is_refused(
 def test_a_launch_that_sleeps_beside_a_busy_process_is_not_accused(
     scratch: Path, supervision: Supervision
 ) -> None:
-    with a_busy_process(CPUS[-1]):
+    with busy_process(CPUS[-1]):
         outcome = a_launch(supervision, scratch, function="naps", ms=50, iterations=40)
 
     assert judged([outcome], may_refuse=True) == ((outcome, None),)
@@ -130,7 +130,7 @@ def test_a_launch_that_sleeps_beside_a_busy_process_is_not_accused(
 def test_a_busy_process_beside_the_launch_s_cpus_takes_nothing_from_it(
     scratch: Path, supervision: Supervision
 ) -> None:
-    with a_busy_process(CPUS[0]):
+    with busy_process(CPUS[0]):
         beside = a_launch(supervision, scratch)
         within = a_launch(supervision, scratch, cpus=(CPUS[0],))
 
@@ -177,7 +177,7 @@ def test_processes_that_come_and_go_between_two_looks_are_not_foreign(
 @pytest.fixture(scope="module")
 def by_itself(tmp_path_factory: pytest.TempPathFactory) -> LaunchResult:
     """A launch beside which nothing was started: 300 iterations of 5 ms."""
-    scratch = a_scratch(tmp_path_factory.mktemp("by-itself"))
+    scratch = make_scratch(tmp_path_factory.mktemp("by-itself"))
     with Supervision(scratch) as supervision:
         return a_launch(supervision, scratch, iterations=300)
 

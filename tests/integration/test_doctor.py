@@ -16,10 +16,9 @@ import pytest
 from corebound.machine.doctor.tuning import STATE, standing
 from corebound.records import jsonl
 from integration import in_process
-from support.checkup_machine import HEALTHY, THP
 from support.commands import corebound
-from support.suites import counting
-from support.trees import write
+from support.machine_trees import HEALTHY, THP, write_files
+from support.repositories import counting_suite
 
 SWAPPINESS = "proc/sys/vm/swappiness"
 LAYOUT = "proc/sys/kernel/randomize_va_space"
@@ -63,7 +62,7 @@ def root(tmp_path: Path) -> Path:
     files = {**HEALTHY, **SPOILT, "sys/devices/system/cpu/online": "0-1\n"}
     for cpu in range(2):
         files[f"sys/devices/system/cpu/cpu{cpu}/topology/core_id"] = f"{cpu}\n"
-    return write({path: text.encode() for path, text in files.items()}, tmp_path / "root")
+    return write_files({path: text.encode() for path, text in files.items()}, tmp_path / "root")
 
 
 def test_this_machine_is_judged_by_what_its_kernel_says() -> None:
@@ -211,7 +210,7 @@ def _tuned(file: Path) -> bool:
 
 
 def test_a_run_says_its_warnings_and_keeps_what_was_seen(tmp_path: Path) -> None:
-    suite = counting(
+    suite = counting_suite(
         tmp_path,
         measure={"iterations": 2, "relaunch_disturbed": 0, "launches": {"min": 2, "max": 2}},
     )

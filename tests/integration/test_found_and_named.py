@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from support import needs
-from support.disturbers import a_busy_process
+from support.commands import busy_process
 
 CPUS = sorted(os.sched_getaffinity(0))
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
@@ -105,7 +105,7 @@ def test_a_workload_that_forks_strays_is_found_and_each_is_named(tmp_path: Path)
 def test_a_workload_under_a_competing_load_is_found_and_the_load_is_named(tmp_path: Path) -> None:
     last = CPUS[-1]
 
-    with a_busy_process(last):
+    with busy_process(last):
         seen = found(tmp_path, "counts", bindings=f'{{cpus: "{last}"}}', iterations=150, again=1)[
             "foreign-load"
         ]

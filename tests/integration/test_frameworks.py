@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 from corebound.scenario.builtin_workloads import BUILT_IN
-from support.made_environments import Imported, launched, measure, planned, python_of
+from support.environments import (
+    PreloadedFrameworks,
+    launch_once,
+    plan_cell,
+    python_of,
+    run_scenario,
+)
 
 pytestmark = pytest.mark.frameworks
 
@@ -17,7 +23,7 @@ pytestmark = pytest.mark.frameworks
 def test_resnet50_runs_bound_with_the_threads_it_was_asked_for(tmp_path: Path) -> None:
     python_of("pytorch")
 
-    launches = measure(
+    launches = run_scenario(
         tmp_path,
         environment="pytorch",
         workload="resnet50-inference",
@@ -37,9 +43,9 @@ def test_pytorchs_own_launcher_places_the_worker_and_the_record_shows_where(
     tmp_path: Path,
 ) -> None:
     gemm: dict[str, Any] = {"workload": "gemm", "parameters": {"size": 64}, "binding": "launcher"}
-    (command,) = planned("pytorch", **gemm).commands
+    (command,) = plan_cell("pytorch", **gemm).commands
 
-    outcome = launched(tmp_path, "pytorch", **gemm)
+    outcome = launch_once(tmp_path, "pytorch", **gemm)
 
     assert "torch.backends.xeon.run_cpu" in command.argv
     assert (outcome.status, outcome.reason) == ("ok", None)
@@ -51,7 +57,7 @@ def test_pytorchs_own_launcher_places_the_worker_and_the_record_shows_where(
 
 @pytest.mark.parametrize("name", ["numpy", "pytorch"])
 def test_the_matrix_product_runs_and_names_its_blas(tmp_path: Path, name: str) -> None:
-    outcome = launched(tmp_path, name, workload="gemm", parameters={"size": 64})
+    outcome = launch_once(tmp_path, name, workload="gemm", parameters={"size": 64})
 
     assert (outcome.status, outcome.reason) == ("ok", None)
     (worker,) = outcome.workers
@@ -67,7 +73,7 @@ FUNCTIONS = tuple(one for one in BUILT_IN.values() if not one.serves)
     "framework", sorted({framework for one in FUNCTIONS for framework in one.targets})
 )
 def test_the_catalogue_says_what_the_functions_take(
-    tmp_path: Path, imported: Imported, framework: str
+    tmp_path: Path, imported: PreloadedFrameworks, framework: str
 ) -> None:
     said = {
         built_in.targets[framework]: {
@@ -78,7 +84,7 @@ def test_the_catalogue_says_what_the_functions_take(
         if framework in built_in.targets
     }
 
-    told = imported.said_by(
+    told = imported.output_of(
         framework,
         "import importlib, inspect, json\n"
         "def taken(target):\n"
@@ -93,8 +99,8 @@ def test_the_catalogue_says_what_the_functions_take(
     assert json.loads(told) == said
 
 
-def test_a_wrong_matrix_product_is_noticed(tmp_path: Path, imported: Imported) -> None:
-    told = imported.said_by(
+def test_a_wrong_matrix_product_is_noticed(tmp_path: Path, imported: PreloadedFrameworks) -> None:
+    told = imported.output_of(
         "numpy",
         "from corebound.worker.workload import WorkloadError\n"
         "from corebound.worker.workloads.gemm_numpy import product\n"
@@ -110,9 +116,9 @@ def test_a_wrong_matrix_product_is_noticed(tmp_path: Path, imported: Imported) -
 
 
 def test_torchvision_loads_beside_a_torch_built_for_cpus(
-    tmp_path: Path, imported: Imported
+    tmp_path: Path, imported: PreloadedFrameworks
 ) -> None:
-    told = imported.said_by(
+    told = imported.output_of(
         "pytorch",
         "from corebound.worker.adapters.pytorch import torchvision\n"
         "print(torchvision().models.resnet50.__name__, torchvision() is torchvision())",
@@ -123,10 +129,10 @@ def test_torchvision_loads_beside_a_torch_built_for_cpus(
 
 
 def test_torchvision_is_left_alone_where_it_loads_by_itself(
-    tmp_path: Path, imported: Imported
+    tmp_path: Path, imported: PreloadedFrameworks
 ) -> None:
     # Stands for a host where both are CUDA builds: the import does not fail.
-    told = imported.said_by(
+    told = imported.output_of(
         "pytorch",
         "import sys, types, torch\n"
         "sys.modules['torchvision'] = types.ModuleType('torchvision')\n"

@@ -19,8 +19,8 @@ from corebound.stats import latency
 from corebound.worker import protocol
 from support import needs
 from support.build import OF_A_SHAPE, a_traffic
-from support.generators import Generator, a_generator
 from support.paths import DATA
+from support.servers import GeneratorClient, start_generator
 
 SERVER = DATA / "servers" / "small_server.py"
 
@@ -53,8 +53,8 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture
-def generator(tmp_path: Path) -> Iterator[Generator]:
-    with a_generator(tmp_path) as started:
+def generator(tmp_path: Path) -> Iterator[GeneratorClient]:
+    with start_generator(tmp_path) as started:
         yield started.generator
 
 
@@ -80,7 +80,7 @@ def meanwhile(act: Callable[[], None], *, after_s: float) -> threading.Timer:
     [*((shape, "/ok") for shape in OF_A_SHAPE), ("closed", "/chunked"), ("constant", "/once")],
 )
 def test_every_request_of_every_shape_is_answered(
-    shape: Shape, path: str, server: Server, generator: Generator
+    shape: Shape, path: str, server: Server, generator: GeneratorClient
 ) -> None:
     warmed = generator.order(an_order_to(server, path, shape=shape, warmup_requests=8))
     answered = generator.go()
@@ -91,7 +91,7 @@ def test_every_request_of_every_shape_is_answered(
 
 
 def test_a_body_arrives_whole_however_large(
-    server: Server, generator: Generator, tmp_path: Path
+    server: Server, generator: GeneratorClient, tmp_path: Path
 ) -> None:
     # More than a socket's buffers hold; the server reads it to the end before it answers.
     body = tmp_path / "body"
@@ -122,7 +122,7 @@ def test_a_body_arrives_whole_however_large(
     ],
 )
 def test_what_is_no_good_answer_is_counted_by_its_kind_and_has_no_latency(
-    path: str, errors: dict[str, int], server: Server, generator: Generator
+    path: str, errors: dict[str, int], server: Server, generator: GeneratorClient
 ) -> None:
     generator.order(an_order_to(server, path))
     answered = generator.go()
@@ -134,7 +134,7 @@ def test_what_is_no_good_answer_is_counted_by_its_kind_and_has_no_latency(
 
 
 def test_a_server_that_never_answers_is_timed_out_and_asked_again(
-    server: Server, generator: Generator
+    server: Server, generator: GeneratorClient
 ) -> None:
     generator.order(an_order_to(server, "/hang", requests=8, timeout_s=0.2))
     answered = generator.go()
@@ -145,7 +145,7 @@ def test_a_server_that_never_answers_is_timed_out_and_asked_again(
 
 @pytest.mark.parametrize("shape", ["closed", "constant"])
 def test_a_server_killed_while_requests_are_under_way_shows_as_errors(
-    shape: Shape, server: Server, generator: Generator
+    shape: Shape, server: Server, generator: GeneratorClient
 ) -> None:
     # Either shape takes two seconds for as many, were it left to.
     requests = {"closed": 400, "constant": 200}[shape]
@@ -162,7 +162,9 @@ def test_a_server_killed_while_requests_are_under_way_shows_as_errors(
     assert adds_up(answered, requests)
 
 
-def test_a_server_that_is_not_there_is_all_errors(server: Server, generator: Generator) -> None:
+def test_a_server_that_is_not_there_is_all_errors(
+    server: Server, generator: GeneratorClient
+) -> None:
     server.end()
 
     warmed = generator.order(an_order_to(server, warmup_requests=3))
@@ -173,7 +175,7 @@ def test_a_server_that_is_not_there_is_all_errors(server: Server, generator: Gen
 
 
 def test_connections_that_the_server_has_closed_meanwhile_are_opened_again(
-    server: Server, generator: Generator, tmp_path: Path
+    server: Server, generator: GeneratorClient, tmp_path: Path
 ) -> None:
     generator.order(an_order_to(server, warmup_requests=8))
     again = Server.__new__(Server)
@@ -198,7 +200,7 @@ def test_a_server_stopped_for_two_seconds_shows_them_in_an_open_loop_and_few_in_
 ) -> None:
     answered = {}
     for shape, more in (("poisson", {"rate_per_s": 100.0}), ("closed", {"concurrency": 4})):
-        with a_generator(tmp_path / shape) as started:
+        with start_generator(tmp_path / shape) as started:
             # A closed loop of four, 30 ms each, sends some 130 in a second; an open one 100.
             order = an_order_to(
                 server, "/ok?ms=30", shape=shape, requests=600, warmup_requests=8, **more
@@ -226,7 +228,7 @@ def test_a_server_stopped_for_two_seconds_shows_them_in_an_open_loop_and_few_in_
 def test_throughput_and_percentiles_agree_with_ab(server: Server, tmp_path: Path) -> None:
     answered = {}
     for client in ("ab", "corebound"):
-        with a_generator(tmp_path / client) as started:
+        with start_generator(tmp_path / client) as started:
             order = an_order_to(
                 server, "/ok?ms=10&queue=1", requests=300, warmup_requests=20, client=client
             )
@@ -246,7 +248,7 @@ def test_throughput_and_percentiles_agree_with_ab(server: Server, tmp_path: Path
 
 
 @needs.ab
-def test_errors_are_counted_with_ab_too(server: Server, generator: Generator) -> None:
+def test_errors_are_counted_with_ab_too(server: Server, generator: GeneratorClient) -> None:
     generator.order(an_order_to(server, "/mixed", client="ab"))
     answered = generator.go()
 
@@ -255,7 +257,7 @@ def test_errors_are_counted_with_ab_too(server: Server, generator: Generator) ->
 
 @needs.ab
 def test_an_ab_that_gives_up_is_a_failure_with_its_last_words(
-    server: Server, generator: Generator
+    server: Server, generator: GeneratorClient
 ) -> None:
     order = an_order_to(server, "/hang", warmup_requests=4, client="ab", timeout_s=1.0)
 
@@ -266,7 +268,7 @@ def test_an_ab_that_gives_up_is_a_failure_with_its_last_words(
 
 
 def test_without_ab_it_is_told_how_to_install_it(server: Server, tmp_path: Path) -> None:
-    with a_generator(tmp_path, PATH=str(tmp_path)) as started:
+    with start_generator(tmp_path, PATH=str(tmp_path)) as started:
         order = an_order_to(server, warmup_requests=4, client="ab")
         failure = started.generator.order(order)
 
@@ -286,7 +288,7 @@ def test_without_ab_it_is_told_how_to_install_it(server: Server, tmp_path: Path)
     ],
 )
 def test_an_order_that_cannot_be_carried_out_is_a_failure_and_no_traceback_for_the_user(
-    change: dict[str, Any], said: str, server: Server, generator: Generator
+    change: dict[str, Any], said: str, server: Server, generator: GeneratorClient
 ) -> None:
     order = an_order_to(server)
     fields = {name: getattr(order, name) for name in ("traffic", "host", "port", "path")}
@@ -298,7 +300,7 @@ def test_an_order_that_cannot_be_carried_out_is_a_failure_and_no_traceback_for_t
 
 
 def test_it_stays_until_its_orders_end(server: Server, tmp_path: Path) -> None:
-    with a_generator(tmp_path) as started:
+    with start_generator(tmp_path) as started:
         started.generator.order(an_order_to(server))
         started.generator.go()
         assert started._supervision.exit_code(started._pid) is None
@@ -311,7 +313,7 @@ def test_it_stays_until_its_orders_end(server: Server, tmp_path: Path) -> None:
 def test_it_leaves_unheard_if_it_is_given_up_before_it_measures(
     server: Server, tmp_path: Path
 ) -> None:
-    with a_generator(tmp_path) as started:
+    with start_generator(tmp_path) as started:
         started.generator.order(an_order_to(server))
 
         started.generator.part()

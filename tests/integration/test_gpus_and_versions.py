@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from support import needs
-from support.made_environments import Imported, measure, python_of
+from support.environments import PreloadedFrameworks, python_of, run_scenario
 
 pytestmark = pytest.mark.frameworks
 
@@ -18,7 +18,7 @@ def test_a_product_on_a_gpu_is_skipped_where_none_is_visible_and_the_others_run(
     python_of("pytorch")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
 
-    launches = measure(
+    launches = run_scenario(
         tmp_path,
         workload="gemm",
         environment="pytorch",
@@ -35,15 +35,17 @@ def test_a_product_on_a_gpu_is_skipped_where_none_is_visible_and_the_others_run(
 
 
 @needs.a_gpu
-def test_a_product_on_a_gpu_is_checked_against_the_cpus(tmp_path: Path, imported: Imported) -> None:
+def test_a_product_on_a_gpu_is_checked_against_the_cpus(
+    tmp_path: Path, imported: PreloadedFrameworks
+) -> None:
     python_of("pytorch")
-    told = imported.said_by(
+    told = imported.output_of(
         "pytorch", "import torch\nprint(torch.backends.cuda.is_built())", tmp_path / "asked"
     )
     if told.strip() != "True":
         pytest.skip("the environment pytorch holds a build of torch without CUDA")
 
-    launches = measure(
+    launches = run_scenario(
         tmp_path, workload="gemm", environment="pytorch", parameters={"size": 1024}, gpus=1
     )
 
@@ -97,9 +99,9 @@ except WorkloadError as error:
     ],
 )
 def test_what_gpus_cannot_do_is_refused_in_words(
-    tmp_path: Path, imported: Imported, call: str, built: bool, said: str
+    tmp_path: Path, imported: PreloadedFrameworks, call: str, built: bool, said: str
 ) -> None:
-    told = imported.said_by("pytorch", SAID.format(built=built, call=call), tmp_path)
+    told = imported.output_of("pytorch", SAID.format(built=built, call=call), tmp_path)
 
     assert told.startswith("WorkloadError ")
     assert said in told
@@ -111,7 +113,7 @@ def test_two_versions_of_numpy_run_side_by_side_each_in_its_own_environment(
     for name in ("numpy", "numpy-1.26"):
         python_of(name)
 
-    launches = measure(
+    launches = run_scenario(
         tmp_path,
         workload="gemm",
         parameters={"size": 32},
@@ -134,7 +136,7 @@ def test_an_environment_that_has_not_been_made_is_a_skip_with_the_command_that_m
     (tmp_path / "environments").mkdir()
     (tmp_path / "environments" / "numpy-0.1.txt").write_text("numpy==0.1\n")
 
-    launches = measure(
+    launches = run_scenario(
         tmp_path,
         code=3,
         workload="gemm",

@@ -9,23 +9,24 @@ import pytest
 
 from corebound.machine.discovery import live, probe
 from support import needs
-from support.record_oracle import ORACLE, agree, hwloc_answers, our_answers
-from support.shapes import SHAPES
-from support.trees import contents, saved, write
+from support.hwloc import HWLOC_ANSWERS, agree, hwloc_answers, our_answers
+from support.machine_trees import UNUSUAL_MACHINES, machine_files, saved_machines, write_files
 
 pytestmark = needs.hwloc
 
 
-@pytest.mark.parametrize("machine", saved())
+@pytest.mark.parametrize("machine", saved_machines())
 def test_hwloc_still_gives_the_recorded_answers(machine: str, tmp_path: Path) -> None:
-    recorded = json.loads(ORACLE.read_text(encoding="utf-8"))[machine]
+    recorded = json.loads(HWLOC_ANSWERS.read_text(encoding="utf-8"))[machine]
 
-    assert hwloc_answers(write(contents(machine), tmp_path)) == recorded
+    assert hwloc_answers(write_files(machine_files(machine), tmp_path)) == recorded
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("name", UNUSUAL_MACHINES)
 def test_hwloc_reads_odd_machines_as_we_do(name: str, tmp_path: Path) -> None:
-    root = write({path: text.encode() for path, text in SHAPES[name].items()}, tmp_path)
+    root = write_files(
+        {path: text.encode() for path, text in UNUSUAL_MACHINES[name].items()}, tmp_path
+    )
     ours, theirs = our_answers(probe(root)), hwloc_answers(root)
 
     assert agree(ours, theirs), (ours, theirs)

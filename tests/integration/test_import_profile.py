@@ -12,7 +12,7 @@ import pytest
 
 from corebound.records import documents, jsonl
 from corebound.records.launch_record import OperatorProfile
-from support.made_environments import python_of
+from support.environments import python_of
 from support.paths import ROOT
 
 pytestmark = pytest.mark.frameworks

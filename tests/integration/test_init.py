@@ -14,7 +14,7 @@ import yaml
 
 from corebound.machine import lock
 from support import needs
-from support.toy_repository import git, installable
+from support.repositories import git, write_pyproject
 
 BIN = Path(sys.executable).parent
 MODULE = """\
@@ -59,7 +59,7 @@ def repository(tmp_path: Path) -> Path:
 def a_repository(made: Path) -> Path:
     """A project in git, of a user who has not heard of us."""
     (made / "src" / "shop").mkdir(parents=True)
-    installable(made, "shop", **{"package-dir": {"": "src"}})
+    write_pyproject(made, "shop", **{"package-dir": {"": "src"}})
     (made / "src" / "shop" / "__init__.py").touch()
     (made / "src" / "shop" / "prices.py").write_text(MODULE)
     git(made, "init", "--quiet", "--initial-branch", "trunk")

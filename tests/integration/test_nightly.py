@@ -20,12 +20,12 @@ from corebound.errors import HostError
 from corebound.records import jsonl
 from corebound.records.launch_record import Launch
 from corebound.workflow.nightly import night
-from support import commands, nights
+from support import commands, repositories
 
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
-    return nights.a_suite(tmp_path)
+    return repositories.nightly_suite(tmp_path)
 
 
 def start(suite: Path, *words: str) -> subprocess.Popen[str]:
@@ -34,7 +34,7 @@ def start(suite: Path, *words: str) -> subprocess.Popen[str]:
 
 def began(step: str) -> Callable[[Path], bool]:
     def is_so(suite: Path) -> bool:
-        lines = nights.journal(suite)
+        lines = repositories.read_journal(suite)
         return bool(lines) and (lines[-1].get("step"), lines[-1].get("event")) == (step, "began")
 
     return is_so
@@ -67,9 +67,11 @@ def kill_when(suite: Path, is_so: Callable[[Path], bool], *words: str) -> None:
 
 def nothing_is_lost(suite: Path, kept: tuple[Launch, ...]) -> tuple[Launch, ...]:
     """Readers find last night's site or all of tonight's, and no launch has gone; all there are."""
-    index = nights.shown(suite)
-    done = {line["step"] for line in nights.journal(suite) if line.get("event") == "began"}
-    assert index == nights.LAST_NIGHT or ("publish" in done and "Counting" in index)
+    index = repositories.published_page(suite)
+    done = {
+        line["step"] for line in repositories.read_journal(suite) if line.get("event") == "began"
+    }
+    assert index == repositories.PREVIOUS_PAGE or ("publish" in done and "Counting" in index)
     runs = [jsonl.read(file) for file in jsonl.files(suite / "reports" / "records")]
     launches = tuple(launch for run in runs for launch in run.launches)
     assert launches[: len(kept)] == kept
@@ -78,7 +80,7 @@ def nothing_is_lost(suite: Path, kept: tuple[Launch, ...]) -> tuple[Launch, ...]
 
 def goes_on_to_its_end(suite: Path, kept: tuple[Launch, ...]) -> None:
     """The night ends as if it had not been killed."""
-    code, out, err = nights.nightly(suite, "--update")
+    code, out, err = repositories.run_nightly(suite, "--update")
 
     assert code == 0, out + err
     assert "Going on with the night" in err
@@ -93,14 +95,14 @@ def goes_on_to_its_end(suite: Path, kept: tuple[Launch, ...]) -> None:
     assert {(block, key) for block, key, _ in done} == {
         (block, f"binding={binding}") for block in range(3) for binding in ("none", "one-cpu")
     }
-    assert "Counting" in nights.shown(suite)
-    assert list(commands.private(suite).glob("corebound-*")) == []
+    assert "Counting" in repositories.published_page(suite)
+    assert list(commands.private_tmp(suite).glob("corebound-*")) == []
     # It is over: the next one measures anew.
-    assert nights.journal(suite)[-1]["event"] == "over"
+    assert repositories.read_journal(suite)[-1]["event"] == "over"
 
 
 def test_killed_at_each_step_a_night_goes_on_and_ends_as_if_it_had_not_been(suite: Path) -> None:
-    nights.pushed(suite)
+    repositories.push_change(suite)
     kept: tuple[Launch, ...] = ()
     for moment in (
         locked, began("update"), began("environments"), began("doctor"), began("run"), launched(2),
@@ -119,7 +121,7 @@ def test_killed_at_each_step_a_night_goes_on_and_ends_as_if_it_had_not_been(suit
 @pytest.mark.parametrize("seed", range(2))
 def test_killed_at_moments_that_chance_chose_a_night_loses_nothing(suite: Path, seed: int) -> None:
     chance = random.Random(seed)
-    nights.pushed(suite)
+    repositories.push_change(suite)
     kept: tuple[Launch, ...] = ()
     for _ in range(5):
         process = start(suite, "--update")
@@ -130,7 +132,7 @@ def test_killed_at_moments_that_chance_chose_a_night_loses_nothing(suite: Path, 
         if process.returncode != -signal.SIGKILL:
             # What was left of the night took less than that.
             assert process.returncode == 0, out + err
-            assert nights.journal(suite)[-1]["event"] == "over"
+            assert repositories.read_journal(suite)[-1]["event"] == "over"
             return
 
     goes_on_to_its_end(suite, kept)
@@ -173,16 +175,16 @@ def test_a_step_that_fails_is_named_and_the_last_good_site_stays(
     scenario.write_text(f"{sound}nonsense: 1\n")
     told = tmp_path / "told.txt"
 
-    code, out, _ = nights.nightly(suite, "--summary", str(told))
+    code, out, _ = repositories.run_nightly(suite, "--summary", str(told))
 
     assert code == 2
     assert "FAILED at `environments`" in out
     assert "nonsense" in out
     assert told.read_text() == out
-    assert nights.shown(suite) == nights.LAST_NIGHT
+    assert repositories.published_page(suite) == repositories.PREVIOUS_PAGE
     # Mended, it goes on where it was.
     scenario.write_text(sound)
-    code, out, err = nights.nightly(suite, "--summary", str(told))
+    code, out, err = repositories.run_nightly(suite, "--summary", str(told))
     assert (code, "Going on" in err) == (0, True), out + err
     assert "no new regression" in told.read_text()
 
@@ -190,14 +192,14 @@ def test_a_step_that_fails_is_named_and_the_last_good_site_stays(
 def test_launches_that_fail_are_told_published_and_an_exit_code(suite: Path) -> None:
     (suite / "scenarios" / "steps.py").write_text("def setup():\n    raise ValueError('no')\n")
     with a_hook() as (address, posts):
-        code, out, err = nights.nightly(suite, "--json", "--webhook", address)
+        code, out, err = repositories.run_nightly(suite, "--json", "--webhook", address)
 
     assert code == 4, err
     told = json.loads(out)
     assert (told["status"], told["failed"]) == ("launches failed", None)
     assert "some launches failed" in told["text"]
     assert [post["text"] for post in posts] == [told["text"]]
-    assert "Counting" in nights.shown(suite)
+    assert "Counting" in repositories.published_page(suite)
 
 
 def test_two_nights_at_once_are_refused_and_a_webhook_that_fails_is_told(suite: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.made_environments import Imported
+from support.environments import PreloadedFrameworks
 
 pytestmark = pytest.mark.frameworks
 
@@ -35,10 +35,10 @@ inputs, targets = tf.random.uniform((4, 16, 16, 3)), tf.random.uniform((4, 4))
 
 
 def profiled(
-    imported: Imported, framework: str, code: str, folder: Path
+    imported: PreloadedFrameworks, framework: str, code: str, folder: Path
 ) -> tuple[dict[str, int], dict[str, int]]:
     """The phases of a step, and the time of each type of operator, in nanoseconds."""
-    profile: dict[str, Any] = imported.told_by(framework, code + PROFILED, folder)
+    profile: dict[str, Any] = imported.json_from(framework, code + PROFILED, folder)
     operators = {one["type"]: one["total_ns"] for one in profile["operators"]}
     phases: dict[str, int] = profile["phases"]
     if phases:
@@ -47,7 +47,9 @@ def profiled(
     return phases, operators
 
 
-def test_a_traced_step_of_tensorflow_is_told_whole(tmp_path: Path, imported: Imported) -> None:
+def test_a_traced_step_of_tensorflow_is_told_whole(
+    tmp_path: Path, imported: PreloadedFrameworks
+) -> None:
     phases, operators = profiled(
         imported, "tensorflow", SMALL.format(framework="tensorflow", mode="graph"), tmp_path
     )
@@ -59,7 +61,9 @@ def test_a_traced_step_of_tensorflow_is_told_whole(tmp_path: Path, imported: Imp
     assert phases["forward"] > operators["Abs"] + operators["Mean"] + operators["Square"]
 
 
-def test_a_hourglass_of_tensorflow_is_told_whole(tmp_path: Path, imported: Imported) -> None:
+def test_a_hourglass_of_tensorflow_is_told_whole(
+    tmp_path: Path, imported: PreloadedFrameworks
+) -> None:
     code = (
         "from corebound.worker.workloads.hourglass_tensorflow import step as made\n"
         "step = made(channels=16, dropout='cheap').step\n"
@@ -72,7 +76,7 @@ def test_a_hourglass_of_tensorflow_is_told_whole(tmp_path: Path, imported: Impor
 
 
 def test_a_keras_model_is_told_but_for_what_lies_in_no_scope(
-    tmp_path: Path, imported: Imported
+    tmp_path: Path, imported: PreloadedFrameworks
 ) -> None:
     phases, _ = profiled(
         imported,
@@ -85,7 +89,9 @@ def test_a_keras_model_is_told_but_for_what_lies_in_no_scope(
     assert set(phases) == {"forward", "backward", "update", "untold"}
 
 
-def test_a_model_that_does_not_train_has_no_phases(tmp_path: Path, imported: Imported) -> None:
+def test_a_model_that_does_not_train_has_no_phases(
+    tmp_path: Path, imported: PreloadedFrameworks
+) -> None:
     phases, operators = profiled(
         imported, "tensorflow", KERAS + "step = lambda: model.predict_on_batch(inputs)\n", tmp_path
     )
@@ -95,7 +101,7 @@ def test_a_model_that_does_not_train_has_no_phases(tmp_path: Path, imported: Imp
 
 
 def test_operator_by_operator_tensorflow_tells_only_the_update(
-    tmp_path: Path, imported: Imported
+    tmp_path: Path, imported: PreloadedFrameworks
 ) -> None:
     phases, operators = profiled(
         imported, "tensorflow", SMALL.format(framework="tensorflow", mode="eager"), tmp_path
@@ -106,7 +112,7 @@ def test_operator_by_operator_tensorflow_tells_only_the_update(
 
 
 def test_a_graph_of_mindspore_is_told_but_for_what_its_compiler_expanded(
-    tmp_path: Path, imported: Imported
+    tmp_path: Path, imported: PreloadedFrameworks
 ) -> None:
     phases, operators = profiled(
         imported, "mindspore", SMALL.format(framework="mindspore", mode="graph"), tmp_path
@@ -122,7 +128,7 @@ def test_a_graph_of_mindspore_is_told_but_for_what_its_compiler_expanded(
 
 
 def test_operator_by_operator_mindspore_tells_only_the_update(
-    tmp_path: Path, imported: Imported
+    tmp_path: Path, imported: PreloadedFrameworks
 ) -> None:
     phases, operators = profiled(
         imported, "mindspore", SMALL.format(framework="mindspore", mode="eager"), tmp_path

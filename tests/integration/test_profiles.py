@@ -15,7 +15,7 @@ from corebound.records import jsonl
 from corebound.records.launch_record import Launch, OperatorProfile
 from corebound.records.traces import folder_of
 from support.commands import corebound
-from support.made_environments import launched, python_of
+from support.environments import launch_once, python_of
 from support.paths import ROOT
 
 pytestmark = pytest.mark.frameworks
@@ -127,7 +127,7 @@ def test_its_trace_is_kept_and_linked_from_the_page(suite: Path) -> None:
 def test_a_training_step_has_phases(tmp_path: Path) -> None:
     (tmp_path / "training.py").write_text(TRAINING)
 
-    outcome = launched(
+    outcome = launch_once(
         tmp_path,
         "pytorch",
         kind="profile",
@@ -172,7 +172,7 @@ def setup():
 def test_every_framework_tells_the_operators_of_a_training_step(
     tmp_path: Path, framework: str, mode: str
 ) -> None:
-    outcome = launched(
+    outcome = launch_once(
         tmp_path,
         framework,
         kind="profile",

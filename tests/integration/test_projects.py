@@ -13,8 +13,7 @@ import pytest
 from corebound.asv_bridge.project import open_project
 from corebound.errors import InputError
 from support import commands
-from support.suites import committed, counting
-from support.toy_repository import built_by_asv, git, installable
+from support.repositories import commit_all, counting_suite, git, write_asv_conf, write_pyproject
 
 # Nobody else sleeps for as long as that.
 SLEEP = "import time; time.sleep(98_765)"
@@ -23,10 +22,10 @@ SLEEP = "import time; time.sleep(98_765)"
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     """A project whose scenario runs in its environment, in two commits."""
-    folder = counting(tmp_path / "repository", environment="project")
-    installable(folder, "counting", **{"py-modules": []})
-    built_by_asv(folder, "counting")
-    committed(folder, ignored=("/.asv/",))
+    folder = counting_suite(tmp_path / "repository", environment="project")
+    write_pyproject(folder, "counting", **{"py-modules": []})
+    write_asv_conf(folder, "counting")
+    commit_all(folder, ignored=("/.asv/",))
     git(folder, "commit", "--quiet", "--allow-empty", "--message", "go on")
     return folder
 
@@ -79,7 +78,7 @@ def sleepers() -> list[int]:
 def test_a_build_ends_with_who_asked_for_it_and_lets_others_build(
     repository: Path, number: signal.Signals
 ) -> None:
-    built_by_asv(repository, "counting", install_command=[f"python -c '{SLEEP}'"])
+    write_asv_conf(repository, "counting", install_command=[f"python -c '{SLEEP}'"])
     process = commands.start(repository, "compare-commits", "HEAD~1", "HEAD")
     assert within(120, lambda: bool(sleepers()) or process.poll() is not None)
     assert process.poll() is None, process.communicate()

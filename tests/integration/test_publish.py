@@ -15,7 +15,7 @@ import pytest
 from integration import in_process
 from integration.in_process import Done
 from support import commands
-from support.toy_repository import git
+from support.repositories import git
 
 PAGES = 40
 PUBLISH = (
@@ -197,13 +197,13 @@ def test_what_a_killed_publication_left_is_removed_by_the_next(suite: Path) -> N
 
     words = ("publish", "--branch", "gh-pages")
     killed, _, _ = commands.corebound(suite, *words, PATH=path)
-    left = list(commands.private(suite).glob("**/index"))
+    left = list(commands.private_tmp(suite).glob("**/index"))
     code, _, err = commands.corebound(suite, *words)
 
     assert killed == -signal.SIGKILL
     assert len(left) == 1
     assert code == 0, err
-    assert list(commands.private(suite).iterdir()) == []
+    assert list(commands.private_tmp(suite).iterdir()) == []
 
 
 def test_a_squashed_branch_is_one_commit_and_keeps_its_cname(suite: Path) -> None:

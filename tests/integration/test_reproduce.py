@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from corebound.records import codec, jsonl
 from support.commands import corebound
-from support.suites import committed, counting
-from support.toy_repository import git
+from support.repositories import commit_all, counting_suite, git
 
 STEPS = "def setup(*, size):\n    return lambda: sum(range(20_000 * size))\n"
 
@@ -20,7 +19,7 @@ STEPS = "def setup(*, size):\n    return lambda: sum(range(20_000 * size))\n"
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A suite with one run; its second commit counts ten times as far."""
-    made = counting(
+    made = counting_suite(
         tmp_path_factory.mktemp("suite") / "suite",
         steps=STEPS,
         matrix={"parameters": {"size": [1, 2]}},
@@ -32,7 +31,7 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "launches": {"min": 3, "max": 3},
         },
     )
-    committed(made, "count", ignored=("__pycache__/",))
+    commit_all(made, "count", ignored=("__pycache__/",))
     code, _, err = corebound(made, "run", "scenarios", "--seed", "5", "--json")
     assert code == 0, err
     (made / "scenarios" / "steps.py").write_text(STEPS.replace("20_000", "200_000"))

@@ -21,7 +21,7 @@ from corebound.launch.supervisor import processes_below
 from corebound.records import jsonl
 from corebound.records.launch_record import Launch
 from support import commands, needs
-from support.suites import NAP, napping, put
+from support.repositories import SLEEP, sleeping_suite, write_scenario
 
 BINDINGS = ("none", "one-cpu", "logical-cpus", "smt-siblings")
 # The helper in a session of its own is what a framework's worker pool can come to.
@@ -35,7 +35,7 @@ def setup(*, seconds):
 
 
 def a_suite(folder: Path, *, iterations: int = 10) -> Path:
-    return napping(
+    return sleeping_suite(
         folder,
         steps=WORKLOAD,
         matrix={"binding": list(BINDINGS)},
@@ -53,7 +53,9 @@ def suite(tmp_path: Path) -> Path:
 def changed(suite: Path, stem: str, **keys: Any) -> None:
     """Beside nap.yaml, or in its place, one that differs in these keys; None leaves one out."""
     document = {**yaml.safe_load((suite / "nap.yaml").read_text()), **keys}
-    put(suite / f"{stem}.yaml", {key: one for key, one in document.items() if one is not None})
+    write_scenario(
+        suite / f"{stem}.yaml", {key: one for key, one in document.items() if one is not None}
+    )
 
 
 @pytest.fixture
@@ -108,7 +110,7 @@ def left_of(suite: Path) -> Iterator[str]:
 
 def folders_left_of(suite: Path) -> list[Path]:
     """What runs of this suite left where temporary files go, short names for it included."""
-    private = commands.private(suite)
+    private = commands.private_tmp(suite)
     names = [one for one in Path("/tmp").glob("corebound-*") if one.is_symlink()]
     return [*private.glob("corebound-*"), *(n for n in names if n.readlink().parent == private)]
 
@@ -211,7 +213,7 @@ def test_a_run_whose_supervisor_was_killed_leaves_nothing(long: Path, seed: int)
 def test_what_is_left_when_runner_and_supervisor_are_killed_the_next_run_removes(
     long: Path,
 ) -> None:
-    (long / "nap.py").write_text(NAP)  # without a helper, whom nobody would be left to end
+    (long / "nap.py").write_text(SLEEP)  # without a helper, whom nobody would be left to end
     process = start(long, "long.yaml")
     wait_until_measuring(long)
     for pid in (supervisor_of(process), process.pid):
@@ -252,7 +254,7 @@ def test_a_workload_may_make_sockets_however_long_the_path_of_the_temporary_fold
         "def setup(*, seconds):\n    DupFd(0)\n    return lambda: None\n"
     )
     # No address of a socket has more than 107 bytes.
-    longer = commands.private(suite) / ("x" * 107)
+    longer = commands.private_tmp(suite) / ("x" * 107)
     longer.mkdir()
 
     code, _, err = commands.corebound(

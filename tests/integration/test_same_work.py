@@ -15,7 +15,7 @@ import pytest
 from corebound.scenario.builtin_workloads import BUILT_IN
 from corebound.worker.workloads import hourglass, small_network
 from support import hourglass_sums
-from support.made_environments import Imported, told_by
+from support.environments import PreloadedFrameworks, json_from
 
 pytestmark = pytest.mark.frameworks
 
@@ -51,7 +51,7 @@ def test_every_workload_of_several_frameworks_is_compared_here() -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_both_matrix_products_give_the_same_and_count_the_same(
-    tmp_path: Path, imported: Imported, dtype: str
+    tmp_path: Path, imported: PreloadedFrameworks, dtype: str
 ) -> None:
     operands = (
         "import json\nimport numpy as np\n"
@@ -66,7 +66,7 @@ def test_both_matrix_products_give_the_same_and_count_the_same(
         "made.check(result)\n"
         "print(json.dumps([made.work(), str(result.dtype), result.tolist()]))\n"
     )
-    work, kind, numpys = imported.told_by("numpy", told, _folder(tmp_path, "numpy"))
+    work, kind, numpys = imported.json_from("numpy", told, _folder(tmp_path, "numpy"))
 
     told = operands + (
         "import torch\n"
@@ -79,7 +79,7 @@ def test_both_matrix_products_give_the_same_and_count_the_same(
         "print(json.dumps([counter.get_total_flops(), made.work(), str(result.dtype),\n"
         "    result.tolist()]))\n"
     )
-    counted, same_work, same_kind, pytorchs = imported.told_by(
+    counted, same_work, same_kind, pytorchs = imported.json_from(
         "pytorch", told, _folder(tmp_path, "pytorch")
     )
 
@@ -93,9 +93,9 @@ def test_both_matrix_products_give_the_same_and_count_the_same(
 
 
 def test_the_small_networks_operations_are_what_pytorch_counts(
-    tmp_path: Path, imported: Imported
+    tmp_path: Path, imported: PreloadedFrameworks
 ) -> None:
-    counted, declared = imported.told_by(
+    counted, declared = imported.json_from(
         "pytorch",
         "from torch.utils.flop_counter import FlopCounterMode\n"
         "from corebound.worker.workloads.small_network_pytorch import training\n"
@@ -109,9 +109,9 @@ def test_the_small_networks_operations_are_what_pytorch_counts(
 
 
 def test_the_small_networks_operations_are_what_tensorflow_counts(
-    tmp_path: Path, imported: Imported
+    tmp_path: Path, imported: PreloadedFrameworks
 ) -> None:
-    counted = imported.told_by(
+    counted = imported.json_from(
         "tensorflow",
         "from corebound.worker.adapters.tensorflow import tf\n" + TENSORFLOW_COUNTS +
         # The function that is traced into the step's graph, of forward, backward and update.
@@ -130,7 +130,7 @@ def test_the_small_networks_operations_are_what_tensorflow_counts(
 
 def test_the_small_networks_operations_are_those_of_mindspores_graph(tmp_path: Path) -> None:
     graphs = tmp_path / "graphs"
-    told_by(
+    json_from(
         "mindspore",
         "from corebound.worker.workloads.small_network_mindspore import training\n"
         f"training({NETWORK_SHAPE}).step()\n"
@@ -233,11 +233,11 @@ print(json.dumps({{{TOLD}}}))
 
 @pytest.fixture(scope="module")
 def stacks(
-    imported: Imported, tmp_path_factory: pytest.TempPathFactory
+    imported: PreloadedFrameworks, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, dict[str, Any]]:
     """What the hourglass of each framework tells, from equal weights and without dropout."""
     return {
-        name: imported.told_by(name, DRAWN + code, tmp_path_factory.mktemp(name))
+        name: imported.json_from(name, DRAWN + code, tmp_path_factory.mktemp(name))
         for name, code in HOURGLASS.items()
     }
 

@@ -29,7 +29,7 @@ def test_a_site_is_served_made_anew_and_ended(tmp_path: Path) -> None:
     records = tmp_path / "records"
     records.mkdir()
     out = tmp_path / "site"
-    command = commands.typed("report", "--records", str(records), "--out", str(out))
+    command = commands.command_line("report", "--records", str(records), "--out", str(out))
     log = tmp_path / "log"
     with (
         log.open("w") as told,

@@ -28,8 +28,8 @@ from corebound.serving.launch_spec import ServingOrder
 from corebound.serving.server import ServedModel, free_ports
 from corebound.stats import latency
 from support import needs
-from support.made_environments import python_of
-from support.serving_launches import Serve, words_of
+from support.environments import python_of
+from support.servers import Serve, command_line_of
 
 pytestmark = [
     pytest.mark.frameworks,
@@ -39,7 +39,7 @@ pytestmark = [
 
 def processes_of_servers() -> list[str]:
     """Servers and their workers among what this test has started."""
-    words = [words_of(pid).decode(errors="replace") for pid in processes_below(os.getpid())]
+    words = [command_line_of(pid).decode(errors="replace") for pid in processes_below(os.getpid())]
     return [line for line in words if "torchserve" in line or "served_classifier" in line]
 
 
@@ -243,7 +243,7 @@ def test_nothing_survives_a_runner_that_is_killed(tmp_path: Path, server: str) -
     try:
         deadline = time.monotonic() + 90
         # The generator comes once every worker is ready.
-        while not any(b"corebound.serving.generator" in words_of(pid) for pid in started):
+        while not any(b"corebound.serving.generator" in command_line_of(pid) for pid in started):
             assert time.monotonic() < deadline
             time.sleep(0.2)
             started = set(processes_below(runner.pid))
@@ -254,8 +254,8 @@ def test_nothing_survives_a_runner_that_is_killed(tmp_path: Path, server: str) -
     # The supervisor, the server with its workers, the generator.
     assert len(started) >= 5
     deadline = time.monotonic() + 15
-    while any(words_of(pid) for pid in started) and time.monotonic() < deadline:
+    while any(command_line_of(pid) for pid in started) and time.monotonic() < deadline:
         time.sleep(0.2)
-    assert [words_of(pid) for pid in started if words_of(pid)] == []
+    assert [command_line_of(pid) for pid in started if command_line_of(pid)] == []
     (file,) = jsonl.files(tmp_path / "reports" / "records")
     assert jsonl.read(file).launches == ()

@@ -30,8 +30,14 @@ from corebound.stats import latency
 from corebound.worker import protocol
 from support import needs
 from support.build import a_traffic
-from support.generators import a_generator
-from support.serving_launches import Serve, a_scratch, an_order, serving, words_of
+from support.servers import (
+    Serve,
+    a_serving_order,
+    command_line_of,
+    make_scratch,
+    server_launcher,
+    start_generator,
+)
 
 pytestmark = [
     pytest.mark.frameworks,
@@ -129,9 +135,9 @@ def watched(server: str, folder: Path, counting: CounterSupport) -> Watched:
         for pid in processes_below(os.getpid()):
             addresses.update(listening(pid))
 
-    scratch = a_scratch(folder)
+    scratch = make_scratch(folder)
     with Supervision(scratch) as supervision:
-        outcome = serving(scratch, supervision)(
+        outcome = server_launcher(scratch, supervision)(
             server=server,
             threads=1,
             tick=look,
@@ -209,7 +215,7 @@ def test_a_generator_that_was_held_up_makes_the_launch_invalid_not_the_server_sl
         generators = [
             pid
             for pid in processes_below(os.getpid())
-            if b"corebound.serving.generator" in words_of(pid)
+            if b"corebound.serving.generator" in command_line_of(pid)
         ]
         if generators and not held.is_set():
             held.set()
@@ -272,7 +278,7 @@ def answered_by(client: Client, server: Server, folder: Path) -> Answered:
         content_type=server.content_type,
         body_file=str(server.body),
     )
-    with a_generator(folder) as started:
+    with start_generator(folder) as started:
         assert isinstance(started.generator.order(order), Warmed)
         answered = started.generator.go()
         started.generator.part()
@@ -285,7 +291,7 @@ def test_throughput_and_percentiles_are_those_of_apachebench_on_the_same_server(
     scratch: Path, supervision: Supervision, tmp_path: Path
 ) -> None:
     """Turn by turn, three times each; as near to ab as ab to itself, or within a half."""
-    order = an_order("torchserve", scratch, threads=1, parameters={"concurrency": 4})
+    order = a_serving_order("torchserve", scratch, threads=1, parameters={"concurrency": 4})
     figures: dict[Client, list[tuple[float, ...]]] = {"ab": [], "corebound": []}
     with a_running_server(order, supervision) as server:
         for turn in range(3):

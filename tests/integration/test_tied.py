@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from corebound.launch import die_with_parent
-from support.processes import runs
+from support.commands import is_running
 
 STARTS_ONE = """\
 import subprocess, sys
@@ -55,7 +55,7 @@ def test_whoever_started_it_is_killed_and_it_ends() -> None:
             time.sleep(0.01)
         starter.send_signal(signal.SIGKILL)
 
-    while runs(pid):
+    while is_running(pid):
         assert time.monotonic() < deadline_s
         time.sleep(0.01)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.made_environments import Imported
+from support.environments import PreloadedFrameworks
 
 pytestmark = pytest.mark.frameworks
 
@@ -16,11 +16,13 @@ NUMBERS = {"pytorch": "tensor.detach().numpy()", "tensorflow": "tensor.numpy()"}
 SHAPE = "batch=8, width=32, layers=3"
 
 
-def trained(imported: Imported, framework: str, cwd: Path, **parameters: object) -> dict[str, Any]:
+def trained(
+    imported: PreloadedFrameworks, framework: str, cwd: Path, **parameters: object
+) -> dict[str, Any]:
     """Three steps and a look: the losses, and the outputs of the first and the third."""
     numbers = NUMBERS.get(framework, "tensor.asnumpy()")
     given = "".join(f", {name}={value!r}" for name, value in parameters.items())
-    told = imported.told_by(
+    told = imported.json_from(
         framework,
         f"from corebound.worker.workloads.small_network_{framework} import training\n"
         f"made = training({SHAPE}{given})\n"
@@ -49,7 +51,7 @@ def assert_alike(one: dict[str, Any], other: dict[str, Any]) -> None:
 
 @pytest.fixture(scope="module")
 def usual(
-    imported: Imported, tmp_path_factory: pytest.TempPathFactory
+    imported: PreloadedFrameworks, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, dict[str, Any]]:
     """What each framework computes in its usual mode."""
     return {name: trained(imported, name, tmp_path_factory.mktemp(name)) for name in FRAMEWORKS}
@@ -76,7 +78,7 @@ def test_from_equal_weights_all_three_give_equal_outputs_and_losses(
 )
 def test_the_mode_does_not_change_what_is_computed(
     tmp_path: Path,
-    imported: Imported,
+    imported: PreloadedFrameworks,
     usual: dict[str, dict[str, Any]],
     framework: str,
     parameters: dict[str, object],
@@ -93,9 +95,9 @@ def test_the_mode_does_not_change_what_is_computed(
     ],
 )
 def test_what_a_framework_does_not_have_is_refused(
-    tmp_path: Path, imported: Imported, framework: str, given: str, says: str
+    tmp_path: Path, imported: PreloadedFrameworks, framework: str, given: str, says: str
 ) -> None:
-    told = imported.told_by(
+    told = imported.json_from(
         framework,
         f"from corebound.worker.workloads.small_network_{framework} import training\n"
         "from corebound.worker.workload import WorkloadError\n"
@@ -108,9 +110,9 @@ def test_what_a_framework_does_not_have_is_refused(
 
 
 def test_a_network_that_does_not_learn_or_is_not_whole_is_noticed(
-    tmp_path: Path, imported: Imported
+    tmp_path: Path, imported: PreloadedFrameworks
 ) -> None:
-    told = imported.told_by(
+    told = imported.json_from(
         "pytorch",
         "from corebound.worker.workloads.small_network_pytorch import training\n"
         f"made = training({SHAPE})\n"
@@ -135,9 +137,9 @@ def test_a_network_that_does_not_learn_or_is_not_whole_is_noticed(
 @pytest.mark.parametrize("asynchronous", [False, True])
 @pytest.mark.parametrize("steps", [0, 2])
 def test_a_checkpoint_holds_the_network_and_is_taken_away(
-    tmp_path: Path, imported: Imported, steps: int, asynchronous: bool
+    tmp_path: Path, imported: PreloadedFrameworks, steps: int, asynchronous: bool
 ) -> None:
-    told = imported.told_by(
+    told = imported.json_from(
         "mindspore",
         "from corebound.worker.workloads.checkpoint_mindspore import checkpointing\n"
         f"made = checkpointing(width=32, layers=2, steps={steps}, asynchronous={asynchronous})\n"
@@ -151,8 +153,10 @@ def test_a_checkpoint_holds_the_network_and_is_taken_away(
     assert told == [True, False]
 
 
-def test_a_checkpoint_of_other_weights_is_noticed(tmp_path: Path, imported: Imported) -> None:
-    told = imported.told_by(
+def test_a_checkpoint_of_other_weights_is_noticed(
+    tmp_path: Path, imported: PreloadedFrameworks
+) -> None:
+    told = imported.json_from(
         "mindspore",
         "from corebound.worker.workloads.checkpoint_mindspore import checkpointing\n"
         "made = checkpointing(width=32, layers=2)\n"
@@ -170,9 +174,9 @@ def test_a_checkpoint_of_other_weights_is_noticed(tmp_path: Path, imported: Impo
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_a_wrong_product_of_mindspore_is_noticed(
-    tmp_path: Path, imported: Imported, dtype: str
+    tmp_path: Path, imported: PreloadedFrameworks, dtype: str
 ) -> None:
-    told = imported.told_by(
+    told = imported.json_from(
         "mindspore",
         "from corebound.worker.workloads.rectangular_gemm_mindspore import product\n"
         f"made = product(rows=8, inner=33, columns=17, dtype={dtype!r})\n"
@@ -189,9 +193,9 @@ def test_a_wrong_product_of_mindspore_is_noticed(
 
 
 def test_the_classifier_learns_from_where_a_guess_stands(
-    tmp_path: Path, imported: Imported
+    tmp_path: Path, imported: PreloadedFrameworks
 ) -> None:
-    losses = imported.told_by(
+    losses = imported.json_from(
         "mindspore",
         "from corebound.worker.workloads.classifier_mindspore import training\n"
         "made = training(batch=8, features=32, classes=17)\n"
@@ -207,9 +211,9 @@ def test_the_classifier_learns_from_where_a_guess_stands(
 
 @pytest.mark.parametrize("autotune", [False, True])
 def test_a_data_set_gives_sound_images_and_notices_others(
-    tmp_path: Path, imported: Imported, autotune: bool
+    tmp_path: Path, imported: PreloadedFrameworks, autotune: bool
 ) -> None:
-    told = imported.told_by(
+    told = imported.json_from(
         "mindspore",
         "from corebound.worker.workloads.dataset_mindspore import pipeline\n"
         f"made = pipeline(batch=4, image=16, batches=3, autotune={autotune})\n"
@@ -228,9 +232,9 @@ def test_a_data_set_gives_sound_images_and_notices_others(
 
 @pytest.mark.parametrize("framework", ["mindspore", "tensorflow"])
 def test_what_is_in_use_is_said_and_nothing_is_invented(
-    tmp_path: Path, imported: Imported, framework: str
+    tmp_path: Path, imported: PreloadedFrameworks, framework: str
 ) -> None:
-    described = imported.told_by(framework, "print(json.dumps(adapter.describe()))\n", tmp_path)
+    described = imported.json_from(framework, "print(json.dumps(adapter.describe()))\n", tmp_path)
 
     assert set(described) == {"threads_used", "inter_op_used", "versions", "blas"}
     assert framework in described["versions"]
@@ -238,9 +242,9 @@ def test_what_is_in_use_is_said_and_nothing_is_invented(
 
 
 def test_tensorflow_uses_the_threads_that_it_is_asked_to(
-    tmp_path: Path, imported: Imported
+    tmp_path: Path, imported: PreloadedFrameworks
 ) -> None:
-    described = imported.told_by(
+    described = imported.json_from(
         "tensorflow",
         "adapter.prepare(seed=1, intra_op=3, inter_op=2)\nprint(json.dumps(adapter.describe()))\n",
         tmp_path,

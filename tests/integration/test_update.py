@@ -15,17 +15,16 @@ import pytest
 from corebound.asv_bridge import project
 from corebound.errors import LaunchError
 from corebound.records import jsonl
-from support import nights
+from support import repositories
 from support.commands import corebound
-from support.suites import COUNT
-from support.toy_repository import built_by_asv, git
+from support.repositories import COUNT, git, write_asv_conf
 
 MINE = f"# Mine.\n{COUNT}"
 
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
-    return nights.a_suite(tmp_path)
+    return repositories.nightly_suite(tmp_path)
 
 
 def head(folder: Path) -> str:
@@ -33,10 +32,10 @@ def head(folder: Path) -> str:
 
 
 def test_what_was_pushed_meanwhile_is_measured_and_published(suite: Path) -> None:
-    sha = nights.pushed(suite)
+    sha = repositories.push_change(suite)
     (suite / "notes").write_text("changed here, in no one's way\n")
 
-    code, out, err = nights.nightly(suite, "--update")
+    code, out, err = repositories.run_nightly(suite, "--update")
 
     assert code == 0, out + err
     assert head(suite) == sha
@@ -44,7 +43,7 @@ def test_what_was_pushed_meanwhile_is_measured_and_published(suite: Path) -> Non
     commit = jsonl.read_run(file).commit
     assert commit is not None
     assert commit.sha == sha
-    assert "Counting" in nights.shown(suite)
+    assert "Counting" in repositories.published_page(suite)
     assert (suite / "notes").is_file()
 
 
@@ -53,11 +52,11 @@ def is_gone(suite: Path) -> None:
 
 
 def is_rewritten(suite: Path) -> None:
-    nights.pushed(suite, amended=True)
+    repositories.push_change(suite, amended=True)
 
 
 def is_in_the_way_of_local_changes(suite: Path) -> None:
-    nights.pushed(suite)
+    repositories.push_change(suite)
     (suite / "scenarios" / "steps.py").write_text(MINE)
 
 
@@ -81,7 +80,7 @@ def test_where_a_remote_cannot_be_followed_the_night_says_why_and_changes_nothin
     remote(suite)
     steps = (suite / "scenarios" / "steps.py").read_text()
 
-    code, out, err = nights.nightly(suite, "--update")
+    code, out, err = repositories.run_nightly(suite, "--update")
 
     assert code == 4, err
     assert "FAILED at `update`" in out
@@ -89,16 +88,16 @@ def test_where_a_remote_cannot_be_followed_the_night_says_why_and_changes_nothin
     assert head(suite) == before
     assert (suite / "scenarios" / "steps.py").read_text() == steps
     assert list(jsonl.files(suite / "reports" / "records")) == []
-    assert nights.shown(suite) == nights.LAST_NIGHT
+    assert repositories.published_page(suite) == repositories.PREVIOUS_PAGE
 
 
 def test_a_night_whose_remote_was_gone_goes_on_once_it_is_back(suite: Path) -> None:
-    sha = nights.pushed(suite)
+    sha = repositories.push_change(suite)
     is_gone(suite)
-    assert nights.nightly(suite, "--update")[0] == 4
+    assert repositories.run_nightly(suite, "--update")[0] == 4
     (suite.parent / "moved.git").rename(suite.parent / "origin.git")
 
-    code, out, err = nights.nightly(suite, "--update")
+    code, out, err = repositories.run_nightly(suite, "--update")
 
     assert code == 0, out + err
     assert "Going on with the night" in err
@@ -131,7 +130,7 @@ def test_a_mirror_follows_the_branch_it_is_told_to_and_outlives_its_remote(suite
     git(origin, "branch", "next")
     with served(suite.parent) as port:
         url = f"http://127.0.0.1:{port}/origin.git"
-        built_by_asv(suite, "mirrored", repo=url, branches=["next"])
+        write_asv_conf(suite, "mirrored", repo=url, branches=["next"])
         assert first[:10] in corebound(suite, "update")[1]
         # Another commit on the branch that is told of, and none on the remote's own.
         second = git(origin, "commit-tree", "main^{tree}", "-p", "main", "-m", "go on").strip()

@@ -12,7 +12,7 @@ import pytest
 
 from corebound.records.launch_record import Kind
 from corebound.worker.workloads import cpu_time
-from support.made_environments import Imported, launched
+from support.environments import PreloadedFrameworks, launch_once
 
 pytestmark = pytest.mark.frameworks
 
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.frameworks
 def test_it_runs_checks_itself_and_counts_its_work(
     tmp_path: Path, workload: str, parameters: dict[str, Any], work: dict[str, float]
 ) -> None:
-    outcome = launched(tmp_path, "pytorch", workload=workload, parameters=parameters)
+    outcome = launch_once(tmp_path, "pytorch", workload=workload, parameters=parameters)
 
     assert (outcome.status, outcome.reason, outcome.strays) == ("ok", None, ())
     assert outcome.workers[0].work == work
@@ -43,7 +43,7 @@ def test_it_runs_checks_itself_and_counts_its_work(
 
 
 def test_loaders_are_part_of_the_launch_and_gone_after_it(tmp_path: Path) -> None:
-    outcome = launched(
+    outcome = launch_once(
         tmp_path,
         "pytorch",
         workload="image-pipeline",
@@ -62,7 +62,7 @@ def test_loaders_are_part_of_the_launch_and_gone_after_it(tmp_path: Path) -> Non
 def test_processes_that_train_together_are_part_of_the_launch_and_gone_after_it(
     tmp_path: Path,
 ) -> None:
-    outcome = launched(
+    outcome = launch_once(
         tmp_path,
         "pytorch",
         workload="distributed-training",
@@ -81,7 +81,7 @@ def test_processes_that_train_together_are_part_of_the_launch_and_gone_after_it(
 def test_the_blas_that_multiplies_is_the_one_that_is_recorded(
     tmp_path: Path, blas: str, called: str, dtype: str
 ) -> None:
-    outcome = launched(
+    outcome = launch_once(
         tmp_path,
         "numpy-mkl",
         workload="gemm-blas",
@@ -95,8 +95,10 @@ def test_the_blas_that_multiplies_is_the_one_that_is_recorded(
     assert worker.threads_used == 1
 
 
-def test_mkl_is_missed_by_name_where_there_is_none(tmp_path: Path, imported: Imported) -> None:
-    told = imported.said_by(
+def test_mkl_is_missed_by_name_where_there_is_none(
+    tmp_path: Path, imported: PreloadedFrameworks
+) -> None:
+    told = imported.output_of(
         "numpy",
         "from corebound.worker.workloads.gemm_blas_numpy import product\n"
         "from corebound.worker.workload import WorkloadError\n"
@@ -178,9 +180,9 @@ decoder_pytorch.Layer.forward = forgetful
     ],
 )
 def test_a_wrong_output_is_noticed(
-    tmp_path: Path, imported: Imported, made: str, spoil: str, says: str
+    tmp_path: Path, imported: PreloadedFrameworks, made: str, spoil: str, says: str
 ) -> None:
-    told = imported.said_by(
+    told = imported.output_of(
         "pytorch",
         "import torch\n"
         "from corebound.worker.workload import WorkloadError\n"
@@ -196,9 +198,9 @@ def test_a_wrong_output_is_noticed(
 
 
 def test_models_have_the_size_that_they_are_said_to_have(
-    tmp_path: Path, imported: Imported
+    tmp_path: Path, imported: PreloadedFrameworks
 ) -> None:
-    told = imported.said_by(
+    told = imported.output_of(
         "pytorch",
         "from corebound.worker.workloads import (decoder_pytorch, encoder_pytorch,\n"
         "    image_training_pytorch, lstm_pytorch, mobilenet_pytorch)\n"
@@ -223,9 +225,9 @@ def test_models_have_the_size_that_they_are_said_to_have(
 
 
 def test_the_cheap_dropout_drops_a_tenth_and_keeps_the_mean(
-    tmp_path: Path, imported: Imported
+    tmp_path: Path, imported: PreloadedFrameworks
 ) -> None:
-    told = imported.said_by(
+    told = imported.output_of(
         "pytorch",
         "import torch\n"
         "from corebound.worker.workloads.hourglass_pytorch import CheapDropout\n"
@@ -248,7 +250,7 @@ def test_the_cheap_dropout_drops_a_tenth_and_keeps_the_mean(
 
 @pytest.mark.parametrize("kind", ["measure", "profile"])
 def test_the_hourglass_of_tensorflow_runs_and_says_little(tmp_path: Path, kind: Kind) -> None:
-    outcome = launched(
+    outcome = launch_once(
         tmp_path,
         "tensorflow",
         kind=kind,
@@ -266,9 +268,9 @@ def test_the_hourglass_of_tensorflow_runs_and_says_little(tmp_path: Path, kind: 
 
 @pytest.mark.parametrize("dropout", ["plain", "cheap", "none"])
 def test_the_check_of_tensorflows_hourglass_draws_the_first_steps_masks_again(
-    tmp_path: Path, imported: Imported, dropout: str
+    tmp_path: Path, imported: PreloadedFrameworks, dropout: str
 ) -> None:
-    told = imported.said_by(
+    told = imported.output_of(
         "tensorflow",
         "from corebound.worker.adapters import tensorflow as tensorflow_adapter\n"
         "tensorflow_adapter.prepare(seed=1, intra_op=None, inter_op=None)\n"
@@ -298,9 +300,9 @@ def test_the_check_of_tensorflows_hourglass_draws_the_first_steps_masks_again(
     ],
 )
 def test_a_wrong_step_of_tensorflows_hourglass_is_noticed(
-    tmp_path: Path, imported: Imported, spoil: str, says: str
+    tmp_path: Path, imported: PreloadedFrameworks, spoil: str, says: str
 ) -> None:
-    told = imported.said_by(
+    told = imported.output_of(
         "tensorflow",
         "from corebound.worker.adapters import tensorflow as tensorflow_adapter\n"
         "tensorflow_adapter.prepare(seed=1, intra_op=None, inter_op=None)\n"
@@ -316,9 +318,9 @@ def test_a_wrong_step_of_tensorflows_hourglass_is_noticed(
 
 
 def test_the_cheap_dropout_of_tensorflow_drops_a_tenth_and_keeps_the_mean(
-    tmp_path: Path, imported: Imported
+    tmp_path: Path, imported: PreloadedFrameworks
 ) -> None:
-    told = imported.said_by(
+    told = imported.output_of(
         "tensorflow",
         "from corebound.worker.adapters.tensorflow import tf\n"
         "tf.random.set_seed(1)\n"
@@ -360,9 +362,9 @@ def test_the_cpu_time_of_a_child_counts_while_it_lives() -> None:
 
 
 def test_a_checkpoint_interval_that_leaves_iterations_unlike_is_refused(
-    tmp_path: Path, imported: Imported
+    tmp_path: Path, imported: PreloadedFrameworks
 ) -> None:
-    told = imported.said_by(
+    told = imported.output_of(
         "pytorch",
         "from corebound.worker.workloads.checkpoint_pytorch import epoch\n"
         "from corebound.worker.workload import WorkloadError\n"

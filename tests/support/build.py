@@ -1,4 +1,4 @@
-"""Builders: each defaults all that a test is not about."""
+"""Builders of domain objects: each has a default for everything a test is not about."""
 
 from __future__ import annotations
 

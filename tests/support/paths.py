@@ -1,4 +1,4 @@
-"""Where tests find the files of the checkout."""
+"""Paths of the checkout."""
 
 from __future__ import annotations
 

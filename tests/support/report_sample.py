@@ -7,11 +7,17 @@ pages made of it are the same every time.
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import random
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from msgspec.structs import replace
 
 from corebound.analysis.comparison import Past, past_of
+from corebound.analysis.host_records import Record
 from corebound.machine.doctor.check import HostCheck, State
 from corebound.planning.models import Placement
 from corebound.records.calibration import Calibration
@@ -26,7 +32,8 @@ from corebound.records.launch_record import (
 )
 from corebound.records.run_record import Commit, EnvironmentLock, Run
 from corebound.records.telemetry import Counters, HostOverTime
-from corebound.report.inputs import Pair
+from corebound.report import site
+from corebound.report.inputs import Inputs, Pair
 from corebound.scenario.cell import Cell
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Scenario
@@ -489,7 +496,7 @@ _NIGHTS = 60
 _KERNEL_NIGHT = 12
 
 
-def a_past() -> tuple[Series, ...]:
+def sample_history() -> tuple[Series, ...]:
     """Sixty nights of some cells, the last as the sample's run, and a project's from elsewhere.
 
     One cell got slower and one faster, the kernel changed once, two nights gave no figure
@@ -509,7 +516,7 @@ def a_past() -> tuple[Series, ...]:
                 *("corebound", "run", "scenarios/resnet50-inference.yaml"),
                 *("--only", cell.key),
             ),
-            points=HistoryPoints.of(_nights_of(*_COURSES[cell.binding.mode], noise)),
+            points=HistoryPoints.of(_series_of(*_COURSES[cell.binding.mode], noise)),
         )
         for cell in expand(a_network(), "scenarios/resnet50-inference.yaml")
         if cell.binding.mode in _COURSES
@@ -517,7 +524,7 @@ def a_past() -> tuple[Series, ...]:
     return (*own, *_a_project(noise))
 
 
-def _nights_of(
+def _series_of(
     level_ms: float, slower: float, night: int, noise: random.Random
 ) -> list[HistoryPoint]:
     points = []
@@ -611,7 +618,7 @@ def an_earlier_sample() -> tuple[Run, tuple[Launch, ...]]:
     return run, tuple(launches)
 
 
-def a_steady_past() -> Past:
+def sample_steady_history() -> Past:
     """A week in which each of the sample's cells came to the same every day."""
     said = past_of([(series_of_run(*an_earlier_sample()), {})])
     return {
@@ -668,3 +675,25 @@ def sample_calibrations() -> tuple[Calibration, ...]:
             profile=run.profile,
         ),
     )
+
+
+def pages_of(records: Sequence[Record], **known: Any) -> dict[str, str]:
+    """Every page and data file by its path in the site; what is packed is unpacked.
+
+    Args:
+        records: Every run with its launches, in any order.
+        known: What else the site is made of, as `Inputs` has it.
+    """
+    with TemporaryDirectory() as folder:
+        out = Path(folder)
+        site.write(Inputs(records=records, now=NOW, **known), out)
+        return {
+            file.relative_to(out).as_posix(): _read_text(file)
+            for file in sorted(out.rglob("[!.]*"))
+            if file.is_file() and file.parent.name != "assets"
+        }
+
+
+def _read_text(file: Path) -> str:
+    data = file.read_bytes()
+    return (gzip.decompress(data) if file.suffix == ".gz" else data).decode()

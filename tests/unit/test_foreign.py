@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rich.markdown import Markdown
 
 from corebound import text as corebound_text
-from support.markup import parsed
+from support.markup import parse_xml
 
 # What marks mean is decided by what stands about them.
 TEXTS = st.text(st.one_of(st.sampled_from("\\`*_[]<>()|~#&@!$:/.-+=\n\r\x1b a1;"), st.characters()))
@@ -84,7 +84,7 @@ def test_xml_of_it_can_be_read(text: str) -> None:
     element = ET.Element("a", said=corebound_text.xml(text))
     element.text = corebound_text.xml(text)
 
-    read = parsed(ET.tostring(element, encoding="unicode"))
+    read = parse_xml(ET.tostring(element, encoding="unicode"))
 
     # XML knows one end of a line.
     assert (read.text or "").splitlines() == corebound_text.xml(text).splitlines()

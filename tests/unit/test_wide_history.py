@@ -11,7 +11,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks import wide  # no part of the package
 
-from support.asv_trees import read
+from support.asv_projects import read_project
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -26,7 +26,7 @@ def test_it_is_the_same_every_time_and_read_as_any_other(tmp_path: Path) -> None
     one, other = tmp_path / "one", tmp_path / "other"
     for folder in (one, other):
         wide.make(folder, benchmarks=6, commits=8)
-    found = read(one).series
+    found = read_project(one).series
 
     assert files(one) == files(other)
     assert max(len(series.points) for series in found) == 8

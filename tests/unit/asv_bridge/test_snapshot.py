@@ -11,7 +11,7 @@ import pytest
 from corebound.asv_bridge import snapshot
 from corebound.errors import InputError
 from corebound.records.run_record import Commit
-from support.toy_repository import git
+from support.repositories import git
 
 SILENT: Callable[[str], None] = lambda _what: None  # noqa: E731
 

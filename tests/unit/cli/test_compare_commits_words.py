@@ -8,7 +8,7 @@ from corebound.cli.output.compare_commits import CommitComparison, told
 from corebound.records.run_record import Commit
 from corebound.stats.multiplicity import CommitPair, JudgedPair
 from corebound.workflow.comparison_sides import of_commits
-from support.markup import parsed
+from support.markup import parse_xml
 
 SUBJECT = "@team <b>\x1b[2J #7"
 LOG = "cc: \x1b[31merror\x1b[0m\n\tin a.c"
@@ -46,7 +46,7 @@ def test_a_subject_calls_nobody_in_a_pull_request() -> None:
 
 
 def test_a_log_that_xml_has_no_way_to_write_leaves_the_rest_readable() -> None:
-    error = parsed(told(what(), "junit")).find("testcase/error")
+    error = parse_xml(told(what(), "junit")).find("testcase/error")
 
     assert error is not None
     assert error.text == LOG.replace("\x1b", "\ufffd")

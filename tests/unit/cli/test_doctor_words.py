@@ -18,15 +18,15 @@ from corebound.report.scenario.provenance import provenance
 from corebound.scenario.matrix import expand
 from support import paths
 from support.build import a_host, a_host_check, a_launch, a_run, a_scenario
-from support.checkup_machine import CPU, THP, examined, process, stat
+from support.machine_trees import CPU, THP, check_results, pid_stat, proc_stat
 
 GOLDEN = paths.GOLDEN / "doctor.txt"
 
 
 def checks_of_a_busy_laptop() -> tuple[HostCheck, ...]:
-    found = examined(
+    found = check_results(
         {
-            "proc/200/stat": process("browser", 100),
+            "proc/200/stat": pid_stat("browser", 100),
             "proc/loadavg": "2.31 1.10 0.90 3/900 4000\n",
             "proc/pressure/cpu": None,
             "proc/sys/vm/swappiness": "60\n",
@@ -37,7 +37,10 @@ def checks_of_a_busy_laptop() -> tuple[HostCheck, ...]:
             f"{CPU}/smt/control": "on\n",
             f"{THP}/enabled": "[always] madvise never\n",
         },
-        later={"proc/stat": stat(user=45, idle=10_055), "proc/200/stat": process("browser", 140)},
+        later={
+            "proc/stat": proc_stat(user=45, idle=10_055),
+            "proc/200/stat": pid_stat("browser", 140),
+        },
         host=a_host(nodes=2, cpus_per_core=2),
         tools=frozenset({"taskset", "hwloc-calc"}),
         environments={"numpy": True, "pytorch": False},

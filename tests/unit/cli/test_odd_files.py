@@ -18,7 +18,7 @@ from corebound.cli.commands.run import seconds
 from corebound.errors import Fault, InputError
 from corebound.records import atomic_write, codec, history_files, jsonl
 from corebound.records.commits import read_commits
-from support.asv_trees import TIME, a_file, a_tree, imported, read
+from support.asv_projects import TIME, import_asv, read_project, result_file, result_tree
 from support.build import a_launch, a_run, a_series
 
 # Bytes that are no UTF-8, as Python has them in a path.
@@ -105,9 +105,12 @@ def test_a_regular_file_is_read_and_a_pipe_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", [[], {}, None, "2", 3, [2]])
 def test_a_result_file_of_no_known_version_is_named(tmp_path: Path, version: object) -> None:
-    good, odd = a_file({"time_it": [[1.0]]}), a_file({}, version=version, commit_hash="b" * 40)
+    good, odd = (
+        result_file({"time_it": [[1.0]]}),
+        result_file({}, version=version, commit_hash="b" * 40),
+    )
 
-    found = read(a_tree(tmp_path, good, odd, benchmarks=TIME))
+    found = read_project(result_tree(tmp_path, good, odd, benchmarks=TIME))
 
     assert found.files == 1
     assert [Path(fault.file).name for fault in found.faults] == ["00000001-env.json"]
@@ -116,26 +119,26 @@ def test_a_result_file_of_no_known_version_is_named(tmp_path: Path, version: obj
 @pytest.mark.parametrize("escaped", [True, False])
 def test_half_a_character_in_a_result_is_replaced(tmp_path: Path, *, escaped: bool) -> None:
     half = "a\ud800"
-    odd = a_file({"time_it": [[1.0]]}, env_name=half, params={"machine": half, half: half})
+    odd = result_file({"time_it": [[1.0]]}, env_name=half, params={"machine": half, half: half})
     benchmarks = {"time_it": {"pretty_name": half, "unit": half, "code": half, "param_names": []}}
 
-    tree = a_tree(tmp_path, odd, benchmarks=benchmarks)
+    tree = result_tree(tmp_path, odd, benchmarks=benchmarks)
     for file in (tree / "results").rglob("*.json"):
         told = json.dumps(json.loads(file.read_text()), ensure_ascii=escaped)
         file.write_bytes(told.encode(errors="surrogatepass"))
 
-    imported(tree)
+    import_asv(tree)
 
     (one,) = history_files.read_all(tmp_path / "records")[0]
     assert one.code == "a?"
 
 
 def test_a_pipe_among_results_is_named(tmp_path: Path) -> None:
-    tree = a_tree(tmp_path, a_file({"time_it": [[1.0]]}))
+    tree = result_tree(tmp_path, result_file({"time_it": [[1.0]]}))
     os.mkfifo(tree / "results" / "box" / "00000009-env.json")
     os.mkfifo(tree / "results" / "benchmarks.json")
 
-    found = read(tree)
+    found = read_project(tree)
 
     assert found.files == 1
     named = {Path(fault.file).name for fault in found.faults}
@@ -144,12 +147,12 @@ def test_a_pipe_among_results_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("threshold", [10**400, 1e300, 0, -1, []])
 def test_a_threshold_that_is_none_is_refused_in_words(tmp_path: Path, threshold: object) -> None:
-    tree = a_tree(tmp_path, a_file({"time_it": [[1.0]]}))
+    tree = result_tree(tmp_path, result_file({"time_it": [[1.0]]}))
     configuration = {"project": "p", "regressions_thresholds": {".*": threshold}}
     (tree / "asv.conf.json").write_text(json.dumps(configuration))
 
     with pytest.raises(InputError, match="threshold"):
-        read(tree)
+        read_project(tree)
 
 
 def test_a_tiny_threshold_draws_a_page_all_the_same(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from corebound.launch import perf
 from corebound.records.telemetry import Counters, HostOverTime
 from corebound.stats.interference import disturbance, marked
 from support.build import a_host, a_host_over_time, a_window
-from support.diagnosed import found_in, keys, measured, of_launches
+from support.findings import cell_evidence, cell_keys, findings_in, measured_cell
 from support.paths import DATA
 
 TWO_NODES = a_host(nodes=2, cores_per_node=2)
@@ -20,7 +20,7 @@ TWO_NODES = a_host(nodes=2, cores_per_node=2)
 def on(host: HostOverTime, *, refused: int = 0) -> CellEvidence:
     """A cell of four launches of 100 ms iterations over that host."""
     launches = []
-    for place, launch in enumerate(measured(100.0, axes=(("threads", "1"),)).launches):
+    for place, launch in enumerate(measured_cell(100.0, axes=(("threads", "1"),)).launches):
         workers = tuple(replace(one, disturbed=marked(one, host)) for one in launch.workers)
         found = disturbance(workers, host)
         is_refused = found is not None and place < refused
@@ -35,7 +35,7 @@ def on(host: HostOverTime, *, refused: int = 0) -> CellEvidence:
                 status="invalid" if is_refused else "ok",
             )
         )
-    return of_launches(launches)
+    return cell_evidence(launches)
 
 
 def windows(*, bad: int = 6, **figures: int) -> HostOverTime:
@@ -59,17 +59,17 @@ def windows(*, bad: int = 6, **figures: int) -> HostOverTime:
 def test_what_disturbed_most_of_a_launch_is_named_with_its_remedy(
     figures: dict[str, int], rule: str, says: str, fixes: str
 ) -> None:
-    found = found_in(on(windows(**figures)))
+    found = findings_in(on(windows(**figures)))
 
     assert list(found) == [rule]
-    assert keys(found[rule]) == ["threads=1"]
+    assert cell_keys(found[rule]) == ["threads=1"]
     assert any(says in line and "50 % of" in line for line in found[rule].evidence)
     assert fixes in found[rule].fix
     assert found[rule].times_ratio == 2.0
 
 
 def test_launches_that_were_refused_and_ones_that_were_kept_are_told_apart() -> None:
-    found = found_in(on(windows(steal_ms=250), refused=2))["steal"]
+    found = findings_in(on(windows(steal_ms=250), refused=2))["steal"]
 
     assert found.evidence[-2:] == ("2 launches kept and marked", "2 launches without figures")
 
@@ -78,7 +78,7 @@ def test_of_two_causes_the_one_that_took_next_to_nothing_is_not_accused_too() ->
     stolen = a_window(from_ms=3000, to_ms=3500, steal_ms=150, foreign_ms=400, waited_ms=400)
     host = windows(foreign_ms=400, waited_ms=400)
 
-    found = found_in(on(replace(host, windows=(*host.windows, stolen))))
+    found = findings_in(on(replace(host, windows=(*host.windows, stolen))))
 
     # 150 ms of 3.5 s on one CPU: 0.04 of it.
     assert list(found) == ["foreign-load"]
@@ -94,12 +94,12 @@ def test_of_two_causes_the_one_that_took_next_to_nothing_is_not_accused_too() ->
     ],
 )
 def test_a_quiet_launch_is_not_accused(host: HostOverTime) -> None:
-    assert found_in(on(host)) == {}
+    assert findings_in(on(host)) == {}
 
 
 def counting(counters: Counters | None) -> CellEvidence:
-    one = measured(10.0, slots=((0, 1),))
-    return of_launches([replace(launch, counters=counters) for launch in one.launches])
+    one = measured_cell(10.0, slots=((0, 1),))
+    return cell_evidence([replace(launch, counters=counters) for launch in one.launches])
 
 
 def slots(memory: float, core: float) -> Counters:
@@ -139,11 +139,11 @@ def test_counts_that_real_processors_gave_are_told_apart(
     # As perf itself printed them beside the counts.
     shares = (counters.slots["memory_bound"], counters.slots["core_bound"])
     assert shares == pytest.approx(slots_printed, abs=0.001)
-    assert list(found_in(counting(counters))) == rules
+    assert list(findings_in(counting(counters))) == rules
 
 
 def test_slots_that_wait_for_memory_are_named_memory_bound() -> None:
-    found = found_in(counting(slots(0.5, 0.1)))
+    found = findings_in(counting(slots(0.5, 0.1)))
 
     assert list(found) == ["memory-bound"]
     assert "50 % of its slots" in found["memory-bound"].what
@@ -153,8 +153,8 @@ def test_slots_that_wait_for_memory_are_named_memory_bound() -> None:
 def test_slots_that_wait_for_units_are_named_core_bound_and_smt_is_the_remedy_where_there_is() -> (
     None
 ):
-    plain = found_in(counting(slots(0.1, 0.4)))
-    smt = found_in(counting(slots(0.1, 0.4)), topology=a_host(cores_per_node=1, cpus_per_core=2))
+    plain = findings_in(counting(slots(0.1, 0.4)))
+    smt = findings_in(counting(slots(0.1, 0.4)), topology=a_host(cores_per_node=1, cpus_per_core=2))
 
     assert list(plain) == list(smt) == ["core-bound"]
     assert "bfloat16" in plain["core-bound"].fix
@@ -167,25 +167,25 @@ def test_slots_that_wait_for_units_are_named_core_bound_and_smt_is_the_remedy_wh
 def test_a_pipeline_that_seldom_waits_or_was_not_counted_is_left_alone(
     counters: Counters | None,
 ) -> None:
-    assert found_in(counting(counters)) == {}
+    assert findings_in(counting(counters)) == {}
 
 
 def test_loads_from_another_node_are_named_where_there_is_one() -> None:
     far = Counters(source="perf", llc_misses=1000, remote_loads=400)
     near = replace(far, remote_loads=20)
 
-    found = found_in(counting(far), topology=TWO_NODES)
+    found = findings_in(counting(far), topology=TWO_NODES)
 
     assert "40 % of the loads" in found["remote-loads"].what
-    assert found_in(counting(near), topology=TWO_NODES) == {}
-    assert found_in(counting(far)) == {}
+    assert findings_in(counting(near), topology=TWO_NODES) == {}
+    assert findings_in(counting(far)) == {}
 
 
 def test_spinning_is_at_most_the_cpu_time_beyond_the_least_that_the_same_work_took() -> None:
     # 1 - 10/40; another batch is other work.
-    spins = measured(10.0, cpu_ms=40.0, axes=(("threads", "4"), ("batch", "1")))
-    best = measured(10.0, cpu_ms=10.0, axes=(("threads", "1"), ("batch", "1")))
-    other = measured(10.0, cpu_ms=1.0, axes=(("threads", "1"), ("batch", "8")))
+    spins = measured_cell(10.0, cpu_ms=40.0, axes=(("threads", "4"), ("batch", "1")))
+    best = measured_cell(10.0, cpu_ms=10.0, axes=(("threads", "1"), ("batch", "1")))
+    other = measured_cell(10.0, cpu_ms=1.0, axes=(("threads", "1"), ("batch", "8")))
     among = [one.summary for one in (spins, best, other)]
 
     assert spin_share(spins.summary, among) == pytest.approx(0.75)

@@ -19,35 +19,37 @@ from support.build import (
     a_window,
     an_operator,
 )
-from support.diagnosed import found_in, keys, measured, of_launches
+from support.findings import cell_evidence, cell_keys, findings_in, measured_cell
 
 TWO_NODES = a_host(nodes=2, cores_per_node=2)
 SMT = a_host(cores_per_node=2, cpus_per_core=2)
 
 
 def test_two_threads_a_core_are_named_where_one_is_faster() -> None:
-    both = measured(13.9, axes=(("smt", "true"),), slots=((0, 1, 2, 3),), used=4)
-    apart = measured(10.0, axes=(("smt", "false"),), slots=((0, 1),), used=2)
+    both = measured_cell(13.9, axes=(("smt", "true"),), slots=((0, 1, 2, 3),), used=4)
+    apart = measured_cell(10.0, axes=(("smt", "false"),), slots=((0, 1),), used=2)
 
-    found = found_in(both, apart, topology=SMT)["smt-siblings-shared"]
+    found = findings_in(both, apart, topology=SMT)["smt-siblings-shared"]
 
-    assert keys(found) == ["smt=true"]
+    assert cell_keys(found) == ["smt=true"]
     assert "4 threads share 2 cores' units" in found.what
     assert "1.39×" in found.what
 
 
 def test_two_threads_a_core_that_are_no_slower_are_left_alone() -> None:
-    both = measured(9.0, axes=(("smt", "true"),), slots=((0, 1, 2, 3),), used=4)
-    apart = measured(10.0, axes=(("smt", "false"),), slots=((0, 1),), used=2)
+    both = measured_cell(9.0, axes=(("smt", "true"),), slots=((0, 1, 2, 3),), used=4)
+    apart = measured_cell(10.0, axes=(("smt", "false"),), slots=((0, 1),), used=2)
 
-    assert found_in(both, apart, topology=SMT) == {}
+    assert findings_in(both, apart, topology=SMT) == {}
 
 
 def test_threads_seen_on_one_node_then_on_the_other_are_named() -> None:
     stays = tuple((index % 2 * 2, index * 50, index * 50 + 50) for index in range(20))
-    roaming = measured(10.0, slots=((0, 1, 2, 3),), threads=(a_thread(stays=stays, migrations=19),))
+    roaming = measured_cell(
+        10.0, slots=((0, 1, 2, 3),), threads=(a_thread(stays=stays, migrations=19),)
+    )
 
-    found = found_in(roaming, topology=TWO_NODES)["threads-migrate"]
+    found = findings_in(roaming, topology=TWO_NODES)["threads-migrate"]
 
     assert found.tone == "warn"
     assert "19 times a launch" in found.evidence[1]
@@ -57,66 +59,68 @@ def test_threads_seen_on_one_node_then_on_the_other_are_named() -> None:
 def test_threads_that_move_within_a_node_at_no_cost_are_left_alone() -> None:
     stays = tuple((index % 2, index * 50, index * 50 + 50) for index in range(20))
     moving = (a_thread(stays=stays, migrations=19),)
-    roaming = measured(10.0, axes=(("binding", "none"),), threads=moving)
-    bound = measured(10.0, axes=(("binding", "physical-cores"),))
+    roaming = measured_cell(10.0, axes=(("binding", "none"),), threads=moving)
+    bound = measured_cell(10.0, axes=(("binding", "physical-cores"),))
 
-    assert found_in(roaming, bound, topology=TWO_NODES) == {}
+    assert findings_in(roaming, bound, topology=TWO_NODES) == {}
 
 
 def test_threads_that_move_are_named_where_as_many_that_stay_are_faster() -> None:
     moving = (a_thread(migrations=40),)
-    roaming = measured(13.0, axes=(("binding", "none"),), threads=moving, used=1)
-    bound = measured(10.0, axes=(("binding", "physical-cores"),), used=1)
+    roaming = measured_cell(13.0, axes=(("binding", "none"),), threads=moving, used=1)
+    bound = measured_cell(10.0, axes=(("binding", "physical-cores"),), used=1)
 
-    found = found_in(roaming, bound)["threads-migrate"]
+    found = findings_in(roaming, bound)["threads-migrate"]
 
     assert found.tone == "bad"
-    assert keys(found) == ["binding=none"]
+    assert cell_keys(found) == ["binding=none"]
 
 
 def test_memory_on_the_other_node_is_named_with_its_share_and_its_cost() -> None:
-    far = measured(15.0, axes=(("memory", "remote"),), node_bytes={0: 1 << 20, 1: 9 << 20})
-    near = measured(10.0, axes=(("memory", "local"),), node_bytes={0: 10 << 20})
+    far = measured_cell(15.0, axes=(("memory", "remote"),), node_bytes={0: 1 << 20, 1: 9 << 20})
+    near = measured_cell(10.0, axes=(("memory", "local"),), node_bytes={0: 10 << 20})
 
-    found = found_in(far, near, topology=TWO_NODES)["memory-remote"]
+    found = findings_in(far, near, topology=TWO_NODES)["memory-remote"]
 
-    assert keys(found) == ["memory=remote"]
+    assert cell_keys(found) == ["memory=remote"]
     assert found.what.startswith("90 % of the memory")
     assert found.evidence == ("on CPUs 0-1, memory: 10 % on node 0, 90 % on node 1",)
 
 
 def test_memory_on_a_host_of_one_node_is_not_remote() -> None:
-    assert found_in(measured(10.0, node_bytes={0: 1 << 20})) == {}
+    assert findings_in(measured_cell(10.0, node_bytes={0: 1 << 20})) == {}
 
 
 def test_workers_bound_to_one_cpu_while_others_idle_are_named() -> None:
-    crowded = measured(10.0, slots=((0, 1, 2, 3),) * 2, allowed=((0,), (0,)))
+    crowded = measured_cell(10.0, slots=((0, 1, 2, 3),) * 2, allowed=((0,), (0,)))
 
-    found = found_in(crowded, topology=TWO_NODES)["workers-overlap"]
+    found = findings_in(crowded, topology=TWO_NODES)["workers-overlap"]
 
     assert found.what == "Workers were bound to the same CPUs (0); CPUs 1-3 are left idle."
 
 
 def test_workers_on_cpus_of_their_own_or_that_may_run_anywhere_do_not_overlap() -> None:
-    apart = measured(10.0, slots=((0, 1, 2, 3),) * 2, allowed=((0,), (1,)))
-    anywhere = measured(10.0, slots=((0, 1, 2, 3),) * 2, allowed=((0, 1, 2, 3),) * 2)
+    apart = measured_cell(10.0, slots=((0, 1, 2, 3),) * 2, allowed=((0,), (1,)))
+    anywhere = measured_cell(10.0, slots=((0, 1, 2, 3),) * 2, allowed=((0, 1, 2, 3),) * 2)
 
-    assert found_in(apart, topology=TWO_NODES) == {}
-    assert found_in(anywhere, topology=TWO_NODES) == {}
+    assert findings_in(apart, topology=TWO_NODES) == {}
+    assert findings_in(anywhere, topology=TWO_NODES) == {}
 
 
 def test_workers_that_share_a_node_with_a_cpu_for_each_of_their_threads_do_not_overlap() -> None:
-    together = measured(10.0, slots=((0, 1),) * 2, allowed=((0, 1),) * 2, used=1)
+    together = measured_cell(10.0, slots=((0, 1),) * 2, allowed=((0, 1),) * 2, used=1)
 
-    assert found_in(together, topology=TWO_NODES) == {}
+    assert findings_in(together, topology=TWO_NODES) == {}
 
 
 def test_a_framework_that_sizes_its_pool_past_its_one_cpu_is_named() -> None:
     crowd = tuple(a_thread(tid=100 + index, wait_ns=10**9) for index in range(4))
-    stuck = measured(50.0, axes=(("threads", "default"),), slots=((0,),), used=4, threads=crowd)
-    single = measured(10.0, axes=(("threads", "1"),), slots=((0,),), used=1)
+    stuck = measured_cell(
+        50.0, axes=(("threads", "default"),), slots=((0,),), used=4, threads=crowd
+    )
+    single = measured_cell(10.0, axes=(("threads", "1"),), slots=((0,),), used=1)
 
-    found = found_in(stuck, single)
+    found = findings_in(stuck, single)
 
     assert list(found) == ["one-cpu-default-threads"]
     assert "5.00×" in found["one-cpu-default-threads"].what
@@ -125,17 +129,17 @@ def test_a_framework_that_sizes_its_pool_past_its_one_cpu_is_named() -> None:
 def test_threads_that_follow_one_another_are_no_crowd() -> None:
     spans = [((0, 100 * at, 100 * at + 100),) for at in range(8)]
     series = tuple(a_thread(tid=100 + at, stays=stays) for at, stays in enumerate(spans))
-    slow = measured(50.0, axes=(("threads", "default"),), slots=((0,),), threads=series)
-    single = measured(10.0, axes=(("threads", "1"),), slots=((0,),), used=1)
+    slow = measured_cell(50.0, axes=(("threads", "default"),), slots=((0,),), threads=series)
+    single = measured_cell(10.0, axes=(("threads", "1"),), slots=((0,),), used=1)
 
-    assert found_in(slow, single) == {}
+    assert findings_in(slow, single) == {}
 
 
 def test_one_thread_on_one_cpu_is_left_alone() -> None:
-    fine = measured(10.0, axes=(("threads", "default"),), slots=((0,),), used=1)
-    single = measured(9.0, axes=(("threads", "1"),), slots=((0,),), used=1)
+    fine = measured_cell(10.0, axes=(("threads", "default"),), slots=((0,),), used=1)
+    single = measured_cell(9.0, axes=(("threads", "1"),), slots=((0,),), used=1)
 
-    assert found_in(fine, single) == {}
+    assert findings_in(fine, single) == {}
 
 
 def test_random_numbers_that_take_a_good_part_of_a_step_are_named_with_their_operator() -> None:
@@ -143,7 +147,7 @@ def test_random_numbers_that_take_a_good_part_of_a_step_are_named_with_their_ope
         an_operator("aten::bernoulli_", 400_000), an_operator("aten::convolution", 500_000)
     )
 
-    found = found_in(of_launches([*measured(1.0).launches, launch]))
+    found = findings_in(cell_evidence([*measured_cell(1.0).launches, launch]))
 
     # Of 1 ms with 0.1 ms outside operators: 40 %, and no operator over a half.
     assert list(found) == ["random-numbers"]
@@ -155,10 +159,10 @@ def test_random_numbers_that_take_a_good_part_of_a_step_are_named_with_their_ope
 def test_an_operator_is_said_to_dominate_above_half_of_the_step_only() -> None:
     half = a_profiled_launch(an_operator("conv", 500_000), an_operator("add", 400_000))
     more = a_profiled_launch(an_operator("conv", 600_000), an_operator("add", 300_000))
-    timed = measured(1.0).launches
+    timed = measured_cell(1.0).launches
 
-    assert found_in(of_launches([*timed, half])) == {}
-    assert found_in(of_launches([*timed, more]))["operator-dominates"].tone == "plain"
+    assert findings_in(cell_evidence([*timed, half])) == {}
+    assert findings_in(cell_evidence([*timed, more]))["operator-dominates"].tone == "plain"
 
 
 def test_a_step_that_waits_for_its_data_is_named_by_its_profile() -> None:
@@ -166,7 +170,7 @@ def test_a_step_that_waits_for_its_data_is_named_by_its_profile() -> None:
         an_operator("conv", 400_000), an_operator("copy", 500_000), phases={"data": 600_000}
     )
 
-    found = found_in(of_launches([*measured(1.0).launches, launch]))["data-starves-step"]
+    found = findings_in(cell_evidence([*measured_cell(1.0).launches, launch]))["data-starves-step"]
 
     assert "60 % of the step" in found.what
     assert "loaders: 1" in found.fix
@@ -178,15 +182,15 @@ def in_ten_seconds(
     """A step's process and one that it started used so much CPU time in that time."""
     used = (a_thread(tid=100, run_ns=round(step_s * 1e9)),
             replace(a_thread(tid=200, run_ns=round(loader_s * 1e9)), pid=200))  # fmt: skip
-    one = measured(10.0, axes=(("loaders", str(loaders)),), threads=used)
+    one = measured_cell(10.0, axes=(("loaders", str(loaders)),), threads=used)
     gpus = () if gpu is None else (GpuUse(id="0", busy_share=gpu, memory_bytes=1),)
     ran_ns = round((step_s + loader_s) * 1e9)
     host = a_host_over_time(a_window(to_ms=10_000, ran_ns=ran_ns, gpus=gpus), cpus=(0, 1))
-    return of_launches([replace(launch, host=host) for launch in one.launches])
+    return cell_evidence([replace(launch, host=host) for launch in one.launches])
 
 
 def test_a_step_that_waits_while_its_loader_is_always_busy_starves() -> None:
-    found = found_in(in_ten_seconds(step_s=4, loader_s=9.5))["data-starves-step"]
+    found = findings_in(in_ten_seconds(step_s=4, loader_s=9.5))["data-starves-step"]
 
     assert "60 % of the step" in found.what
     assert found.evidence[0] == (
@@ -208,26 +212,26 @@ def test_a_step_that_waits_for_nothing_or_for_something_else_does_not_starve(
 ) -> None:
     cell = in_ten_seconds(step_s=step_s, loader_s=loader_s, loaders=loaders)
 
-    assert "data-starves-step" not in found_in(cell)
+    assert "data-starves-step" not in findings_in(cell)
 
 
 def test_a_gpu_that_waits_for_busy_cpus_starves_and_a_busy_one_does_not() -> None:
-    waits = found_in(in_ten_seconds(step_s=9, loader_s=9, gpu=0.2))["data-starves-step"]
+    waits = findings_in(in_ten_seconds(step_s=9, loader_s=9, gpu=0.2))["data-starves-step"]
 
     assert "80 % of the step: the GPU waits, and the CPUs have no time left" in waits.what
-    assert "data-starves-step" not in found_in(in_ten_seconds(step_s=9, loader_s=9, gpu=0.9))
+    assert "data-starves-step" not in findings_in(in_ten_seconds(step_s=9, loader_s=9, gpu=0.9))
     # It idles, but so do the CPUs: something else holds it up.
-    assert "data-starves-step" not in found_in(in_ten_seconds(step_s=2, loader_s=2, gpu=0.2))
+    assert "data-starves-step" not in findings_in(in_ten_seconds(step_s=2, loader_s=2, gpu=0.2))
 
 
 def test_heavy_preparation_is_named_beside_light_with_the_class_it_makes() -> None:
     axes = (("model", "small"),)
-    heavy = measured(50.0, axes=(*axes, ("preprocessing", "heavy")))
-    light = measured(10.0, axes=(*axes, ("preprocessing", "light")))
+    heavy = measured_cell(50.0, axes=(*axes, ("preprocessing", "heavy")))
+    light = measured_cell(10.0, axes=(*axes, ("preprocessing", "light")))
 
-    found = found_in(heavy, light)["data-starves-step"]
+    found = findings_in(heavy, light)["data-starves-step"]
 
-    assert keys(found) == ["model=small,preprocessing=heavy"]
+    assert cell_keys(found) == ["model=small,preprocessing=heavy"]
     assert found.what == (
         "Preparing data takes 80 % of the step: heavy preparation limits it, the network is small."
     )
@@ -235,24 +239,24 @@ def test_heavy_preparation_is_named_beside_light_with_the_class_it_makes() -> No
 
 def test_preparation_that_takes_little_beside_a_large_network_is_left_alone() -> None:
     axes = (("model", "large"),)
-    heavy = measured(11.0, axes=(*axes, ("preprocessing", "heavy")))
-    light = measured(10.0, axes=(*axes, ("preprocessing", "light")))
+    heavy = measured_cell(11.0, axes=(*axes, ("preprocessing", "heavy")))
+    light = measured_cell(10.0, axes=(*axes, ("preprocessing", "light")))
 
-    assert found_in(heavy, light) == {}
+    assert findings_in(heavy, light) == {}
 
 
 def test_more_loaders_than_serve_best_are_too_many() -> None:
-    many = measured(14.0, axes=(("loaders", "8"),))
-    best = measured(10.0, axes=(("loaders", "2"),))
+    many = measured_cell(14.0, axes=(("loaders", "8"),))
+    best = measured_cell(10.0, axes=(("loaders", "2"),))
 
-    assert "8 loaders are too many" in found_in(many, best)["loaders"].what
+    assert "8 loaders are too many" in findings_in(many, best)["loaders"].what
 
 
 def test_checkpoints_that_take_half_of_the_time_are_named_with_a_rarer_interval() -> None:
-    always = measured(20.0, axes=(("every", "1"),))
-    never = measured(10.0, axes=(("every", "0"),))
+    always = measured_cell(20.0, axes=(("every", "1"),))
+    never = measured_cell(10.0, axes=(("every", "0"),))
 
-    found = found_in(always, never)["checkpoint-share"]
+    found = findings_in(always, never)["checkpoint-share"]
 
     assert found.what.startswith("Saving every step takes 50 % of the time")
     # A save costs 10 ms: every nine steps of 10 ms it is 10 of 100.
@@ -260,21 +264,22 @@ def test_checkpoints_that_take_half_of_the_time_are_named_with_a_rarer_interval(
 
 
 def test_checkpoints_below_a_tenth_are_left_alone() -> None:
-    seldom = measured(10.9, axes=(("every", "16"),))
-    never = measured(10.0, axes=(("every", "0"),))
+    seldom = measured_cell(10.9, axes=(("every", "16"),))
+    never = measured_cell(10.0, axes=(("every", "0"),))
 
-    assert found_in(seldom, never) == {}
+    assert findings_in(seldom, never) == {}
 
 
 def test_a_rule_names_all_its_cells_in_one_finding_worst_first() -> None:
     cells = [
-        measured(ms, axes=(("loaders", str(n)),)) for n, ms in ((0, 20.0), (1, 40.0), (2, 10.0))
+        measured_cell(ms, axes=(("loaders", str(n)),))
+        for n, ms in ((0, 20.0), (1, 40.0), (2, 10.0))
     ]
 
-    found = found_in(*cells)["loaders"]
+    found = findings_in(*cells)["loaders"]
 
-    assert keys(found) == ["loaders=1", "loaders=0"]
+    assert cell_keys(found) == ["loaders=1", "loaders=0"]
 
 
 def test_without_evidence_nothing_is_said() -> None:
-    assert found_in(measured(10.0, threads=())) == {}
+    assert findings_in(measured_cell(10.0, threads=())) == {}

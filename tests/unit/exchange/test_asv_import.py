@@ -19,7 +19,7 @@ from corebound.exchange.asv.environments import Across
 from corebound.exchange.asv.series import Project, SeriesBuilder
 from corebound.exchange.reading import Unreadable
 from corebound.records import history_files
-from support.asv_trees import DATE_MS, SHA, TIME, a_file, a_tree, by_cell, only_points
+from support.asv_projects import DATE_MS, SHA, TIME, by_cell, only_points, result_file, result_tree
 
 NO_PROJECT = Project(name="p", benchmarks={}, commits={}, thresholds=(), margin=0.02)
 
@@ -33,7 +33,7 @@ def read(folder: Path) -> project.Read:
 
 def test_seconds_become_nanoseconds_with_their_interval_and_samples(tmp_path: Path) -> None:
     row = [[0.25], [], "v1", None, None, [0.2], [0.3], None, None, None, None, [[0.2, 0.3]]]
-    tree = a_tree(tmp_path, a_file({"time_it": row}), benchmarks=TIME)
+    tree = result_tree(tmp_path, result_file({"time_it": row}), benchmarks=TIME)
 
     (series,) = read(tree).series
 
@@ -47,7 +47,9 @@ def test_seconds_become_nanoseconds_with_their_interval_and_samples(tmp_path: Pa
 def test_the_source_of_a_benchmark_is_kept_where_it_is_told(tmp_path: Path) -> None:
     source = "def time_it():\n\tsort(rows)  # <b>"
     about = {"time_it": {"unit": "seconds", "code": source}, "mem_it": {"code": ["no text"]}}
-    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []], "mem_it": [[7], []]}), benchmarks=about)
+    tree = result_tree(
+        tmp_path, result_file({"time_it": [[1.0], []], "mem_it": [[7], []]}), benchmarks=about
+    )
 
     found = read(tree).series
 
@@ -57,8 +59,8 @@ def test_the_source_of_a_benchmark_is_kept_where_it_is_told(tmp_path: Path) -> N
 
 def test_other_units_stay_in_words(tmp_path: Path) -> None:
     about = {"mem_it": {"unit": "bytes"}, "track_it": {"unit": "rows per s"}}
-    tree = a_tree(
-        tmp_path, a_file({"mem_it": [[280], []], "track_it": [[7], []]}), benchmarks=about
+    tree = result_tree(
+        tmp_path, result_file({"mem_it": [[280], []], "track_it": [[7], []]}), benchmarks=about
     )
 
     found = {one.scenario: (one.unit, one.points[0].figure) for one in read(tree).series}
@@ -67,7 +69,9 @@ def test_other_units_stay_in_words(tmp_path: Path) -> None:
 
 
 def test_without_benchmarks_json_a_name_tells_the_unit(tmp_path: Path) -> None:
-    tree = a_tree(tmp_path, a_file({"suite.S.time_it": [[1.0], []], "peakmem_it": [[1], []]}))
+    tree = result_tree(
+        tmp_path, result_file({"suite.S.time_it": [[1.0], []], "peakmem_it": [[1], []]})
+    )
 
     assert [one.unit for one in read(tree).series] == ["bytes", "ns"]
 
@@ -86,7 +90,7 @@ def test_without_benchmarks_json_a_name_tells_the_unit(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_figure_says_why(tmp_path: Path, value: object, why: str) -> None:
-    tree = a_tree(tmp_path, a_file({"time_it": [[value], []]}), benchmarks=TIME)
+    tree = result_tree(tmp_path, result_file({"time_it": [[value], []]}), benchmarks=TIME)
 
     (point,) = only_points(read(tree))
 
@@ -96,7 +100,7 @@ def test_what_is_no_figure_says_why(tmp_path: Path, value: object, why: str) -> 
 def test_an_interval_that_is_infinite_or_partly_missing_is_none(tmp_path: Path) -> None:
     row = [[1.0, 1.0, 1.0], [["1", "2", "3"]], "v", None, None,
            [-math.inf, None, 0.5], [math.inf, 2.0, 2.0]]  # fmt: skip
-    tree = a_tree(tmp_path, a_file({"time_it": row}), benchmarks=TIME)
+    tree = result_tree(tmp_path, result_file({"time_it": row}), benchmarks=TIME)
 
     found = [one.points[0].bounds for one in read(tree).series]
 
@@ -108,7 +112,7 @@ def test_figures_are_of_the_product_of_the_parameters_the_last_one_fastest(
 ) -> None:
     about = {"time_it": {"unit": "seconds", "param_names": ["n", "kind"]}}
     row = [[1.0, 2.0, 3.0, 4.0], [["10", "20"], ["'a'", "'b'"]]]
-    tree = a_tree(tmp_path, a_file({"time_it": row}), benchmarks=about)
+    tree = result_tree(tmp_path, result_file({"time_it": row}), benchmarks=about)
 
     found = {cell: one.points[0].figure for cell, one in by_cell(read(tree)).items()}
 
@@ -118,7 +122,7 @@ def test_figures_are_of_the_product_of_the_parameters_the_last_one_fastest(
 def test_a_list_shorter_than_the_product_leaves_the_rest_without_a_result(
     tmp_path: Path,
 ) -> None:
-    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], [["1", "2"]]]}), benchmarks=TIME)
+    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], [["1", "2"]]]}), benchmarks=TIME)
 
     found = {cell: one.points[0].missing for cell, one in by_cell(read(tree)).items()}
 
@@ -126,7 +130,7 @@ def test_a_list_shorter_than_the_product_leaves_the_rest_without_a_result(
 
 
 def test_a_benchmark_that_failed_as_a_whole_failed_in_every_cell(tmp_path: Path) -> None:
-    tree = a_tree(tmp_path, a_file({"time_it": [None, [["1", "2"]]]}), benchmarks=TIME)
+    tree = result_tree(tmp_path, result_file({"time_it": [None, [["1", "2"]]]}), benchmarks=TIME)
 
     assert [one.points[0].missing for one in read(tree).series] == ["it failed"] * 2
 
@@ -147,14 +151,16 @@ def test_a_benchmark_that_failed_as_a_whole_failed_in_every_cell(tmp_path: Path)
 def test_parameters_keep_apart_what_differs(
     tmp_path: Path, values: list[str], cells: list[str]
 ) -> None:
-    tree = a_tree(tmp_path, a_file({"time_it": [[1.0] * len(values), [values]]}), benchmarks=TIME)
+    tree = result_tree(
+        tmp_path, result_file({"time_it": [[1.0] * len(values), [values]]}), benchmarks=TIME
+    )
 
     assert list(by_cell(read(tree))) == cells
 
 
 def test_long_and_unprintable_values_are_cut_and_still_differ(tmp_path: Path) -> None:
     values = ["x" * 5000 + "1", "x" * 5000 + "2", "\x1b[31m", "\x1b[32m"]
-    tree = a_tree(tmp_path, a_file({"time_it": [[1.0] * 4, [values]]}), benchmarks=TIME)
+    tree = result_tree(tmp_path, result_file({"time_it": [[1.0] * 4, [values]]}), benchmarks=TIME)
 
     cells = list(by_cell(read(tree)))
 
@@ -176,7 +182,7 @@ def test_version_1_is_read_with_bare_figures_and_objects(tmp_path: Path) -> None
         "requirements": {"numpy": "1.8", "six": None}, "params": {"machine": "box"},
         "results": results, "profiles": {},
     }  # fmt: skip
-    tree = a_tree(tmp_path, told)
+    tree = result_tree(tmp_path, told)
 
     found = {(one.scenario, one.cell): one.points[0] for one in read(tree).series}
 
@@ -194,11 +200,11 @@ def test_version_1_is_read_with_bare_figures_and_objects(tmp_path: Path) -> None
 def test_points_are_in_the_order_of_commit_dates(tmp_path: Path) -> None:
     dates = [DATE_MS + 2_000, DATE_MS, DATE_MS + 1_000]
     files = [
-        a_file({"time_it": [[float(number)], []]}, date=date, commit_hash=f"{number}" * 40)
+        result_file({"time_it": [[float(number)], []]}, date=date, commit_hash=f"{number}" * 40)
         for number, date in enumerate(dates, start=1)
     ]
 
-    points = only_points(read(a_tree(tmp_path, *files, benchmarks=TIME)))
+    points = only_points(read(result_tree(tmp_path, *files, benchmarks=TIME)))
 
     assert [point.figure for point in points] == [2e9, 3e9, 1e9]
 
@@ -209,25 +215,27 @@ def versions(found: project.Read) -> list[str]:
 
 def nights(*told: str | None) -> list[dict[str, Any]]:
     return [
-        a_file({"time_it": [[1.0], [], version]}, date=DATE_MS + day, commit_hash=f"{day:040x}")
+        result_file(
+            {"time_it": [[1.0], [], version]}, date=DATE_MS + day, commit_hash=f"{day:040x}"
+        )
         for day, version in zip(itertools.count(0, 1000), told, strict=False)
     ]
 
 
 def test_another_version_of_a_benchmark_is_another_circumstance(tmp_path: Path) -> None:
-    tree = a_tree(tmp_path, *nights("a" * 64, "b" * 64), benchmarks=TIME)
+    tree = result_tree(tmp_path, *nights("a" * 64, "b" * 64), benchmarks=TIME)
 
     assert versions(read(tree)) == ["a" * 12, "b" * 12]
 
 
 def test_a_file_that_does_not_tell_the_version_is_no_sign_of_a_change(tmp_path: Path) -> None:
-    tree = a_tree(tmp_path, *nights(None, "one", None, "two", None), benchmarks=TIME)
+    tree = result_tree(tmp_path, *nights(None, "one", None, "two", None), benchmarks=TIME)
 
     assert versions(read(tree)) == ["one", "one", "two", "two", ""]
 
 
 def test_a_machine_that_is_described_anew_is_another_circumstance(tmp_path: Path) -> None:
-    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME)
 
     (point,) = only_points(read(tree))
 
@@ -236,10 +244,11 @@ def test_a_machine_that_is_described_anew_is_another_circumstance(tmp_path: Path
 
 def test_environments_of_one_commit_are_series_of_their_own(tmp_path: Path) -> None:
     files = [
-        a_file({"time_it": [[1.0], []]}, env_name=f"virtualenv-py3.{minor}") for minor in (10, 11)
+        result_file({"time_it": [[1.0], []]}, env_name=f"virtualenv-py3.{minor}")
+        for minor in (10, 11)
     ]
 
-    found = read(a_tree(tmp_path, *files, benchmarks=TIME))
+    found = read(result_tree(tmp_path, *files, benchmarks=TIME))
 
     assert [one.cell for one in found.series] == [
         "environment=virtualenv-py3.10",
@@ -248,7 +257,7 @@ def test_environments_of_one_commit_are_series_of_their_own(tmp_path: Path) -> N
 
 
 def test_a_threshold_of_asv_conf_is_the_margin(tmp_path: Path) -> None:
-    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []], "time_all": [[1.0], []]}))
+    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []], "time_all": [[1.0], []]}))
     (tree / "asv.conf.json").write_text(
         json.dumps({"project": "p", "regressions_thresholds": {".*it": 0.1, "time_i": 0.2}})
     )
@@ -263,7 +272,7 @@ def test_a_threshold_of_asv_conf_is_the_margin(tmp_path: Path) -> None:
 def test_a_project_is_named_by_its_folder_its_configuration_or_its_results(
     tmp_path: Path, named: str
 ) -> None:
-    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME)
 
     assert read(tree / named).project == "trees"
 
@@ -276,16 +285,19 @@ def test_a_project_is_named_by_its_folder_its_configuration_or_its_results(
         (b"\xff\xfe", "no whole JSON"),
         (b"[]", "no result file"),
         (b"{}", "no result file"),
-        (json.dumps(a_file({}, version=3)).encode(), "version 3"),
-        (json.dumps(a_file({}, commit_hash=None)).encode(), "damaged"),
-        (json.dumps(a_file({"x": 3})).encode(), "damaged"),
-        (json.dumps(a_file({"x": [[1.0], ["1"] * 2, 3]}, result_columns=7)).encode(), "damaged"),
-        (json.dumps(a_file({"x": [{"a": 3}, []]})).encode(), "damaged"),
-        (json.dumps(a_file({"x": [None, [["1"] * 100] * 9]})).encode(), "combinations"),
+        (json.dumps(result_file({}, version=3)).encode(), "version 3"),
+        (json.dumps(result_file({}, commit_hash=None)).encode(), "damaged"),
+        (json.dumps(result_file({"x": 3})).encode(), "damaged"),
+        (
+            json.dumps(result_file({"x": [[1.0], ["1"] * 2, 3]}, result_columns=7)).encode(),
+            "damaged",
+        ),
+        (json.dumps(result_file({"x": [{"a": 3}, []]})).encode(), "damaged"),
+        (json.dumps(result_file({"x": [None, [["1"] * 100] * 9]})).encode(), "combinations"),
     ],
 )
 def test_a_damaged_file_is_refused_in_words(tmp_path: Path, data: bytes, says: str) -> None:
-    tree = a_tree(tmp_path, {})
+    tree = result_tree(tmp_path, {})
     (tree / "results" / "box" / "00000000-env.json").write_bytes(data)
 
     with pytest.raises(InputError, match=says):
@@ -305,7 +317,7 @@ def test_whatever_stands_in_a_file_it_is_read_or_refused(
     value: object, key: str, version: int
 ) -> None:
     whole: dict[str, Any] = {"time_it": [[1.0], [], "v"]} if version == 2 else {"time_it": 1.0}
-    data = json.dumps(a_file(whole, version=version) | {key: value}).encode()
+    data = json.dumps(result_file(whole, version=version) | {key: value}).encode()
     gathered = SeriesBuilder(NO_PROJECT)
     try:
         gathered.add(results.read(data))
@@ -319,7 +331,7 @@ def test_whatever_stands_in_a_file_it_is_read_or_refused(
 def test_whatever_stands_in_a_row_it_is_read_or_refused(row: list[object]) -> None:
     gathered = SeriesBuilder(NO_PROJECT)
 
-    damaged = gathered.add(results.read(json.dumps(a_file({"time_it": row})).encode()))
+    damaged = gathered.add(results.read(json.dumps(result_file({"time_it": row})).encode()))
 
     series = gathered.series()
     assert bool(damaged) != bool(series)
@@ -327,7 +339,7 @@ def test_whatever_stands_in_a_row_it_is_read_or_refused(row: list[object]) -> No
 
 
 def test_damaged_files_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
-    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME)
     torn = tree / "results" / "box" / "torn.json"
     torn.write_text('{"commit_hash": "')
 
@@ -345,11 +357,11 @@ def test_a_folder_without_any_result_is_refused(tmp_path: Path) -> None:
 
 def test_where_all_is_damaged_the_first_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="none of its result files"):
-        read(a_tree(tmp_path, {"version": 2}))
+        read(result_tree(tmp_path, {"version": 2}))
 
 
 def test_importing_twice_changes_nothing(tmp_path: Path) -> None:
-    tree = a_tree(tmp_path, *nights("v", "v"), benchmarks=TIME)
+    tree = result_tree(tmp_path, *nights("v", "v"), benchmarks=TIME)
     records = tmp_path / "records"
     first = history_import.keep("trees", read(tree).series, records)
     bytes_then = first.file.read_bytes()
@@ -364,12 +376,12 @@ def test_importing_more_files_adds_them_and_keeps_those_that_are_gone(tmp_path: 
     one, two, three = nights("v", "v", None)
     records = tmp_path / "records"
     history_import.keep(
-        "trees", read(a_tree(tmp_path / "1", one, two, benchmarks=TIME)).series, records
+        "trees", read(result_tree(tmp_path / "1", one, two, benchmarks=TIME)).series, records
     )
     changed = two | {"results": {"time_it": [[2.0], [], "v"]}}
 
     now = history_import.keep(
-        "trees", read(a_tree(tmp_path / "2", changed, three, benchmarks=TIME)).series, records
+        "trees", read(result_tree(tmp_path / "2", changed, three, benchmarks=TIME)).series, records
     )
 
     (series,), _ = history_files.read_all(records)
@@ -378,8 +390,11 @@ def test_importing_more_files_adds_them_and_keeps_those_that_are_gone(tmp_path: 
 
 
 def test_files_that_were_read_are_not_read_again(tmp_path: Path) -> None:
-    files = [a_file({"time_it": [[1.0], []]}), a_file({"time_it": [[2.0], []]}, date=DATE_MS + 1)]
-    tree = a_tree(tmp_path, *files)
+    files = [
+        result_file({"time_it": [[1.0], []]}),
+        result_file({"time_it": [[2.0], []]}, date=DATE_MS + 1),
+    ]
+    tree = result_tree(tmp_path, *files)
     first = read(tree)
 
     again = project.read(
@@ -391,7 +406,7 @@ def test_files_that_were_read_are_not_read_again(tmp_path: Path) -> None:
 
 
 def test_with_other_settings_all_files_are_read_again(tmp_path: Path) -> None:
-    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []]}))
+    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}))
     before = read(tree).settings
     (tree / "results" / "benchmarks.json").write_text(json.dumps(TIME))
 
@@ -399,7 +414,7 @@ def test_with_other_settings_all_files_are_read_again(tmp_path: Path) -> None:
 
 
 def test_asvs_intervals_are_at_99_percent_and_its_commits_can_be_seen(tmp_path: Path) -> None:
-    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []]}))
+    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}))
     (tree / "asv.conf.json").write_text('{"show_commit_url": "https://example.org/commit/"}')
 
     (series,) = read(tree).series
@@ -409,7 +424,7 @@ def test_asvs_intervals_are_at_99_percent_and_its_commits_can_be_seen(tmp_path: 
 
 @pytest.mark.parametrize("url", ["javascript:alert(1)//", "https://example.org/ x", 7])
 def test_what_is_no_address_of_the_web_is_no_link(tmp_path: Path, url: object) -> None:
-    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []]}))
+    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}))
     (tree / "asv.conf.json").write_text(json.dumps({"show_commit_url": url}))
 
     assert read(tree).series[0].commit_url is None
@@ -417,7 +432,7 @@ def test_what_is_no_address_of_the_web_is_no_link(tmp_path: Path, url: object) -
 
 def test_a_file_is_read_only_when_the_one_before_it_was_taken(tmp_path: Path) -> None:
     # A history is gigabytes when it is unpacked; its files are not held together.
-    tree = a_tree(tmp_path, *(a_file({"time_it": [[1.0], []]}) for _ in range(2)))
+    tree = result_tree(tmp_path, *(result_file({"time_it": [[1.0], []]}) for _ in range(2)))
     faults: list[Fault] = []
     found = reader.unread(tree / "results", {}, faults)
     files = reader.read_each(found, Across(), lambda _done, _of: None, faults)
@@ -430,8 +445,8 @@ def test_a_file_is_read_only_when_the_one_before_it_was_taken(tmp_path: Path) ->
 def test_the_commit_of_a_file_is_known_before_it_is_read_whatever_its_figures(
     tmp_path: Path,
 ) -> None:
-    told = a_file({"time_it": [[math.nan], []]}, commit_hash="b" * 40)
-    tree = a_tree(tmp_path, told)
+    told = result_file({"time_it": [[math.nan], []]}, commit_hash="b" * 40)
+    tree = result_tree(tmp_path, told)
 
     assert reader.unread(tree / "results", {}, []).commits == {"b" * 40}
 
@@ -439,7 +454,7 @@ def test_the_commit_of_a_file_is_known_before_it_is_read_whatever_its_figures(
 def on_days(*results: dict[str, Any]) -> list[dict[str, Any]]:
     """Files of one commit a day."""
     return [
-        a_file(told, commit_hash=f"{day:040}", date=DATE_MS + day * 86_400_000)
+        result_file(told, commit_hash=f"{day:040}", date=DATE_MS + day * 86_400_000)
         for day, told in enumerate(results)
     ]
 
@@ -458,7 +473,7 @@ def test_files_need_not_have_the_same_benchmarks_nor_in_one_order(tmp_path: Path
         {a: [[1], []], b: [[2], []]}, {b: [[3], []], a: [[4], []]}, {b: [[5], []]}, {a: [[6], []]}
     )
 
-    found = figures(read(a_tree(tmp_path, *files)))
+    found = figures(read(result_tree(tmp_path, *files)))
 
     assert found == {"mem_a": [1, 4, 6], "mem_b": [2, 3, 5]}
 
@@ -470,7 +485,7 @@ def test_a_parameter_that_gets_another_value_leaves_the_other_series_whole(tmp_p
         {"mem_a": [[6, 7], [["10", "20"]]]},
     )
 
-    found = figures(read(a_tree(tmp_path, *files)))
+    found = figures(read(result_tree(tmp_path, *files)))
 
     assert found == {
         "mem_a param1=10": [1, 4, 6], "mem_a param1=20": [2, 5, 7], "mem_a param1=5": [3],
@@ -494,7 +509,7 @@ def test_of_a_damaged_benchmark_nothing_is_taken_and_nothing_moves(
         {"mem_a": [[5], []], "mem_b": [[6], []]},
     )
 
-    found = read(a_tree(tmp_path, *files, benchmarks={"mem_a": {}, "mem_b": {}}))
+    found = read(result_tree(tmp_path, *files, benchmarks={"mem_a": {}, "mem_b": {}}))
 
     assert figures(found) == {"mem_a": [1, 5], "mem_b": [2, 4, 6]}
     assert {point.bounds for one in found.series for point in one.points} == {None}
@@ -505,9 +520,12 @@ def test_of_a_damaged_benchmark_nothing_is_taken_and_nothing_moves(
 def test_of_a_commit_in_two_files_the_last_figure_counts_whatever_else_they_have(
     tmp_path: Path,
 ) -> None:
-    one, two = a_file({"mem_a": [[1], []]}), a_file({"mem_a": [[2], []], "mem_b": [[3], []]})
-    failed = a_file({"mem_a": [[None], []]})
+    one, two = (
+        result_file({"mem_a": [[1], []]}),
+        result_file({"mem_a": [[2], []], "mem_b": [[3], []]}),
+    )
+    failed = result_file({"mem_a": [[None], []]})
 
-    found = figures(read(a_tree(tmp_path, one, two, failed)))
+    found = figures(read(result_tree(tmp_path, one, two, failed)))
 
     assert found == {"mem_a": [2], "mem_b": [3]}

@@ -18,7 +18,15 @@ from corebound.errors import InputError
 from corebound.exchange.asv import project, results
 from corebound.exchange.asv.environments import cells_of
 from corebound.exchange.reading import Unreadable
-from support.asv_trees import TIME, a_file, a_tree, by_cell, imported, only_points, read
+from support.asv_projects import (
+    TIME,
+    by_cell,
+    import_asv,
+    only_points,
+    read_project,
+    result_file,
+    result_tree,
+)
 
 
 def moved(tree: Path, to: str) -> Path:
@@ -45,10 +53,10 @@ def test_results_are_found_without_a_configuration_and_named_by_their_project(
     tmp_path: Path, to: str, named: str
 ) -> None:
     about = {"track_it": {"unit": "particles/s", "param_names": ["threads"]}}
-    tree = a_tree(tmp_path, a_file({"track_it": [[1.0], [["4"]]]}), benchmarks=about)
+    tree = result_tree(tmp_path, result_file({"track_it": [[1.0], [["4"]]]}), benchmarks=about)
     (tree / "results" / "box" / "machine.json").write_text('{"machine": "box", "version": 1}')
 
-    found = read(moved(tree, to) / named)
+    found = read_project(moved(tree, to) / named)
 
     (series,) = found.series
     assert (found.project, series.unit, series.cell.split(",")[0]) == (
@@ -60,53 +68,56 @@ def test_results_are_found_without_a_configuration_and_named_by_their_project(
 
 def test_published_pages_beside_the_results_are_not_looked_at(tmp_path: Path) -> None:
     tree = moved(
-        a_tree(tmp_path, a_file({"time_it": [[1.0], []]}), benchmarks=TIME), ".asv/results"
+        result_tree(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME),
+        ".asv/results",
     )
     page = tree / ".asv" / "html" / "graphs" / "summary" / "time_it.json"
     page.parent.mkdir(parents=True)
     page.write_text("[[1, 2.0]]")
 
-    assert [read(tree / named).faults for named in (".", ".asv")] == [(), ()]
+    assert [read_project(tree / named).faults for named in (".", ".asv")] == [(), ()]
 
 
 def test_a_configuration_one_folder_down_is_found(tmp_path: Path) -> None:
-    a_tree(tmp_path / "clone" / "asv_bench", a_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+    result_tree(
+        tmp_path / "clone" / "asv_bench", result_file({"time_it": [[1.0], []]}), benchmarks=TIME
+    )
 
-    found = read(tmp_path / "clone")
+    found = read_project(tmp_path / "clone")
 
     assert (found.project, found.files) == ("trees", 1)
 
 
 def test_of_two_configurations_one_has_to_be_named(tmp_path: Path) -> None:
     for name in ("one", "two"):
-        a_tree(tmp_path / name, a_file({"time_it": [[1.0], []]}))
+        result_tree(tmp_path / name, result_file({"time_it": [[1.0], []]}))
 
     with pytest.raises(InputError, match=r"one/asv\.conf\.json, two/asv\.conf\.json"):
-        read(tmp_path)
+        read_project(tmp_path)
 
 
 def test_a_configuration_is_found_from_its_results_two_folders_down(tmp_path: Path) -> None:
-    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME)
     (tree / ".asv").mkdir()
     (tree / "results").rename(tree / ".asv" / "results")
     (tree / "asv.conf.json").write_text('{"project": "trees", "results_dir": ".asv/results"}')
 
-    assert read(tree / ".asv" / "results").project == "trees"
+    assert read_project(tree / ".asv" / "results").project == "trees"
 
 
 def test_that_units_and_parameters_are_guessed_is_told(tmp_path: Path) -> None:
-    (fault,) = read(a_tree(tmp_path, a_file({"time_it": [[1.0], []]}))).faults
+    (fault,) = read_project(result_tree(tmp_path, result_file({"time_it": [[1.0], []]}))).faults
 
     assert fault.file.endswith("benchmarks.json")
     assert "benchmarks' names" in fault.what
 
 
 def test_benchmarks_that_benchmarks_json_no_longer_has_are_named(tmp_path: Path) -> None:
-    tree = a_tree(
-        tmp_path, a_file({"time_it": [[1.0], []], "time_old": [[1.0], []]}), benchmarks=TIME
+    tree = result_tree(
+        tmp_path, result_file({"time_it": [[1.0], []], "time_old": [[1.0], []]}), benchmarks=TIME
     )
 
-    assert read(tree).gone == {"time_old"}
+    assert read_project(tree).gone == {"time_old"}
 
 
 @pytest.mark.parametrize(
@@ -124,43 +135,43 @@ def test_benchmarks_that_benchmarks_json_no_longer_has_are_named(tmp_path: Path)
 def test_commits_can_be_seen_at_the_forge_of_the_repository(
     tmp_path: Path, repo: str, address: str | None
 ) -> None:
-    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []]}))
+    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}))
     (tree / "asv.conf.json").write_text(json.dumps({"repo": repo}))
 
-    assert read(tree).series[0].commit_url == address
+    assert read_project(tree).series[0].commit_url == address
 
 
 def test_a_repository_of_the_configuration_that_git_cannot_read_is_told_and_left_out(
     tmp_path: Path,
 ) -> None:
-    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME)
     (tree / "asv.conf.json").write_text('{"repo": "."}')
     (tree / "objects").mkdir()
 
-    found = read(tree)
+    found = read_project(tree)
 
     assert (found.files, found.unknown) == (1, None)
     assert [fault.file for fault in found.faults] == [str(tree)]
 
 
 def test_a_repository_that_was_asked_for_has_to_be_one(tmp_path: Path) -> None:
-    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []]}))
+    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}))
 
     with pytest.raises(InputError, match="git cannot read it"):
         project.read(tree, name=None, repo=tmp_path, progress=lambda _done, _of: None)
 
 
 def test_a_configuration_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
-    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []]}))
+    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}))
     (tree / "asv.conf.json").write_bytes(b'\xef\xbb\xbf{"project": "marked", // so\n}')
 
-    assert read(tree).project == "marked"
+    assert read_project(tree).project == "marked"
 
 
 def runners(*names: str) -> list[dict[str, Any]]:
     """A night of each machine."""
     return [
-        a_file(
+        result_file(
             {"time_it": [[1.0], []]},
             commit_hash=f"{number}" * 40,
             params={"machine": name, "cpu": "EPYC"},
@@ -171,12 +182,12 @@ def runners(*names: str) -> list[dict[str, Any]]:
 
 
 def test_machines_that_are_named_anew_each_night_can_be_counted_as_one(tmp_path: Path) -> None:
-    tree = a_tree(tmp_path, *runners("fv-az1-1", "fv-az2-7"), benchmarks=TIME)
+    tree = result_tree(tmp_path, *runners("fv-az1-1", "fv-az2-7"), benchmarks=TIME)
 
-    assert [one.host for one in read(tree).series] == ["fv-az1-1", "fv-az2-7"]
-    (series,) = read(tree, machine="hosted").series
+    assert [one.host for one in read_project(tree).series] == ["fv-az1-1", "fv-az2-7"]
+    (series,) = read_project(tree, machine="hosted").series
     assert (series.host, len(series.points)) == ("hosted", 2)
-    assert read(tree).settings != read(tree, machine="hosted").settings
+    assert read_project(tree).settings != read_project(tree, machine="hosted").settings
 
 
 @pytest.mark.parametrize(
@@ -205,16 +216,18 @@ def test_machines_that_are_named_anew_each_night_can_be_counted_as_one(tmp_path:
 def test_the_size_of_memory_is_told_the_same_way_whichever_asv_wrote_it(
     tmp_path: Path, ram: object, told: str
 ) -> None:
-    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []]}, params={"machine": "m", "ram": ram}))
+    tree = result_tree(
+        tmp_path, result_file({"time_it": [[1.0], []]}, params={"machine": "m", "ram": ram})
+    )
 
-    (point,) = only_points(read(tree))
+    (point,) = only_points(read_project(tree))
 
     assert dict(point.circumstances)["ram"] == told
 
 
 def test_one_damaged_benchmark_does_not_cost_the_others_of_its_file(tmp_path: Path) -> None:
-    told = a_file({"time_it": [[1.0], []], "bad": [{"x": 1}, [], "v"], "worse": 3})
-    found = read(a_tree(tmp_path, told, benchmarks=TIME | {"bad": {}, "worse": {}}))
+    told = result_file({"time_it": [[1.0], []], "bad": [{"x": 1}, [], "v"], "worse": 3})
+    found = read_project(result_tree(tmp_path, told, benchmarks=TIME | {"bad": {}, "worse": {}}))
 
     assert [one.scenario for one in found.series] == ["time_it"]
     (fault,) = found.faults
@@ -224,7 +237,9 @@ def test_one_damaged_benchmark_does_not_cost_the_others_of_its_file(tmp_path: Pa
 
 @pytest.mark.parametrize("row", [[0.25, [], "v"], [[0.25], None, "v"], [[0.25]]])
 def test_a_figure_need_not_stand_in_a_list(tmp_path: Path, row: list[object]) -> None:
-    (point,) = only_points(read(a_tree(tmp_path, a_file({"time_it": row}), benchmarks=TIME)))
+    (point,) = only_points(
+        read_project(result_tree(tmp_path, result_file({"time_it": row}), benchmarks=TIME))
+    )
 
     assert point.figure == 0.25e9
 
@@ -246,7 +261,7 @@ def test_what_stands_in_a_files_place_is_told(data: bytes, says: str, fix: str) 
 @pytest.mark.parametrize("commit", ["a" * 200, "two\nlines", 7, ""])
 def test_what_cannot_be_a_revision_is_none(commit: object) -> None:
     with pytest.raises(Unreadable, match="commit"):
-        results.read(json.dumps(a_file({}, commit_hash=commit)).encode())
+        results.read(json.dumps(result_file({}, commit_hash=commit)).encode())
 
 
 @pytest.mark.parametrize(
@@ -275,16 +290,16 @@ def test_combinations_that_would_be_written_alike_stay_apart() -> None:
 
 def test_two_functions_of_one_name_stay_apart(tmp_path: Path) -> None:
     row = [[1.0, 2.0], [["<f at 0x1>", "<f at 0x2>"]]]
-    tree = a_tree(tmp_path, a_file({"time_it": row}), benchmarks=TIME)
+    tree = result_tree(tmp_path, result_file({"time_it": row}), benchmarks=TIME)
 
-    assert list(by_cell(read(tree))) == ["param1=<f at 0x1>", "param1=<f at 0x2>"]
+    assert list(by_cell(read_project(tree))) == ["param1=<f at 0x1>", "param1=<f at 0x2>"]
 
 
 def test_not_a_number_is_skipped_in_every_place_it_can_stand(tmp_path: Path) -> None:
     row = [[math.nan, 1.0], [["1", "2"]], "v", 1, 1.0, [math.nan, math.nan], [math.nan, 2.0]]
-    tree = a_tree(tmp_path, a_file({"time_it": row}), benchmarks=TIME)
+    tree = result_tree(tmp_path, result_file({"time_it": row}), benchmarks=TIME)
 
-    found = {cell: one.points[0].bounds for cell, one in by_cell(read(tree)).items()}
+    found = {cell: one.points[0].bounds for cell, one in by_cell(read_project(tree)).items()}
 
     assert found == {"param1=1": None, "param1=2": None}
 
@@ -292,7 +307,7 @@ def test_not_a_number_is_skipped_in_every_place_it_can_stand(tmp_path: Path) -> 
 def circumstances(*told: dict[str, str], tmp_path: Path) -> list[dict[str, str]]:
     """What each of several nights has, whose machines are described so."""
     nights = [
-        a_file(
+        result_file(
             {"time_it": [[1.0], [], "v"]},
             commit_hash=f"{number}" * 40,
             params={"machine": "box", **params},
@@ -300,7 +315,7 @@ def circumstances(*told: dict[str, str], tmp_path: Path) -> list[dict[str, str]]
         )
         for number, params in enumerate(told)
     ]
-    points = only_points(read(a_tree(tmp_path, *nights, benchmarks=TIME)))
+    points = only_points(read_project(result_tree(tmp_path, *nights, benchmarks=TIME)))
     return [dict(point.circumstances) for point in points]
 
 
@@ -325,8 +340,8 @@ def test_what_files_do_tell_stays_as_they_tell_it(tmp_path: Path) -> None:
 
 
 def test_of_two_files_of_one_commit_the_last_that_has_a_figure_counts(tmp_path: Path) -> None:
-    same = [a_file({"time_it": [[value], []]}) for value in (1.0, 2.0, None)]
-    found = read(a_tree(tmp_path, *same, benchmarks=TIME))
+    same = [result_file({"time_it": [[value], []]}) for value in (1.0, 2.0, None)]
+    found = read_project(result_tree(tmp_path, *same, benchmarks=TIME))
 
     assert [point.figure for point in only_points(found)] == [2e9]
     assert found.twice == 2
@@ -336,7 +351,9 @@ def test_an_interval_that_ends_below_nothing_is_none(tmp_path: Path) -> None:
     # Three samples that differ much; a time is never negative.
     row = [[12.4], [], "v", 1, 59.7, [-22.4], [40.4]]
 
-    (point,) = only_points(read(a_tree(tmp_path, a_file({"time_it": row}), benchmarks=TIME)))
+    (point,) = only_points(
+        read_project(result_tree(tmp_path, result_file({"time_it": row}), benchmarks=TIME))
+    )
 
     assert (point.figure, point.bounds) == (12.4e9, None)
 
@@ -348,12 +365,12 @@ def test_what_is_left_out_is_told_with_its_reason_and_how_often(tmp_path: Path) 
     ]
     about = TIME | {"track_it": {"unit": "leaks"}, "mem_it": {"unit": "bytes"}}
     dated = [
-        a_file(row, commit_hash=f"{at}" * 40, date=1_600_000_000_000 + at)
+        result_file(row, commit_hash=f"{at}" * 40, date=1_600_000_000_000 + at)
         for at, row in enumerate(rows)
     ]
-    tree = a_tree(tmp_path, *dated, benchmarks=about)
+    tree = result_tree(tmp_path, *dated, benchmarks=about)
 
-    said = imported(tree).stdout.splitlines()
+    said = import_asv(tree).stdout.splitlines()
 
     assert said[2:4] == [
         (
@@ -362,28 +379,28 @@ def test_what_is_left_out_is_told_with_its_reason_and_how_often(tmp_path: Path) 
         ),
         "2 series have no figure at all",
     ]
-    assert json.loads(imported(tree, "--json").stdout)["missing"]["it failed"] == 1
+    assert json.loads(import_asv(tree, "--json").stdout)["missing"]["it failed"] == 1
 
 
 def test_of_many_warnings_of_one_kind_the_first_are_shown_and_the_rest_counted(
     tmp_path: Path,
 ) -> None:
-    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME)
     for number in range(20):
         (tree / "results" / "box" / f"other{number:02}.json").write_text("{}")
 
-    said = imported(tree).stderr.splitlines()
+    said = import_asv(tree).stderr.splitlines()
 
     assert len(said) == 4
     assert said[-1] == "warning: 17 more files like the last; --json names them all"
-    assert len(json.loads(imported(tree, "--json").stdout)["faults"]) == 20
+    assert len(json.loads(import_asv(tree, "--json").stdout)["faults"]) == 20
 
 
 def test_runners_that_are_named_anew_each_night_are_told(tmp_path: Path) -> None:
-    tree = a_tree(tmp_path, *runners(*(f"fv-az{at}" for at in range(8))), benchmarks=TIME)
+    tree = result_tree(tmp_path, *runners(*(f"fv-az{at}" for at in range(8))), benchmarks=TIME)
 
-    told = imported(tree)
-    as_one = imported(tree, "--project", "other", "--machine", "hosted")
+    told = import_asv(tree)
+    as_one = import_asv(tree, "--project", "other", "--machine", "hosted")
 
     assert "it is of 8 machines" in told.stderr
     assert "--machine NAME" in told.stderr
@@ -404,7 +421,7 @@ def a_tree_anew(folder: Path, *files: dict[str, Any], benchmarks: dict[str, Any]
     """A tree in the place of the one that the last example left there."""
     tree = folder / "tree"
     shutil.rmtree(tree, ignore_errors=True)
-    return a_tree(tree, *files, benchmarks=benchmarks)
+    return result_tree(tree, *files, benchmarks=benchmarks)
 
 
 @given(
@@ -416,13 +433,13 @@ def test_whatever_benchmarks_json_says_it_is_taken_or_told(
     tmp_path: Path, told: object, key: str
 ) -> None:
     tree = a_tree_anew(
-        tmp_path, a_file({"time_it": [[1.0], [["1"]]]}), benchmarks={"time_it": {key: told}}
+        tmp_path, result_file({"time_it": [[1.0], [["1"]]]}), benchmarks={"time_it": {key: told}}
     )
 
-    assert len(read(tree).series) == 1
+    assert len(read_project(tree).series) == 1
 
     (tree / "results" / "benchmarks.json").write_text(json.dumps(told))
-    assert len(read(tree).series) == 1
+    assert len(read_project(tree).series) == 1
 
 
 @example(told="r" * 256, key="results_dir")
@@ -437,20 +454,20 @@ def test_whatever_benchmarks_json_says_it_is_taken_or_told(
 def test_whatever_a_configuration_says_it_is_taken_or_refused_in_words(
     tmp_path: Path, told: object, key: str
 ) -> None:
-    tree = a_tree_anew(tmp_path, a_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+    tree = a_tree_anew(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME)
     (tree / "asv.conf.json").write_text(json.dumps({key: told}))
 
     with contextlib.suppress(InputError):
-        assert len(read(tree).series) == 1
+        assert len(read_project(tree).series) == 1
 
 
 def test_where_the_configured_results_are_not_there_those_that_are_there_are_read(
     tmp_path: Path,
 ) -> None:
-    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME)
     (tree / "asv.conf.json").write_text('{"project": "p", "results_dir": "../elsewhere"}')
 
-    assert read(tree).files == 1
+    assert read_project(tree).files == 1
 
 
 @pytest.mark.parametrize("opening", [b'{"a":', b"["])
@@ -460,10 +477,10 @@ def test_deep_nesting_is_damage(opening: bytes) -> None:
 
 
 def test_a_file_whose_name_is_no_text_is_read_and_remembered(tmp_path: Path) -> None:
-    tree = a_tree(tmp_path, a_file({"time_it": [[1.0], []]}), benchmarks=TIME)
+    tree = result_tree(tmp_path, result_file({"time_it": [[1.0], []]}), benchmarks=TIME)
     box = tree / "results" / "box"
     (box / "00000000-env.json").rename(box / os.fsdecode(b"\xff-env.json"))
     (box / os.fsdecode(b"\xfe.json")).write_text("{")
 
-    assert "1 result file\n" in imported(tree).stdout
-    assert "1 result file\n" in imported(tree).stdout
+    assert "1 result file\n" in import_asv(tree).stdout
+    assert "1 result file\n" in import_asv(tree).stdout

@@ -10,7 +10,7 @@ import pytest
 
 from corebound.records import history_files
 from corebound.records.history import Series
-from support.asv_trees import TIME, a_file, a_tree, imported
+from support.asv_projects import TIME, import_asv, result_file, result_tree
 
 DAY_MS = 86_400_000
 WHERE = ",environment=virtualenv-py3.11"
@@ -27,7 +27,7 @@ def a_night(number: int, *figures: Any, params: list[list[str]], gone: bool = Fa
     if not gone:
         results[NAME] = [[*figures], params]
     date = 1_600_000_000_000 + number * DAY_MS
-    return a_file(results, commit_hash=f"{number + 1:040x}", date=date)
+    return result_file(results, commit_hash=f"{number + 1:040x}", date=date)
 
 
 def nights(
@@ -46,7 +46,7 @@ def then(tree: Path, told: Any, *files: dict[str, Any]) -> None:
     for one in files:
         (folder / f"{one['date']}-night.json").write_text(json.dumps(one))
     (tree / "results" / "benchmarks.json").write_text(json.dumps(told))
-    imported(tree)
+    import_asv(tree)
 
 
 def series(folder: Path) -> tuple[Series, ...]:
@@ -65,20 +65,20 @@ def test_a_parameter_that_is_renamed_is_the_same_as_in_an_import_of_all_at_once(
     tmp_path: Path,
 ) -> None:
     before, after = nights(range(5)), nights(range(5, 7))
-    nightly = a_tree(tmp_path / "nightly", *before, benchmarks=about("old"))
-    imported(nightly)
+    nightly = result_tree(tmp_path / "nightly", *before, benchmarks=about("old"))
+    import_asv(nightly)
     for one in after:
         then(nightly, about("new"), one)
-    once = a_tree(tmp_path / "once", *before, *after, benchmarks=about("new"))
-    imported(once)
+    once = result_tree(tmp_path / "once", *before, *after, benchmarks=about("new"))
+    import_asv(once)
 
     assert kept(nightly) == {"new=1": 7, "new=2": 7}
     assert series(nightly) == series(once)
 
 
 def test_a_benchmark_that_is_removed_keeps_its_names_and_its_unit(tmp_path: Path) -> None:
-    tree = a_tree(tmp_path, *nights(range(5)), benchmarks=about("k"))
-    imported(tree)
+    tree = result_tree(tmp_path, *nights(range(5)), benchmarks=about("k"))
+    import_asv(tree)
     before = series(tree)
     for at in (5, 6):
         # Each night another benchmark is there, so that all is read anew.
@@ -91,8 +91,8 @@ def test_a_benchmark_that_is_removed_keeps_its_names_and_its_unit(tmp_path: Path
 
 def test_a_removed_benchmark_without_parameters_keeps_its_unit(tmp_path: Path) -> None:
     files = [a_night(at, 0.1 * at + 1, params=[]) for at in range(4)]
-    tree = a_tree(tmp_path, *files, benchmarks=about())
-    imported(tree)
+    tree = result_tree(tmp_path, *files, benchmarks=about())
+    import_asv(tree)
     before = series(tree)
 
     then(tree, TIME, *nights(range(5, 6), gone=True))
@@ -106,12 +106,12 @@ def test_figures_of_a_removed_benchmark_stay_in_the_unit_that_it_had(
 ) -> None:
     # Its name says that it is in seconds, or nothing.
     files = [
-        a_file({name: [[0.1 + at], [["1"]]]}, commit_hash=f"{at + 1:040x}", date=at * DAY_MS)
+        result_file({name: [[0.1 + at], [["1"]]]}, commit_hash=f"{at + 1:040x}", date=at * DAY_MS)
         for at in range(1, 4)
     ]
     known = {name: {"unit": unit, "param_names": ["k"]}}
-    tree = a_tree(tmp_path, *files, benchmarks=TIME | known)
-    imported(tree)
+    tree = result_tree(tmp_path, *files, benchmarks=TIME | known)
+    import_asv(tree)
     before = history_files.read_all(tree / "records")[0]
 
     then(tree, TIME)
@@ -121,8 +121,8 @@ def test_figures_of_a_removed_benchmark_stay_in_the_unit_that_it_had(
 
 def test_commits_of_a_removed_benchmark_are_told_as_those_of_any_other(tmp_path: Path) -> None:
     told = about("k", unit="unit")
-    tree = a_tree(tmp_path, *nights(range(3)), benchmarks=told)
-    imported(tree)
+    tree = result_tree(tmp_path, *nights(range(3)), benchmarks=told)
+    import_asv(tree)
     configuration = tree / "asv.conf.json"
     configuration.write_text(
         configuration.read_text().replace("{", '{"show_commit_url": "https://forge.test/",', 1)
@@ -135,8 +135,8 @@ def test_commits_of_a_removed_benchmark_are_told_as_those_of_any_other(tmp_path:
 
 
 def test_a_benchmark_that_returns_goes_on(tmp_path: Path) -> None:
-    tree = a_tree(tmp_path, *nights(range(5)), benchmarks=about("k"))
-    imported(tree)
+    tree = result_tree(tmp_path, *nights(range(5)), benchmarks=about("k"))
+    import_asv(tree)
     then(tree, TIME, *nights(range(5, 6), gone=True))
 
     then(tree, about("k"), *nights(range(6, 8)))
@@ -145,8 +145,8 @@ def test_a_benchmark_that_returns_goes_on(tmp_path: Path) -> None:
 
 
 def test_a_benchmark_that_was_gone_at_first_gets_its_names_when_it_returns(tmp_path: Path) -> None:
-    tree = a_tree(tmp_path, *nights(range(5)), benchmarks=TIME)
-    imported(tree)
+    tree = result_tree(tmp_path, *nights(range(5)), benchmarks=TIME)
+    import_asv(tree)
     assert kept(tree) == {"param1=1": 5, "param1=2": 5}
 
     then(tree, about("k"), *nights(range(5, 6)))
@@ -156,8 +156,8 @@ def test_a_benchmark_that_was_gone_at_first_gets_its_names_when_it_returns(tmp_p
 
 
 def test_a_parameter_that_is_added_leaves_what_was_before_it_once(tmp_path: Path) -> None:
-    tree = a_tree(tmp_path, *nights(range(5)), benchmarks=about("n"))
-    imported(tree)
+    tree = result_tree(tmp_path, *nights(range(5)), benchmarks=about("n"))
+    import_asv(tree)
 
     tonight = a_night(5, 7.0, 8.0, params=[["1", "2"], ["x"]])
     then(tree, about("n", "m"), tonight)
@@ -167,8 +167,8 @@ def test_a_parameter_that_is_added_leaves_what_was_before_it_once(tmp_path: Path
 
 def test_of_figures_that_are_alike_each_goes_on_under_the_same_value(tmp_path: Path) -> None:
     constant = [a_night(at, 4.0, None, 4.0, params=[["1", "2", "3"]]) for at in range(4)]
-    tree = a_tree(tmp_path, *constant, benchmarks=about("k"))
-    imported(tree)
+    tree = result_tree(tmp_path, *constant, benchmarks=about("k"))
+    import_asv(tree)
 
     then(tree, about("j"))
 
@@ -185,8 +185,8 @@ def test_parameters_in_another_order_go_on_by_their_figures(tmp_path: Path) -> N
         [a_night(at, at + 0.1, at + 0.2, params=params) for at in range(4)]
         for params in ([["1", "2"], ["x"]], [["x"], ["1", "2"]])
     )
-    tree = a_tree(tmp_path, *one, benchmarks=about("k", "m"))
-    imported(tree)
+    tree = result_tree(tmp_path, *one, benchmarks=about("k", "m"))
+    import_asv(tree)
     for number, told in enumerate(other):
         (tree / "results" / "box" / f"{number:08}-env.json").write_text(json.dumps(told))
 
@@ -196,8 +196,8 @@ def test_parameters_in_another_order_go_on_by_their_figures(tmp_path: Path) -> N
 
 
 def test_a_series_that_has_a_point_more_stays(tmp_path: Path) -> None:
-    tree = a_tree(tmp_path, *nights(range(5)), benchmarks=about("old"))
-    imported(tree)
+    tree = result_tree(tmp_path, *nights(range(5)), benchmarks=about("old"))
+    import_asv(tree)
     (tree / "results" / "box" / "00000002-env.json").unlink()
 
     then(tree, about("new"))
@@ -207,8 +207,8 @@ def test_a_series_that_has_a_point_more_stays(tmp_path: Path) -> None:
 
 def test_a_series_that_has_another_figure_stays(tmp_path: Path) -> None:
     first, *others = nights(range(5))
-    tree = a_tree(tmp_path, first, *others, benchmarks=about("old"))
-    imported(tree)
+    tree = result_tree(tmp_path, first, *others, benchmarks=about("old"))
+    import_asv(tree)
     again = a_night(0, 9.0, 0.2, params=[["1", "2"]])
     (tree / "results" / "box" / "00000000-env.json").write_text(json.dumps(again))
 
@@ -219,8 +219,8 @@ def test_a_series_that_has_another_figure_stays(tmp_path: Path) -> None:
 
 def test_another_environment_or_benchmark_of_the_same_figures_stays(tmp_path: Path) -> None:
     files = nights(range(3))
-    tree = a_tree(tmp_path, *files, benchmarks=about("k"))
-    imported(tree)
+    tree = result_tree(tmp_path, *files, benchmarks=about("k"))
+    import_asv(tree)
     for number, one in enumerate(files):
         other = one | {"env_name": "conda", "python": "3.12"}
         other["results"] = one["results"] | {"time_other": one["results"][NAME]}
@@ -233,8 +233,8 @@ def test_another_environment_or_benchmark_of_the_same_figures_stays(tmp_path: Pa
 
 
 def test_a_new_value_tonight_is_no_name_of_one_that_was_not_measured(tmp_path: Path) -> None:
-    tree = a_tree(tmp_path, *nights(range(5)), benchmarks=about("k"))
-    imported(tree)
+    tree = result_tree(tmp_path, *nights(range(5)), benchmarks=about("k"))
+    import_asv(tree)
 
     then(tree, about("k"), *nights(range(5, 6), params=("3", "4")))
 

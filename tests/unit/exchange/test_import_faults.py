@@ -16,7 +16,7 @@ from corebound.exchange.profiles import chrome, detect
 from corebound.exchange.profiles.reader import UnreadableProfiles, profile_of, read_all
 from corebound.exchange.reading import Unreadable
 from corebound.records import codec, documents
-from support.made_site import pages_of
+from support.report_sample import pages_of
 from unit.exchange.test_import_profiles import DATA, MSPROF, STAMP, imported
 
 KNOWN = {

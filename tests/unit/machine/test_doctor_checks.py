@@ -12,17 +12,17 @@ from corebound.machine.doctor.check import Change, command
 from corebound.machine.doctor.checks_tools import PROGRAMS
 from corebound.machine.sysfs import shown
 from support.build import a_host
-from support.checkup_machine import (
+from support.machine_trees import (
     CPU,
     HEALTHY,
     LATER,
     THP,
     V1,
     V2,
-    examined,
-    mounts,
-    process,
-    stat,
+    check_results,
+    mountinfo,
+    pid_stat,
+    proc_stat,
 )
 
 POLICY = f"{CPU}/cpufreq/policy{{}}/scaling_governor"
@@ -31,8 +31,8 @@ V1_FOLDER = "sys/fs/cgroup/cpu,cpuacct"
 
 
 def test_a_healthy_machine_has_nothing_to_mend() -> None:
-    assert {name: one.host_check.state for name, one in examined().items()} == dict.fromkeys(
-        examined(), "ok"
+    assert {name: one.host_check.state for name, one in check_results().items()} == dict.fromkeys(
+        check_results(), "ok"
     )
 
 
@@ -83,13 +83,13 @@ def test_a_healthy_machine_has_nothing_to_mend() -> None:
         ("ASLR", {"proc/self/personality": "00040000\n"}, "off for this shell"),
         ("autogroup", {"proc/sys/kernel/sched_autogroup_enabled": "1\n"}, "on"),
         ("perf_event_paranoid", {"proc/sys/kernel/perf_event_paranoid": "2\n"}, "2"),
-        ("irqbalance", {"proc/90/stat": process("irqbalance", 1)}, "running"),
+        ("irqbalance", {"proc/90/stat": pid_stat("irqbalance", 1)}, "running"),
     ],
 )
 def test_what_disturbs_is_a_warning_with_a_reason_and_a_way_to_mend_it(
     check: str, files: dict[str, str | None], value: str
 ) -> None:
-    found = examined(files)
+    found = check_results(files)
 
     assert found[check].host_check.state == "warning"
     assert found[check].host_check.value.startswith(value)
@@ -134,7 +134,7 @@ def test_what_disturbs_is_a_warning_with_a_reason_and_a_way_to_mend_it(
     ],
 )
 def test_what_a_host_does_not_show_is_unavailable_and_not_fine(check: str, gone: list[str]) -> None:
-    seen = examined(dict.fromkeys(gone))[check].host_check
+    seen = check_results(dict.fromkeys(gone))[check].host_check
 
     assert seen.state == "unavailable"
     assert seen.value
@@ -160,14 +160,16 @@ def test_what_a_host_does_not_show_is_unavailable_and_not_fine(check: str, gone:
     ],
 )
 def test_what_means_nothing_to_us_is_unavailable(check: str, path: str) -> None:
-    seen = examined({path: "mañana \x1b[2J\n"}, later={path: "mañana \x1b[2J\n"})[check].host_check
+    seen = check_results({path: "mañana \x1b[2J\n"}, later={path: "mañana \x1b[2J\n"})[
+        check
+    ].host_check
 
     assert seen.state == "unavailable"
     assert seen.value.isprintable()
 
 
 def test_a_machine_without_any_file_shows_nothing_at_all() -> None:
-    found = examined(dict.fromkeys(HEALTHY), no_host=True, tools=None)
+    found = check_results(dict.fromkeys(HEALTHY), no_host=True, tools=None)
 
     states = {name: one.host_check.state for name, one in found.items()}
     assert states.pop("environments") == "ok"
@@ -185,16 +187,16 @@ def test_a_machine_without_any_file_shows_nothing_at_all() -> None:
 def test_whatever_files_hold_every_check_answers_in_printable_words(
     files: dict[str, str | None], later: dict[str, str]
 ) -> None:
-    found = examined(files, later=later)
+    found = check_results(files, later=later)
 
-    assert set(found) == set(examined())
+    assert set(found) == set(check_results())
     for one in found.values():
         assert one.host_check.value.isprintable()
         assert all(change.prior != change.value for change in one.changes)
 
 
 def test_a_driver_without_the_steady_governor_is_not_told_to_use_it() -> None:
-    found = examined(
+    found = check_results(
         {
             POLICY.format(0): "powersave\n",
             f"{CPU}/cpufreq/policy0/scaling_available_governors": "powersave\n",
@@ -208,7 +210,7 @@ def test_a_driver_without_the_steady_governor_is_not_told_to_use_it() -> None:
 def test_cores_that_are_being_slowed_now_are_told_from_those_that_once_were() -> None:
     path = f"{CPU}/cpu0/thermal_throttle/core_throttle_count"
 
-    found = examined({path: "3\n"}, later={path: "4\n"})["thermal throttling"].host_check
+    found = check_results({path: "3\n"}, later={path: "4\n"})["thermal throttling"].host_check
 
     assert found.value == "slowing down now, 4 times since start"
 
@@ -216,13 +218,13 @@ def test_cores_that_are_being_slowed_now_are_told_from_those_that_once_were() ->
 def test_an_old_kernel_tells_of_smt_by_its_topology() -> None:
     files = {f"{CPU}/smt/active": None, f"{CPU}/smt/control": None}
 
-    assert examined(files)["SMT"].host_check.state == "ok"
-    found = examined(files, host=a_host(cpus_per_core=2))["SMT"].host_check
+    assert check_results(files)["SMT"].host_check.state == "ok"
+    found = check_results(files, host=a_host(cpus_per_core=2))["SMT"].host_check
     assert (found.state, found.value) == ("warning", "on")
 
 
 def test_a_guest_cannot_be_sure_that_there_is_no_smt() -> None:
-    found = examined({"proc/cpuinfo": "flags : fpu hypervisor\n"})["SMT"].host_check
+    found = check_results({"proc/cpuinfo": "flags : fpu hypervisor\n"})["SMT"].host_check
 
     assert found.value == "none is shown (a hypervisor may hide it)"
 
@@ -230,15 +232,15 @@ def test_a_guest_cannot_be_sure_that_there_is_no_smt() -> None:
 def test_isolated_cpus_that_we_may_not_use_are_of_no_use() -> None:
     host = a_host(cores_per_node=4, allowed=frozenset({0, 1}))
 
-    found = examined({f"{CPU}/isolated": "2-3\n"}, host=host)["isolated CPUs"].host_check
+    found = check_results({f"{CPU}/isolated": "2-3\n"}, host=host)["isolated CPUs"].host_check
 
     assert (found.state, found.value) == ("warning", "2-3 isolated; ours are 0-1")
     assert (found.fix or "").startswith("taskset -c 2-3 ")
 
 
 def test_the_scheduler_does_not_spread_threads_over_several_isolated_cpus() -> None:
-    several = examined({f"{CPU}/isolated": "0-1\n"})["isolated CPUs"].host_check
-    single = examined({f"{CPU}/isolated": "1\n", f"{CPU}/nohz_full": "1\n"})["isolated CPUs"]
+    several = check_results({f"{CPU}/isolated": "0-1\n"})["isolated CPUs"].host_check
+    single = check_results({f"{CPU}/isolated": "1\n", f"{CPU}/nohz_full": "1\n"})["isolated CPUs"]
 
     assert several.state == "warning"
     assert single.host_check.state == "ok"
@@ -246,7 +248,7 @@ def test_the_scheduler_does_not_spread_threads_over_several_isolated_cpus() -> N
 
 
 def test_interrupts_are_sent_to_the_cpus_that_are_not_ours() -> None:
-    found = examined(host=a_host(cores_per_node=4, allowed=frozenset({1, 2})))["IRQ affinity"]
+    found = check_results(host=a_host(cores_per_node=4, allowed=frozenset({1, 2})))["IRQ affinity"]
 
     assert found.host_check.value == "2 of 2 on CPUs 1-2"
     assert found.changes == (
@@ -261,19 +263,19 @@ def test_interrupts_are_sent_to_the_cpus_that_are_not_ours() -> None:
 def test_interrupts_elsewhere_disturb_nobody() -> None:
     host = a_host(cores_per_node=4, allowed=frozenset({2, 3}))
 
-    assert examined(host=host)["IRQ affinity"].host_check.state == "ok"
+    assert check_results(host=host)["IRQ affinity"].host_check.state == "ok"
 
 
 def test_interrupts_are_never_sent_to_isolated_cpus() -> None:
     host = a_host(cores_per_node=4, allowed=frozenset({0, 1}))
 
-    found = examined({f"{CPU}/isolated": "2\n"}, host=host)["IRQ affinity"]
+    found = check_results({f"{CPU}/isolated": "2\n"}, host=host)["IRQ affinity"]
 
     assert {change.value for change in found.changes} == {"3"}
 
 
 def test_where_every_cpu_is_ours_interrupts_have_nowhere_else_to_go() -> None:
-    found = examined()["IRQ affinity"]
+    found = check_results()["IRQ affinity"]
 
     assert found.host_check.value == "2 of 2 on CPUs 0-1; none is spared"
     assert not found.changes
@@ -311,7 +313,7 @@ def test_where_every_cpu_is_ours_interrupts_have_nowhere_else_to_go() -> None:
         # Without a namespace a container still mounts no more than its own group.
         (
             {
-                "proc/self/mountinfo": mounts(
+                "proc/self/mountinfo": mountinfo(
                     "32 31 0:29 /docker/ab /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu"
                 ),
                 "proc/self/cgroup": "3:cpu:/docker/ab\n",
@@ -327,14 +329,14 @@ def test_where_every_cpu_is_ours_interrupts_have_nowhere_else_to_go() -> None:
 def test_a_quota_anywhere_above_us_is_found(
     files: dict[str, str | None], value: str, fix: str, undo: str
 ) -> None:
-    found = examined(files)["CPU quota"].host_check
+    found = check_results(files)["CPU quota"].host_check
 
     assert (found.state, found.value) == ("warning", value)
     assert (found.fix, found.undo) == (fix, undo)
 
 
 def test_the_tightest_quota_is_shown_and_all_are_lifted() -> None:
-    found = examined(
+    found = check_results(
         {GROUP: "400000 100000\n", "sys/fs/cgroup/user.slice/session/cpu.max": "100000 100000\n"}
     )["CPU quota"].host_check
 
@@ -349,17 +351,17 @@ def test_a_group_outside_of_what_is_mounted_has_the_limits_of_the_mount() -> Non
         "sys/fs/cgroup/cpu.max": "100000 100000\n",
     }
 
-    assert examined(files)["CPU quota"].host_check.value == "1.00 CPUs in /sys/fs/cgroup"
+    assert check_results(files)["CPU quota"].host_check.value == "1.00 CPUs in /sys/fs/cgroup"
 
 
 def test_busy_processes_are_named_with_their_share_of_a_cpu() -> None:
     # 50 ticks went by on each of two CPUs: 40 of them are 80 % of one, 15 are 30 %.
-    found = examined(
-        {"proc/200/stat": process("a (b) c", 100), "proc/201/stat": process("nap", 9)},
+    found = check_results(
+        {"proc/200/stat": pid_stat("a (b) c", 100), "proc/201/stat": pid_stat("nap", 9)},
         later={
-            "proc/stat": stat(user=55, idle=10_045),
-            "proc/200/stat": process("a (b) c", 140),
-            "proc/202/stat": process("new\x1b", 15, started=999),
+            "proc/stat": proc_stat(user=55, idle=10_045),
+            "proc/200/stat": pid_stat("a (b) c", 140),
+            "proc/202/stat": pid_stat("new\x1b", 15, started=999),
         },
     )["busy processes"].host_check
 
@@ -368,12 +370,12 @@ def test_busy_processes_are_named_with_their_share_of_a_cpu() -> None:
 
 
 def test_a_record_keeps_no_ids_of_processes_which_may_be_others_when_it_is_read() -> None:
-    judged = examined(
-        {"proc/30/stat": process("kswapd0", 0, parent=2)},
+    judged = check_results(
+        {"proc/30/stat": pid_stat("kswapd0", 0, parent=2)},
         later={
-            "proc/stat": stat(user=55, idle=10_045),
-            "proc/30/stat": process("kswapd0", 40, parent=2),
-            "proc/202/stat": process("x (12) 3", 15, started=999),
+            "proc/stat": proc_stat(user=55, idle=10_045),
+            "proc/30/stat": pid_stat("kswapd0", 40, parent=2),
+            "proc/202/stat": pid_stat("x (12) 3", 15, started=999),
         },
     )
     found = judged["busy processes"].kept
@@ -386,11 +388,11 @@ def test_a_record_keeps_no_ids_of_processes_which_may_be_others_when_it_is_read(
 
 
 def test_a_number_that_was_used_again_is_another_process() -> None:
-    found = examined(
-        {"proc/200/stat": process("old", 1000, started=1)},
+    found = check_results(
+        {"proc/200/stat": pid_stat("old", 1000, started=1)},
         later={
-            "proc/stat": stat(user=20, idle=10_080),
-            "proc/200/stat": process("new", 20, started=999),
+            "proc/stat": proc_stat(user=20, idle=10_080),
+            "proc/200/stat": pid_stat("new", 20, started=999),
         },
     )["busy processes"].host_check
 
@@ -398,26 +400,31 @@ def test_a_number_that_was_used_again_is_another_process() -> None:
 
 
 def test_corebound_itself_is_no_foreign_process() -> None:
-    found = examined(
-        later={"proc/stat": stat(user=50, idle=10_050), "proc/77/stat": process("corebound", 60)}
+    found = check_results(
+        later={
+            "proc/stat": proc_stat(user=50, idle=10_050),
+            "proc/77/stat": pid_stat("corebound", 60),
+        }
     )["busy processes"].host_check
 
     assert (found.state, found.value) == ("ok", "0 % of a CPU")
 
 
 def test_work_that_no_process_shows_counts_too() -> None:
-    found = examined(later={"proc/stat": stat(user=50, idle=10_050)})["busy processes"].host_check
+    found = check_results(later={"proc/stat": proc_stat(user=50, idle=10_050)})[
+        "busy processes"
+    ].host_check
 
     assert found.state == "warning"
     assert found.value == "100 % of a CPU, by nothing that is shown here"
 
 
 def test_a_thread_of_the_kernel_is_named_but_cannot_be_stopped() -> None:
-    found = examined(
-        {"proc/30/stat": process("kswapd0", 0, parent=2)},
+    found = check_results(
+        {"proc/30/stat": pid_stat("kswapd0", 0, parent=2)},
         later={
-            "proc/stat": stat(user=40, idle=10_060),
-            "proc/30/stat": process("kswapd0", 40, parent=2),
+            "proc/stat": proc_stat(user=40, idle=10_060),
+            "proc/30/stat": pid_stat("kswapd0", 40, parent=2),
         },
     )["busy processes"].host_check
 
@@ -427,10 +434,11 @@ def test_a_thread_of_the_kernel_is_named_but_cannot_be_stopped() -> None:
 
 def test_steal_is_judged_now_and_since_the_start() -> None:
     # 5 of 100 ticks; 5 of 10,100 since the start.
-    now = examined(later={"proc/stat": stat(idle=10_095, steal=5)})["steal"].host_check
+    now = check_results(later={"proc/stat": proc_stat(idle=10_095, steal=5)})["steal"].host_check
     # 1,000 of 11,000 then, and of 11,100 now.
-    ever = examined(
-        {"proc/stat": stat(steal=1_000)}, later={"proc/stat": stat(idle=10_100, steal=1_000)}
+    ever = check_results(
+        {"proc/stat": proc_stat(steal=1_000)},
+        later={"proc/stat": proc_stat(idle=10_100, steal=1_000)},
     )["steal"].host_check
 
     assert (now.state, now.value) == ("warning", "5.0 % now, 0.0 % since the machine started")
@@ -438,7 +446,7 @@ def test_steal_is_judged_now_and_since_the_start() -> None:
 
 
 def test_pages_on_their_way_to_the_disk_are_seen() -> None:
-    found = examined(later={"proc/vmstat": "pswpin 0\npswpout 12\n"})["swap"].host_check
+    found = check_results(later={"proc/vmstat": "pswpin 0\npswpout 12\n"})["swap"].host_check
 
     assert found.value == "0 B of 8.0 GiB used, 12 pages moved just now"
 
@@ -446,7 +454,7 @@ def test_pages_on_their_way_to_the_disk_are_seen() -> None:
 def test_without_swap_swappiness_has_no_effect() -> None:
     files = {"proc/swaps": "Filename Type Size Used Priority\n", "proc/sys/vm/swappiness": "60\n"}
 
-    found = examined(files)
+    found = check_results(files)
 
     assert found["swap"].host_check.value == "there is none"
     assert found["swappiness"].host_check.state == "ok"
@@ -455,8 +463,8 @@ def test_without_swap_swappiness_has_no_effect() -> None:
 def test_numa_balancing_matters_only_between_nodes() -> None:
     files = {"proc/sys/kernel/numa_balancing": "1\n"}
 
-    assert examined(files)["NUMA balancing"].host_check.state == "ok"
-    found = examined(files, host=a_host(nodes=2))["NUMA balancing"]
+    assert check_results(files)["NUMA balancing"].host_check.state == "ok"
+    found = check_results(files, host=a_host(nodes=2))["NUMA balancing"]
     assert found.host_check.value == "on, 2 nodes"
     assert found.changes == (Change(path="proc/sys/kernel/numa_balancing", prior="1", value="0"),)
 
@@ -467,13 +475,13 @@ def test_counters_that_are_kept_from_users_do_not_bind_the_privileged() -> None:
         "proc/self/status": "CapEff:\t000001ffffffffff\n",
     }
 
-    assert examined(files)["perf_event_paranoid"].host_check.state == "ok"
+    assert check_results(files)["perf_event_paranoid"].host_check.state == "ok"
     # Under sudo the doctor is privileged, and whoever measures is not.
-    assert examined(files, sudo=True)["perf_event_paranoid"].host_check.state == "warning"
+    assert check_results(files, sudo=True)["perf_event_paranoid"].host_check.state == "warning"
 
 
 def test_missing_tools_say_what_is_lost_and_where_to_get_them() -> None:
-    found = examined(tools=PROGRAMS - {"numactl"})
+    found = check_results(tools=PROGRAMS - {"numactl"})
 
     assert found["numactl"].host_check.state == "warning"
     assert found["numactl"].host_check.fix == "apt-get install numactl"
@@ -482,7 +490,7 @@ def test_missing_tools_say_what_is_lost_and_where_to_get_them() -> None:
 
 
 def test_environments_that_are_not_made_are_named() -> None:
-    found = examined(environments={"numpy": True, "pytorch": False, "mindspore": False})
+    found = check_results(environments={"numpy": True, "pytorch": False, "mindspore": False})
 
     assert found["environments"].host_check.value == "1 of 3 made, not pytorch, mindspore"
     assert found["environments"].host_check.fix == "corebound environment make pytorch mindspore"

@@ -24,7 +24,7 @@ from corebound.machine.doctor.tuning import (
     tune,
 )
 from corebound.machine.sysfs import chosen
-from support.trees import write
+from support.machine_trees import write_files
 
 THP = "sys/kernel/mm/transparent_hugepage/enabled"
 SWAPPINESS = "proc/sys/vm/swappiness"
@@ -111,13 +111,13 @@ def contents(root: Path) -> dict[str, bytes]:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    return write(MACHINE, tmp_path)
+    return write_files(MACHINE, tmp_path)
 
 
 @contextmanager
 def a_root() -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as folder:
-        yield write(MACHINE, Path(folder))
+        yield write_files(MACHINE, Path(folder))
 
 
 def test_settings_are_changed_and_brought_back_to_the_byte(root: Path) -> None:

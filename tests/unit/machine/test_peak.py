@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from corebound.machine.peak_flops import peak
 from support.build import a_peak
-from support.trees import contents, saved, write
+from support.machine_trees import machine_files, saved_machines, write_files
 
 INTEL = "vendor_id: GenuineIntel\ncpu family: 6\n"
 AVX512 = "flags: fpu avx2 fma avx512f\n"
@@ -26,7 +26,7 @@ def a_root(
         files[f"sys/devices/system/cpu/cpu{cpu}/cpufreq/cpuinfo_max_freq"] = f"{each}\n"
     if sve:
         files["proc/sys/abi/sve_default_vector_length"] = sve
-    return write({path: text.encode() for path, text in files.items()}, folder)
+    return write_files({path: text.encode() for path, text in files.items()}, folder)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_cores_of_two_designs_have_no_peak(tmp_path: Path) -> None:
         f"processor: {cpu}\nCPU implementer: 0x41\nCPU part: {part}\nFeatures: asimd\n\n"
         for cpu, part in enumerate(("0xd0c", "0xd49"))
     )
-    root = write({"proc/cpuinfo": text.encode()}, tmp_path)
+    root = write_files({"proc/cpuinfo": text.encode()}, tmp_path)
 
     assert peak(root).core is None
 
@@ -162,9 +162,9 @@ def test_a_hypervisor_makes_the_cores_an_assumption(tmp_path: Path) -> None:
     assert any("hypervisor" in one for one in found.assumptions)
 
 
-@pytest.mark.parametrize("machine", saved())
+@pytest.mark.parametrize("machine", saved_machines())
 def test_every_saved_machine_has_a_peak_or_none(machine: str, tmp_path: Path) -> None:
-    found = peak(write(contents(machine), tmp_path))
+    found = peak(write_files(machine_files(machine), tmp_path))
 
     known = None not in (found.simd_bits, found.fma_units, found.clock_hz)
     assert (found.flop_per_s(cores=1, bits=64) is not None) == known
@@ -174,7 +174,7 @@ def test_every_saved_machine_has_a_peak_or_none(machine: str, tmp_path: Path) ->
 def test_whatever_cpuinfo_holds_it_is_read(
     text: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    root = write({"proc/cpuinfo": text.encode()}, tmp_path_factory.mktemp("root"))
+    root = write_files({"proc/cpuinfo": text.encode()}, tmp_path_factory.mktemp("root"))
 
     assert peak(root).flop_per_s(cores=1, bits=32) is None
 

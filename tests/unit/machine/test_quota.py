@@ -7,7 +7,7 @@ import math
 import pytest
 
 from corebound.machine.cgroups import cpus_worth
-from support.checkup_machine import HEALTHY, Clockwork
+from support.machine_trees import HEALTHY, ChangingTree
 
 GROUP = "sys/fs/cgroup/user.slice/cpu.max"
 SESSION = "sys/fs/cgroup/user.slice/session/cpu.max"
@@ -29,4 +29,4 @@ def test_the_tightest_quota_says_how_many_cpus_worth_of_time_there_is(
 ) -> None:
     now = {path: text for path, text in {**HEALTHY, **files}.items() if text is not None}
 
-    assert cpus_worth(Clockwork(now, now)) == cpus
+    assert cpus_worth(ChangingTree(now, now)) == cpus

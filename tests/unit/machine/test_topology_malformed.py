@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from corebound.errors import HostError
 from corebound.machine.discovery import live, probe, topology
 from corebound.machine.topology import MOST_CPUS, Topology
-from support.shapes import SHAPES
-from support.trees import Texts, a_tree
+from support.machine_trees import UNUSUAL_MACHINES, MemoryTree, a_tree
 
 RICH = {
-    **SHAPES["a cgroup v1 cpuset, mounted elsewhere"],
+    **UNUSUAL_MACHINES["a cgroup v1 cpuset, mounted elsewhere"],
     **a_tree(cpus=range(8), online="0-7", cache=lambda _: range(8), nodes={0: range(8)}),
     "sys/devices/system/cpu/cpu0/topology/die_id": "0\n",
     "sys/devices/system/node/online": "0-1\n",
@@ -54,7 +53,7 @@ def test_any_content_is_read_or_refused_with_a_reason(changes: dict[str, str | N
 
 def read_or_refused(files: dict[str, str]) -> Topology | HostError:
     try:
-        return topology(Texts(files), where="a tree")
+        return topology(MemoryTree(files), where="a tree")
     except HostError as error:
         return error
 
@@ -72,7 +71,7 @@ def test_directories_that_only_look_like_cpus_are_passed_over() -> None:
     )
     files = a_tree(extra={f"sys/devices/system/cpu/{name}/topology/core_id": "0" for name in names})
 
-    assert [cpu.id for cpu in topology(Texts(files), where="").cpus] == [0, 1, 2, 3]
+    assert [cpu.id for cpu in topology(MemoryTree(files), where="").cpus] == [0, 1, 2, 3]
 
 
 def test_a_directory_that_is_not_there_is_named() -> None:

@@ -10,22 +10,22 @@ import pytest
 
 from corebound.machine.discovery import probe, topology
 from corebound.machine.topology import Node, Topology
-from support.record_oracle import ORACLE, agree, our_answers
-from support.trees import contents, saved, texts, write
+from support.hwloc import HWLOC_ANSWERS, agree, our_answers
+from support.machine_trees import machine_files, memory_tree, saved_machines, write_files
 
-RECORDED: dict[str, Any] = json.loads(ORACLE.read_text(encoding="utf-8"))
+RECORDED: dict[str, Any] = json.loads(HWLOC_ANSWERS.read_text(encoding="utf-8"))
 
 
 def read(machine: str) -> Topology:
-    return topology(texts(contents(machine)), where=machine)
+    return topology(memory_tree(machine_files(machine)), where=machine)
 
 
 def test_every_saved_machine_has_recorded_answers() -> None:
-    assert tuple(RECORDED) == saved()
+    assert tuple(RECORDED) == saved_machines()
     assert len(RECORDED) == 12
 
 
-@pytest.mark.parametrize("machine", saved())
+@pytest.mark.parametrize("machine", saved_machines())
 def test_our_reading_of_a_saved_machine_is_hwlocs(machine: str) -> None:
     ours, theirs = our_answers(read(machine)), RECORDED[machine]
 
@@ -35,12 +35,12 @@ def test_our_reading_of_a_saved_machine_is_hwlocs(machine: str) -> None:
 def test_files_on_a_disk_read_as_the_same_files_in_memory(tmp_path: Path) -> None:
     machine = "hwloc_16amd64-8n2c-cpusets"
 
-    assert probe(write(contents(machine), tmp_path)) == read(machine)
+    assert probe(write_files(machine_files(machine), tmp_path)) == read(machine)
 
 
 def test_a_bare_sys_tree_is_read_without_cgroups(tmp_path: Path) -> None:
     machine = "hwloc_16amd64-8n2c-cpusets"
-    host = probe(write(contents(machine), tmp_path) / "sys")
+    host = probe(write_files(machine_files(machine), tmp_path) / "sys")
 
     assert len(host.allowed) == len(host.cpus) == 15  # of 16 one is offline
     assert all(node.allowed for node in host.nodes)

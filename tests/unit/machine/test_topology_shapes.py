@@ -9,24 +9,23 @@ import pytest
 from corebound.errors import HostError
 from corebound.machine.discovery import topology
 from corebound.machine.topology import Topology, cpu_list
-from support.record_oracle import our_answers
-from support.shapes import SHAPES
-from support.trees import Texts, a_tree, mask
+from support.hwloc import our_answers
+from support.machine_trees import UNUSUAL_MACHINES, MemoryTree, a_tree, cpu_mask
 
 CPU = "sys/devices/system/cpu"
 
 
 def read(files: dict[str, str]) -> Topology:
-    return topology(Texts(files), where="a tree")
+    return topology(MemoryTree(files), where="a tree")
 
 
 def shape(name: str) -> dict[str, Any]:
-    return our_answers(read(SHAPES[name]))
+    return our_answers(read(UNUSUAL_MACHINES[name]))
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("name", UNUSUAL_MACHINES)
 def test_every_core_of_an_odd_machine_has_one_key_of_its_own(name: str) -> None:
-    host = read(SHAPES[name])
+    host = read(UNUSUAL_MACHINES[name])
 
     # Four machines have as many cores as `our_answers` finds sets of siblings.
     assert len({cpu.core for cpu in host.allowed}) == len(our_answers(host)["cores"])
@@ -79,7 +78,7 @@ def test_the_lists_of_siblings_decide_what_a_package_is(name: str, packages: lis
 
 
 def test_dies_are_told_apart_in_the_keys_of_their_cores() -> None:
-    keys = {cpu.core for cpu in read(SHAPES["core numbers that repeat in each die"]).cpus}
+    keys = {cpu.core for cpu in read(UNUSUAL_MACHINES["core numbers that repeat in each die"]).cpus}
 
     assert {(key.die, key.core) for key in keys} == {(die, n) for die in (0, 1) for n in range(4)}
 
@@ -99,7 +98,7 @@ def test_node_numbers_may_have_gaps_and_two_digits() -> None:
 
 
 def test_nodes_may_have_no_cpus_or_no_memory() -> None:
-    nodes = read(SHAPES["nodes without CPUs and without memory"]).nodes
+    nodes = read(UNUSUAL_MACHINES["nodes without CPUs and without memory"]).nodes
 
     assert [(node.id, cpu_list(node.cpus), node.memory_bytes) for node in nodes] == [
         (0, "0-3", 1 << 30),
@@ -177,7 +176,7 @@ def test_a_group_outside_our_namespace_leaves_the_mounts_limits() -> None:
 
 
 def test_affinity_and_cpuset_both_limit() -> None:
-    tree = Texts(SHAPES["a cgroup v2 cpuset"])
+    tree = MemoryTree(UNUSUAL_MACHINES["a cgroup v2 cpuset"])
 
     host = topology(tree, where="", affinity=frozenset({5, 6}), memory_nodes=frozenset({0, 1}))
 
@@ -227,5 +226,5 @@ def test_a_tree_without_cpus_is_the_hosts_fault_and_says_how_to_mend(files: dict
 def test_a_mask_has_as_many_groups_as_it_needs() -> None:
     files = a_tree(cpus=(0, 40), siblings=lambda _: (0, 40))
 
-    assert mask((0, 40)) == "00000100,00000001"
+    assert cpu_mask((0, 40)) == "00000100,00000001"
     assert our_answers(read(files))["cores"] == ["0,40"]

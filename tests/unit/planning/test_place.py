@@ -13,8 +13,7 @@ from corebound.planning.models import CannotRun, Placement, Slot
 from corebound.planning.placement import place
 from corebound.scenario.cell import Binding, BindingMode, Cell, ThreadRule, Threads
 from support.build import a_cell, a_host
-from support.shapes import SHAPES
-from support.trees import Texts, a_tree, contents, texts
+from support.machine_trees import UNUSUAL_MACHINES, MemoryTree, a_tree, machine_files, memory_tree
 
 
 def a_binding(mode: BindingMode, threads: Threads | int | None = None, workers: int = 1) -> Cell:
@@ -46,7 +45,7 @@ def unfit(cell: Cell, host: Topology, tools: frozenset[str] | None = None) -> Ca
 # Two nodes of four cores of two CPUs: 0-3,8-11 on node 0, 4-7,12-15 on node 1; siblings n, n+8.
 DUAL = a_host(nodes=2, cores_per_node=4, cpus_per_core=2)
 FLAT = a_host(cores_per_node=4)
-HYBRID = topology(texts(contents("hwloc_20em64t-hybrid-1p6c2t+2ca4co1t")), where="")
+HYBRID = topology(memory_tree(machine_files("hwloc_20em64t-hybrid-1p6c2t+2ca4co1t")), where="")
 
 
 @pytest.mark.parametrize(
@@ -129,7 +128,7 @@ def test_what_does_not_fit_one_node_goes_on_to_the_nearest() -> None:
     tree = a_tree(cpus=range(6), nodes=nodes)
     tree |= {f"sys/devices/system/node/node{node}/distance": text for node, text in far.items()}
 
-    assert cpus(a_binding("physical-cores", 3), topology(Texts(tree), where="")) == ["0-1,4"]
+    assert cpus(a_binding("physical-cores", 3), topology(MemoryTree(tree), where="")) == ["0-1,4"]
 
 
 def test_a_node_of_few_cores_but_enough_cpus_is_taken_whole() -> None:
@@ -140,31 +139,31 @@ def test_a_node_of_few_cores_but_enough_cpus_is_taken_whole() -> None:
         nodes={0: range(3), 1: range(3, 7)},
     )
 
-    assert cpus(a_binding("logical-cpus", 4), topology(Texts(tree), where="")) == ["3-6"]
+    assert cpus(a_binding("logical-cpus", 4), topology(MemoryTree(tree), where="")) == ["3-6"]
 
 
 def test_a_node_without_memory_comes_after_those_with_some() -> None:
-    host = topology(Texts(a_tree(nodes={0: (0, 1, 2), 1: (3,)}, memory_kb={0: 0})), where="")
+    host = topology(MemoryTree(a_tree(nodes={0: (0, 1, 2), 1: (3,)}, memory_kb={0: 0})), where="")
 
     assert cpus(a_binding("node"), host) == ["3"]
     assert cpus(a_binding("node", 2), host) == ["0-1"]
 
 
 def test_a_kernel_without_nodes_is_one_node() -> None:
-    host = topology(Texts(SHAPES["masks only, no `online` file"]), where="")
+    host = topology(MemoryTree(UNUSUAL_MACHINES["masks only, no `online` file"]), where="")
 
     assert cpus(a_binding("node"), host) == ["0-3"]
 
 
 def test_cpus_without_a_node_beside_nodes_are_none() -> None:
-    host = topology(texts(contents("hwloc_offline-cpu0-node0")), where="")
+    host = topology(memory_tree(machine_files("hwloc_offline-cpu0-node0")), where="")
 
     assert cpus(a_binding("node"), host) == ["5,7,9,11,13,15,17,19"]
     assert cpus(a_binding("socket"), host) == ["4,6,8,10,12,14,16,18,20"]  # nine cores beat eight
 
 
 def test_a_host_that_shows_no_cache_has_none_to_bind_to() -> None:
-    host = topology(Texts(a_tree()), where="")
+    host = topology(MemoryTree(a_tree()), where="")
 
     assert "no data cache" in unfit(a_binding("cache"), host).what
 
@@ -176,7 +175,7 @@ def test_scatter_takes_sockets_then_nodes_then_caches_in_turn() -> None:
         in_package=lambda cpu: range(4) if cpu < 4 else range(4, 8),
         nodes={node: (2 * node, 2 * node + 1) for node in range(4)},
     )
-    host = topology(Texts(tree), where="")
+    host = topology(MemoryTree(tree), where="")
 
     assert [cpus(a_binding("scatter", n), host)[0] for n in (2, 3, 4)] == [
         "0,4",
@@ -260,7 +259,7 @@ def test_named_cpus_are_taken_as_named() -> None:
 
 def test_named_cpus_that_cannot_be_had_are_told_with_the_reason() -> None:
     tree = a_tree(cpus=range(4), online="0-2")
-    host = topology(Texts(tree), where="", affinity=frozenset({0, 1}))
+    host = topology(MemoryTree(tree), where="", affinity=frozenset({0, 1}))
     named = cell_with(a_binding("cpus"), cpus=tuple(map(CpuId, range(6))))
 
     assert unfit(named, host) == CannotRun(
@@ -336,7 +335,7 @@ def test_memory_follows_the_cpus(memory: str, nodes: tuple[int, ...]) -> None:
 
 
 def test_the_nearest_memory_serves_a_node_that_has_none() -> None:
-    host = topology(texts(contents("hwloc_fakememinitiators-1np2c+1npp+gi")), where="")
+    host = topology(memory_tree(machine_files("hwloc_fakememinitiators-1np2c+1npp+gi")), where="")
     placement = placed(cell_with(a_binding("node"), memory="bind"), host)
 
     assert placement.slots == (Slot(cpus=(CpuId(0), CpuId(1)), memory_nodes=(host.nodes[5].id,)),)
@@ -350,7 +349,7 @@ def test_remote_memory_needs_another_node() -> None:
 
 
 def test_memory_needs_nodes() -> None:
-    host = topology(Texts(a_tree()), where="")
+    host = topology(MemoryTree(a_tree()), where="")
 
     assert "needs a NUMA node" in unfit(cell_with(a_binding("node"), memory="bind"), host).what
 

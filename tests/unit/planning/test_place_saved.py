@@ -14,15 +14,15 @@ from corebound.planning.models import CannotRun, Placement
 from corebound.planning.placement import place
 from corebound.scenario.cell import Binding, BindingMode, Threads
 from support.build import a_cell
-from support.record_oracle import ORACLE
-from support.trees import contents, saved, texts
+from support.hwloc import HWLOC_ANSWERS
+from support.machine_trees import machine_files, memory_tree, saved_machines
 
-RECORDED: dict[str, Any] = json.loads(ORACLE.read_text(encoding="utf-8"))
+RECORDED: dict[str, Any] = json.loads(HWLOC_ANSWERS.read_text(encoding="utf-8"))
 
 
 @cache
 def host(machine: str) -> Topology:
-    return topology(texts(contents(machine)), where=machine)
+    return topology(memory_tree(machine_files(machine)), where=machine)
 
 
 def cpus(mode: BindingMode, machine: str) -> str | None:
@@ -30,19 +30,19 @@ def cpus(mode: BindingMode, machine: str) -> str | None:
     return cpu_list(placement.slots[0].cpus) if isinstance(placement, Placement) else None
 
 
-@pytest.mark.parametrize("machine", saved())
+@pytest.mark.parametrize("machine", saved_machines())
 def test_physical_cores_are_the_first_pu_of_each_of_hwlocs_cores(machine: str) -> None:
     firsts = cpu_list(parse_cpu_list(core)[0] for core in RECORDED[machine]["cores"])
 
     assert cpus("physical-cores", machine) == firsts
 
 
-@pytest.mark.parametrize("machine", saved())
+@pytest.mark.parametrize("machine", saved_machines())
 def test_logical_cpus_are_hwlocs_allowed_pus(machine: str) -> None:
     assert cpus("logical-cpus", machine) == cpus("none", machine) == RECORDED[machine]["pus"]
 
 
-@pytest.mark.parametrize("machine", saved())
+@pytest.mark.parametrize("machine", saved_machines())
 def test_a_node_a_socket_and_a_cache_are_each_one_of_hwlocs(machine: str) -> None:
     recorded = RECORDED[machine]
 
@@ -54,7 +54,7 @@ def test_a_node_a_socket_and_a_cache_are_each_one_of_hwlocs(machine: str) -> Non
         assert cpus("cache", machine) is None
 
 
-@pytest.mark.parametrize("machine", saved())
+@pytest.mark.parametrize("machine", saved_machines())
 def test_smt_siblings_are_all_pus_of_hwlocs_cores_with_more_than_one(machine: str) -> None:
     cores = [parse_cpu_list(core) for core in RECORDED[machine]["cores"]]
     shared = cpu_list(cpu for core in cores if len(core) > 1 for cpu in core)
@@ -62,7 +62,7 @@ def test_smt_siblings_are_all_pus_of_hwlocs_cores_with_more_than_one(machine: st
     assert (cpus("smt-siblings", machine) or "") == shared
 
 
-@pytest.mark.parametrize("machine", saved())
+@pytest.mark.parametrize("machine", saved_machines())
 def test_every_mode_is_placed_or_refused_on_every_machine(machine: str) -> None:
     for mode in get_args(BindingMode):
         for rule in (1, 2, 48, "default", "per-core", "per-cpu", "host-cores"):

@@ -8,9 +8,8 @@ from msgspec.structs import replace
 from corebound.records.run_record import ScenarioSource
 from corebound.scenario.matrix import expand
 from support.build import a_host_check, a_launch, a_run, a_scenario
-from support.html_tree import read
-from support.made_site import pages_of
-from support.report_sample import a_sample
+from support.markup import parse_html
+from support.report_sample import a_sample, pages_of
 
 SCENARIO = a_scenario(matrix={"binding": ["none", "one-cpu", "smt-siblings"]})
 
@@ -71,7 +70,7 @@ def made() -> dict[str, str]:
     ],
 )
 def test_no_backtick_is_shown_raw(made: dict[str, str], page: str) -> None:
-    (body,) = read(made[page]).all("body")
+    (body,) = parse_html(made[page]).all("body")
 
     assert "`" not in body.text
 

@@ -14,9 +14,8 @@ from corebound.report.pages.benchmark import BenchmarkPage, benchmark_page, benc
 from corebound.report.pages.history import triage_page
 from corebound.report.urls import anchor_of, benchmark_file
 from support.build import a_point, a_series
-from support.html_tree import by_id, read
-from support.made_site import pages_of
-from support.report_sample import NOW
+from support.markup import by_id, parse_html
+from support.report_sample import NOW, pages_of
 
 
 def a_cell(
@@ -75,7 +74,7 @@ def test_a_single_figure_is_a_row_and_no_chart() -> None:
 def test_a_benchmark_of_single_figures_has_them_in_a_table_that_is_open() -> None:
     series = [a_cell(n, days=[5]) for n in range(3)]
 
-    tree = read(site_of(*series)[benchmark_file("p", "b")])
+    tree = parse_html(site_of(*series)[benchmark_file("p", "b")])
 
     assert not any(tree.all("figure"))
     for one in series:

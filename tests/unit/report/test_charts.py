@@ -13,7 +13,7 @@ from corebound.report.charts.axis import Axis, linear_axis, log_axis, ratio_axis
 from corebound.report.charts.interval import IntervalPlot, interval_svg
 from corebound.report.charts.strip import Stretch, Strip, ThreadTrack, strip_svg
 from corebound.report.charts.trace import Trace, envelope, trace_svg
-from support.markup import parsed
+from support.markup import parse_xml
 
 RATIOS = st.floats(min_value=0.001, max_value=1000)
 
@@ -27,7 +27,7 @@ def a_plot(
 
 
 def path(svg: str, name: str) -> str:
-    drawn = parsed(svg).findall("path")
+    drawn = parse_xml(svg).findall("path")
     return next(one.get("d") or "" for one in drawn if name in (one.get("class") or "").split())
 
 

@@ -13,16 +13,16 @@ from corebound.report.pages.host import host_page
 from corebound.report.pages.run import run_page
 from corebound.report.scenario.provenance import provenance
 from support.build import a_host_check, a_run
-from support.checkup_machine import examined, process, stat
+from support.machine_trees import check_results, pid_stat, proc_stat
 from support.report_sample import NOW, a_sample
 
-BUSY = examined(
-    {"proc/200/stat": process("a (b) c", 100)},
+BUSY = check_results(
+    {"proc/200/stat": pid_stat("a (b) c", 100)},
     later={
         # 50 ticks went by on each of two CPUs: 40 of them are 80 % of one, 15 are 30 %.
-        "proc/stat": stat(user=55, idle=10_045),
-        "proc/200/stat": process("a (b) c", 140),
-        "proc/202/stat": process("x (12) 3", 15, started=999),
+        "proc/stat": proc_stat(user=55, idle=10_045),
+        "proc/200/stat": pid_stat("a (b) c", 140),
+        "proc/202/stat": pid_stat("x (12) 3", 15, started=999),
     },
 )["busy processes"].kept
 SWAPS = a_host_check(

@@ -35,9 +35,8 @@ from corebound.scenario.cell import Cell
 from corebound.scenario.matrix import expand, select
 from corebound.units import duration
 from support.build import a_cell, a_launch, a_point, a_run, a_scenario, a_series
-from support.html_tree import read
-from support.made_site import pages_of
-from support.report_sample import a_past, a_sample, sample_imports
+from support.markup import parse_html
+from support.report_sample import a_sample, pages_of, sample_history, sample_imports
 
 SCENARIO = a_scenario(matrix={"binding": ["none", "one-cpu"], "threads": ["default", 2]})
 RUN = replace(a_run(scenarios=(SCENARIO,), run_id="0a1b", seed=7), profile="quick")
@@ -203,7 +202,7 @@ def test_a_change_that_asv_measured_has_its_two_commits_wherever_it_is_told(cell
     assert row["command"] == again
     assert again in html.unescape(made["feed.xml"])
     for name in ("index.html", "history.html"):
-        page = read(made[name])
+        page = parse_html(made[name])
         assert again in {one.text for one in page.all("code")}
         assert {one.text for one in page.all("a") if one.attributes["href"] == url + bad} == {
             f"{good[:10]}..{bad[:10]}"
@@ -265,8 +264,10 @@ def test_ends_share_their_unit_where_they_have_one() -> None:
 
 
 def test_a_row_of_several_changed_cells_measures_all_of_them() -> None:
-    made = pages_of([a_sample()], series=a_past())["index.html"]
-    (changed,) = [one for one in read(made).all("section") if one.attributes["id"] == "changed"]
+    made = pages_of([a_sample()], series=sample_history())["index.html"]
+    (changed,) = [
+        one for one in parse_html(made).all("section") if one.attributes["id"] == "changed"
+    ]
     own = [one.text for one in changed.all("code") if one.text.startswith("corebound run")]
 
     # Three cells got slower, three others faster.

@@ -12,7 +12,7 @@ import pytest
 
 from corebound.report import site
 from corebound.report.inputs import Inputs
-from support.report_sample import NOW, a_steady_past, sample_calibrations, sample_records
+from support.report_sample import NOW, sample_calibrations, sample_records, sample_steady_history
 
 HOST = "host/bench-01-0123456789ab.html"
 
@@ -24,7 +24,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Inputs(
             records=sample_records(),
             now=NOW,
-            past=a_steady_past(),
+            past=sample_steady_history(),
             calibrations=sample_calibrations(),
         ),
         folder,
@@ -79,7 +79,7 @@ def test_the_same_records_give_the_same_bytes(out: Path, tmp_path: Path) -> None
         Inputs(
             records=sample_records()[::-1],
             now=NOW,
-            past=a_steady_past(),
+            past=sample_steady_history(),
             calibrations=sample_calibrations(),
         ),
         tmp_path,

@@ -19,8 +19,14 @@ from corebound.analysis.commands import CommandLine, asked_command
 from corebound.cli.app import app
 from corebound.records import jsonl
 from support.build import a_run
-from support.made_site import pages_of
-from support.report_sample import COMMITS, a_past, a_serving_sample, sample_imports, sample_records
+from support.report_sample import (
+    COMMITS,
+    a_serving_sample,
+    pages_of,
+    sample_history,
+    sample_imports,
+    sample_records,
+)
 
 ELSEWHERE = "else where/it's"
 
@@ -29,7 +35,7 @@ ELSEWHERE = "else where/it's"
 def elsewhere() -> dict[str, str]:
     return pages_of(
         sample_records(),
-        series=a_past(),
+        series=sample_history(),
         profiles=sample_imports(),
         compared=[COMMITS],
         records_folder=ELSEWHERE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from support.html_tree import Element, by_id, read
+from support.markup import Element, by_id, parse_html
 from support.paths import GOLDEN
 
 PAGES = sorted(page.name for page in GOLDEN.glob("*.html"))
@@ -32,7 +32,7 @@ LEAST = {
 def page(name: str) -> Element:
     text = (GOLDEN / name).read_text("utf-8")
     # That one is a part of a page, cut before its end.
-    return read(f"{text}</section>" if name == "scenario-history.html" else text)
+    return parse_html(f"{text}</section>" if name == "scenario-history.html" else text)
 
 
 def rows(root: Element) -> list[Element]:
@@ -166,7 +166,7 @@ def test_lists_of_what_did_not_count_have_commands_too() -> None:
 
 def a_table(row: str, *, details: str = "", beside: str = "") -> Element:
     named = f' aria-details="{details}"' if details else ""
-    return read(f"<table{named}><tbody><tr>{row}</tr></tbody></table>{beside}")
+    return parse_html(f"<table{named}><tbody><tr>{row}</tr></tbody></table>{beside}")
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_a_row_without_a_command_is_seen_to_have_none(root: Element) -> None:
     ],
 )
 def test_a_chart_without_a_table_is_seen_to_have_none(text: str) -> None:
-    root = read(text)
+    root = parse_html(text)
     (chart,) = charts(root)
 
     assert table_behind(root, chart) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from support.build import a_series
-from support.made_site import pages_of
+from support.report_sample import pages_of
 
 LINK = '<link rel="alternate" type="application/atom+xml" title="Changes" href="feed.xml">'
 

@@ -14,7 +14,7 @@ from corebound.report.downloads import cells_json
 from corebound.report.scenario.findings import finding_rows
 from corebound.scenario.matrix import expand
 from support.build import a_launch, a_placement, a_run, a_scenario, a_thread, a_worker
-from support.diagnosed import RECORDED
+from support.findings import RECORDED
 
 
 def _stored(name: str) -> jsonl.Stored:

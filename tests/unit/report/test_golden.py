@@ -6,17 +6,17 @@ import os
 
 import pytest
 
-from support.made_site import pages_of
 from support.paths import GOLDEN
 from support.report_sample import (
     COMMITS,
     COMMITS_PAGE,
-    a_past,
     a_sample,
     a_serving_sample,
-    a_steady_past,
     an_earlier_sample,
+    pages_of,
+    sample_history,
     sample_imports,
+    sample_steady_history,
 )
 
 
@@ -67,7 +67,9 @@ def test_the_history_on_a_scenario_page_is_as_it_was_reviewed(
 @pytest.fixture(scope="module")
 def with_history() -> dict[str, str]:
     records = [an_earlier_sample(), a_sample()]
-    return pages_of(records, series=a_past(), past=a_steady_past(), compared=[COMMITS])
+    return pages_of(
+        records, series=sample_history(), past=sample_steady_history(), compared=[COMMITS]
+    )
 
 
 def _compare(made: str, golden: str) -> None:

@@ -16,9 +16,9 @@ from corebound.report.charts.dots import dots_svg
 from corebound.report.charts.history import spark_line_svg
 from corebound.report.charts.interval import IntervalPlot, interval_svg, spark_svg
 from corebound.report.charts.topology import Box, machine_words, topology_html
-from support.made_site import pages_of
 from support.report_sample import (
-    a_past,
+    pages_of,
+    sample_history,
     sample_imports,
     sample_records,
 )
@@ -31,7 +31,7 @@ def pages() -> dict[str, ElementTree.Element]:
     made = pages_of(
         sample_records(),
         profiles=sample_imports(),
-        series=a_past(),
+        series=sample_history(),
     )
     return {
         name: html5lib.parse(text, namespaceHTMLElements=False)

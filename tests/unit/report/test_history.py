@@ -34,9 +34,8 @@ from corebound.stats.history.alerts import judged
 from corebound.stats.history.regressions import Change
 from corebound.stats.intervals import Interval
 from support.build import a_launch, a_point, a_run, a_scenario, a_series
-from support.made_site import pages_of
-from support.markup import parsed
-from support.report_sample import NOW
+from support.markup import parse_xml
+from support.report_sample import NOW, pages_of
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 figures = st.floats(min_value=5e-324, max_value=1.7e308, allow_nan=False)
@@ -477,7 +476,7 @@ def test_the_feed_is_valid_atom_whose_ids_stay() -> None:
     texts = [pages_of([], series=(stepped(nights=nights),))["feed.xml"] for nights in (60, 84)]
 
     atom = "{http://www.w3.org/2005/Atom}"
-    roots = [parsed(text) for text in texts]
+    roots = [parse_xml(text) for text in texts]
     entries = [root.findall(f"{atom}entry") for root in roots]
     ids = [[entry.findtext(f"{atom}id") for entry in each] for each in entries]
     assert ids[0] == ids[1]

@@ -11,9 +11,8 @@ from corebound.records.history import Series
 from corebound.report.inputs import Pair
 from corebound.report.render import keep_together, nowrap, soft_break
 from support.build import a_series
-from support.html_tree import Element, read
-from support.made_site import pages_of
-from support.report_sample import a_past, a_sample
+from support.markup import Element, parse_html
+from support.report_sample import a_sample, pages_of, sample_history
 
 # Each of one word, longer than any column need be.
 BENCHMARK = "core.runner.time_iterkeys_of_all_kinds"
@@ -75,7 +74,7 @@ def test_no_name_of_an_imported_benchmark_or_cell_stands_anywhere_in_one_piece()
     whole = {
         (name, text.strip())
         for name, page in pages.items()
-        for text in texts(read(page))
+        for text in texts(parse_html(page))
         for part in (BENCHMARK, CELL, "n_layers", "environment=virtual", HOST)
         if part in text
     }
@@ -84,9 +83,9 @@ def test_no_name_of_an_imported_benchmark_or_cell_stands_anywhere_in_one_piece()
 
 
 def test_what_a_page_says_is_the_same_with_and_without_its_breaks() -> None:
-    for name, page in pages_of([a_sample()], series=[*a_past(), *a_project()]).items():
+    for name, page in pages_of([a_sample()], series=[*sample_history(), *a_project()]).items():
         if name == "history.html":
-            assert BENCHMARK in read(page).text
+            assert BENCHMARK in parse_html(page).text
 
 
 def test_our_own_settings_have_no_more_elements_for_it() -> None:
@@ -113,4 +112,4 @@ def test_an_option_or_a_day_in_a_sentence_stays_on_one_line_with_its_dashes() ->
         "--resume",
         "2026-11-22",
     ]
-    assert read(told).text == said
+    assert parse_html(told).text == said

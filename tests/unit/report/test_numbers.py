@@ -7,21 +7,21 @@ import re
 
 import pytest
 
-from support.made_site import pages_of
 from support.report_sample import (
     COMMITS,
     COMMITS_PAGE,
-    a_past,
     a_sample,
     a_serving_sample,
     an_earlier_sample,
+    pages_of,
+    sample_history,
 )
 
 
 @pytest.fixture(scope="module")
 def pages() -> dict[str, str]:
     records = [an_earlier_sample(), a_sample(), a_serving_sample()]
-    return pages_of(records, series=a_past(), compared=[COMMITS])
+    return pages_of(records, series=sample_history(), compared=[COMMITS])
 
 
 def words_of(page: str) -> str:

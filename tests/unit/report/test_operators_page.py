@@ -16,8 +16,7 @@ from corebound.records.launch_record import PROFILE_SCHEMA, ImportedProfile, Ope
 from corebound.report.downloads import imported_csv
 from corebound.report.pages.operators import OperatorsPage, operators_page
 from support.build import an_operator
-from support.made_site import pages_of
-from support.report_sample import NOW, a_sample, sample_imports
+from support.report_sample import NOW, a_sample, pages_of, sample_imports
 
 
 def a_profile(name: str = "one", **changed: Any) -> ImportedProfile:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from support.build import a_series
-from support.made_site import pages_of
-from support.report_sample import a_sample, an_earlier_sample
+from support.report_sample import a_sample, an_earlier_sample, pages_of
 
 
 def test_series_and_pages_are_counted_up_to_the_last() -> None:

@@ -17,8 +17,7 @@ from corebound.report.pages.changes import grouped
 from corebound.report.site_pages import pages
 from corebound.stats.history.regressions import Change, analyse
 from support.build import a_series
-from support.made_site import pages_of
-from support.report_sample import NOW
+from support.report_sample import NOW, pages_of
 
 WHY = "the <new> parser checks what it reads"
 

@@ -22,7 +22,7 @@ from corebound.report.history.panel import history_panel
 from corebound.report.pages.compare_commits import commits_page
 from corebound.report.pages.whats_new import night
 from corebound.stats.history.regressions import analyse
-from support.asv_trees import a_file, a_tree, imported, read
+from support.asv_projects import import_asv, read_project, result_file, result_tree
 from support.build import a_series
 
 EARLY, LATE = (f"{day:040x}" for day in (10, 70))
@@ -66,7 +66,7 @@ def test_the_unit_of_a_benchmark_says_it_of_its_series(tmp_path: Path) -> None:
     about = {"track_rate": {"unit": "particles / second"}, "track_size": {"unit": "KB"}}
     results = {name: [[7.0], []] for name in about}
 
-    found = read(a_tree(tmp_path, a_file(results), benchmarks=about)).series
+    found = read_project(result_tree(tmp_path, result_file(results), benchmarks=about)).series
 
     assert {one.scenario: one.more_is_better for one in found} == {
         "track_rate": True,
@@ -168,15 +168,15 @@ def test_two_commits_of_a_rate_are_told_alike_in_a_terminal(tmp_path: Path) -> N
 def test_a_rate_that_fell_is_no_gain_from_import_to_regressions(tmp_path: Path) -> None:
     about = {"track_rate": {"unit": "particles / second"}}
     files = [
-        a_file(
+        result_file(
             {"track_rate": [[figure], []]},
             commit_hash=f"{day:040x}",
             date=1_600_000_000_000 + day * 86_400_000,
         )
         for day, figure in enumerate(a_rate(0.85).points.measured)
     ]
-    tree = a_tree(tmp_path, *files, benchmarks=about)
-    imported(tree)
+    tree = result_tree(tmp_path, *files, benchmarks=about)
+    import_asv(tree)
     words = ["regressions", "--records", str(tree / "records"), "--all", "--json"]
 
     told = json.loads(CliRunner().invoke(app, words).stdout)

@@ -20,8 +20,7 @@ from corebound.report.scenario.thread_activity import why
 from corebound.scenario.matrix import expand
 from corebound.stats.history.series import joined, series_of_run
 from support.build import a_launch, a_placement, a_run, a_scenario, a_thread, a_worker
-from support.made_site import pages_of
-from support.report_sample import NOW, a_past
+from support.report_sample import NOW, pages_of, sample_history
 
 
 def a_record(
@@ -135,7 +134,7 @@ def test_a_binding_is_proven_with_as_many_looks_as_the_least_seen_launch_had() -
 
 
 def test_a_figure_without_an_interval_and_a_row_without_a_command_say_so() -> None:
-    page = pages_of([], series=a_past())["history.html"]
+    page = pages_of([], series=sample_history())["history.html"]
 
     assert re.search(r"2\.69\sms<small>no interval</small>", page)
     assert "no command recorded</span>" in page

@@ -22,8 +22,7 @@ from corebound.report import site
 from corebound.report.inputs import Inputs
 from corebound.scenario.matrix import expand
 from support.build import a_launch, a_profiled_launch, a_run, a_scenario, a_series, an_operator
-from support.made_site import pages_of
-from support.report_sample import NOW, a_past, a_preflight, a_sample
+from support.report_sample import NOW, a_preflight, a_sample, pages_of, sample_history
 
 EVIL = "<script>alert(1)</script>"
 OWN_SCRIPT = re.compile(r'<script src="(\.\./)?assets/site\.js" defer></script>')
@@ -181,7 +180,7 @@ def test_records_are_in_the_site_as_they_are_kept(tmp_path: Path) -> None:
 
 
 def test_a_history_has_its_pages_feed_and_figures(tmp_path: Path) -> None:
-    site.write(Inputs(records=[a_sample()], now=NOW, series=a_past()), tmp_path)
+    site.write(Inputs(records=[a_sample()], now=NOW, series=sample_history()), tmp_path)
 
     made = everything(tmp_path)
     assert {"history.html", "feed.xml", "data/changes.csv"} <= set(made)
@@ -207,10 +206,10 @@ def a_site_of(past: Sequence[Series], folder: Path, source: str, now: str = NOW)
 
 
 def test_a_page_of_a_history_that_did_not_change_is_not_made_again(tmp_path: Path) -> None:
-    a_site_of(a_past(), tmp_path, "one")
+    a_site_of(sample_history(), tmp_path, "one")
     page, *_ = sorted((tmp_path / "site" / "history").glob("*.html"))
     os.utime(page, ns=(1, 1))
-    other = [replace(one, title="another") for one in a_past()]
+    other = [replace(one, title="another") for one in sample_history()]
 
     a_site_of(other, tmp_path, "one")
     assert page.stat().st_mtime_ns == 1
@@ -221,25 +220,25 @@ def test_a_page_of_a_history_that_did_not_change_is_not_made_again(tmp_path: Pat
 
 
 def test_a_file_of_a_history_that_was_lost_is_made_again_once(tmp_path: Path) -> None:
-    a_site_of(a_past(), tmp_path, "one", now="2026-03-01T12:00:00+00:00")
+    a_site_of(sample_history(), tmp_path, "one", now="2026-03-01T12:00:00+00:00")
     page, *_ = sorted((tmp_path / "site" / "history").glob("*.html"))
     for lost in (tmp_path / "site" / "data" / "history").glob("*.gz"):
         lost.unlink()
 
-    a_site_of(a_past(), tmp_path, "one", now="2026-03-01T13:00:00+00:00")
+    a_site_of(sample_history(), tmp_path, "one", now="2026-03-01T13:00:00+00:00")
     again = page.read_bytes()
     assert list((tmp_path / "site" / "data" / "history").glob("*.gz"))
-    a_site_of(a_past(), tmp_path, "one", now="2026-03-01T14:00:00+00:00")
+    a_site_of(sample_history(), tmp_path, "one", now="2026-03-01T14:00:00+00:00")
     assert page.read_bytes() == again
 
 
 def test_a_page_that_somebody_touched_is_made_again(tmp_path: Path) -> None:
-    a_site_of(a_past(), tmp_path, "one")
+    a_site_of(sample_history(), tmp_path, "one")
     page, *_ = sorted((tmp_path / "site" / "history").glob("*.html"))
     before = page.read_bytes()
     page.write_text("something else")
 
-    a_site_of(a_past(), tmp_path, "one")
+    a_site_of(sample_history(), tmp_path, "one")
 
     assert page.read_bytes() == before
 
@@ -247,11 +246,11 @@ def test_a_page_that_somebody_touched_is_made_again(tmp_path: Path) -> None:
 def test_a_site_that_grew_is_that_which_is_made_at_once(tmp_path: Path) -> None:
     (tmp_path / "grown").mkdir()
     (tmp_path / "fresh").mkdir()
-    short = [replace(one, points=one.points[:-1]) for one in a_past()]
+    short = [replace(one, points=one.points[:-1]) for one in sample_history()]
 
     a_site_of(short, tmp_path / "grown", "one")
-    a_site_of(a_past(), tmp_path / "grown", "two")
-    a_site_of(a_past(), tmp_path / "fresh", "two")
+    a_site_of(sample_history(), tmp_path / "grown", "two")
+    a_site_of(sample_history(), tmp_path / "fresh", "two")
 
     assert everything(tmp_path / "grown" / "site") == everything(tmp_path / "fresh" / "site")
 

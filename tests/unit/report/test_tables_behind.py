@@ -7,8 +7,13 @@ from corebound.machine.topology import CpuId
 from corebound.records.launch_record import Stay
 from corebound.report.scenario.thread_activity import spent
 from corebound.report.scenario.warmup import warmup
-from support.made_site import pages_of
-from support.report_sample import a_past, a_sample, a_steady_past, an_earlier_sample
+from support.report_sample import (
+    a_sample,
+    an_earlier_sample,
+    pages_of,
+    sample_history,
+    sample_steady_history,
+)
 
 
 def a_stay(cpu: int, from_ms: int, to_ms: int) -> Stay:
@@ -40,7 +45,9 @@ def test_a_trace_is_told_in_tenths_that_leave_out_no_iteration() -> None:
 
 
 def test_the_charts_of_two_runs_have_their_changes_and_their_points_beneath() -> None:
-    made = pages_of([an_earlier_sample(), a_sample()], series=a_past(), past=a_steady_past())
+    made = pages_of(
+        [an_earlier_sample(), a_sample()], series=sample_history(), past=sample_steady_history()
+    )
 
     page = made["compare/r0-r1.html"]
 

@@ -18,7 +18,7 @@ from corebound.report.pages.series_table import series_groups
 from corebound.report.pages.whats_new import night
 from corebound.stats.history.regressions import least_figures, too_short
 from support.build import a_point, a_series
-from support.night_by_night import Night, find_steps
+from support.series import Observation, find_change_points
 
 ENOUGH = least_figures()
 
@@ -47,9 +47,11 @@ def test_so_many_figures_are_the_fewest_in_which_any_step_is_found() -> None:
     def found(nights: int) -> bool:
         """Whether steps of any size at any place are, each in so much noise."""
         return any(
-            find_steps(
+            find_change_points(
                 [
-                    Night(figure=(1 if night < at else ratio) * noise.lognormvariate(0, spread))
+                    Observation(
+                        figure=(1 if night < at else ratio) * noise.lognormvariate(0, spread)
+                    )
                     for night in range(nights)
                 ]
             )

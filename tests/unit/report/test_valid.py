@@ -14,14 +14,14 @@ from corebound.records.history import HistoryPoints, Series
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit, Run
 from support.build import a_series
-from support.made_site import pages_of
 from support.report_sample import (
     NOW,
-    a_past,
     a_preflight,
     a_sample,
     a_serving_sample,
     an_earlier_sample,
+    pages_of,
+    sample_history,
     sample_imports,
 )
 
@@ -59,10 +59,10 @@ def foreign_past() -> tuple[Series, ...]:
             cell=one.cell + EVIL,
             points=HistoryPoints.of(replace(point, commit=commit) for point in one.points),
         )
-        for one in a_past()
+        for one in sample_history()
         if one.project
     ]
-    return (*(one for one in a_past() if not one.project), *imported, a_series([1.0, 2.0]))
+    return (*(one for one in sample_history() if not one.project), *imported, a_series([1.0, 2.0]))
 
 
 @pytest.fixture(scope="module")

@@ -18,10 +18,9 @@ from corebound.report.pages.benchmark import benchmark_page
 from corebound.report.render import Renderer
 from corebound.scenario.matrix import expand
 from support.build import a_launch, a_machine, a_point, a_run, a_scenario, a_series
-from support.html_tree import Element, by_id, read
-from support.made_site import pages_of
+from support.markup import Element, by_id, parse_html
 from support.paths import ROOT
-from support.report_sample import NOW, a_past, a_sample
+from support.report_sample import NOW, a_sample, pages_of, sample_history
 
 NIGHTS = 40
 TEMPLATES = ROOT / "reports" / "templates"
@@ -61,7 +60,7 @@ def suite_of_500() -> str:
 
 
 def scenario_rows(overview: str) -> list[Element]:
-    section = by_id(read(overview), "scenarios")
+    section = by_id(parse_html(overview), "scenarios")
     assert section is not None
     return [row for body in section.all("tbody") for row in body.all("tr")]
 
@@ -91,7 +90,7 @@ def test_a_row_without_a_history_is_few_elements() -> None:
 
 
 def test_rows_out_of_sight_are_left_for_later_only_where_there_are_many(suite_of_500: str) -> None:
-    few = pages_of([a_sample()], series=a_past())["index.html"]
+    few = pages_of([a_sample()], series=sample_history())["index.html"]
 
     assert [
         "many" in row.classes
@@ -151,7 +150,7 @@ def test_a_scenario_of_two_cells_and_1000_nights_draws_little() -> None:
 def test_a_scenario_page_with_a_long_history_is_under_120_kb() -> None:
     past = tuple(
         replace(noisy(1_000, seed), **{name: getattr(one, name) for name in _NAMED})
-        for seed, one in enumerate(a_past())
+        for seed, one in enumerate(sample_history())
         if one.project is None
     )
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from support.night_by_night import Night, find_steps
+from support.series import Observation, find_change_points
 
 PROCESSORS = 5
 
@@ -20,11 +20,11 @@ def by_turns(
     processors: int = PROCESSORS,
     noise: float = 0.01,
     seed: int = 1,
-) -> list[Night]:
+) -> list[Observation]:
     """Nights that each processor has in turn, a fifth slower than the one before it."""
     rng = np.random.default_rng(seed)
     return [
-        Night(
+        Observation(
             figure=level(night)
             * 1.2 ** (night % processors)
             * math.exp(noise * rng.standard_normal()),
@@ -36,9 +36,9 @@ def by_turns(
 
 def test_what_no_processor_can_tell_by_itself_all_can_together() -> None:
     nights = by_turns(58, lambda night: 1.1 if night >= 50 else 1.0)
-    assert not any(find_steps(nights[which::PROCESSORS]) for which in range(PROCESSORS))
+    assert not any(find_change_points(nights[which::PROCESSORS]) for which in range(PROCESSORS))
 
-    (step,) = find_steps(nights)
+    (step,) = find_change_points(nights)
 
     assert (step.last_good, step.at, step.first_bad) == (49, 50, 50)
     assert (step.direction, step.status) == ("up", "new")
@@ -49,7 +49,7 @@ def test_what_no_processor_can_tell_by_itself_all_can_together() -> None:
 
 
 def test_without_a_step_there_is_none() -> None:
-    assert all(find_steps(by_turns(60, seed=seed)) == () for seed in range(10))
+    assert all(find_change_points(by_turns(60, seed=seed)) == () for seed in range(10))
 
 
 def test_two_kinds_of_night_and_a_mix_of_processors_that_moves_are_no_step() -> None:
@@ -61,9 +61,10 @@ def test_two_kinds_of_night_and_a_mix_of_processors_that_moves_are_no_step() -> 
         which = np.where(np.arange(100) < 70, first, then)
         logs = rng.normal(0, 0.01, 100) + math.log(1.06) * rng.integers(0, 2, 100) + 0.2 * which
         nights = [
-            Night(figure=math.exp(log), key=str(key)) for log, key in zip(logs, which, strict=True)
+            Observation(figure=math.exp(log), key=str(key))
+            for log, key in zip(logs, which, strict=True)
         ]
-        assert find_steps(nights) == ()
+        assert find_change_points(nights) == ()
 
 
 def test_what_one_processor_alone_shows_is_not_told_of_all() -> None:
@@ -71,7 +72,7 @@ def test_what_one_processor_alone_shows_is_not_told_of_all() -> None:
         60, lambda night: 1.2 if night >= 50 and not night % PROCESSORS else 1.0, noise=0.005
     )
 
-    assert find_steps(nights) == ()
+    assert find_change_points(nights) == ()
 
 
 def test_what_one_processor_alone_shows_for_long_has_its_own_size() -> None:
@@ -79,7 +80,7 @@ def test_what_one_processor_alone_shows_for_long_has_its_own_size() -> None:
         150, lambda night: 1.2 if night >= 75 and not night % PROCESSORS else 1.0, noise=0.005
     )
 
-    (step,) = find_steps(nights)
+    (step,) = find_change_points(nights)
 
     assert (step.last_good, step.first_bad) == (70, 75)
     assert step.ratio == pytest.approx(1.2, abs=0.01)
@@ -90,7 +91,7 @@ def test_what_one_processor_alone_shows_for_long_has_its_own_size() -> None:
 def test_what_recovered_a_few_nights_ago_is_known_to_have(late: int) -> None:
     nights = by_turns(90 + late, lambda night: 1.1 if 40 <= night < 90 else 1.0, noise=0.005)
 
-    up, down = find_steps(nights)
+    up, down = find_change_points(nights)
 
     assert (up.direction, up.status) == ("up", "recovered")
     assert (down.at, down.direction, down.status) == (90, "down", "new")
@@ -103,10 +104,10 @@ def test_what_one_processor_shows_by_itself_all_together_tell_the_commits_of() -
     alone = [
         (step.last_good, step.first_bad)
         for which in range(PROCESSORS)
-        for step in find_steps(nights[which::PROCESSORS])
+        for step in find_change_points(nights[which::PROCESSORS])
     ]
 
-    (step,) = find_steps(nights)
+    (step,) = find_change_points(nights)
 
     assert alone  # in its own nights, each of which is every fifth
     assert (step.last_good, step.at, step.first_bad) == (49, 50, 50)
@@ -115,19 +116,19 @@ def test_what_one_processor_shows_by_itself_all_together_tell_the_commits_of() -
 def test_of_circumstances_that_came_once_each_is_looked_at_alone() -> None:
     kernels = [*by_turns(40, processors=1), *by_turns(25, processors=1, seed=2)]
     moved = [
-        Night(figure=(night.figure or 1) * (1.3 if at >= 40 else 1), key=str(at >= 40))
+        Observation(figure=(night.figure or 1) * (1.3 if at >= 40 else 1), key=str(at >= 40))
         for at, night in enumerate(kernels)
     ]
 
-    assert find_steps(moved) == ()
+    assert find_change_points(moved) == ()
 
 
 def test_nights_without_a_figure_are_passed_over() -> None:
     nights = by_turns(58, lambda night: 1.1 if night >= 48 else 1.0)
     for missing in (20, 49, 55):
-        nights[missing] = Night(figure=None, key=nights[missing].key)
+        nights[missing] = Observation(figure=None, key=nights[missing].key)
 
-    (step,) = find_steps(nights)
+    (step,) = find_change_points(nights)
 
     assert (step.last_good, step.first_bad) == (47, 48)
 
@@ -135,7 +136,7 @@ def test_nights_without_a_figure_are_passed_over() -> None:
 def test_levels_as_far_apart_as_floats_can_be_are_steps() -> None:
     low, high = 5e-324, 1e308
 
-    up, down = find_steps(
+    up, down = find_change_points(
         by_turns(72, lambda night: high if 40 <= night < 56 else low, processors=2, noise=0.0)
     )
 

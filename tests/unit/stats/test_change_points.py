@@ -15,18 +15,18 @@ from numpy.typing import NDArray
 
 from corebound.stats.history.change_point import ChangePoint
 from corebound.stats.intervals import Interval
-from support.night_by_night import Night, course, find_steps
+from support.series import Observation, find_change_points, history_arrays
 
 Array = NDArray[np.float64]
 
 
 def a_history(
     *levels: tuple[int, float], noise: float = 0.01, seed: int = 1, key: str = "host"
-) -> list[Night]:
+) -> list[Observation]:
     """So many nights at each level, in milliseconds, each with relative noise."""
     rng = np.random.default_rng(seed)
     return [
-        Night(figure=1e6 * level * math.exp(noise * rng.standard_normal()), key=key)
+        Observation(figure=1e6 * level * math.exp(noise * rng.standard_normal()), key=key)
         for count, level in levels
         for _ in range(count)
     ]
@@ -37,7 +37,7 @@ def summaries(steps: tuple[ChangePoint, ...]) -> list[tuple[int, str, str]]:
 
 
 def test_a_step_is_found_with_its_place_its_size_and_who_says_so() -> None:
-    (step,) = find_steps(a_history((60, 40.0), (20, 42.0)))
+    (step,) = find_change_points(a_history((60, 40.0), (20, 42.0)))
 
     assert (step.at, step.direction, step.status) == (60, "up", "new")
     assert step.last_good < 60 <= step.first_bad
@@ -49,23 +49,25 @@ def test_a_step_is_found_with_its_place_its_size_and_who_says_so() -> None:
 
 
 def test_an_improvement_is_a_step_down() -> None:
-    (step,) = find_steps(a_history((60, 42.0), (20, 40.0)))
+    (step,) = find_change_points(a_history((60, 42.0), (20, 40.0)))
 
     assert (step.at, step.direction) == (60, "down")
     assert step.ratio == pytest.approx(40 / 42, abs=0.01)
 
 
 def test_noise_alone_has_no_step() -> None:
-    assert all(find_steps(a_history((100, 40.0), seed=seed)) == () for seed in range(5))
+    assert all(find_change_points(a_history((100, 40.0), seed=seed)) == () for seed in range(5))
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 5, 100])
 def test_a_constant_history_has_no_step(n: int) -> None:
-    assert find_steps([Night(figure=7.0)] * n) == ()
+    assert find_change_points([Observation(figure=7.0)] * n) == ()
 
 
 def test_without_any_noise_a_step_is_found_on_its_night() -> None:
-    (step,) = find_steps([Night(figure=100.0)] * 50 + [Night(figure=105.0)] * 10)
+    (step,) = find_change_points(
+        [Observation(figure=100.0)] * 50 + [Observation(figure=105.0)] * 10
+    )
 
     assert (step.last_good, step.at, step.first_bad) == (49, 50, 50)
     assert step.ratio == pytest.approx(1.05)
@@ -74,36 +76,36 @@ def test_without_any_noise_a_step_is_found_on_its_night() -> None:
 def test_a_step_too_small_to_matter_is_none_unless_it_matters_to_the_scenario() -> None:
     nights = a_history((50, 40.0), (50, 40.6), noise=0.002)
 
-    assert find_steps(nights) == ()
-    assert [step.at for step in find_steps(nights, threshold=0.01)] == [50]
+    assert find_change_points(nights) == ()
+    assert [step.at for step in find_change_points(nights, threshold=0.01)] == [50]
 
 
 def test_a_single_night_that_took_twice_as_long_is_no_step() -> None:
     nights = a_history((80, 40.0))
-    nights[40] = Night(figure=8e7, key="host")
-    nights[-1] = Night(figure=8e7, key="host")
+    nights[40] = Observation(figure=8e7, key="host")
+    nights[-1] = Observation(figure=8e7, key="host")
 
-    assert find_steps(nights) == ()
+    assert find_change_points(nights) == ()
 
 
 def test_two_slow_nights_are_a_step_only_where_slow_nights_are_not_common() -> None:
     quiet = a_history((80, 40.0), (2, 44.0))
     spiky = list(quiet)
     for index in range(5, 80, 15):
-        spiky[index] = Night(figure=4.4e7, key="host")
+        spiky[index] = Observation(figure=4.4e7, key="host")
 
-    assert summaries(find_steps(quiet)) == [(80, "up", "new")]
-    assert find_steps(spiky) == ()
+    assert summaries(find_change_points(quiet)) == [(80, "up", "new")]
+    assert find_change_points(spiky) == ()
 
 
 def test_a_step_that_was_undone_has_recovered() -> None:
-    steps = find_steps(a_history((50, 40.0), (10, 44.0), (20, 40.0)))
+    steps = find_change_points(a_history((50, 40.0), (10, 44.0), (20, 40.0)))
 
     assert summaries(steps) == [(50, "up", "recovered"), (60, "down", "new")]
 
 
 def test_a_recovery_is_placed_where_the_level_came_back() -> None:
-    up, down = find_steps(a_history((50, 40.0), (10, 44.0), (20, 40.0)))
+    up, down = find_change_points(a_history((50, 40.0), (10, 44.0), (20, 40.0)))
 
     assert up.recovery is not None
     assert (up.recovery.last_good, up.recovery.at, up.recovery.first_bad) == (
@@ -117,7 +119,7 @@ def test_a_recovery_is_placed_where_the_level_came_back() -> None:
 
 
 def test_what_took_several_steps_to_recover_names_the_last() -> None:
-    first, *_ = find_steps(a_history((40, 40.0), (20, 46.0), (20, 43.0), (20, 40.0)))
+    first, *_ = find_change_points(a_history((40, 40.0), (20, 46.0), (20, 43.0), (20, 40.0)))
 
     assert first.recovery is not None
     assert (first.status, first.recovery.at) == ("recovered", 80)
@@ -125,7 +127,7 @@ def test_what_took_several_steps_to_recover_names_the_last() -> None:
 
 
 def test_what_was_taken_back_in_part_says_how_much_is_left() -> None:
-    first, _ = find_steps(a_history((40, 40.0), (20, 46.0), (20, 43.0)))
+    first, _ = find_change_points(a_history((40, 40.0), (20, 46.0), (20, 43.0)))
 
     assert first.recovery is not None
     assert (first.status, first.recovery.at, first.recovery.whole) == ("old", 60, False)
@@ -134,7 +136,7 @@ def test_what_was_taken_back_in_part_says_how_much_is_left() -> None:
 
 def test_what_was_more_than_taken_back_has_come_back_and_beyond() -> None:
     """Two steps up, and one that takes both back: of the second it is more than all."""
-    first, second, _ = find_steps(a_history((40, 40.0), (20, 42.0), (20, 44.1), (20, 40.0)))
+    first, second, _ = find_change_points(a_history((40, 40.0), (20, 42.0), (20, 44.1), (20, 40.0)))
 
     assert first.recovery is not None
     assert second.recovery is not None
@@ -146,7 +148,7 @@ def test_what_was_more_than_taken_back_has_come_back_and_beyond() -> None:
 
 def test_what_took_back_of_a_later_step_only_took_nothing_back_of_this_one() -> None:
     """Up by a quarter, by a third more, and down by less than that third."""
-    first, second, _ = find_steps(a_history((40, 40.0), (20, 50.0), (20, 66.0), (20, 60.0)))
+    first, second, _ = find_change_points(a_history((40, 40.0), (20, 50.0), (20, 66.0), (20, 60.0)))
 
     assert first.recovery is None
     assert second.recovery is not None
@@ -154,7 +156,7 @@ def test_what_took_back_of_a_later_step_only_took_nothing_back_of_this_one() -> 
 
 
 def test_a_step_further_the_same_way_takes_nothing_back() -> None:
-    first, _ = find_steps(a_history((40, 40.0), (15, 42.0), (15, 44.1)))
+    first, _ = find_change_points(a_history((40, 40.0), (15, 42.0), (15, 44.1)))
 
     assert first.recovery is None
 
@@ -165,7 +167,7 @@ def test_of_kinds_of_night_by_turns_a_recovery_is_between_the_nights_its_step_is
     nights = a_history((60, 40.0), (30, 48.0), (30, 40.0), noise=0.005)
     mixed = [replace(night, key="ab"[at % 2]) for at, night in enumerate(nights)]
 
-    up, down = find_steps(mixed)
+    up, down = find_change_points(mixed)
 
     assert (down.last_good, down.first_bad) == (89, 90)
     assert up.recovery is not None
@@ -173,7 +175,7 @@ def test_of_kinds_of_night_by_turns_a_recovery_is_between_the_nights_its_step_is
 
 
 def test_two_steps_the_same_way_are_two() -> None:
-    steps = find_steps(a_history((40, 40.0), (15, 42.0), (15, 44.1)))
+    steps = find_change_points(a_history((40, 40.0), (15, 42.0), (15, 44.1)))
 
     assert summaries(steps) == [(40, "up", "new"), (55, "up", "new")]
 
@@ -182,19 +184,19 @@ def test_what_is_long_ago_is_old() -> None:
     nights = a_history((60, 40.0), (20, 42.0))
     later = [*nights, *a_history((20, 42.0), seed=2)]
 
-    assert summaries(find_steps(nights)) == [(60, "up", "new")]
-    assert summaries(find_steps(later)) == [(60, "up", "old")]
+    assert summaries(find_change_points(nights)) == [(60, "up", "new")]
+    assert summaries(find_change_points(later)) == [(60, "up", "old")]
 
 
 def test_another_host_or_kernel_begins_a_segment_and_is_no_step() -> None:
     nights = [*a_history((50, 40.0), key="6.1"), *a_history((50, 60.0), key="6.12", seed=2)]
 
-    assert find_steps(nights) == ()
+    assert find_change_points(nights) == ()
 
 
 def test_a_step_that_is_a_little_less_than_what_matters_is_not_undone_by_itself() -> None:
     """Of the nights next to it, it matters; of all before and after, hardly."""
-    (step,) = find_steps(a_history((150, 40.3), (100, 40.0), (40, 40.85), noise=0.002))
+    (step,) = find_change_points(a_history((150, 40.3), (100, 40.0), (40, 40.85), noise=0.002))
 
     assert step.ratio < 1.02
     assert step.status == "old"
@@ -210,7 +212,7 @@ def test_a_step_without_any_overlap_is_sure_also_where_nights_go_with_their_neig
     logs[281:] += math.log(1.13)
     logs[298:] -= 0.1
 
-    _, step, _ = find_steps([Night(figure=math.exp(log)) for log in logs])
+    _, step, _ = find_change_points([Observation(figure=math.exp(log)) for log in logs])
 
     assert step.at == 281
     assert step.p_value < 0.01
@@ -222,15 +224,15 @@ def test_circumstances_that_come_and_go_hide_no_step_and_are_none(kernels: str) 
     still, stepped = a_history((60, 40.0)), a_history((48, 40.0), (12, 48.0))
     slower = {kernel: 1 + 0.2 * place for place, kernel in enumerate(sorted(set(kernels)))}
 
-    def mixed(nights: list[Night]) -> list[Night]:
+    def mixed(nights: list[Observation]) -> list[Observation]:
         keys = [kernels[at % len(kernels)] for at in range(60)]
         return [
-            Night(figure=(night.figure or 0) * slower[key], key=key)
+            Observation(figure=(night.figure or 0) * slower[key], key=key)
             for night, key in zip(nights, keys, strict=True)
         ]
 
-    assert find_steps(mixed(still)) == ()
-    (step,) = find_steps(mixed(stepped))
+    assert find_change_points(mixed(still)) == ()
+    (step,) = find_change_points(mixed(stepped))
     assert step.last_good < 48 <= step.first_bad
     assert step.last_good < step.at <= step.first_bad
     assert step.ratio == pytest.approx(1.2, abs=0.03)
@@ -241,29 +243,29 @@ def test_steps_of_two_kinds_of_nights_that_are_apart_are_two() -> None:
     second = a_history((35, 60.0), (15, 66.0), key="b", seed=2)
     by_turns = [night for pair in zip(first, second, strict=True) for night in pair]
 
-    assert [step.at for step in find_steps(by_turns)] == [40, 71]
+    assert [step.at for step in find_change_points(by_turns)] == [40, 71]
 
 
 def test_a_step_after_a_change_of_host_is_still_found() -> None:
     nights = [*a_history((30, 40.0), key="a"), *a_history((40, 60.0), (10, 64.0), key="b", seed=2)]
 
-    assert [step.at for step in find_steps(nights)] == [70]
+    assert [step.at for step in find_change_points(nights)] == [70]
 
 
 def test_nights_without_a_figure_are_passed_over_and_widen_where_the_step_may_be() -> None:
     nights = a_history((50, 40.0), (30, 44.0), noise=0.002)
     for index in (20, 48, 49, 50, 60):
-        nights[index] = Night(figure=None if index % 2 else math.nan, key="host")
+        nights[index] = Observation(figure=None if index % 2 else math.nan, key="host")
 
-    (step,) = find_steps(nights)
+    (step,) = find_change_points(nights)
 
     assert (step.last_good, step.at, step.first_bad) == (47, 51, 51)
 
 
-def told(nights: list[Night], reach: Callable[[int], float]) -> list[Night]:
+def told(nights: list[Observation], reach: Callable[[int], float]) -> list[Observation]:
     """Nights that say themselves how far off they may be, as a factor."""
     return [
-        Night(
+        Observation(
             figure=night.figure,
             key=night.key,
             interval=Interval(
@@ -278,16 +280,16 @@ def told(nights: list[Night], reach: Callable[[int], float]) -> list[Night]:
 def test_nights_that_are_uncertain_by_themselves_make_no_step() -> None:
     nights = a_history((30, 40.0), (3, 42.0), noise=0.002)
 
-    assert [step.at for step in find_steps(nights)] == [30]
-    assert [step.at for step in find_steps(told(nights, lambda _: 1.004))] == [30]
-    assert find_steps(told(nights, lambda at: 1.3 if at >= 30 else 1.004)) == ()
+    assert [step.at for step in find_change_points(nights)] == [30]
+    assert [step.at for step in find_change_points(told(nights, lambda _: 1.004))] == [30]
+    assert find_change_points(told(nights, lambda at: 1.3 if at >= 30 else 1.004)) == ()
 
 
 def test_what_all_nights_say_of_themselves_counts_as_far_as_they_differ() -> None:
     """asv's interval of two samples is as wide as if nothing was known."""
     nights = a_history((48, 40.0), (12, 44.0), noise=0.02)
 
-    (step,) = find_steps(told(nights, lambda _: 1.38))
+    (step,) = find_change_points(told(nights, lambda _: 1.38))
 
     assert step.at == 48
     assert step.interval is not None
@@ -296,21 +298,21 @@ def test_what_all_nights_say_of_themselves_counts_as_far_as_they_differ() -> Non
 
 def test_a_night_whose_interval_says_nothing_is_passed_over() -> None:
     nights = a_history((30, 40.0), (20, 42.0))
-    nights[35] = Night(
+    nights[35] = Observation(
         figure=8e7, key="host", interval=Interval(low=0.0, high=math.inf, confidence=0.95)
     )
 
-    assert [step.at for step in find_steps(nights)] == [30]
+    assert [step.at for step in find_change_points(nights)] == [30]
 
 
 def test_two_kinds_of_night_are_no_steps_and_hide_none() -> None:
     rng = np.random.default_rng(5)
     logs = rng.normal(0, 0.01, 100) + math.log(1.06) * rng.integers(0, 2, 100)
 
-    assert find_steps([Night(figure=math.exp(log)) for log in logs]) == ()
+    assert find_change_points([Observation(figure=math.exp(log)) for log in logs]) == ()
 
     logs[50:] += math.log(1.05)
-    (step,) = find_steps([Night(figure=math.exp(log)) for log in logs])
+    (step,) = find_change_points([Observation(figure=math.exp(log)) for log in logs])
     assert abs(step.at - 50) <= 3
 
 
@@ -342,11 +344,11 @@ def test_a_step_never_lies_outside_the_range_that_is_told() -> None:
 
 def test_what_has_no_logarithm_is_no_figure_and_no_threshold() -> None:
     with pytest.raises(ValueError, match="above 0"):
-        find_steps([Night(figure=0.0)])
+        find_change_points([Observation(figure=0.0)])
     with pytest.raises(ValueError, match="above 0"):
-        find_steps([Night(figure=math.inf)])
+        find_change_points([Observation(figure=math.inf)])
     with pytest.raises(ValueError, match="threshold"):
-        find_steps([], threshold=0.0)
+        find_change_points([], threshold=0.0)
 
 
 seeds = st.integers(0, 10_000)
@@ -361,7 +363,7 @@ def _stepped(seed: int) -> Array:
 
 
 def _places(logs: Array) -> list[tuple[int, int, int]]:
-    steps = find_steps([Night(figure=math.exp(log)) for log in logs])
+    steps = find_change_points([Observation(figure=math.exp(log)) for log in logs])
     return [(step.last_good, step.at, step.first_bad) for step in steps]
 
 
@@ -397,11 +399,12 @@ def test_the_reciprocal_of_a_history_has_the_reciprocal_steps(seed: int) -> None
 def test_a_missing_night_is_as_if_it_had_not_been(seed: int, missing: set[int]) -> None:
     logs = _stepped(seed)
     nights = [
-        Night(figure=None if index in missing else math.exp(log)) for index, log in enumerate(logs)
+        Observation(figure=None if index in missing else math.exp(log))
+        for index, log in enumerate(logs)
     ]
     kept = [index for index in range(60) if index not in missing]
 
-    found = [step.at for step in find_steps(nights)]
+    found = [step.at for step in find_change_points(nights)]
 
     assert found == [kept[at] for _, at, _ in _places(logs[kept])]
 
@@ -429,9 +432,9 @@ def test_of_steps_of_5_percent_nearly_all_are_found_and_hardly_any_other(kind: s
 
 
 def test_an_interval_wider_than_a_float_can_tell_has_an_error() -> None:
-    night = Night(figure=1.0, interval=Interval(low=1e-200, high=1e200, confidence=0.95))
+    night = Observation(figure=1.0, interval=Interval(low=1e-200, high=1e200, confidence=0.95))
 
-    (error,) = course([night]).errors
+    (error,) = history_arrays([night]).errors
     assert error == pytest.approx(400 * math.log(10) / 2 / 1.96, rel=1e-3)
 
 
@@ -452,9 +455,9 @@ def test_any_figures_have_steps_with_finite_levels(
     figures: list[float | None], runs: list[int], keys: str
 ) -> None:
     repeated = [one for one, times in zip(figures, runs, strict=False) for _ in range(times)]
-    nights = [Night(figure=one, key=keys[at % len(keys)]) for at, one in enumerate(repeated)]
+    nights = [Observation(figure=one, key=keys[at % len(keys)]) for at, one in enumerate(repeated)]
 
-    for step in find_steps(nights):
+    for step in find_change_points(nights):
         assert 0 < step.before < math.inf
         assert 0 < step.ratio < math.inf
         assert step.last_good < step.at <= step.first_bad

@@ -35,7 +35,7 @@ from corebound.stats.history.early_warnings import early_warning
 from corebound.stats.history.regressions import Change, analyse, course_of, failing
 from corebound.workflow import decisions_file
 from support.build import a_point, a_series
-from support.markup import parsed
+from support.markup import parse_xml
 
 LONG_AGO = "2020-01-01T00:00:00Z"
 FOREIGN = "<b>a & 'b'\x1b[31m\x00| `c` \ud7ff"
@@ -563,7 +563,7 @@ def test_junit_is_well_formed_whatever_foreign_names_hold(here: Path) -> None:
 
     result = call("--format", "junit")
 
-    suite = parsed(result.stdout)
+    suite = parse_xml(result.stdout)
     assert result.exit_code == 1
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("2", "1", "1")
     assert len(suite.findall("testcase/failure")) == len(suite.findall("testcase/error")) == 1

@@ -19,18 +19,18 @@ from corebound.stats.history.early_warnings import (
     rerun_says,
 )
 from corebound.stats.intervals import Interval
-from support.night_by_night import Night, course, find_steps
+from support.series import Observation, find_change_points, history_arrays
 
 
-def nights(*later: float, before: int = 40, seed: int = 1, key: str = "") -> list[Night]:
+def nights(*later: float, before: int = 40, seed: int = 1, key: str = "") -> list[Observation]:
     """Nights that vary by 1 %, then the figures given, of a level of 1."""
     chance = random.Random(seed)
     usual = [math.exp(chance.gauss(0, 0.01)) for _ in range(before)]
-    return [Night(figure=figure, key=key) for figure in (*usual, *later)]
+    return [Observation(figure=figure, key=key) for figure in (*usual, *later)]
 
 
 def test_two_nights_that_stand_out_are_suspected_with_their_size_and_place() -> None:
-    step = early_warning(course(nights(1.05, 1.06)), ())
+    step = early_warning(history_arrays(nights(1.05, 1.06)), ())
 
     assert step is not None
     assert (step.at, step.last_good, step.direction) == (40, 39, "up")
@@ -40,46 +40,51 @@ def test_two_nights_that_stand_out_are_suspected_with_their_size_and_place() -> 
 
 @pytest.mark.parametrize("later", [(1.05,), (1.05, 1.0), (1.0, 1.05), (0.95, 1.05), (1.015, 1.015)])
 def test_one_night_or_two_that_differ_or_little_are_not(later: tuple[float, ...]) -> None:
-    assert early_warning(course(nights(*later)), ()) is None
+    assert early_warning(history_arrays(nights(*later)), ()) is None
 
 
 def test_what_the_vote_has_found_is_no_suspicion_any_more() -> None:
     history = nights(1.08, 1.08, 1.08)
-    found = find_steps(history)
+    found = find_change_points(history)
 
     assert found
-    assert early_warning(course(history), found) is None
+    assert early_warning(history_arrays(history), found) is None
 
 
 def test_nights_that_are_often_so_do_not_stand_out() -> None:
     # One night in ten takes 9 % longer: two of them in a row are no news.
     history = [
-        Night(figure=night.figure * 1.09 if place % 10 == 3 else night.figure)
+        Observation(figure=night.figure * 1.09 if place % 10 == 3 else night.figure)
         for place, night in enumerate(nights())
         if night.figure is not None
     ]
 
-    assert early_warning(course([*history, Night(figure=1.06), Night(figure=1.06)]), ()) is None
+    assert (
+        early_warning(
+            history_arrays([*history, Observation(figure=1.06), Observation(figure=1.06)]), ()
+        )
+        is None
+    )
 
 
 def test_another_host_or_kernel_begins_anew() -> None:
-    moved = [*nights(), Night(figure=1.05, key="new"), Night(figure=1.06, key="new")]
+    moved = [*nights(), Observation(figure=1.05, key="new"), Observation(figure=1.06, key="new")]
 
-    assert early_warning(course(moved), ()) is None
+    assert early_warning(history_arrays(moved), ()) is None
 
 
 def test_a_night_that_its_own_launches_doubt_is_not_suspected() -> None:
     doubtful = [
-        Night(figure=1.05, interval=Interval(low=0.95, high=1.16, confidence=0.95))
+        Observation(figure=1.05, interval=Interval(low=0.95, high=1.16, confidence=0.95))
         for _ in range(2)
     ]
 
-    assert early_warning(course([*nights(), *doubtful]), ()) is None
+    assert early_warning(history_arrays([*nights(), *doubtful]), ()) is None
 
 
 def test_no_night_at_all_is_no_suspicion() -> None:
-    assert early_warning(course(()), ()) is None
-    assert early_warning(course([Night(figure=None)] * 10), ()) is None
+    assert early_warning(history_arrays(()), ()) is None
+    assert early_warning(history_arrays([Observation(figure=None)] * 10), ()) is None
 
 
 @pytest.mark.parametrize(
@@ -153,9 +158,9 @@ def test_what_one_night_refuted_is_asked_again_and_what_the_commits_did_is_not()
 
 
 def test_figures_further_apart_than_a_float_tells_are_a_step_all_the_same() -> None:
-    history = [Night(figure=1e-160)] * 12 + [Night(figure=1e160)] * 2
+    history = [Observation(figure=1e-160)] * 12 + [Observation(figure=1e160)] * 2
 
-    step = early_warning(course(history), ())
+    step = early_warning(history_arrays(history), ())
 
     assert step is not None
     assert step.ratio > 1e300

@@ -1,7 +1,4 @@
-"""A small repository with a known past: what its commits cost is planted, step by step.
-
-Used to judge `compare-commits` and `bisect`, by the tests and by `benchmarks.commits`.
-"""
+"""Suites on disk and git repositories of them: scenario files, workloads, commits, nightly runs."""
 
 from __future__ import annotations
 
@@ -12,7 +9,69 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
 from msgspec import Struct
+
+from corebound.workflow.publish import folder as folders
+from support import commands
+
+COUNT = "def setup():\n    return lambda: sum(range(20_000))\n"
+SLEEP = """\
+import time
+
+def setup(*, seconds):
+    return lambda: time.sleep(seconds)
+"""
+
+
+def counting_suite(folder: Path, *, steps: str = COUNT, **document: Any) -> Path:
+    """A suite of one scenario, scenarios/counting.yaml, which counts; its folder."""
+    written = {
+        "schema": 1,
+        "name": "counting",
+        "title": "Counting",
+        "question": "How long does it take to count?",
+        "workload": "steps:setup",
+        "environment": "host",
+        **document,
+    }
+    (folder / "scenarios").mkdir(parents=True, exist_ok=True)
+    write_scenario(folder / "scenarios" / "counting.yaml", written)
+    (folder / "scenarios" / "steps.py").write_text(steps)
+    return folder
+
+
+def sleeping_suite(folder: Path, *, steps: str = SLEEP, **document: Any) -> Path:
+    """A suite of one scenario, nap.yaml, that sleeps, so that a busy host changes little."""
+    written = {
+        "schema": 1,
+        "name": "nap",
+        "title": "A nap",
+        "question": "Does binding disturb a nap?",
+        "workload": "nap:setup",
+        "environment": "host",
+        "parameters": {"seconds": 0.002},
+        "baseline": {"binding": "none"},
+        **document,
+    }
+    write_scenario(folder / "nap.yaml", written)
+    (folder / "nap.py").write_text(steps)
+    return folder
+
+
+def write_scenario(file: Path, document: dict[str, Any]) -> None:
+    """Write a scenario's file."""
+    file.write_text(yaml.safe_dump(document, sort_keys=False))
+
+
+def commit_all(folder: Path, message: str = "begin", *, ignored: tuple[str, ...] = ()) -> Path:
+    """The folder as a repository of git, with all that is in it in one commit."""
+    (folder / ".gitignore").write_text("".join(f"{one}\n" for one in ("/reports/", *ignored)))
+    git(folder, "init", "--quiet", "--initial-branch", "main")
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message", message)
+    return folder
+
 
 # Iterations of the inner loop for one step without any slow-down: a few milliseconds.
 WORK = 40_000
@@ -69,7 +128,7 @@ class Toy(Struct, frozen=True, kw_only=True):
     commits: tuple[str, ...]
 
 
-def make(
+def make_toy(
     folder: Path,
     *,
     commits: int = 30,
@@ -94,8 +153,8 @@ def make(
     """
     (folder / "toy").mkdir(parents=True)
     (folder / "scenarios").mkdir()
-    installable(folder, "toy", packages=["toy"])
-    built_by_asv(folder, "toy")
+    write_pyproject(folder, "toy", packages=["toy"])
+    write_asv_conf(folder, "toy")
     (folder / ".gitignore").write_text(".asv/\nreports/\n")
     (folder / "scenarios" / "toy.yaml").write_text(
         SCENARIO.format(least=least, most=most, width=width, iterations=iterations)
@@ -115,7 +174,7 @@ def make(
     return Toy(folder=folder, commits=tuple(made))
 
 
-def installable(folder: Path, name: str, **setuptools: Any) -> None:
+def write_pyproject(folder: Path, name: str, **setuptools: Any) -> None:
     """Let pip install what is in a folder; `setuptools` is how its packages are found."""
     told = "".join(f"{key} = {_toml(value)}\n" for key, value in setuptools.items())
     (folder / "pyproject.toml").write_text(
@@ -131,7 +190,7 @@ def _toml(value: Any) -> str:
     return json.dumps(value)
 
 
-def built_by_asv(folder: Path, name: str, **changes: Any) -> None:
+def write_asv_conf(folder: Path, name: str, **changes: Any) -> None:
     """Write an asv.conf.json of the repository in a folder; changes replace or add keys."""
     document = {
         "version": 1,
@@ -168,3 +227,59 @@ def git(folder: Path, *words: str) -> str:
         env={**os.environ, **person},
     )
     return done.stdout
+
+
+PREVIOUS_PAGE = "last night"
+
+
+def nightly_suite(folder: Path) -> Path:
+    """Make `suite`, a clone of `origin.git`, to which somebody pushes from `elsewhere`."""
+    elsewhere = counting_suite(
+        folder / "elsewhere",
+        matrix={"binding": ["none", "one-cpu"]},
+        measure={
+            "iterations": 12,
+            "warmup": {"iterations": 2},
+            "relaunch_disturbed": 0,
+            "launches": {"min": 3, "max": 3},
+        },
+        baseline={"binding": "none"},
+    )
+    write_asv_conf(elsewhere, "counting")
+    commit_all(elsewhere, ignored=("/public", "/.asv/"))
+    git(folder, "clone", "--quiet", "--bare", "elsewhere", "origin.git")
+    git(elsewhere, "remote", "add", "origin", f"file://{folder}/origin.git")
+    git(folder, "clone", "--quiet", f"file://{folder}/origin.git", "suite")
+    good = folder / "good"
+    good.mkdir()
+    (good / "index.html").write_text(PREVIOUS_PAGE)
+    folders.publish(folders.opened(good, "yesterday"), folder / "suite" / "public")
+    return folder / "suite"
+
+
+def push_change(suite: Path, *, amended: bool = False) -> str:
+    """Somebody changes the steps and pushes, or writes the last commit anew; its hash."""
+    elsewhere = suite.parent / "elsewhere"
+    steps = elsewhere / "scenarios" / "steps.py"
+    steps.write_text(f"# Another way.\n{COUNT}")
+    changed = ("--amend", "--no-edit") if amended else ("--message", "count in another way")
+    git(elsewhere, "commit", "--quiet", "--all", *changed)
+    git(elsewhere, "push", "--quiet", "--force", "origin", "main")
+    return git(elsewhere, "rev-parse", "HEAD").strip()
+
+
+def run_nightly(suite: Path, *words: str) -> tuple[int, str, str]:
+    """A night to its end."""
+    return commands.corebound(suite, "nightly", "--to", "public", *words)
+
+
+def published_page(suite: Path) -> str:
+    """What a reader of the published site finds."""
+    return (suite / "public" / "index.html").read_text()
+
+
+def read_journal(suite: Path) -> list[dict[str, Any]]:
+    """The lines of the only night's journal."""
+    found = list((suite / "reports" / "nights").glob("*/journal.jsonl"))
+    assert len(found) <= 1, "another night was begun"
+    return [json.loads(line) for file in found for line in file.read_text().splitlines()]

@@ -1,4 +1,4 @@
-"""Real environments for integration tests: code run in one, and scenarios run through the CLI."""
+"""Framework environments: run code in one, launch a cell of it, run a scenario through the CLI."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _variables(cwd: Path) -> dict[str, str]:
 
 
 # Imports a module, then forks for every folder it is told of, and says how that ended.
-_FORKS = """
+_FORK_SERVER = """
 import importlib, os, runpy, sys, tempfile, traceback
 importlib.import_module(sys.argv[1])
 for folder in map(str.rstrip, sys.stdin):
@@ -97,7 +97,7 @@ for folder in map(str.rstrip, sys.stdin):
 """
 
 
-class Imported:
+class PreloadedFrameworks:
     """Frameworks, each imported once, in a process that forks for every piece of code.
 
     Importing one takes seconds, most of what a short piece would need; a fork from just
@@ -109,7 +109,7 @@ class Imported:
         self._folder = folder
         self._processes: dict[str, subprocess.Popen[str]] = {}
 
-    def said_by(self, framework: str, code: str, cwd: Path) -> str:
+    def output_of(self, framework: str, code: str, cwd: Path) -> str:
         """Run code as `in_environment` does, in a framework's environment; what it printed."""
         process = self._processes.get(framework) or self._started(framework)
         _script(code, cwd)
@@ -122,9 +122,9 @@ class Imported:
         assert answer == "0\n", log.read_text()
         return (cwd / "said").read_text()
 
-    def told_by(self, framework: str, code: str, cwd: Path) -> Any:
-        """As `told_by`."""
-        return _told(self.said_by(framework, _prepared(framework, code), cwd), cwd)
+    def json_from(self, framework: str, code: str, cwd: Path) -> Any:
+        """As the function `json_from`."""
+        return _last_json(self.output_of(framework, _prepared(framework, code), cwd), cwd)
 
     def close(self) -> None:
         """End its processes; a framework would take seconds to leave by itself."""
@@ -138,7 +138,7 @@ class Imported:
         module = f"corebound.worker.adapters.{framework}"
         with (folder / "log").open("wb") as log:
             self._processes[framework] = subprocess.Popen(
-                (str(python_of(framework)), str(_script(_FORKS, folder)), module),
+                (str(python_of(framework)), str(_script(_FORK_SERVER, folder)), module),
                 cwd=folder / "work",
                 env=_variables(folder),
                 stdin=subprocess.PIPE,
@@ -149,13 +149,13 @@ class Imported:
         return self._processes[framework]
 
 
-def told_by(framework: str, code: str, cwd: Path, **variables: str) -> Any:
+def json_from(framework: str, code: str, cwd: Path, **variables: str) -> Any:
     """Run code after the adapter was prepared as a worker does it; what it prints last is JSON.
 
     It is to leave nothing in the folder it is started in, which is its home too.
     """
     prepared = _prepared(framework, code)
-    return _told(in_environment(framework, prepared, cwd=cwd, **variables), cwd)
+    return _last_json(in_environment(framework, prepared, cwd=cwd, **variables), cwd)
 
 
 def _prepared(framework: str, code: str) -> str:
@@ -166,12 +166,12 @@ def _prepared(framework: str, code: str) -> str:
     )
 
 
-def _told(printed: str, cwd: Path) -> Any:
+def _last_json(printed: str, cwd: Path) -> Any:
     assert list((cwd / "work").iterdir()) == []
     return json.loads(printed.splitlines()[-1])
 
 
-def planned(environment: str, *, folder: str = "", **scenario: Any) -> PlannedCell:
+def plan_cell(environment: str, *, folder: str = "", **scenario: Any) -> PlannedCell:
     """The only cell of a scenario, on this host; `folder` holds modules of its own."""
     python = python_of(environment)
     document = {
@@ -192,15 +192,15 @@ def planned(environment: str, *, folder: str = "", **scenario: Any) -> PlannedCe
     return one
 
 
-def launched(
+def launch_once(
     folder: Path, environment: str, *, kind: Kind = "measure", **scenario: Any
 ) -> LaunchResult:
     """One launch of a scenario's only cell as a run makes it, without the run around it.
 
     For what one launch tells: a run starts the command line and launches twice at least.
     """
-    measure = {"iterations": 3, **scenario.pop("measure", {})}
-    one = planned(environment, folder=str(folder), measure=measure, **scenario)
+    run_scenario = {"iterations": 3, **scenario.pop("measure", {})}
+    one = plan_cell(environment, folder=str(folder), measure=run_scenario, **scenario)
     # As a run's: the sockets below it have room for a short name only.
     scratch = Path(tempfile.mkdtemp(prefix="corebound-"))
     with ExitStack() as stack:
@@ -209,7 +209,7 @@ def launched(
         return outcome
 
 
-def measure(suite: Path, *, code: int = 0, **scenario: Any) -> tuple[Launch, ...]:
+def run_scenario(suite: Path, *, code: int = 0, **scenario: Any) -> tuple[Launch, ...]:
     """Run one scenario through the command line; see how it ends, leaving only its records."""
     document = {
         "schema": 1,

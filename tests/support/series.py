@@ -1,4 +1,4 @@
-"""Histories night by night, as the specifications of steps tell them."""
+"""Histories of a benchmark, point by point, for specifications of change-point detection."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from corebound.stats.intervals import Interval
 from support.build import a_point, a_series
 
 
-class Night(Struct, frozen=True, kw_only=True):
+class Observation(Struct, frozen=True, kw_only=True):
     """One point of a history.
 
     Attributes:
@@ -29,7 +29,7 @@ class Night(Struct, frozen=True, kw_only=True):
     interval: Interval | None = None
 
 
-def course(nights: Sequence[Night]) -> HistoryArrays:
+def history_arrays(nights: Sequence[Observation]) -> HistoryArrays:
     """The nights as a series' points are looked at."""
     points = HistoryPoints.of(
         a_point(
@@ -43,6 +43,8 @@ def course(nights: Sequence[Night]) -> HistoryArrays:
     return course_of(a_series([], points=points))
 
 
-def find_steps(nights: Sequence[Night], *, threshold: float = THRESHOLD) -> tuple[ChangePoint, ...]:
+def find_change_points(
+    nights: Sequence[Observation], *, threshold: float = THRESHOLD
+) -> tuple[ChangePoint, ...]:
     """The steps of these nights."""
-    return change_points_of(course(nights), threshold=threshold)
+    return change_points_of(history_arrays(nights), threshold=threshold)

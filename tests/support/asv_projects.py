@@ -1,4 +1,4 @@
-"""Result trees of asv for tests: files, folders of them, and what became of them."""
+"""asv projects as files: result files, result trees and `corebound import asv` on them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COLUMNS = [
 ]  # fmt: skip
 
 
-def a_file(results: dict[str, Any], **changes: Any) -> dict[str, Any]:
+def result_file(results: dict[str, Any], **changes: Any) -> dict[str, Any]:
     """A result file of version 2."""
     told = {
         "commit_hash": SHA,
@@ -41,7 +41,9 @@ def a_file(results: dict[str, Any], **changes: Any) -> dict[str, Any]:
     return told | changes
 
 
-def a_tree(folder: Path, *files: dict[str, Any], benchmarks: dict[str, Any] | None = None) -> Path:
+def result_tree(
+    folder: Path, *files: dict[str, Any], benchmarks: dict[str, Any] | None = None
+) -> Path:
     """A project's folder whose results are these files."""
     machine = folder / "results" / "box"
     machine.mkdir(parents=True)
@@ -66,7 +68,7 @@ def by_cell(found: project.Read) -> dict[str, Series]:
     return {one.cell.removesuffix(",environment=virtualenv-py3.11"): one for one in found.series}
 
 
-def read(
+def read_project(
     folder: Path,
     repo: Path | None = None,
     machine: str | None = None,
@@ -79,7 +81,7 @@ def read(
     )
 
 
-def imported(folder: Path, *options: str) -> Result:
+def import_asv(folder: Path, *options: str) -> Result:
     """What the command says of an import; its records are kept in the folder, or by an option."""
     records = str(folder / "records")
     result = CliRunner().invoke(app, ["import", "asv", str(folder), "--records", records, *options])

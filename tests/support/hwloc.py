@@ -1,8 +1,8 @@
-"""Ask hwloc about saved machines, and keep its answers where hwloc is not installed.
+"""hwloc's answers about saved machines, and ours to the same questions.
 
-    python tests/record_oracle.py
+    python tests/support/hwloc.py
 
-writes tests/data/topologies/oracle.json; see the README there.
+asks hwloc and writes tests/data/topologies/oracle.json; see the README there.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from corebound.machine.topology import Topology, cpu_list
-from support.trees import ARCHIVES, contents, saved, write
+from support.machine_trees import ARCHIVES, machine_files, saved_machines, write_files
 
-ORACLE = ARCHIVES / "oracle.json"
+HWLOC_ANSWERS = ARCHIVES / "oracle.json"
 
 # Data and unified caches, as hwloc writes them; instruction caches are 2.
 _DATA_OR_UNIFIED = {"0", "1"}
 
 
-def lists(sets: Iterable[Iterable[int]]) -> list[str]:
+def cpu_lists(sets: Iterable[Iterable[int]]) -> list[str]:
     """Sets of CPUs in one order and notation, without empty ones."""
     return [cpu_list(cpus) for cpus in sorted(sorted(cpus) for cpus in sets) if cpus]
 
@@ -76,9 +76,9 @@ def _answers(objects: list[dict[str, str]]) -> dict[str, Any]:
     }
     return {
         "pus": cpu_list(allowed),
-        "cores": lists(of("Core")),
-        "packages": lists(of("Package")),
-        "caches": lists(outermost),
+        "cores": cpu_lists(of("Core")),
+        "packages": cpu_lists(of("Package")),
+        "caches": cpu_lists(outermost),
         "nodes": {
             each["os_index"]: cpu_list(_bits(each["cpuset"]) & allowed)
             for each in objects
@@ -114,9 +114,9 @@ def our_answers(host: Topology) -> dict[str, Any]:
     nodes = {str(node.id): cpu_list(allowed & {*node.cpus}) for node in host.nodes if node.allowed}
     return {
         "pus": cpu_list(allowed),
-        "cores": lists(cores.values()),
-        "packages": lists(packages.values()),
-        "caches": lists(caches.values()),
+        "cores": cpu_lists(cores.values()),
+        "packages": cpu_lists(packages.values()),
+        "caches": cpu_lists(caches.values()),
         "nodes": nodes if host.nodes else {"0": cpu_list(allowed)},
     }
 
@@ -131,7 +131,7 @@ def agree(ours: dict[str, Any], theirs: dict[str, Any]) -> bool:
 
 if __name__ == "__main__":
     answers = {}
-    for machine in saved():
+    for machine in saved_machines():
         with tempfile.TemporaryDirectory() as folder:
-            answers[machine] = hwloc_answers(write(contents(machine), Path(folder)))
-    ORACLE.write_text(json.dumps(answers, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+            answers[machine] = hwloc_answers(write_files(machine_files(machine), Path(folder)))
+    HWLOC_ANSWERS.write_text(json.dumps(answers, indent=1, sort_keys=True) + "\n", encoding="utf-8")

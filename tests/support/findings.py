@@ -1,4 +1,4 @@
-"""What diagnosis says of recorded runs, and of launches that a test puts together."""
+"""Findings of the diagnosis in recorded runs and in cells that a test builds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from support.paths import DATA
 RECORDED = DATA / "diagnosis"
 
 
-def recorded(name: str) -> dict[str, Finding]:
+def findings_of_record(name: str) -> dict[str, Finding]:
     """The findings in a recorded run of one scenario, by rule."""
     stored = jsonl.read(RECORDED / f"{name}.jsonl")
     assert not stored.faults
@@ -32,18 +32,18 @@ def recorded(name: str) -> dict[str, Finding]:
     return {one.rule: one for one in found}
 
 
-def keys(finding: Finding) -> list[str]:
+def cell_keys(finding: Finding) -> list[str]:
     """The cells of a finding."""
     return [cell.key for cell in finding.cells]
 
 
-def found_in(*cells: CellEvidence, topology: Topology | None = None) -> dict[str, Finding]:
+def findings_in(*cells: CellEvidence, topology: Topology | None = None) -> dict[str, Finding]:
     """The findings in cells of one scenario, by rule; on two cores unless said."""
     evidence = Evidence(cells=cells, topology=topology or a_host(), margin=0.02, adaptive=False)
     return {one.rule: one for one in diagnose(evidence, most=99)}
 
 
-def of_launches(launches: Sequence[Launch]) -> CellEvidence:
+def cell_evidence(launches: Sequence[Launch]) -> CellEvidence:
     """What is known of the cell of these launches; the one that profiled tells operators."""
     timed = tuple(launch for launch in launches if launch.kind == "measure")
     profiles = [launch.workers[0].profile for launch in launches if launch.kind == "profile"]
@@ -56,7 +56,7 @@ def of_launches(launches: Sequence[Launch]) -> CellEvidence:
     )
 
 
-def measured(
+def measured_cell(
     ms: float,
     *,
     cpu_ms: float | None = None,
@@ -91,7 +91,7 @@ def measured(
         launches.append(
             a_launch(cell=cell, block=block, placement=_placed(slots), workers=tuple(workers))
         )
-    return of_launches(launches)
+    return cell_evidence(launches)
 
 
 def _placed(slots: tuple[tuple[int, ...], ...]) -> Placement:

@@ -1,0 +1,165 @@
+"""Load generators and servers under load, started as processes without a run around them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import corebound
+from corebound.launch.launch import LaunchResult
+from corebound.launch.supervisor_client import Supervision
+from corebound.runner.launcher import serving_order
+from corebound.scenario import traffic
+from corebound.scenario.traffic import Answered, GeneratorOrder, Message
+from corebound.serving.launch_spec import ServingOrder
+from corebound.serving.session import serve
+from corebound.worker import protocol
+from support.environments import plan_cell
+
+
+class GeneratorClient:
+    """The runner's end of a generator, without the runner."""
+
+    def __init__(self, orders: BinaryIO, answers: BinaryIO, log: Path) -> None:
+        self._orders = orders
+        self._answers = answers
+        self._log = log
+
+    def order(self, order: GeneratorOrder) -> Message:
+        return self._say(traffic.encode(order))
+
+    def go(self) -> Answered:
+        answered = self._say(protocol.GO)
+        assert isinstance(answered, Answered), answered
+        return answered
+
+    def part(self) -> None:
+        self._orders.close()
+
+    def _say(self, line: bytes) -> Message:
+        self._orders.write(line)
+        self._orders.flush()
+        answer = self._answers.readline()
+        assert answer, self._log.read_text()
+        return traffic.decode_message(answer)
+
+
+class GeneratorProcess:
+    """A generator's process under its supervisor."""
+
+    def __init__(self, supervision: Supervision, pid: int, generator: GeneratorClient) -> None:
+        self._supervision = supervision
+        self._pid = pid
+        self.generator = generator
+
+    def exit_code(self) -> int:
+        deadline_s = time.monotonic() + 20
+        while (code := self._supervision.exit_code(self._pid)) is None:
+            assert time.monotonic() < deadline_s, "the generator stays"
+            time.sleep(0.01)
+        return code
+
+
+@contextmanager
+def start_generator(tmp_path: Path, **env: str) -> Iterator[GeneratorProcess]:
+    scratch = tmp_path / "generator"
+    (scratch / "library").mkdir(parents=True)
+    (scratch / "library" / "corebound").symlink_to(Path(corebound.__file__).parent)
+    with ExitStack() as stack:
+        log = stack.enter_context((tmp_path / "log").open("wb"))
+        order_read, order_write = os.pipe()
+        answer_read, answer_write = os.pipe()
+        orders = stack.enter_context(os.fdopen(order_write, "wb"))
+        answers = stack.enter_context(os.fdopen(answer_read, "rb"))
+        supervision = stack.enter_context(Supervision(scratch))
+        pid = supervision.spawn(
+            (sys.executable, "-m", "corebound.serving.generator"),
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(scratch / "library"), **env},
+            cwd=tmp_path,
+            descriptors=(log.fileno(), order_read, answer_write),
+        )
+        os.close(order_read)
+        os.close(answer_write)
+        yield GeneratorProcess(supervision, pid, GeneratorClient(orders, answers, tmp_path / "log"))
+
+
+Serve = Callable[..., LaunchResult]
+
+
+def a_serving_order(
+    server: str,
+    scratch: Path,
+    *,
+    iterations: int = 40,
+    timeout_s: float = 120.0,
+    parameters: Mapping[str, Any],
+    **settings: Any,
+) -> ServingOrder:
+    """What launches a server of a small network, two workers of it."""
+    (scratch / "launch").mkdir()
+    return serving_order(
+        plan_cell(
+            server,
+            workload="image-serving",
+            workers=2,
+            parameters={"model": "resnet18", "image": 64, **parameters},
+            measure={
+                "iterations": iterations,
+                "warmup": {"iterations": 8},
+                "timeout_s": timeout_s,
+            },
+            **settings,
+        ),
+        scratch / "library",
+        scratch / "launch",
+    )
+
+
+def make_scratch(folder: Path) -> Path:
+    """A run's folder, with the library that holds the package and nothing else."""
+    library = folder / "run" / "library"
+    library.mkdir(parents=True)
+    (library / "corebound").symlink_to(Path(corebound.__file__).parent)
+    return folder / "run"
+
+
+def server_launcher(scratch: Path, supervision: Supervision) -> Serve:
+    """What launches one server; `change` may spoil its order, `tick` disturb it as it works."""
+
+    def served(
+        *,
+        server: str = "torchserve",
+        iterations: int = 40,
+        change: Callable[[ServingOrder], ServingOrder] = lambda order: order,
+        tick: Callable[[], None] = lambda: None,
+        timeout_s: float = 120.0,
+        parameters: Mapping[str, Any] | None = None,
+        **settings: Any,
+    ) -> LaunchResult:
+        order = a_serving_order(
+            server,
+            scratch,
+            iterations=iterations,
+            timeout_s=timeout_s,
+            parameters=parameters or {"concurrency": 4},
+            **settings,
+        )
+        outcome = serve(change(order), supervision, tick)
+        shutil.rmtree(scratch / "launch")
+        return outcome
+
+    return served
+
+
+def command_line_of(pid: int) -> bytes:
+    """A process's command line; empty where it is gone."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
