@@ -13,8 +13,9 @@ from corebound.records.launch_record import Launch, OperatorProfile
 from corebound.records.run_record import Run, ScenarioSource
 from corebound.scenario.cell import Cell
 from corebound.scenario.loader import load_document
-from corebound.scenario.matrix import baselines_of, expand, filter_cells, shorten_labels
+from corebound.scenario.matrix import expand, shorten_labels
 from corebound.scenario.models import Measure, Scenario, measured
+from corebound.scenario.select import baselines_of, filter_cells
 from corebound.stats.comparison import Comparison, compare
 from corebound.stats.interference import is_spoilt
 from corebound.stats.launch_summary import CellSummary, LaunchSummary, summarise

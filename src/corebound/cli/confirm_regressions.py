@@ -25,8 +25,8 @@ from corebound.records import commits, documents
 from corebound.records.decisions import CONFIRMATION_SCHEMA, Answer, Confirmation
 from corebound.records.history import HistoryPoint
 from corebound.records.run_record import Commit, Run
-from corebound.scenario.cell import Cell
-from corebound.scenario.matrix import PROJECT, expand
+from corebound.scenario.cell import PROJECT, Cell
+from corebound.scenario.matrix import expand
 from corebound.scenario.models import Scenario
 from corebound.stats.comparison import Comparison
 from corebound.stats.history.early_warnings import both_say, rerun_says

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from corebound.analysis.noise_floor import floors
 from corebound.records import documents
 from corebound.records.run_record import EnvironmentLock, Run, ScenarioSource
-from corebound.scenario.matrix import PROJECT, is_project
+from corebound.scenario.cell import PROJECT, is_project
 
 
 def beside(

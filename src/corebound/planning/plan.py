@@ -11,8 +11,7 @@ from corebound.planning.commands import command, inter_op, intra_op, traffic_of
 from corebound.planning.models import CannotRun, Command, Placement
 from corebound.planning.placement import place
 from corebound.scenario.builtin_workloads import BUILT_IN, SERVERS
-from corebound.scenario.cell import Cell, Framework
-from corebound.scenario.matrix import is_project
+from corebound.scenario.cell import Cell, Framework, is_project
 from corebound.scenario.models import CommandWorkload, Measure, ProfileName, Scenario, measured
 from corebound.scenario.traffic import Traffic
 from corebound.worker import protocol

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 from msgspec import Struct
 from msgspec.structs import astuple, replace
@@ -35,6 +35,33 @@ Backend = Literal["auto", "taskset", "numactl", "openmp"]
 # What `auto` resolves to; `none` if nothing is bound or a launcher binds.
 BackendUsed = Literal["none", "taskset", "numactl", "openmp"]
 BindMoment = Literal["before-start", "after-start"]
+
+
+HOST = "host"
+# The project under test, as asv.conf.json builds it.
+PROJECT = "project"
+FRAMEWORKS: tuple[Framework, ...] = get_args(Framework)
+
+
+def is_project(environment: str) -> bool:
+    """Whether an environment is one of the project under test, at any commit.
+
+    >>> is_project("project"), is_project("project@v1.2"), is_project("projector")
+    (True, True, False)
+    """
+    return environment.partition("@")[0] == PROJECT
+
+
+def framework_of(environment: str) -> Framework | None:
+    """The framework that an environment's first word names; None if it names none.
+
+    >>> framework_of("pytorch-2.12"), framework_of("host"), framework_of("mine")
+    ('pytorch', 'none', None)
+    """
+    if environment in {HOST, PROJECT}:
+        return "none"
+    word = environment.partition("-")[0]
+    return next((name for name in FRAMEWORKS if name == word != "none"), None)
 
 
 class Threads(Struct, frozen=True, kw_only=True):

@@ -15,33 +15,28 @@ from corebound.scenario.builtin_workloads import (
     TAKES,
     BuiltIn,
 )
-from corebound.scenario.cell import Cell
+from corebound.scenario.cell import PROJECT, Cell, framework_of
 from corebound.scenario.matrix import (
-    AXES,
-    PROJECT,
     Key,
+    LocatedValue,
     MatrixPoint,
-    Setting,
     agrees,
-    at,
     axes,
-    claim_pairs,
     count,
     entry,
-    framework_of,
     given,
     labels,
+    located,
     matching,
     parameters,
     product,
-    setting,
     text,
     under,
+    value_at,
     value_of,
 )
 from corebound.scenario.models import (
     CommandWorkload,
-    ExplicitCpus,
     MatrixEntry,
     Measure,
     Profile,
@@ -51,7 +46,9 @@ from corebound.scenario.models import (
     WarmupSeconds,
     measured,
 )
-from corebound.scenario.validation import close_to, listed
+from corebound.scenario.select import claim_pairs
+from corebound.scenario.settings import SETTINGS, ExplicitCpus, join_words
+from corebound.scenario.validation import close_to
 from corebound.scenario.yaml_reader import Flaw, Path, printable
 
 _PROFILES: tuple[ProfileName | None, ...] = (None, "quick", "nightly")
@@ -88,7 +85,7 @@ def traffic(scenario: Scenario, doubtful: frozenset[str]) -> Iterator[Flaw]:
         is_judged = is_judged or bool(unmeasurable)
 
 
-def _together(found: Mapping[str, Setting]) -> Iterator[Flaw]:
+def _together(found: Mapping[str, LocatedValue]) -> Iterator[Flaw]:
     """Parameters that the traffic's shape requires but lacks, or does not accept."""
     shape = found["traffic"].text if "traffic" in found else "closed"
     for name, shapes in TAKES.items():
@@ -105,7 +102,7 @@ def _together(found: Mapping[str, Setting]) -> Iterator[Flaw]:
         yield client.path, what, "Write `client: corebound`, or `traffic: closed`."
 
 
-def _measured(found: Mapping[str, Setting], measure: Measure, section: Path) -> Iterator[Flaw]:
+def _measured(found: Mapping[str, LocatedValue], measure: Measure, section: Path) -> Iterator[Flaw]:
     """Check the traffic against `measure` as one profile's section changes it."""
     query, rate = found.get("query"), found.get("rate")
     if (
@@ -132,16 +129,9 @@ def _measured(found: Mapping[str, Setting], measure: Measure, section: Path) -> 
 _FUNCTION = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 _SHELL = frozenset({"|", "||", "&", "&&", ";", "<", ">", ">>", "2>", "2>&1"})
 
-# Variables that corebound sets itself, each with the key that controls it. LD_PRELOAD and
-# OMP_PROC_BIND are not listed: corebound sets them only if a key requests it.
+# Variables that corebound sets itself, each with the setting that controls it.
 _OWN_VARIABLES = {
-    "OMP_NUM_THREADS": "omp",
-    "MKL_NUM_THREADS": "mkl",
-    "OPENBLAS_NUM_THREADS": "threads",
-    "TF_NUM_INTRAOP_THREADS": "intra_op",
-    "TF_NUM_INTEROP_THREADS": "inter_op",
-    "OMP_WAIT_POLICY": "wait_policy",
-    "CUDA_VISIBLE_DEVICES": "gpus",
+    variable: name for name, setting in SETTINGS.items() for variable in setting.variables
 }
 
 
@@ -172,7 +162,7 @@ def whole(scenario: Scenario, doubtful: frozenset[str]) -> Iterator[Flaw]:
 
 def at_point(point: MatrixPoint, scenario: Scenario, doubtful: frozenset[str]) -> Iterator[Flaw]:
     """Check one point of the matrix; `doubtful` as for `whole`."""
-    values = {name: setting(point, (name,), scenario) for name in AXES}
+    values = {name: value_at(point, (name,), scenario) for name in SETTINGS}
     if not doubtful & {"binding", "bind", "backend", "smt", "memory"}:
         yield from _binding(values)
     if not doubtful & {"workload", "environment", "framework"}:
@@ -186,7 +176,7 @@ def _workload(scenario: Scenario) -> Iterator[Flaw]:
         yield from _command(workload.command)
     elif workload not in BUILT_IN and not _FUNCTION.fullmatch(workload):
         what = f"`{printable(workload)}` is no workload."
-        fix = f"Write {listed([*BUILT_IN, 'module:function', '{command: [...]}'])}."
+        fix = f"Write {join_words([*BUILT_IN, 'module:function', '{command: [...]}'])}."
         if ".py" in workload or "/" in workload:
             fix = "Name a module beside this file without path or .py: module:function."
         elif close := close_to(workload, list(BUILT_IN)):
@@ -252,7 +242,7 @@ def _measures(measure: Measure) -> Iterator[Flaw]:
         yield ("warmup",), what, "Lower the warm-up, or raise `timeout_s`."
 
 
-def _binding(values: dict[str, Setting]) -> Iterator[Flaw]:
+def _binding(values: dict[str, LocatedValue]) -> Iterator[Flaw]:
     bind, backend = values["bind"], values["backend"]
     mode = values["binding"].text
     if bind.value == "after-start" and mode in {"none", "launcher"}:
@@ -275,7 +265,7 @@ def _binding(values: dict[str, Setting]) -> Iterator[Flaw]:
         yield memory.path, what, "Write `backend: auto` or `backend: numactl`."
 
 
-def _framework(values: dict[str, Setting], scenario: Scenario) -> Iterator[Flaw]:
+def _framework(values: dict[str, LocatedValue], scenario: Scenario) -> Iterator[Flaw]:
     environment, explicit = values["environment"], values["framework"]
     name = environment.value
     if values["commit"].value is not None and name != PROJECT:
@@ -290,7 +280,7 @@ def _framework(values: dict[str, Setting], scenario: Scenario) -> Iterator[Flaw]
     built_in = BUILT_IN.get(workload) if isinstance(workload, str) else None
     if built_in is not None and name is None and explicit.value is None:
         what = f"`{workload}` needs an environment."
-        yield ("workload",), what, f"Write `environment:` with {listed([*built_in.targets])}."
+        yield ("workload",), what, f"Write `environment:` with {join_words([*built_in.targets])}."
         return
     framework = explicit.value or framework_of(name or "host")
     if framework is None:
@@ -302,33 +292,33 @@ def _framework(values: dict[str, Setting], scenario: Scenario) -> Iterator[Flaw]
     if framework in SERVERS and built_in is None:
         what = f"{framework} is a server, which no function or command runs in."
         serving = [f"`{one}`" for one, known in BUILT_IN.items() if known.serves]
-        yield place, what, f"Write `workload:` with {listed(serving)}, or another environment."
+        yield place, what, f"Write `workload:` with {join_words(serving)}, or another environment."
         return
     if built_in is not None and framework not in built_in.targets:
         plainly = "plain Python" if framework == "none" else framework
         what = f"`{workload}` does not run in {plainly}."
-        yield place, what, f"It runs in {listed([*built_in.targets])}."
+        yield place, what, f"It runs in {join_words([*built_in.targets])}."
     elif built_in is not None:
         yield from _gpus(values["gpus"], str(workload), built_in.gpus.get(framework, 0), framework)
     yield from _told(values, framework)
 
 
-def _gpus(asked: Setting, workload: str, most: int, framework: str) -> Iterator[Flaw]:
+def _gpus(asked: LocatedValue, workload: str, most: int, framework: str) -> Iterator[Flaw]:
     if asked.value <= most:
         return
     if most == 0:
         able = [f"`{name}`" for name, one in BUILT_IN.items() if one.gpus]
-        fix = f"Remove it; {listed(able, 'and')} can compute on GPUs, in {_ON_GPUS}."
+        fix = f"Remove it; {join_words(able, 'and')} can compute on GPUs, in {_ON_GPUS}."
         yield asked.path, f"`{workload}` computes on no GPU in {framework}.", fix
     else:
         what = f"`gpus: {asked.value}` is more than `{workload}` computes on."
         yield asked.path, what, f"Write {most} at most."
 
 
-_ON_GPUS = listed(sorted({framework for one in BUILT_IN.values() for framework in one.gpus}))
+_ON_GPUS = join_words(sorted({framework for one in BUILT_IN.values() for framework in one.gpus}))
 
 
-def _told(values: dict[str, Setting], framework: str) -> Iterator[Flaw]:
+def _told(values: dict[str, LocatedValue], framework: str) -> Iterator[Flaw]:
     """Check the settings that only some frameworks support."""
     plainly = "plain Python" if framework == "none" else framework
     for key, unable in (("intra_op", {"none"}), ("inter_op", {"none", "numpy"})):
@@ -338,10 +328,10 @@ def _told(values: dict[str, Setting], framework: str) -> Iterator[Flaw]:
     launching = sorted({*LAUNCHERS, *PINNING})
     if values["binding"].text == "launcher" and framework not in launching:
         what = f"`binding: launcher` needs a launcher, and {plainly} has none."
-        yield values["binding"].path, what, f"Use it with {listed(launching)}."
+        yield values["binding"].path, what, f"Use it with {join_words(launching)}."
 
 
-def parameter_flaws(found: dict[str, Setting], scenario: Scenario) -> Iterator[Flaw]:
+def parameter_flaws(found: dict[str, LocatedValue], scenario: Scenario) -> Iterator[Flaw]:
     """Check each parameter on its own."""
     workload = scenario.workload
     built_in = BUILT_IN.get(workload) if isinstance(workload, str) else None
@@ -360,12 +350,12 @@ def parameter_flaws(found: dict[str, Setting], scenario: Scenario) -> Iterator[F
             yield parameter.path, what, "Use letters, digits and `_`."
 
 
-def _built_in(workload: str, built_in: BuiltIn, name: str, given: Setting) -> Iterator[Flaw]:
+def _built_in(workload: str, built_in: BuiltIn, name: str, given: LocatedValue) -> Iterator[Flaw]:
     value, shown = given.value, printable(name)
     kind = built_in.parameters.get(name)
     if kind is None:
         close = close_to(name, list(built_in.parameters))
-        fix = f"It has {listed([*built_in.parameters], 'and')}."
+        fix = f"It has {join_words([*built_in.parameters], 'and')}."
         what = f"`{workload}` has no parameter `{shown}`."
         yield given.path, what, f"Did you mean `{close}`?" if close else fix
         return
@@ -374,7 +364,7 @@ def _built_in(workload: str, built_in: BuiltIn, name: str, given: Setting) -> It
     if not _is_a(kind, value):
         yield given.path, what, f"Write {_KINDS[kind]}."
     elif choices is not None and value not in choices:
-        yield given.path, what, f"Write {listed(choices)}."
+        yield given.path, what, f"Write {join_words(choices)}."
     elif least is not None and value < least:
         yield given.path, what, f"Write {least} or more."
     elif name in built_in.above_zero and value <= 0:
@@ -408,7 +398,7 @@ MOST_CELLS = 10_000
 def axes_alone(scenario: Scenario) -> Iterator[Flaw]:
     """Check the axes before they are expanded into cells."""
     for key, settings in axes(scenario.matrix).items():
-        first: dict[str, Setting] = {}
+        first: dict[str, LocatedValue] = {}
         for one in settings:
             if first.setdefault(one.text, one) is not one:
                 what = f"`{explicit(key, one.value)}` stands twice on its axis."
@@ -432,7 +422,7 @@ def _names(scenario: Scenario) -> Iterator[Flaw]:
     ]
     for path, names in written:
         for name in names:
-            if name in AXES or name == "scenario":
+            if name in SETTINGS or name == "scenario":
                 what = f"the parameter `{name}` has the name of a setting."
                 yield (*path, name), what, "Vary it under another name."
 
@@ -479,8 +469,8 @@ def _first_path(point: MatrixPoint) -> Path:
 def _exclude(
     out: MatrixPoint,
     index: int,
-    spanned: dict[Key, tuple[Setting, ...]],
-    every: list[dict[Key, Setting]],
+    spanned: dict[Key, tuple[LocatedValue, ...]],
+    every: list[dict[Key, LocatedValue]],
 ) -> Iterator[Flaw]:
     sound = bool(out)
     if not out:
@@ -491,7 +481,7 @@ def _exclude(
             sound = False
             what = f"`{printable(key[-1])}` is not an axis of the matrix."
             names = [axis[-1] for axis in spanned]
-            fix = f"The axes are {listed(names, 'and')}." if names else "There are no axes."
+            fix = f"The axes are {join_words(names, 'and')}." if names else "There are no axes."
             yield one.path, what, fix
         elif one.text not in (known := [found.text for found in spanned[key]]):
             sound = False
@@ -504,7 +494,7 @@ def _exclude(
 def _offer(written: str, known: list[str]) -> str:
     close = close_to(written, known)
     shown = [*known[:8], "…"] if len(known) > 8 else known
-    return f"Did you mean `{close}`?" if close else f"There, it is {listed(shown)}."
+    return f"Did you mean `{close}`?" if close else f"There, it is {join_words(shown)}."
 
 
 def named_cells(
@@ -573,4 +563,4 @@ def _parameters(scenario: Scenario, change: Profile, path: Path) -> Iterator[Fla
             what = f"`{printable(name)}` is an axis of the matrix."
             yield (*path, name), what, "Choose among its values with `only`."
         else:
-            yield from parameter_flaws({name: at(value, (*path, name))}, scenario)
+            yield from parameter_flaws({name: located(value, (*path, name))}, scenario)

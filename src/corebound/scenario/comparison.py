@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from corebound.errors import Fault, ScenarioFaults
-from corebound.scenario.cell import Scalar
+from corebound.scenario.cell import Scalar, is_project
 from corebound.scenario.loader import load_document
-from corebound.scenario.matrix import Key, expand, is_project
+from corebound.scenario.matrix import Key, expand
 from corebound.scenario.models import Scenario
 
 _LONGEST_NAME = 80

@@ -10,9 +10,11 @@ from typing import Literal
 from msgspec import Struct
 
 from corebound.scenario.builtin_workloads import BUILT_IN
-from corebound.scenario.matrix import HOST, Setting, given, is_project, setting, under
+from corebound.scenario.cell import HOST, is_project
+from corebound.scenario.matrix import LocatedValue, given, under, value_at
 from corebound.scenario.models import ProfileName, Scenario
-from corebound.scenario.validation import close_to, listed
+from corebound.scenario.settings import join_words
+from corebound.scenario.validation import close_to
 from corebound.scenario.yaml_reader import Flaw, Path, printable
 
 Kind = Literal["function", "coroutine", "generator"]
@@ -237,7 +239,7 @@ def function(scenario: Scenario, find: Finder, doubtful: frozenset[str]) -> Iter
     for profile in profiles:
         changed, points = under(scenario, profile)
         for point in points:
-            environment = setting(point, ("environment",), scenario).value or HOST
+            environment = value_at(point, ("environment",), scenario).value or HOST
             if environment not in known:
                 known[environment] = None
                 found = find(module, environment)
@@ -247,7 +249,7 @@ def function(scenario: Scenario, find: Finder, doubtful: frozenset[str]) -> Iter
                 continue
             yield from _kind_flaws(one, target, is_async=scenario.is_async)
             parameters = given(point, changed, scenario, profile)
-            gpus = setting(point, ("gpus",), scenario)
+            gpus = value_at(point, ("gpus",), scenario)
             yield from _parameters(one, name, parameters, gpus, _section(scenario))
 
 
@@ -311,7 +313,7 @@ def _kind_flaws(one: Function, target: str, *, is_async: bool) -> Iterator[Flaw]
 
 
 def _parameters(
-    one: Function, name: str, found: Mapping[str, Setting], gpus: Setting, section: Path
+    one: Function, name: str, found: Mapping[str, LocatedValue], gpus: LocatedValue, section: Path
 ) -> Iterator[Flaw]:
     """Parameters that the function does not accept, and required ones that are missing."""
     if one.by_position:
@@ -322,7 +324,7 @@ def _parameters(
     for parameter in () if one.takes_any else strange:
         place = gpus.path if parameter == "gpus" else found[parameter].path
         close = close_to(parameter, [known for known in one.takes if known not in told])
-        known = f"It takes {listed(one.takes, 'and')}." if one.takes else "It takes none."
+        known = f"It takes {join_words(one.takes, 'and')}." if one.takes else "It takes none."
         what = f"`{name}` has no parameter `{printable(parameter)}`."
         yield place, what, f"Did you mean `{close}`?" if close else known
     for parameter in one.needs:

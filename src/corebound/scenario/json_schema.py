@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from corebound.scenario.models import Scenario, Settings
-from corebound.scenario.validation import NULLABLE
+from corebound.scenario.models import Scenario
+from corebound.scenario.settings import Settings, is_nullable
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -23,7 +23,7 @@ def schema() -> dict[str, Any]:
     for part in (made, *parts.values()):
         is_matrix = part is parts["Matrix"]
         part["properties"] = {
-            name: _slim(key, may_be_null=name in NULLABLE and not is_matrix)
+            name: _slim(key, may_be_null=not is_matrix and is_nullable(name))
             for name, key in part["properties"].items()
         }
         del part["title"]

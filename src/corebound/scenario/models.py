@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, Self
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Discriminator,
     Field,
     ModelWrapValidatorHandler,
@@ -19,27 +17,12 @@ from pydantic import (
     StrictStr,
     Tag,
     ValidationInfo,
-    field_validator,
+    create_model,
     model_serializer,
     model_validator,
 )
 
-from corebound.machine.topology import parse_cpu_list
-from corebound.scenario.cell import (
-    Backend,
-    BindMoment,
-    CoreKindWanted,
-    Framework,
-    MemoryPolicy,
-    NamedMode,
-)
-
-
-class StrictModel(BaseModel):
-    """Base of all parts of a scenario: frozen, and unknown keys are faults."""
-
-    # Many commands read no scenario, so validators are built only when one is read.
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
+from corebound.scenario.settings import Count, Settings, StrictModel, axis_fields, has_keys
 
 
 class OrderedModel(StrictModel):
@@ -65,15 +48,6 @@ class OrderedModel(StrictModel):
     def _in_order(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         plain: dict[str, Any] = handler(self)
         return {key: plain[key] for key in (*self._written, *plain) if key in plain}
-
-
-def has_keys(value: Any) -> str:
-    """The union branch of a value; an empty mapping is `plain`, where it is reported as wrong."""
-    return (
-        "keys"
-        if isinstance(value, StrictModel) or (isinstance(value, Mapping) and value)
-        else "plain"
-    )
 
 
 ProfileName = Literal["quick", "nightly"]
@@ -227,38 +201,7 @@ def _quick(measure: Measure) -> Measure:
 
 
 Value = StrictBool | StrictInt | StrictFloat | StrictStr
-Count = Annotated[StrictInt, Field(ge=1, le=65_536)]
-# The largest single machines have 16; more than the limit is a typing error.
-GpuCount = Annotated[StrictInt, Field(ge=0, le=64)]
 Text = Annotated[StrictStr, Field(min_length=1, pattern=r"\S")]
-EnvironmentName = Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,79}$")]
-# What git accepts as a revision, except text that begins like an option.
-Revision = Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./@{}~^+-]{0,79}$")]
-ThreadsWanted = Literal["default", "per-core", "per-cpu", "host-cores", "cores-per-worker"] | Count
-OmpWanted = Literal["host-cores"] | Count
-WaitPolicy = Literal["active", "passive"]
-Allocator = Literal["tcmalloc", "jemalloc"]
-
-
-class ExplicitCpus(StrictModel):
-    """Exactly these CPUs, in the kernel's list format."""
-
-    cpus: StrictStr | Annotated[StrictInt, Field(ge=0)] = Field(
-        description="CPU numbers and ranges, such as 0-3,8"
-    )
-
-    @field_validator("cpus")
-    @classmethod
-    def _is_a_list(cls, cpus: str | int) -> str | int:
-        if not parse_cpu_list(str(cpus)):
-            raise ValueError("it names no CPU")
-        return cpus
-
-
-BindingWanted = Annotated[
-    Annotated[NamedMode, Tag("plain")] | Annotated[ExplicitCpus, Tag("keys")],
-    Discriminator(has_keys),
-]
 
 
 class CommandWorkload(StrictModel):
@@ -267,70 +210,24 @@ class CommandWorkload(StrictModel):
     command: tuple[StrictStr, ...] = Field(min_length=1, description="the words of the command")
 
 
-class Settings(StrictModel):
-    """All settings of a cell; each may also be an axis of the matrix."""
-
-    binding: BindingWanted = Field("none", description="which CPUs a worker is bound to")
-    smt: StrictBool | None = Field(
-        None, description="false: one CPU of each core; true: all of them"
-    )
-    avoid_cpu0: StrictBool = Field(
-        False, description="leave core 0, which serves most interrupts, alone"
-    )
-    core_kind: CoreKindWanted = Field(None, description="on hybrid processors")
-    memory: MemoryPolicy = Field("default", description="where memory may be taken")
-    backend: Backend = Field("auto", description="what does the binding")
-    bind: BindMoment = Field("before-start", description="bind before or after pools are sized")
-    threads: ThreadsWanted = Field("default", description="threads for each worker")
-    omp: OmpWanted | None = Field(None, description="OMP_NUM_THREADS alone")
-    mkl: Count | None = Field(None, description="MKL_NUM_THREADS alone")
-    intra_op: Count | None = Field(None, description="the framework's intra-op threads alone")
-    inter_op: Count | None = Field(None, description="the framework's inter-op threads alone")
-    wait_policy: WaitPolicy | None = Field(
-        None, description="OMP_WAIT_POLICY: whether idle threads spin"
-    )
-    allocator: Allocator | None = Field(None, description="a memory allocator to preload")
-    workers: Count = Field(1, description="worker processes that run at the same time")
-    gpus: GpuCount = Field(0, description="GPUs that a cell computes on; 0: on the CPU")
-    framework: Framework | None = Field(None, description="read off the environment if absent")
-    environment: EnvironmentName | None = Field(
-        None,
-        description="environments/NAME.txt, host: corebound's own Python,"
-        " or project: the project under test",
-    )
-    commit: Revision | None = Field(
-        None, description="of the project under test; the working tree where absent"
-    )
-
-
 class MatrixEntry(Settings, OrderedModel):
     """A point, or part of one, of the matrix: what include and exclude match."""
 
     parameters: Mapping[str, Value] = Field({}, description="the workload's parameters, by name")
 
 
-class Matrix(OrderedModel):
+if TYPE_CHECKING:
+
+    class Axes(OrderedModel):
+        """One list of values for each setting, under the setting's name."""
+
+else:
+    Axes = create_model("Axes", __base__=OrderedModel, **axis_fields())
+
+
+class Matrix(Axes):
     """Axes, multiplied out; include and exclude work as in GitHub Actions."""
 
-    binding: tuple[BindingWanted, ...] | None = Field(None, min_length=1)
-    smt: tuple[StrictBool | None, ...] | None = Field(None, min_length=1)
-    avoid_cpu0: tuple[StrictBool, ...] | None = Field(None, min_length=1)
-    core_kind: tuple[CoreKindWanted, ...] | None = Field(None, min_length=1)
-    memory: tuple[MemoryPolicy, ...] | None = Field(None, min_length=1)
-    backend: tuple[Backend, ...] | None = Field(None, min_length=1)
-    bind: tuple[BindMoment, ...] | None = Field(None, min_length=1)
-    threads: tuple[ThreadsWanted, ...] | None = Field(None, min_length=1)
-    omp: tuple[OmpWanted | None, ...] | None = Field(None, min_length=1)
-    mkl: tuple[Count | None, ...] | None = Field(None, min_length=1)
-    intra_op: tuple[Count | None, ...] | None = Field(None, min_length=1)
-    inter_op: tuple[Count | None, ...] | None = Field(None, min_length=1)
-    wait_policy: tuple[WaitPolicy | None, ...] | None = Field(None, min_length=1)
-    allocator: tuple[Allocator | None, ...] | None = Field(None, min_length=1)
-    workers: tuple[Count, ...] | None = Field(None, min_length=1)
-    gpus: tuple[GpuCount, ...] | None = Field(None, min_length=1)
-    framework: tuple[Framework, ...] | None = Field(None, min_length=1)
-    environment: tuple[EnvironmentName, ...] | None = Field(None, min_length=1)
-    commit: tuple[Revision, ...] | None = Field(None, min_length=1)
     parameters: Mapping[str, Annotated[tuple[Value, ...], Field(min_length=1)]] = Field(
         {}, description="axes over the workload's parameters"
     )

@@ -5,19 +5,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
-from typing import Any, get_args
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 from pydantic import BaseModel, ValidationError
 
 from corebound.scenario.builtin_workloads import BUILT_IN
-from corebound.scenario.cell import Backend, BindMoment, Framework, MemoryPolicy, NamedMode
 from corebound.scenario.models import (
-    Allocator,
     Claim,
     CommandWorkload,
-    ExplicitCpus,
     Launches,
     Matrix,
     MatrixEntry,
@@ -25,179 +22,130 @@ from corebound.scenario.models import (
     Needs,
     Profile,
     Scenario,
-    WaitPolicy,
+)
+from corebound.scenario.settings import (
+    BOOLEAN,
+    COUNT,
+    SETTINGS,
+    Expected,
+    ExplicitCpus,
+    is_nullable,
+    join_words,
+    whole_number,
 )
 from corebound.scenario.yaml_reader import MOST_DEPTH, Node, Path, plain, printable
 
-
-class Words(Struct, frozen=True, kw_only=True):
-    """`noun` completes "is not …"; `choices` are the allowed words, if there are few."""
-
-    noun: str
-    fix: str
-    choices: tuple[str, ...] = ()
-
-
-def listed(words: Sequence[str], last: str = "or") -> str:
-    """Join words into a list for a sentence.
-
-    >>> listed(["a", "b", "c"])
-    'a, b or c'
-    """
-    return f" {last} ".join(filter(None, (", ".join(words[:-1]), words[-1])))
-
-
-def _one_of(noun: str, choices: tuple[str, ...], more: str = "") -> Words:
-    return Words(
-        noun=noun, fix=f"Write {listed((*choices, *filter(None, [more])))}.", choices=choices
-    )
-
-
-def _whole(noun: str, low: int, high: int) -> Words:
-    return Words(noun=noun, fix=f"Write a whole number from {low:,} to {high:,}.")
-
-
-_TRUTH = Words(noun="true or false", fix="Write true or false.")
-_COUNT = _whole("a count", 1, 65_536)
-_LAUNCHES = _whole("a number of launches", 2, 1000)
-_SHARE = Words(noun="a share", fix="Write a number between 0 and 1, such as 0.02 for 2 %.")
-_ENTRY = Words(noun="a mapping of settings", fix="Write it as in `{binding: none, threads: 2}`.")
-_ENTRIES = Words(
+_LAUNCHES = whole_number("a number of launches", 2, 1000)
+_SHARE = Expected(noun="a share", fix="Write a number between 0 and 1, such as 0.02 for 2 %.")
+_ENTRY = Expected(noun="a mapping of settings", fix="Write it as in `{binding: none, threads: 2}`.")
+_ENTRIES = Expected(
     noun="a list of at most 256 matrix entries",
     fix="Write each as `- {binding: none, threads: 2}`.",
 )
-_PROFILE = Words(noun="a profile", fix="Write keys of `measure`, `parameters` or `only` under it.")
+_PROFILE = Expected(
+    noun="a profile", fix="Write keys of `measure`, `parameters` or `only` under it."
+)
 
-WORDS: dict[str, Words] = {
-    "schema": Words(noun="a version of this format", fix="Write `schema: 1`."),
-    "name": Words(
+EXPECTED: dict[str, Expected] = {
+    **{name: setting.expected for name, setting in SETTINGS.items()},
+    "schema": Expected(noun="a version of this format", fix="Write `schema: 1`."),
+    "name": Expected(
         noun="a name",
         fix="Write up to 80 lower-case letters, digits, `.`, `_` or `-`, a letter or digit first.",
     ),
-    "title": Words(noun="a title", fix="Write the heading of its page, as text."),
-    "question": Words(noun="a question", fix="Write what it is to answer, as one question."),
-    "source": Words(noun="a source", fix="Write the title of the study it repeats."),
-    "workload": Words(
+    "title": Expected(noun="a title", fix="Write the heading of its page, as text."),
+    "question": Expected(noun="a question", fix="Write what it is to answer, as one question."),
+    "source": Expected(noun="a source", fix="Write the title of the study it repeats."),
+    "workload": Expected(
         noun="a workload",
         fix="Write a built-in's name, module:function or {command: [program, word, …]}.",
     ),
-    "async": _TRUTH,
-    "command": Words(
+    "async": BOOLEAN,
+    "command": Expected(
         noun="a list of words", fix="Write the program and each word by itself: [sort, -r, file]."
     ),
-    "parameters": Words(
+    "parameters": Expected(
         noun="a mapping of parameters", fix="Write them as `name: value`, one on each line."
     ),
-    "env": Words(noun="a mapping of environment variables", fix='Write them as `NAME: "value"`.'),
-    "matrix": Words(
+    "env": Expected(
+        noun="a mapping of environment variables", fix='Write them as `NAME: "value"`.'
+    ),
+    "matrix": Expected(
         noun="a mapping of axes", fix="Write axes as `threads: [1, 2]`, one on each line."
     ),
     "include": _ENTRIES,
     "exclude": _ENTRIES,
     "only": _ENTRIES,
-    "measure": Words(
+    "measure": Expected(
         noun="a mapping of how to measure", fix="Write keys such as `iterations: 100` under it."
     ),
-    "profiles": Words(noun="a mapping of profiles", fix="Write quick: {…} or nightly: {…}."),
+    "profiles": Expected(noun="a mapping of profiles", fix="Write quick: {…} or nightly: {…}."),
     "quick": _PROFILE,
     "nightly": _PROFILE,
     "baseline": _ENTRY,
-    "claims": Words(
+    "claims": Expected(
         noun="a list of at most 64 claims",
         fix="Write each with `says`, `faster` and `than`, after a `-`.",
     ),
-    "says": Words(noun="a sentence", fix="Write what the source says, as text."),
+    "says": Expected(noun="a sentence", fix="Write what the source says, as text."),
     "faster": _ENTRY,
     "than": _ENTRY,
-    "published_ratio": Words(
+    "published_ratio": Expected(
         noun="a ratio", fix="Write how many times as fast it was: 1.39 for 23 s against 32 s."
     ),
-    "needs": Words(
+    "needs": Expected(
         noun="a mapping of needs", fix="Write what the host must have, as in {smt: true}."
     ),
-    "nodes": _COUNT,
-    "cores": _COUNT,
-    "gpu": _TRUTH,
-    "npu": _TRUTH,
-    "binding": _one_of("a binding", get_args(NamedMode), "{cpus: 0-3}"),
-    "cpus": Words(noun="a CPU list", fix="Write numbers and ranges in one text: 0-3,8."),
-    "smt": _TRUTH,
-    "avoid_cpu0": _TRUTH,
-    "core_kind": _one_of("a kind of core", ("performance", "efficiency")),
-    "memory": _one_of("a memory policy", get_args(MemoryPolicy)),
-    "backend": _one_of("a backend", get_args(Backend)),
-    "bind": _one_of("a moment to bind", get_args(BindMoment)),
-    "threads": _one_of(
-        "a thread count",
-        ("default", "per-core", "per-cpu", "host-cores", "cores-per-worker"),
-        "a whole number from 1",
-    ),
-    "omp": Words(noun="a thread count", fix="Write host-cores or a whole number from 1 to 65,536."),
-    "mkl": _COUNT,
-    "intra_op": _COUNT,
-    "inter_op": _COUNT,
-    "workers": _COUNT,
-    "gpus": _whole("a number of GPUs", 0, 64),
-    "wait_policy": _one_of("a wait policy", get_args(WaitPolicy)),
-    "allocator": _one_of("an allocator", get_args(Allocator)),
-    "framework": _one_of("a framework", get_args(Framework)),
-    "environment": Words(
-        noun="an environment", fix="Write the name of a file in environments/, without .txt."
-    ),
-    "commit": Words(
-        noun="a commit",
-        fix='Write a branch, a tag or a hash of the project under test, in quotes: "1a2b3c4d".',
-    ),
-    "warmup": Words(
+    "nodes": COUNT,
+    "cores": COUNT,
+    "gpu": BOOLEAN,
+    "npu": BOOLEAN,
+    "cpus": Expected(noun="a CPU list", fix="Write numbers and ranges in one text: 0-3,8."),
+    "warmup": Expected(
         noun="a warm-up",
         fix="Write auto, {iterations: 10} or {seconds: 5}.",
         choices=("auto",),
     ),
-    "iterations": _whole("a number of iterations", 1, 10_000_000),
-    "seconds": Words(noun="a number of seconds", fix="Write a number from 0 to 86,400."),
-    "launches": Words(noun="a mapping of launches", fix="Write it as in `{min: 6, max: 30}`."),
+    "iterations": whole_number("a number of iterations", 1, 10_000_000),
+    "seconds": Expected(noun="a number of seconds", fix="Write a number from 0 to 86,400."),
+    "launches": Expected(noun="a mapping of launches", fix="Write it as in `{min: 6, max: 30}`."),
     "min": _LAUNCHES,
     "max": _LAUNCHES,
     "until_relative_ci": _SHARE,
     "margin": _SHARE,
-    "operators": _whole("a number of iterations", 1, 1000),
-    "relaunch_disturbed": _whole("a number of launches", 0, 100),
-    "alternate": Words(
+    "operators": whole_number("a number of iterations", 1, 1000),
+    "relaunch_disturbed": whole_number("a number of launches", 0, 100),
+    "alternate": Expected(
         noun="whether launches alternate",
         fix="Write auto, always or never.",
         choices=("auto", "always", "never"),
     ),
-    "timeout_s": Words(
+    "timeout_s": Expected(
         noun="a number of seconds", fix="Write a number above 0, at most 604,800 (a week)."
     ),
 }
 
 # Keys whose meaning depends on their parent, not on their name alone.
-_BY_PARENT: dict[tuple[str, str], Words] = {
-    ("warmup", "iterations"): _whole("a number of iterations", 0, 10_000_000),
+_BY_PARENT: dict[tuple[str, str], Expected] = {
+    ("warmup", "iterations"): whole_number("a number of iterations", 0, 10_000_000),
 }
 
-_ITEMS: dict[str, Words] = {
+_ITEMS: dict[str, Expected] = {
     "include": _ENTRY,
     "exclude": _ENTRY,
     "only": _ENTRY,
-    "claims": Words(noun="a claim", fix="Write `says`, `faster` and `than` under the `-`."),
+    "claims": Expected(noun="a claim", fix="Write `says`, `faster` and `than` under the `-`."),
 }
 
-# Keys that may be null, which means "not set" on an axis or in an entry.
-NULLABLE = frozenset(
-    {"smt", "core_kind", "omp", "mkl", "intra_op", "inter_op", "wait_policy", "allocator"}
-)
 
-
-def words_for(path: Path, node: Node) -> Words:
+def expected_at(path: Path, node: Node) -> Expected:
     """The words that describe the expected value at `path`, where `node` is wrong."""
     names = [part for part in path if isinstance(part, str)]
     key, parent = names[-1], names[-2] if len(names) > 1 else ""
     is_item = isinstance(path[-1], int)
     if parent == "env" or (is_item and key == "command"):
         quoted = f'"{printable(node.text)}"'
-        return Words(
+        return Expected(
             noun="text", fix=f"Put it in quotes: {quoted if is_item else f'{key}: {quoted}'}."
         )
     if not is_item and ((parent == "matrix" and key not in _NO_AXES) or names[:-1] == _AXES_BELOW):
@@ -206,19 +154,19 @@ def words_for(path: Path, node: Node) -> Words:
         return _VALUE
     if is_item and key in _ITEMS:
         return _ITEMS[key]
-    return _BY_PARENT.get((parent, key)) or WORDS[key]
+    return _BY_PARENT.get((parent, key)) or EXPECTED[key]
 
 
-_VALUE = Words(noun="a value of a parameter", fix="Write true, false, a number or text.")
+_VALUE = Expected(noun="a value of a parameter", fix="Write true, false, a number or text.")
 _NO_AXES = frozenset({"parameters", "include", "exclude"})
 _AXES_BELOW = ["matrix", "parameters"]
 
 
-def _axis(name: str, node: Node) -> Words:
+def _axis(name: str, node: Node) -> Expected:
     if node.value == []:
-        return Words(noun="an axis", fix="Write at least one value, or leave the axis out.")
+        return Expected(noun="an axis", fix="Write at least one value, or leave the axis out.")
     example = printable(node.text) or "…"
-    return Words(noun="a list of values", fix=f"Write `{name}: [{example}]`.")
+    return Expected(noun="a list of values", fix=f"Write `{name}: [{example}]`.")
 
 
 def shown(node: Node) -> str:
@@ -368,7 +316,12 @@ def _flawed(node: Node, path: Path) -> Iterator[Path]:
 def _nulls(node: Node, path: Path) -> Iterator[Problem]:
     """Keys without a value, except where that means "not set"."""
     is_axis = len(path) == 2 and path[0] == "matrix"
-    if node.value is None and not node.flawed and path and (is_axis or label(path) not in NULLABLE):
+    if (
+        node.value is None
+        and not node.flawed
+        and path
+        and (is_axis or not is_nullable(label(path)))
+    ):
         item = "an item of " if isinstance(path[-1], int) else ""
         yield Problem(
             path=path,
@@ -450,13 +403,13 @@ def _missing(path: Path, root: Node) -> Problem:
         path=path,
         line=root.nearest(path).line,
         what=f"`{key}` is missing{inside}.",
-        fix=WORDS[key].fix,
+        fix=EXPECTED[key].fix,
     )
 
 
 def _wrong(path: Path, root: Node) -> Problem:
     node = root.nearest(path)
-    words = words_for(path, node)
+    words = expected_at(path, node)
     close = close_to(node.text, words.choices) if isinstance(node.value, str) else None
     fix = f"Did you mean `{close}`?" if close else words.fix
     if (
@@ -495,7 +448,7 @@ def _unknown(path: Path, root: Node) -> Problem:
     elif meant := close_to(key, known):
         fix = f"Did you mean `{meant}`?"
     elif len(known) <= 8:
-        fix = f"Remove it; known here: {listed([f'`{name}`' for name in known], 'and')}."
+        fix = f"Remove it; known here: {join_words([f'`{name}`' for name in known], 'and')}."
     return Problem(path=path, line=line, what=what, fix=fix, meant=meant, is_unknown=True)
 
 

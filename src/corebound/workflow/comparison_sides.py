@@ -14,9 +14,10 @@ from corebound.errors import CoreboundError, InputError
 from corebound.launch import environments
 from corebound.planning.models import CannotRun
 from corebound.records.run_record import Commit
-from corebound.scenario.cell import Cell, Scalar
+from corebound.scenario.cell import PROJECT, Cell, Scalar, is_project
 from corebound.scenario.comparison import by_side
-from corebound.scenario.matrix import AXES, PROJECT, Key, is_project, text
+from corebound.scenario.matrix import Key, text
+from corebound.scenario.settings import SETTINGS
 from corebound.workflow import scenarios
 from corebound.workflow.compare_commits import by_axis, short
 from corebound.workflow.prepare import RunRequest
@@ -151,11 +152,11 @@ def _setting(word: str) -> tuple[Key, Scalar]:
     if found is None:
         raise _refused(f"`{word}` is no setting.")
     prefix, name, written = found.groups()
-    if prefix is None and name not in AXES:
+    if prefix is None and name not in SETTINGS:
         raise InputError(
             what=f"`{name}` is no setting.",
             where="corebound compare-commits",
-            fix=f"There are: {', '.join(AXES)}, and parameters.NAME of the workload.",
+            fix=f"There are: {', '.join(SETTINGS)}, and parameters.NAME of the workload.",
         )
     value = yaml.safe_load(written)
     if not isinstance(value, str | int | float | bool):

@@ -29,8 +29,7 @@ from corebound.records.jsonl import RECORDS
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import SCHEMA, Commit, Run
 from corebound.runner import Task, is_complete
-from corebound.scenario.cell import Cell
-from corebound.scenario.matrix import is_project
+from corebound.scenario.cell import Cell, is_project
 from corebound.scenario.models import CommandWorkload, ProfileName, Scenario
 from corebound.text import one_line
 from corebound.workflow import projects, scenarios

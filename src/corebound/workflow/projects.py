@@ -15,8 +15,7 @@ from corebound.errors import BuildError
 from corebound.launch import environments
 from corebound.launch.environments import Environment
 from corebound.planning.models import CannotRun
-from corebound.scenario.cell import Cell
-from corebound.scenario.matrix import is_project
+from corebound.scenario.cell import Cell, is_project
 from corebound.text import one_line
 
 Committed = Annotated[

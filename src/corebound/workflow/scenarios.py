@@ -23,11 +23,12 @@ from corebound.planning.plan import HostCapabilities, assemble
 from corebound.records.codec import canonical
 from corebound.records.run_record import Run, ScenarioSource
 from corebound.runner import Task
-from corebound.scenario.cell import Cell
+from corebound.scenario.cell import Cell, is_project
 from corebound.scenario.function_checks import Finder, Module
 from corebound.scenario.loader import load, load_document
-from corebound.scenario.matrix import expand, is_project, select, shorten_labels
+from corebound.scenario.matrix import expand, shorten_labels
 from corebound.scenario.models import ProfileName, Scenario
+from corebound.scenario.select import select
 from corebound.workflow import projects
 from corebound.workflow.projects import Built
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corebound.planning.plan import MOST, HostCapabilities, PlannedCell, assemble, interleave_groups
-from corebound.scenario.matrix import baselines_of, expand
+from corebound.scenario.matrix import expand
+from corebound.scenario.select import baselines_of
 from support.build import a_host, a_scenario
 
 

@@ -9,8 +9,9 @@ import pytest
 from corebound.errors import ScenarioFaults
 from corebound.scenario.comparison import by_commit, is_comparable
 from corebound.scenario.loader import load
-from corebound.scenario.matrix import baseline_of, expand
+from corebound.scenario.matrix import expand
 from corebound.scenario.models import Scenario
+from corebound.scenario.select import baseline_of
 from support.build import a_scenario
 
 BASE, HEAD = "1234567890", "1e23456789"

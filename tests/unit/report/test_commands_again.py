@@ -32,7 +32,8 @@ from corebound.records.history import HistoryPoint, HistoryPoints
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
 from corebound.scenario.cell import Cell
-from corebound.scenario.matrix import expand, select
+from corebound.scenario.matrix import expand
+from corebound.scenario.select import select
 from corebound.units import duration
 from support.build import a_cell, a_launch, a_point, a_run, a_scenario, a_series
 from support.markup import parse_html

@@ -12,22 +12,18 @@ from hypothesis import strategies as st
 
 from corebound.errors import InputError
 from corebound.machine.topology import CpuId
-from corebound.scenario.cell import Binding, Cell, Threads
+from corebound.scenario.cell import Binding, Cell, Threads, framework_of
 from corebound.scenario.loader import load
-from corebound.scenario.matrix import (
-    Key,
+from corebound.scenario.matrix import Key, expand, matching, value_of
+from corebound.scenario.models import Scenario, measured
+from corebound.scenario.select import (
     baseline_of,
     baselines_of,
     claim_pairs,
-    expand,
     filter_cells,
     fits,
-    framework_of,
-    matching,
     select,
-    value_of,
 )
-from corebound.scenario.models import Scenario, measured
 from support.build import a_scenario
 
 
@@ -262,7 +258,8 @@ def test_a_cell_is_looked_at_as_often_however_many_there_are(
         looked += 1
         return value_of(cell, key)
 
-    monkeypatch.setattr("corebound.scenario.matrix.value_of", counting)
+    for module in ("matrix", "select"):
+        monkeypatch.setattr(f"corebound.scenario.{module}.value_of", counting)
     matrix = {"binding": ["none", "node"], "threads": list(range(1, cells // 2 + 1))}
     scenario = a_scenario(matrix=matrix, baseline={"binding": "none"})
     every = expand(scenario, "a.yaml")

@@ -7,7 +7,7 @@ import pytest
 from corebound.errors import ScenarioFaults
 from corebound.scenario.json_schema import schema
 from corebound.scenario.loader import load, load_document
-from corebound.scenario.validation import WORDS
+from corebound.scenario.validation import EXPECTED
 
 HEAD = "schema: 1\nname: a\ntitle: T\nquestion: Q?\n"
 FUNCTION = HEAD + "workload: my_module:setup\n"
@@ -365,7 +365,7 @@ def test_every_key_of_the_model_has_words() -> None:
     parts = schema()["$defs"].values()
     keys = {key for part in (schema(), *parts) for key in part["properties"]}
 
-    assert keys | {"quick", "nightly"} == set(WORDS)
+    assert keys | {"quick", "nightly"} == set(EXPECTED)
 
 
 def test_a_recorded_scenario_of_a_newer_version_is_refused_without_a_line() -> None:

@@ -7,7 +7,8 @@ from msgspec.structs import replace
 from corebound.analysis.scenario_result import study
 from corebound.analysis.wording import full_name
 from corebound.report.scenario.page import scenario_page
-from corebound.scenario.matrix import expand, select, shorten_labels
+from corebound.scenario.matrix import expand, shorten_labels
+from corebound.scenario.select import select
 from support.build import a_launch, a_run, a_scenario
 
 SCENARIO = a_scenario(

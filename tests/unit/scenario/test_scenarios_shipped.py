@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from corebound.scenario.loader import load
-from corebound.scenario.matrix import baseline_of, claim_pairs, expand
+from corebound.scenario.matrix import expand
 from corebound.scenario.models import Scenario, measured
+from corebound.scenario.select import baseline_of, claim_pairs
 from support.paths import ROOT
 
 SCENARIOS = ROOT / "scenarios"

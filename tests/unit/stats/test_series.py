@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from corebound.records import codec, history_files
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit, EnvironmentLock, Run
-from corebound.scenario.matrix import expand, select
+from corebound.scenario.matrix import expand
+from corebound.scenario.select import select
 from corebound.stats.history.incremental import SegmentCache, SegmentResult
 from corebound.stats.history.regressions import analyse
 from corebound.stats.history.series import joined, series_of_run

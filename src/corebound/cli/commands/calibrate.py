@@ -33,7 +33,7 @@ from corebound.records import documents, jsonl
 from corebound.records.jsonl import RECORDS
 from corebound.runner import Task
 from corebound.scenario.cell import Cell
-from corebound.scenario.matrix import baseline_of
+from corebound.scenario.select import baseline_of
 from corebound.stats.noise_floor import COPIES, COPY, LEAST_PAIRS, calibrated
 from corebound.workflow import prepare, scenarios
 from corebound.workflow.prepare import PreparedRun, RunRequest

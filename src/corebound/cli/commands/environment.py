@@ -15,7 +15,7 @@ from corebound.cli.output.json import indented
 from corebound.cli.output.terminal import Console
 from corebound.errors import InputError
 from corebound.launch import environments
-from corebound.scenario.matrix import PROJECT
+from corebound.scenario.cell import PROJECT
 from corebound.workflow import scenarios as workflow_scenarios
 
 app = typer.Typer(help="Make, list and remove what scenarios run in.", no_args_is_help=True)

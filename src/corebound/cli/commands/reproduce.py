@@ -23,9 +23,8 @@ from corebound.records import jsonl
 from corebound.records.jsonl import RECORDS, Stored
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
-from corebound.scenario.cell import Cell
+from corebound.scenario.cell import PROJECT, Cell
 from corebound.scenario.loader import load_document
-from corebound.scenario.matrix import PROJECT
 from corebound.scenario.models import Scenario, measured
 from corebound.stats.between_runs import BetweenRuns, between_runs
 from corebound.stats.comparison import compare

@@ -29,8 +29,8 @@ from corebound.report.charts.interval import IntervalPlot
 from corebound.report.elements import Head, Hero, Tick
 from corebound.report.scenario.intervals import axis_over, ratio_ticks
 from corebound.scenario.cell import Cell
-from corebound.scenario.matrix import claim_pairs
 from corebound.scenario.models import Claim
+from corebound.scenario.select import claim_pairs
 from corebound.stats.comparison import Comparison
 from corebound.units import ratio
 

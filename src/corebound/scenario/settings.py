@@ -1,0 +1,341 @@
+"""Every setting of a cell, declared once: type, default, description and metadata.
+
+The matrix's axes, the error messages, the JSON Schema and the expansion into cells all derive
+from `Settings`. To add a setting, declare it there. Unless it is an environment variable, also
+give `Cell`, `Binding` or `Threads` the field that its metadata names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import attrgetter, or_
+from types import GenericAlias, NoneType
+from typing import Annotated, Any, Literal, get_args, get_type_hints
+
+from msgspec import Struct
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+    Tag,
+    field_validator,
+)
+
+from corebound.machine.topology import cpu_list, parse_cpu_list
+from corebound.scenario.cell import (
+    Backend,
+    BindMoment,
+    Cell,
+    CoreKindWanted,
+    Framework,
+    MemoryPolicy,
+    NamedMode,
+)
+
+
+class StrictModel(BaseModel):
+    """Base of all parts of a scenario: frozen, and unknown keys are faults."""
+
+    # Many commands read no scenario, so validators are built only when one is read.
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
+
+
+def has_keys(value: Any) -> str:
+    """The union branch of a value; an empty mapping is `plain`, where it is reported as wrong."""
+    return (
+        "keys"
+        if isinstance(value, StrictModel) or (isinstance(value, Mapping) and value)
+        else "plain"
+    )
+
+
+class Expected(Struct, frozen=True, kw_only=True):
+    """Describes the valid values of a key in an error message.
+
+    `noun` completes "is not …"; `choices` are the allowed words, if there are few.
+    """
+
+    noun: str
+    fix: str
+    choices: tuple[str, ...] = ()
+
+
+def join_words(words: Sequence[str], last: str = "or") -> str:
+    """Join words into a list for a sentence.
+
+    >>> join_words(["a", "b", "c"])
+    'a, b or c'
+    """
+    return f" {last} ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def one_of(noun: str, choices: tuple[str, ...], more: str = "") -> Expected:
+    """Expect one of a few words, or something else that `more` describes."""
+    return Expected(
+        noun=noun, fix=f"Write {join_words((*choices, *filter(None, [more])))}.", choices=choices
+    )
+
+
+def whole_number(noun: str, low: int, high: int) -> Expected:
+    """Expect a whole number from `low` to `high`."""
+    return Expected(noun=noun, fix=f"Write a whole number from {low:,} to {high:,}.")
+
+
+BOOLEAN = Expected(noun="true or false", fix="Write true or false.")
+COUNT = whole_number("a count", 1, 65_536)
+
+
+class Setting(Struct, frozen=True, kw_only=True):
+    """The metadata of one setting.
+
+    Attributes:
+        field: Where a cell stores the value: a field of `Cell`, or a field within it such as
+            `binding.smt`. `env.NAME` stores it as an environment variable of the workload.
+        expected: Describes its values in error messages.
+        is_nullable: Whether null, which means "not set", may be written on an axis or in an
+            entry. Other settings are left out instead.
+        stored: The value of the environment variable for each choice; for `env.NAME` only.
+        variables: Environment variables that the setting controls. A scenario may not set
+            them in `env`.
+        read: How to read the value back from a cell, where it is not simply the field.
+    """
+
+    field: str
+    expected: Expected
+    is_nullable: bool = False
+    stored: Mapping[str, str] | None = None
+    variables: tuple[str, ...] = ()
+    read: Callable[[Cell], object] | None = None
+
+    def value_in(self, cell: Cell) -> object:
+        """The cell's value; None if it is not set."""
+        if self.read is not None:
+            return self.read(cell)
+        if self.stored is not None:
+            stored = dict(cell.env).get(self.field.removeprefix("env."))
+            return next((value for value, text in self.stored.items() if text == stored), None)
+        return attrgetter(self.field)(cell)
+
+
+def _binding(cell: Cell) -> str:
+    binding = cell.binding
+    return f"cpus:{cpu_list(binding.cpus)}" if binding.mode == "cpus" else binding.mode
+
+
+Count = Annotated[StrictInt, Field(ge=1, le=65_536)]
+# The largest single machines have 16; more than the limit is a typing error.
+GpuCount = Annotated[StrictInt, Field(ge=0, le=64)]
+EnvironmentName = Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,79}$")]
+# What git accepts as a revision, except text that begins like an option.
+Revision = Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./@{}~^+-]{0,79}$")]
+ThreadsWanted = Literal["default", "per-core", "per-cpu", "host-cores", "cores-per-worker"] | Count
+OmpWanted = Literal["host-cores"] | Count
+WaitPolicy = Literal["active", "passive"]
+Allocator = Literal["tcmalloc", "jemalloc"]
+# Library names in Debian and most other distributions; the dynamic loader finds them.
+ALLOCATORS: Mapping[str, str] = {"tcmalloc": "libtcmalloc.so.4", "jemalloc": "libjemalloc.so.2"}
+
+
+class ExplicitCpus(StrictModel):
+    """Exactly these CPUs, in the kernel's list format."""
+
+    cpus: StrictStr | Annotated[StrictInt, Field(ge=0)] = Field(
+        description="CPU numbers and ranges, such as 0-3,8"
+    )
+
+    @field_validator("cpus")
+    @classmethod
+    def _is_a_list(cls, cpus: str | int) -> str | int:
+        if not parse_cpu_list(str(cpus)):
+            raise ValueError("it names no CPU")
+        return cpus
+
+
+BindingWanted = Annotated[
+    Annotated[NamedMode, Tag("plain")] | Annotated[ExplicitCpus, Tag("keys")],
+    Discriminator(has_keys),
+]
+
+
+class Settings(StrictModel):
+    """All settings of a cell; each may also be an axis of the matrix."""
+
+    binding: Annotated[
+        BindingWanted,
+        Setting(
+            field="binding.mode",
+            expected=one_of("a binding", get_args(NamedMode), "{cpus: 0-3}"),
+            read=_binding,
+        ),
+    ] = Field("none", description="which CPUs a worker is bound to")
+    smt: Annotated[
+        StrictBool | None, Setting(field="binding.smt", expected=BOOLEAN, is_nullable=True)
+    ] = Field(None, description="false: one CPU of each core; true: all of them")
+    avoid_cpu0: Annotated[StrictBool, Setting(field="binding.avoid_cpu0", expected=BOOLEAN)] = (
+        Field(default=False, description="leave core 0, which serves most interrupts, alone")
+    )
+    core_kind: Annotated[
+        CoreKindWanted,
+        Setting(
+            field="binding.core_kind",
+            expected=one_of("a kind of core", ("performance", "efficiency")),
+            is_nullable=True,
+        ),
+    ] = Field(None, description="on hybrid processors")
+    memory: Annotated[
+        MemoryPolicy,
+        Setting(field="binding.memory", expected=one_of("a memory policy", get_args(MemoryPolicy))),
+    ] = Field("default", description="where memory may be taken")
+    backend: Annotated[
+        Backend, Setting(field="binding.backend", expected=one_of("a backend", get_args(Backend)))
+    ] = Field("auto", description="what does the binding")
+    bind: Annotated[
+        BindMoment,
+        Setting(field="binding.moment", expected=one_of("a moment to bind", get_args(BindMoment))),
+    ] = Field("before-start", description="bind before or after pools are sized")
+    threads: Annotated[
+        ThreadsWanted,
+        Setting(
+            field="threads.rule",
+            expected=one_of(
+                "a thread count",
+                ("default", "per-core", "per-cpu", "host-cores", "cores-per-worker"),
+                "a whole number from 1",
+            ),
+            variables=("OPENBLAS_NUM_THREADS",),
+        ),
+    ] = Field("default", description="threads for each worker")
+    omp: Annotated[
+        OmpWanted | None,
+        Setting(
+            field="threads.omp",
+            expected=Expected(
+                noun="a thread count",
+                fix="Write host-cores or a whole number from 1 to 65,536.",
+            ),
+            is_nullable=True,
+            variables=("OMP_NUM_THREADS",),
+        ),
+    ] = Field(None, description="OMP_NUM_THREADS alone")
+    mkl: Annotated[
+        Count | None,
+        Setting(
+            field="threads.mkl", expected=COUNT, is_nullable=True, variables=("MKL_NUM_THREADS",)
+        ),
+    ] = Field(None, description="MKL_NUM_THREADS alone")
+    intra_op: Annotated[
+        Count | None,
+        Setting(
+            field="threads.intra_op",
+            expected=COUNT,
+            is_nullable=True,
+            variables=("TF_NUM_INTRAOP_THREADS",),
+        ),
+    ] = Field(None, description="the framework's intra-op threads alone")
+    inter_op: Annotated[
+        Count | None,
+        Setting(
+            field="threads.inter_op",
+            expected=COUNT,
+            is_nullable=True,
+            variables=("TF_NUM_INTEROP_THREADS",),
+        ),
+    ] = Field(None, description="the framework's inter-op threads alone")
+    wait_policy: Annotated[
+        WaitPolicy | None,
+        Setting(
+            field="env.OMP_WAIT_POLICY",
+            expected=one_of("a wait policy", get_args(WaitPolicy)),
+            is_nullable=True,
+            stored={policy: policy.upper() for policy in get_args(WaitPolicy)},
+            variables=("OMP_WAIT_POLICY",),
+        ),
+    ] = Field(None, description="OMP_WAIT_POLICY: whether idle threads spin")
+    allocator: Annotated[
+        Allocator | None,
+        Setting(
+            # A scenario may still set LD_PRELOAD in `env` to load another library.
+            field="env.LD_PRELOAD",
+            expected=one_of("an allocator", get_args(Allocator)),
+            is_nullable=True,
+            stored=ALLOCATORS,
+        ),
+    ] = Field(None, description="a memory allocator to preload")
+    workers: Annotated[Count, Setting(field="workers", expected=COUNT)] = Field(
+        1, description="worker processes that run at the same time"
+    )
+    gpus: Annotated[
+        GpuCount,
+        Setting(
+            field="gpus",
+            expected=whole_number("a number of GPUs", 0, 64),
+            variables=("CUDA_VISIBLE_DEVICES",),
+        ),
+    ] = Field(0, description="GPUs that a cell computes on; 0: on the CPU")
+    framework: Annotated[
+        Framework | None,
+        Setting(field="framework", expected=one_of("a framework", get_args(Framework))),
+    ] = Field(None, description="read off the environment if absent")
+    environment: Annotated[
+        EnvironmentName | None,
+        Setting(
+            field="environment",
+            expected=Expected(
+                noun="an environment",
+                fix="Write the name of a file in environments/, without .txt.",
+            ),
+            read=lambda cell: cell.environment.partition("@")[0],
+        ),
+    ] = Field(
+        None,
+        description="environments/NAME.txt, host: corebound's own Python,"
+        " or project: the project under test",
+    )
+    commit: Annotated[
+        Revision | None,
+        Setting(
+            field="commit",
+            expected=Expected(
+                noun="a commit",
+                fix="Write a branch, a tag or a hash of the project under test,"
+                ' in quotes: "1a2b3c4d".',
+            ),
+        ),
+    ] = Field(None, description="of the project under test; the working tree where absent")
+
+
+SETTINGS: Mapping[str, Setting] = {
+    name: next(item for item in field.metadata if isinstance(item, Setting))
+    for name, field in Settings.model_fields.items()
+}
+
+
+def is_nullable(key: str) -> bool:
+    """Whether a key is a setting for which null is a value, meaning "not set"."""
+    return key in SETTINGS and SETTINGS[key].is_nullable
+
+
+def axis_fields() -> dict[str, Any]:
+    """For each setting, the definition of its axis: a list of at least one value."""
+    hints = get_type_hints(Settings, include_extras=True)
+    return {
+        name: (
+            GenericAlias(tuple, (_axis_value(hints[name], setting), ...)) | None,
+            Field(None, min_length=1),
+        )
+        for name, setting in SETTINGS.items()
+    }
+
+
+def _axis_value(hint: Any, setting: Setting) -> Any:
+    """The type of one value on a setting's axis: null only if it is a value there."""
+    kind, *constraints = get_args(hint)
+    if not setting.is_nullable:
+        parts = [part for part in get_args(kind) if part is not NoneType]
+        kind = reduce(or_, parts) if NoneType in get_args(kind) else kind
+    return Annotated[kind, *constraints]
