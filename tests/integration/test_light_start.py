@@ -32,7 +32,7 @@ def loaded(*words: str) -> set[str]:
     [
         (("report", "--help"), {"asv", "pandas", "scipy.stats", "corebound.runner.scheduler"}),
         (("import", "asv", "--help"), {"asv", "pandas", "scipy", "jinja2"}),
-        (("run", "--help"), {"asv"}),
+        (("run", "--help"), {"asv", "pandas"}),
         (("compare-commits", "--help"), {"asv"}),
         (("--version",), {"numpy", "scipy", "pydantic", "jinja2", "msgspec"}),
     ],

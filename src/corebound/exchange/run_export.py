@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import importlib
 import io
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,6 +20,9 @@ from corebound.scenario.matrix import expand
 from corebound.scenario.models import Scenario, measured
 from corebound.stats.launch_summary import CellSummary, Warmup, summarise
 from corebound.text import spreadsheet
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class CellOfRun(Struct, frozen=True, kw_only=True):
@@ -116,71 +118,39 @@ def _cell(
 
 # The prefix of columns for the scenarios' axes.
 _AXIS = "axis_"
-# The name and type of each column, with pyarrow's names of types.
-_COLUMNS = (
-    ("run", "string"), ("started_at", "string"), ("host_id", "string"), ("host", "string"),
-    ("commit", "string"), ("committed_at", "string"), ("dirty", "bool_"), ("tree", "string"),
-    ("scenario", "string"), ("cell", "string"), ("environment", "string"), ("launch", "string"),
-    ("block", "int64"), ("launched_at", "string"), ("status", "string"), ("reason", "string"),
-    ("median_ns", "float64"), ("p99_ns", "float64"), ("cpu_median_ns", "float64"),
-    ("iterations", "int64"), ("settled", "bool_"), ("duration_ns", "int64"),
-)  # fmt: skip
+# The common columns, with their types in pandas; each can hold missing values.
+_COLUMNS = {
+    "run": "string", "started_at": "string", "host_id": "string", "host": "string",
+    "commit": "string", "committed_at": "string", "dirty": "boolean", "tree": "string",
+    "scenario": "string", "cell": "string", "environment": "string", "launch": "string",
+    "block": "Int64", "launched_at": "string", "status": "string", "reason": "string",
+    "median_ns": "Float64", "p99_ns": "Float64", "cpu_median_ns": "Float64",
+    "iterations": "Int64", "settled": "boolean", "duration_ns": "Int64",
+}  # fmt: skip
+# The types of pyarrow that they are written as.
+_PARQUET = {"string": "string", "boolean": "bool_", "Int64": "int64", "Float64": "float64"}
 
 
-def columns(rows: Iterable[dict[str, Any]]) -> tuple[tuple[str, str], ...]:
-    """The names and types of the columns: the common ones, then an `axis_…` for each axis."""
+def table(cells: Iterable[CellOfRun]) -> pd.DataFrame:
+    """A data frame with a row for each launch, and a column `axis_…` for each axis.
+
+    Unknown values, and axes that a launch's scenario does not have, are missing. Times are in
+    nanoseconds.
+    """
+    import pandas as pd  # noqa: PLC0415, only exports use it, and it loads for half a second
+
+    rows = [_row(cell, launch) for cell in cells for launch in cell.launches]
     axes = dict.fromkeys(name for row in rows for name in row if name.startswith(_AXIS))
-    return (*_COLUMNS, *((axis, "string") for axis in axes))
-
-
-def made(cells: Iterable[CellOfRun]) -> list[dict[str, Any]]:
-    """One row for each launch; unknown values and axes that do not apply are missing."""
-    return [_row(one, launch) for one in cells for launch in one.launches]
-
-
-def _row(one: CellOfRun, launch: Launch) -> dict[str, Any]:
-    run, commit = one.run, one.run.commit_of(one.cell.environment)
-    row: dict[str, Any] = {
-        "run": run.id,
-        "started_at": run.started_at,
-        "host_id": run.host.id,
-        "host": run.host.name,
-        "scenario": one.cell.scenario,
-        "cell": one.cell.key,
-        "environment": one.cell.environment,
-        "launch": launch.id,
-        "block": launch.block,
-        "launched_at": launch.started_at,
-        "status": launch.status,
-        "reason": launch.reason,
-        "duration_ns": launch.duration_ns,
-    }
-    row |= {f"{_AXIS}{axis}": value for axis, value in one.cell.axes}
-    if commit is not None:
-        row |= {"commit": commit.sha, "committed_at": commit.committed_at, "dirty": commit.dirty}
-        row |= {"tree": commit.tree}
-    figures = next((own for own in one.summary.launches if own.launch == launch.id), None)
-    if figures is not None:
-        row |= {
-            "median_ns": figures.median_ns,
-            "p99_ns": figures.p99_ns,
-            "cpu_median_ns": figures.cpu_median_ns,
-            "iterations": figures.used,
-            "settled": figures.settled,
-        }
-    return row
+    types = _COLUMNS | dict.fromkeys(axes, "string")
+    return pd.DataFrame(rows, columns=list(types)).astype(types)
 
 
 def as_csv(cells: Iterable[CellOfRun]) -> str:
     """The table as CSV; missing values are empty."""
-    text = io.StringIO()
-    rows = made(cells)
-    names = [name for name, _ in columns(rows)]
-    writer = csv.DictWriter(text, names, restval="", lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({name: spreadsheet(value) for name, value in row.items()})
-    return text.getvalue()
+    text: str = (
+        table(cells).map(spreadsheet, na_action="ignore").to_csv(index=False, lineterminator="\n")
+    )
+    return text
 
 
 def as_parquet(cells: Iterable[CellOfRun], where: str) -> bytes:
@@ -191,18 +161,53 @@ def as_parquet(cells: Iterable[CellOfRun], where: str) -> bytes:
     """
     try:
         arrow = importlib.import_module("pyarrow")
-        parquet = importlib.import_module("pyarrow.parquet")
     except ImportError as error:
         raise InputError(
             what="Parquet needs pyarrow, which is not installed.",
             where=where,
             fix="Install it with `pip install 'corebound[parquet]'`, or export csv.",
         ) from error
-    rows = made(cells)
-    schema = arrow.schema([(name, getattr(arrow, type_)()) for name, type_ in columns(rows)])
+    frame = table(cells)
+    schema = arrow.schema(
+        [(name, getattr(arrow, _PARQUET[_COLUMNS.get(name, "string")])()) for name in frame]
+    )
     sink = io.BytesIO()
-    parquet.write_table(arrow.Table.from_pylist(rows, schema=schema), sink)
+    frame.to_parquet(sink, engine="pyarrow", index=False, schema=schema)
     return sink.getvalue()
+
+
+def _row(cell: CellOfRun, launch: Launch) -> dict[str, Any]:
+    run, commit = cell.run, cell.run.commit_of(cell.cell.environment)
+    row: dict[str, Any] = {
+        "run": run.id,
+        "started_at": run.started_at,
+        "host_id": run.host.id,
+        "host": run.host.name,
+        "scenario": cell.cell.scenario,
+        "cell": cell.cell.key,
+        "environment": cell.cell.environment,
+        "launch": launch.id,
+        "block": launch.block,
+        "launched_at": launch.started_at,
+        "status": launch.status,
+        "reason": launch.reason,
+        "duration_ns": launch.duration_ns,
+    }
+    row |= {f"{_AXIS}{axis}": value for axis, value in cell.cell.axes}
+    if commit is not None:
+        row |= {"commit": commit.sha, "committed_at": commit.committed_at, "dirty": commit.dirty}
+        row |= {"tree": commit.tree}
+    summaries = cell.summary.launches
+    summary = next((summary for summary in summaries if summary.launch == launch.id), None)
+    if summary is not None:
+        row |= {
+            "median_ns": summary.median_ns,
+            "p99_ns": summary.p99_ns,
+            "cpu_median_ns": summary.cpu_median_ns,
+            "iterations": summary.used,
+            "settled": summary.settled,
+        }
+    return row
 
 
 _INDENT = 1
