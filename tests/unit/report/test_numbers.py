@@ -85,7 +85,7 @@ def test_figures_of_two_runs_stand_with_their_intervals(pages: dict[str, str]) -
 
 def test_a_spread_has_an_interval(pages: dict[str, str]) -> None:
     spreads = re.findall(
-        r"<td>([\d.]+ %)<small>(\[[\d.]+, [\d.]+\] %)</small></td><td>\d+ ok",
+        r"<td>([\d.]+ %)<small>(\[[\d.]+, [\d.]+\] %)</small></td>\s*<td>\d+ ok",
         pages["scenario/resnet50-inference.html"],
     )
 
