@@ -311,6 +311,13 @@ def size_interval(change: Change) -> str:
     return f"[{shares[0]:.1f}, {shares[1]:.1f}] %"
 
 
+def size_with_interval(change: Change) -> str:
+    """The size of a change: `▼ 4.5 % slower, 95 % interval [3.9, 5.1] %`."""
+    word, interval = size_word(change), size_interval(change)
+    uncertainty = f"95 % interval {interval}" if interval else "too few nights for an interval"
+    return f"{word.sign} {word.word}, {uncertainty}"
+
+
 _ALL, _PART, _MORE = "undone", "partly undone", "more than undone"
 
 

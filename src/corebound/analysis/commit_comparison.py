@@ -15,7 +15,7 @@ from corebound.records.run_record import Commit
 from corebound.stats.history.pairwise import compare_points
 from corebound.stats.history.regressions import course_of
 
-CAVEAT = (
+COMMITS_CAVEAT = (
     "Each commit was measured once, at its own time. Every interval is as wide as other nights "
     "of the same level differ; where fewer than ten are known there is none."
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -44,7 +44,7 @@ _MOST_BACK = 10
 _MOST_EARLIER = 60
 _COPIES = frozenset(f"{COPY}={name}" for name in COPIES)
 
-CAVEAT = (
+RUNS_CAVEAT = (
     "The two runs were made at different times and share no blocks. A change of the host between "
     "them that earlier runs did not see is not removed."
 )
@@ -464,13 +464,3 @@ def run_to_run_words(found: RunComparison) -> str:
             " smaller ones."
         )
     return " ".join(said)
-
-
-def between_document(between: BetweenRuns) -> dict[str, Any]:
-    """The run-to-run variation of one cell, for scripts."""
-    return {
-        "spread_ratio": between.spread_ratio,
-        "freedom": between.freedom,
-        "runs": between.runs,
-        "source": "earlier runs" if between.runs else "default",
-    }

@@ -1,12 +1,6 @@
-"""The findings of diagnosis for a scenario, as objects and as plain data."""
+"""The findings of diagnosis for a scenario."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import Any
-
-from msgspec import to_builtins
-from msgspec.structs import replace
 
 from corebound.analysis.operator_profiles import profiled
 from corebound.analysis.scenario_result import ScenarioResult
@@ -33,14 +27,3 @@ def findings(study: ScenarioResult) -> tuple[Finding, ...]:
             adaptive=study.measure.launches.follow_spread,
         )
     )
-
-
-def findings_data(found: Sequence[Finding]) -> list[dict[str, Any]]:
-    """Findings as plain data, with cells by their keys."""
-    return [
-        {
-            **to_builtins(replace(one, cells=())),
-            "cells": [cell.key for cell in one.cells],
-        }
-        for one in found
-    ]

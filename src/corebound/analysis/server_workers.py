@@ -1,10 +1,9 @@
-"""Where a server's workers ran and what that cost them, as values and as plain data."""
+"""Where a server's workers ran and what that cost them."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 from msgspec import Struct
 
@@ -15,7 +14,6 @@ from corebound.machine.identity import Host
 from corebound.machine.topology import CpuId
 from corebound.records.launch_record import Launch, Stay, Worker
 from corebound.records.telemetry import Counters
-from corebound.stats.server_summary import Estimate, summarise_served
 
 # The name of these values in the reason for their absence.
 _LEVELS = "core bound and memory bound"
@@ -147,22 +145,6 @@ def _measured(stays: Iterable[Stay]) -> list[Stay]:
     ]
 
 
-def workers_data(cell: CellStudy, host: Host) -> dict[str, Any]:
-    """The same values for export; null if unavailable."""
-    seen = workers_seen(cell, host)
-    return {
-        "cpu_use": {str(cpu): use for cpu, use in seen.cpu_use.items()},
-        "worker_overlap_share": seen.overlap,
-        "migrations": seen.migrations,
-        "core_bound_share": seen.core_bound,
-        "core_bound_share_by_worker": list(seen.core_bound_workers),
-        "memory_bound_share": seen.memory_bound,
-        "remote_loads": seen.remote_loads,
-        "remote_memory_share": seen.remote_memory,
-        "unavailable": dict(seen.unavailable),
-    }
-
-
 def _median(launches: Sequence[Launch], of: Callable[[Launch], float | None]) -> float | None:
     known = [value for one in launches if (value := of(one)) is not None]
     return statistics.median(known) if known else None
@@ -199,28 +181,3 @@ def _unavailable(launches: Sequence[Launch], *, one_node: bool) -> dict[str, str
     if launches and one_node:
         found[_ELSEWHERE] = "the host has one node"
     return found
-
-
-def serving_data(cell: CellStudy, host: Host) -> dict[str, Any] | None:
-    """Throughput, latencies, cost per request, errors, workers; None if nothing was served."""
-    served = summarise_served(cell.launches)
-    if served is None:
-        return None
-    return {
-        "launches": served.launches,
-        **_with_interval("requests_per_s", served.per_s),
-        **_with_interval("p50_ns", served.p50_ns),
-        **_with_interval("p90_ns", served.p90_ns),
-        **_with_interval("p99_ns", served.p99_ns),
-        "p99_9_ns": served.p99_9_ns,
-        **_with_interval("cpu_ns_per_request", served.cpu_ns),
-        "requests": served.requests,
-        "errors": served.errors,
-        "workers": workers_data(cell, host),
-    }
-
-
-def _with_interval(name: str, estimate: Estimate) -> dict[str, Any]:
-    interval = estimate.interval
-    bounds = None if interval is None else (interval.low, interval.high)
-    return {name: estimate.value, f"{name}_interval": bounds}

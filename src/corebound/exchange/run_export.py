@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib
 import io
-import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from corebound.analysis.serialize import commit_columns, json_file
 from corebound.errors import Fault, InputError, ScenarioFaults
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import EnvironmentLock, Run, ScenarioSource
@@ -195,8 +195,7 @@ def _row(cell: CellOfRun, launch: Launch) -> dict[str, Any]:
     }
     row |= {f"{_AXIS}{axis}": value for axis, value in cell.cell.axes}
     if commit is not None:
-        row |= {"commit": commit.sha, "committed_at": commit.committed_at, "dirty": commit.dirty}
-        row |= {"tree": commit.tree}
+        row |= {**commit_columns(commit), "committed_at": commit.committed_at}
     summaries = cell.summary.launches
     summary = next((summary for summary in summaries if summary.launch == launch.id), None)
     if summary is not None:
@@ -210,9 +209,6 @@ def _row(cell: CellOfRun, launch: Launch) -> dict[str, Any]:
     return row
 
 
-_INDENT = 1
-
-
 def bencher(cells: Sequence[CellOfRun]) -> str:
     """The latency of each cell in nanoseconds, as Bencher expects, with its 95 % interval."""
     document = {}
@@ -221,12 +217,12 @@ def bencher(cells: Sequence[CellOfRun]) -> str:
         if bounds := one.summary.interval:
             metric |= {"lower_value": bounds.low, "upper_value": bounds.high}
         document[one.cell.id] = {"latency": metric}
-    return _text(document)
+    return json_file(document)
 
 
 def github_action(cells: Sequence[CellOfRun]) -> str:
     """A list of values where smaller is better, each with its interval as text."""
-    return _text([_entry(one, figure_ns) for one, figure_ns in _figures(cells)])
+    return json_file([_entry(one, figure_ns) for one, figure_ns in _figures(cells)])
 
 
 def _entry(one: CellOfRun, figure_ns: float) -> dict[str, Any]:
@@ -243,7 +239,3 @@ def _figures(cells: Iterable[CellOfRun]) -> Iterable[tuple[CellOfRun, float]]:
     for one in cells:
         if one.summary.median_ns is not None:
             yield one, one.summary.median_ns
-
-
-def _text(document: Any) -> str:
-    return f"{json.dumps(document, indent=_INDENT, ensure_ascii=False, allow_nan=False)}\n"

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,47 +16,28 @@ from corebound.analysis.commands import (
     between_command,
     row_command,
 )
-from corebound.analysis.commit_comparison import CommitComparison, ComparedSeries
-from corebound.analysis.comparison import Compared, ComparedCell, RunComparison
-from corebound.analysis.findings import findings_data
+from corebound.analysis.commit_comparison import CommitComparison
+from corebound.analysis.comparison import RunComparison
 from corebound.analysis.host_records import HostStudy
-from corebound.analysis.launch_metrics import (
-    median_of,
-    migrations,
-    span_of,
-    switches,
-    threads,
-    whole_ns,
-)
 from corebound.analysis.operator_profiles import Profiled, profiled
-from corebound.analysis.scenario_result import CellStudy, ScenarioResult
-from corebound.analysis.server_workers import serving_data
+from corebound.analysis.scenario_result import ScenarioResult
+from corebound.analysis.serialize import (
+    cell_row,
+    change_row,
+    commit_columns,
+    compared_cell_row,
+    compared_series_row,
+    csv_text,
+    findings_document,
+    json_file,
+    serving_document,
+)
 from corebound.diagnosis.evidence import Finding
-from corebound.records.history import HistoryPoint
-from corebound.records.launch_record import ImportedProfile, Launch, OperatorProfile
+from corebound.records.launch_record import ImportedProfile, OperatorProfile
 from corebound.records.run_record import Run
 from corebound.report.scenario.operator_table import OUTSIDE, outside_ns, span_ns, together_ns
 from corebound.stats.history.regressions import Change
-from corebound.stats.launch_summary import CellSummary
-from corebound.text import spreadsheet
 from corebound.worker.protocol import Operator
-
-
-def lines_csv(lines: Sequence[Mapping[str, Any]]) -> str:
-    """Format lines as CSV, with a column for every name that occurs in any of them."""
-    text = io.StringIO()
-    # Lines from different sources may have different columns; each column appears once.
-    names = list(dict.fromkeys(name for line in lines for name in line))
-    writer = csv.DictWriter(text, names, lineterminator="\n")
-    writer.writeheader()
-    for line in lines:
-        writer.writerow({name: spreadsheet(value) for name, value in line.items()})
-    return text.getvalue()
-
-
-def finite(value: float) -> float | None:
-    """JSON has no infinity: an infinite value becomes None."""
-    return value if value < float("inf") else None
 
 
 def operators_csv(study: ScenarioResult) -> str:
@@ -78,7 +55,7 @@ def operators_csv(study: ScenarioResult) -> str:
         for one in found
         for figures in profile_data(one)["operators"]
     ]
-    return lines_csv(lines)
+    return csv_text(lines)
 
 
 def profile_data(one: Profiled) -> dict[str, Any]:
@@ -103,7 +80,7 @@ def imported_csv(profiles: Sequence[ImportedProfile]) -> str:
         for one in profiles
         for figures in _lines(one.profile)
     ]
-    return lines_csv(lines) if lines else ""
+    return csv_text(lines) if lines else ""
 
 
 def _lines(
@@ -155,24 +132,23 @@ def cells_json(study: ScenarioResult, found: Sequence[Finding], records: str = "
         "run": run.id,
         "started_at": run.started_at,
         "host": {"id": run.host.id, "name": run.host.name, "cpu_model": run.host.cpu_model},
-        "commit": run.commit.sha if run.commit else None,
-        "dirty": run.commit.dirty if run.commit else None,
-        "tree": run.commit.tree if run.commit else None,
+        **commit_columns(run.commit),
         "corebound": run.corebound,
         "seed": run.seed,
         "margin": study.measure.margin,
         "cells": [
             {
                 "axes": dict(cell.cell.axes),
-                **_figures(study, cell, records),
-                "serving": serving_data(cell, run.host),
+                **cell_row(cell),
+                "command": row_command(study, cell).at(records),
+                "serving": serving_document(cell, run.host),
             }
             for cell in study.cells
         ],
         "profiles": [profile_data(one) for one in profiled(study)],
-        "findings": findings_data(found),
+        "findings": findings_document(found),
     }
-    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return json_file(document)
 
 
 def cells_csv(study: ScenarioResult, records: str = "") -> str:
@@ -182,7 +158,7 @@ def cells_csv(study: ScenarioResult, records: str = "") -> str:
     have the same name as a value, so its column begins with `axis_`.
     """
     axes = tuple(dict.fromkeys(axis for cell in study.cells for axis, _ in cell.cell.axes))
-    return lines_csv(
+    return csv_text(
         [
             {
                 "scenario": study.scenario.name,
@@ -191,63 +167,11 @@ def cells_csv(study: ScenarioResult, records: str = "") -> str:
                 "host": study.run.host.id,
             }
             | {f"axis_{axis}": dict(cell.cell.axes).get(axis, "") for axis in axes}
-            | _figures(study, cell, records)
+            | cell_row(cell)
+            | {"command": row_command(study, cell).at(records)}
             for cell in study.cells
         ]
     )
-
-
-def _figures(study: ScenarioResult, cell: CellStudy, records: str) -> dict[str, Any]:
-    summary, comparison = cell.summary, cell.comparison
-    interval, tail = summary.interval, summary.p99_interval
-    spread = summary.spread_interval
-    ratio = comparison.interval if comparison else None
-    cpu_ns = {one.launch: one.cpu_median_ns for one in summary.launches}
-    return {
-        "median_ns": summary.median_ns,
-        "median_low_ns": interval.low if interval else None,
-        "median_high_ns": finite(interval.high) if interval else None,
-        "p99_ns": summary.p99_ns,
-        "p99_low_ns": tail.low if tail else None,
-        "p99_high_ns": finite(tail.high) if tail else None,
-        "cpu_median_ns": summary.cpu_median_ns,
-        **_ends("cpu", cell, lambda launch: cpu_ns.get(launch.id), "_ns"),
-        "spread_ratio": summary.spread_ratio,
-        "spread_low_ratio": spread.low if spread else None,
-        "spread_high_ratio": finite(spread.high) if spread else None,
-        "launches_ok": summary.count("ok"),
-        "launches_invalid": summary.count("invalid"),
-        "launches_failed": summary.count("failed") + summary.count("timed-out"),
-        "launches_skipped": summary.count("skipped"),
-        "launches_unsettled": summary.unsettled,
-        "launches_disturbed": summary.disturbed,
-        "launches_left_out": len(summary.left_out),
-        "migrations": median_of(cell, migrations),
-        **_ends("migrations", cell, migrations),
-        "switches": median_of(cell, switches),
-        **_ends("switches", cell, switches),
-        "threads": median_of(cell, threads),
-        **_ends("threads", cell, threads),
-        "whole_ns": median_of(cell, whole_ns),
-        **_ends("whole", cell, whole_ns, "_ns"),
-        "baseline": cell.baseline.key if cell.baseline else None,
-        "speedup_ratio": comparison.speedup_ratio if comparison else None,
-        "speedup_low_ratio": ratio.low if ratio else None,
-        "speedup_high_ratio": finite(ratio.high) if ratio else None,
-        "verdict": comparison.verdict if comparison else None,
-        "command": row_command(study, cell).at(records),
-    }
-
-
-def _ends(
-    name: str, cell: CellStudy, of: Callable[[Launch], float | None], unit: str = ""
-) -> dict[str, float | None]:
-    """The minimum and maximum over the launches, as on the page.
-
-    None if all have the same value.
-    """
-    least, most = span_of(cell, of) or (None, None)
-    return {f"{name}_least{unit}": least, f"{name}_most{unit}": most}
 
 
 def changes_csv(known: ChangeHistory, records: str = "") -> str:
@@ -255,46 +179,15 @@ def changes_csv(known: ChangeHistory, records: str = "") -> str:
 
     Clear changes come first, the latest first, then the others.
     """
-    return lines_csv(
+    return csv_text(
         [
             {
-                "id": one.id,
-                "status": known.status(one),
-                "because": known.because(one) or None,
-                "measured_again": known.answer(one) or None,
-                "project": one.series.project,
-                "host": one.series.host,
-                "benchmark": one.series.scenario,
-                "cell": one.series.cell,
-                "unit": one.series.unit,
-                "level_before": one.step.before,
-                "level_after": one.step.before * one.step.ratio,
-                "ratio": one.step.ratio,
-                "ratio_low": one.step.interval.low if one.step.interval else None,
-                "ratio_high": finite(one.step.interval.high) if one.step.interval else None,
-                "p_value": one.step.p_value,
-                "last_good": one.last_good.at,
-                "at": one.since,
-                "first_bad": one.first_bad.at,
-                "last_good_commit": one.last_good.commit.sha if one.last_good.commit else None,
-                "first_bad_commit": one.first_bad.commit.sha if one.first_bad.commit else None,
-                "subject": one.first_bad.commit.subject if one.first_bad.commit else None,
-                **_recovered(one),
+                **change_row(one, known),
                 "command": again.at(records) if (again := _again(one)) else None,
             }
             for one in (*known.changes, *known.unclear)
         ]
     )
-
-
-def _recovered(one: Change) -> dict[str, Any]:
-    """The commits that bound a change's recovery, and the ratio of the level since to before."""
-    good, bad = one.back_between or (None, None)
-    return {
-        "recovered_last_good_commit": good.commit.sha if good and good.commit else None,
-        "recovered_first_bad_commit": bad.commit.sha if bad and bad.commit else None,
-        "recovered_left": one.step.recovery.left if one.step.recovery else None,
-    }
 
 
 def _again(one: Change) -> CommandLine | None:
@@ -303,41 +196,7 @@ def _again(one: Change) -> CommandLine | None:
 
 def commits_csv(found: CommitComparison) -> str:
     """Every series of a comparison of two commits, one line each, by change over noise."""
-    return lines_csv([_compared_cell(found, one) for one in found.series])
-
-
-def _compared_cell(found: CommitComparison, one: ComparedSeries) -> dict[str, Any]:
-    return {
-        "project": found.project,
-        "host": one.series.host,
-        "benchmark": one.series.scenario,
-        "cell": one.series.cell,
-        "unit": one.series.unit,
-        "before_commit": found.before.sha,
-        "after_commit": found.after.sha,
-        **_point("before", one.before),
-        **_point("after", one.after),
-        **said_of(one),
-    }
-
-
-def _point(name: str, point: HistoryPoint) -> dict[str, Any]:
-    low, high = point.bounds or (None, None)
-    return {name: point.figure, f"{name}_low": low, f"{name}_high": high}
-
-
-def said_of(one: Compared) -> dict[str, Any]:
-    """The comparison of two values before correction; `clear`: whether significant after it."""
-    comparison = one.comparison
-    interval = comparison.interval if comparison else None
-    return {
-        "ratio": comparison.speedup_ratio if comparison else None,
-        "ratio_low": interval.low if interval else None,
-        "ratio_high": finite(interval.high) if interval else None,
-        "p_value": comparison.p_value if comparison else None,
-        "verdict": comparison.verdict if comparison else None,
-        "clear": one.clear,
-    }
+    return csv_text([compared_series_row(found, one) for one in found.series])
 
 
 def comparison_csv(found: RunComparison, records: str = "") -> str:
@@ -347,37 +206,15 @@ def comparison_csv(found: RunComparison, records: str = "") -> str:
         found: The comparison.
         records: As in `CommandLine.at`.
     """
-    return lines_csv([_compared(found, one, records) for one in found.cells])
-
-
-def _compared(found: RunComparison, one: ComparedCell, records: str) -> dict[str, Any]:
-    comparison = one.comparison
-    return {
-        "host": found.after.host.id,
-        "scenario": one.cell.scenario,
-        "cell": one.cell.key,
-        "before_run": found.before.id,
-        "after_run": found.after.id,
-        **_side("before", one.before),
-        **_side("after", one.after),
-        **said_of(one),
-        "launches_needed": comparison.launches_needed if comparison else None,
-        "floor_ratio": finite(one.floor_ratio) if one.floor_ratio is not None else None,
-        "between_runs_spread_ratio": one.between.spread_ratio,
-        "between_runs_learned_from": one.between.runs,
-        "delay_ratio": one.delay_ratio,
-        "command": again_command(found.before, found.after, one.cell).at(records),
-    }
-
-
-def _side(name: str, summary: CellSummary) -> dict[str, Any]:
-    interval = summary.interval
-    return {
-        f"{name}_ns": summary.median_ns,
-        f"{name}_low_ns": interval.low if interval else None,
-        f"{name}_high_ns": finite(interval.high) if interval else None,
-        f"{name}_launches": len(summary.launches),
-    }
+    return csv_text(
+        [
+            {
+                **compared_cell_row(found, one),
+                "command": again_command(found.before, found.after, one.cell).at(records),
+            }
+            for one in found.cells
+        ]
+    )
 
 
 def host_json(study: HostStudy, records: str = "") -> str:
@@ -393,7 +230,7 @@ def host_json(study: HostStudy, records: str = "") -> str:
         "noise": [to_builtins(one) for one in study.calibrations],
         "runs": [_run(run, records) for run in runs],
     }
-    return json.dumps(_known(document), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return json_file(document)
 
 
 def _run(run: Run, records: str) -> dict[str, Any]:
@@ -401,21 +238,10 @@ def _run(run: Run, records: str) -> dict[str, Any]:
     return {
         "id": run.id,
         "started_at": run.started_at,
-        "commit": run.commit.sha if run.commit else None,
-        "dirty": run.commit.dirty if run.commit else None,
-        "tree": run.commit.tree if run.commit else None,
+        **commit_columns(run.commit),
         "kernel": run.host.kernel,
         "command": asked_command(run).at(records),
         "checks": None
         if checks is None
         else [{"check": one.check, "state": one.state, "value": one.value} for one in checks],
     }
-
-
-def _known(value: Any) -> Any:
-    """The same value for JSON, which has no infinity: an unknown value is None."""
-    if isinstance(value, dict):
-        return {str(name): _known(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_known(one) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

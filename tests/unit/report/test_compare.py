@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from corebound.analysis.commands import CommandLine
 from corebound.analysis.comparison import (
-    CAVEAT,
+    RUNS_CAVEAT,
     Past,
     compare_runs,
     latest_comparisons,
@@ -279,7 +279,7 @@ def test_the_command_hides_what_does_not_differ_and_says_how_many(tmp_path: Path
     assert f"  {CELLS[0].label} " in result.output
     assert CELLS[1].id not in result.output
     assert "1 of 2 cells do not clearly differ" in result.output
-    assert CAVEAT in result.output
+    assert RUNS_CAVEAT in result.output
 
 
 def test_two_commits_are_their_latest_runs_on_one_host(tmp_path: Path) -> None:

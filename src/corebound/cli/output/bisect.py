@@ -7,6 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from corebound.analysis.serialize import interval_pair
 from corebound.analysis.wording import NO_ESTIMATE
 from corebound.cli.output.json import indented
 from corebound.records.run_record import Commit
@@ -91,7 +92,6 @@ def _named(commit: Commit) -> str:
 def as_json(told: BisectResult) -> str:
     """Render the result as JSON."""
     ending = told.ending
-    bounds = ending.interval if ending else None
     document = {
         "project": told.project,
         "cell": told.cell,
@@ -100,7 +100,7 @@ def as_json(told: BisectResult) -> str:
         "good": told.line[ending.good] if ending else told.line[0],
         "bad": told.line[ending.bad] if ending else told.line[-1],
         "slowdown_ratio": ending.slowdown_ratio if ending else None,
-        "slowdown_interval": (bounds.low, bounds.high) if bounds else None,
+        "slowdown_interval": interval_pair(ending.interval) if ending else None,
         "is_merge": told.is_merge,
         "commits": len(told.line) - 1,
         "tests": ending.tests if ending else None,

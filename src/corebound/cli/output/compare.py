@@ -11,19 +11,18 @@ from rich.text import Text
 
 from corebound import text as corebound_text
 from corebound import units
-from corebound.analysis import commit_comparison, comparison
-from corebound.analysis.commit_comparison import CommitComparison, ComparedSeries
+from corebound.analysis.commit_comparison import COMMITS_CAVEAT, CommitComparison, ComparedSeries
 from corebound.analysis.comparison import (
+    RUNS_CAVEAT,
     Compared,
-    ComparedCell,
     RunComparison,
-    between_document,
     commit_words,
     run_to_run_words,
     unclear_in,
     unknown_in,
 )
 from corebound.analysis.launch_metrics import disturbed_words
+from corebound.analysis.serialize import commit_comparison_document, run_comparison_document
 from corebound.analysis.series_names import short_names
 from corebound.analysis.series_value import figure_text
 from corebound.analysis.wording import compared_bounds, count
@@ -32,7 +31,6 @@ from corebound.cli.output.run import SIGNS, verdict_of
 from corebound.cli.output.terminal import Console
 from corebound.records.history import HistoryPoint
 from corebound.records.run_record import Commit, Run
-from corebound.stats.intervals import Interval
 
 _CELLS, _SERIES = ("cell", "cells"), ("series", "series")
 _HEADINGS = ("", "before", "after", "ratio", "95 %", "verdict")
@@ -99,17 +97,10 @@ def of_runs(found: RunComparison, noise: Sequence[str] = ()) -> ComparisonText:
         ),
         closing=(
             *_closing(found, _CELLS, "runs"),
-            f"{comparison.CAVEAT} {run_to_run_words(found)}".strip(),
+            f"{RUNS_CAVEAT} {run_to_run_words(found)}".strip(),
             *noise,
         ),
-        document={
-            "before": _run(found.before),
-            "after": _run(found.after),
-            "note": comparison.CAVEAT,
-            "noise": noise,
-            "cells": [_cell(one) for one in found.cells],
-            **_uncompared(found, "run"),
-        },
+        document=run_comparison_document(found, noise),
     )
 
 
@@ -131,15 +122,8 @@ def of_commits(found: CommitComparison) -> ComparisonText:
             )
             for one, name in zip(found.series, names, strict=True)
         ),
-        closing=(*_closing(found, _SERIES, "commits"), commit_comparison.CAVEAT),
-        document={
-            "project": found.project,
-            "before": _commit(found.before),
-            "after": _commit(found.after),
-            "note": commit_comparison.CAVEAT,
-            "series": [_series(one) for one in found.series],
-            **_uncompared(found, "commit"),
-        },
+        closing=(*_closing(found, _SERIES, "commits"), COMMITS_CAVEAT),
+        document=commit_comparison_document(found),
     )
 
 
@@ -212,13 +196,6 @@ def _closing(
     return lines
 
 
-def _uncompared(found: RunComparison | CommitComparison, what: str) -> dict[str, Any]:
-    return {
-        "not_alike": [{"id": name, "because": why} for name, why in found.unlike],
-        "only_in_one": [{"id": name, what: which} for name, which in found.alone],
-    }
-
-
 def _named(run: Run) -> str:
     commit = f", commit {commit_words(run.commit)}" if run.commit else ""
     return f"{run.id}, {run.started_at}, {run.host.name}{commit}"
@@ -262,65 +239,3 @@ def _less_or_more(one: ComparedSeries) -> str:
 
 def _figure(one: ComparedSeries, point: HistoryPoint) -> str:
     return "–" if point.figure is None else figure_text(one.series, point.figure)
-
-
-def _run(run: Run) -> dict[str, Any]:
-    return {
-        "run": run.id,
-        "started_at": run.started_at,
-        "host": run.host.id,
-        "commit": run.commit.sha if run.commit else None,
-        "subject": run.commit.subject if run.commit else None,
-        "dirty": run.commit.dirty if run.commit else None,
-        "tree": run.commit.tree if run.commit else None,
-    }
-
-
-def _commit(commit: Commit) -> dict[str, Any]:
-    return {
-        "commit": commit.sha,
-        "committed_at": commit.committed_at,
-        "subject": commit.subject,
-    }
-
-
-def _cell(one: ComparedCell) -> dict[str, Any]:
-    return {
-        "id": one.cell.id,
-        "before_ns": one.before.median_ns,
-        "after_ns": one.after.median_ns,
-        "before_disturbed_launches": one.before.disturbed,
-        "after_disturbed_launches": one.after.disturbed,
-        "before_left_out_launches": len(one.before.left_out),
-        "after_left_out_launches": len(one.after.left_out),
-        **_compared(one),
-        "launches_needed": one.comparison.launches_needed if one.comparison else None,
-        "floor_ratio": one.floor_ratio,
-        "between_runs": between_document(one.between),
-        "delay_ratio": one.delay_ratio,
-    }
-
-
-def _series(one: ComparedSeries) -> dict[str, Any]:
-    return {
-        "id": one.series.id,
-        "unit": one.series.unit,
-        "before": one.before.figure,
-        "after": one.after.figure,
-        **_compared(one),
-    }
-
-
-def _compared(one: Compared) -> dict[str, Any]:
-    comparison = one.comparison
-    return {
-        "speedup_ratio": comparison.speedup_ratio if comparison else None,
-        "speedup_interval": _bounds(comparison.interval) if comparison else None,
-        "verdict": comparison.verdict if comparison else None,
-        "p_value": comparison.p_value if comparison else None,
-        "clear": one.clear,
-    }
-
-
-def _bounds(interval: Interval | None) -> tuple[float, float] | None:
-    return None if interval is None else (interval.low, interval.high)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 from xml.etree import ElementTree as ET
 
 from msgspec import Struct
 
 from corebound import text, units
+from corebound.analysis.serialize import commit_pair_document
 from corebound.analysis.wording import NO_ESTIMATE
 from corebound.cli.output.json import indented
 from corebound.cli.output.run import SIGNS
@@ -170,7 +171,7 @@ def _json(what: CommitComparison) -> str:
         "records": str(what.records),
         "regressions": sum(one.is_regression for one in what.judged),
         "noise": what.noise,
-        "cells": [_document(one) for one in what.judged],
+        "cells": [commit_pair_document(one) for one in what.judged],
     }
     return indented(document)
 
@@ -178,26 +179,6 @@ def _json(what: CommitComparison) -> str:
 def _side(side: Side) -> object:
     """A commit in the form that records use, or the description of another kind of side."""
     return side.commit or {"name": side.name, "title": side.title}
-
-
-def _document(one: JudgedPair) -> dict[str, Any]:
-    pair, compared = one.pair, one.pair.comparison
-    bounds = compared.interval if compared else None
-    return {
-        "scenario": pair.scenario,
-        "cell": pair.cell,
-        "verdict": one.verdict,
-        "is_regression": one.is_regression,
-        "base_ns": pair.base_ns,
-        "head_ns": pair.head_ns,
-        "slowdown_ratio": 1 / compared.speedup_ratio if compared else None,
-        "slowdown_interval": (1 / bounds.high, 1 / bounds.low) if bounds else None,
-        "p_value": compared.p_value if compared else None,
-        "pairs": compared.pairs if compared else 0,
-        "launches_needed": compared.launches_needed if compared else None,
-        "cpu_ratio": pair.cpu_ratio,
-        "missing": pair.missing,
-    }
 
 
 def _junit(what: CommitComparison) -> str:

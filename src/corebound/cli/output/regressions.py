@@ -16,12 +16,12 @@ from corebound.analysis.change_history import (
     commit_range,
     left_words,
     recovery_words,
-    size_interval,
-    size_word,
+    size_with_interval,
 )
 from corebound.analysis.commands import continuous_words
 from corebound.analysis.last_measured import last_day
 from corebound.analysis.noise_floor import calibration_for, noise_words
+from corebound.analysis.serialize import change_document, series_document
 from corebound.analysis.wording import count, day, too_short_words
 from corebound.cli.confirm_regressions import CommitPair, pair_of
 from corebound.records import documents
@@ -192,14 +192,6 @@ def headline(told: RegressionsResult) -> str:
     return f"{whole} {too_short_words(told.too_short, len(told.going))}".rstrip()
 
 
-def size(change: Change) -> str:
-    """The size of a change: `▼ 4.5 % slower, 95 % interval [3.9, 5.1] %`."""
-    word = size_word(change)
-    interval = size_interval(change)
-    known = f"95 % interval {interval}" if interval else "too few nights for an interval"
-    return f"{word.sign} {word.word}, {known}"
-
-
 def came_in(change: Change) -> str:
     """The commits and points around the change, or the commits' dates if that is all there is."""
     return _between(change.last_good, change.first_bad)
@@ -274,7 +266,7 @@ def _lines(one: JudgedChange, told: RegressionsResult) -> tuple[str, ...]:
     series = one.change.series
     lines = (
         f"{one.id}  {named(series)}",
-        size(one.change),
+        size_with_interval(one.change),
         came_in(one.change),
         recovered(one.change),
         standing(one),
@@ -330,7 +322,7 @@ def document(told: RegressionsResult) -> dict[str, Any]:
         "changes": [_change(one, told) for one in told.judged],
         "failing": [
             {
-                **_series(one.series, told.site),
+                **_series(one.series, told),
                 "since": one.since.at,
                 "points": one.points,
                 "reason": one.since.missing,
@@ -338,71 +330,23 @@ def document(told: RegressionsResult) -> dict[str, Any]:
             for one in told.failing
         ],
         "not_analysed": [
-            {**_series(one.series, told.site), "reason": one.reason} for one in told.not_analysed
+            {**_series(one.series, told), "reason": one.reason} for one in told.not_analysed
         ],
     }
 
 
-def _series(series: Series, site: str) -> dict[str, Any]:
-    return {
-        "series": series.id,
-        "project": series.project,
-        "host": series.host,
-        "scenario": series.scenario,
-        "cell": series.cell,
-        "title": series.title,
-        "link": link_of(series, site),
-        "reproduce": series.reproduce,
-    }
+def _series(series: Series, told: RegressionsResult) -> dict[str, Any]:
+    return series_document(series, link_of(series, told.site))
 
 
 def _change(one: JudgedChange, told: RegressionsResult) -> dict[str, Any]:
-    change, near = one.change, told.beside_of(one)
-    step, good, bad = change.step, change.last_good, change.first_bad
-    return {
-        "id": one.id,
-        "alarm": one.alarm,
-        "regression": change.is_regression,
-        "state": "back" if one.is_back else one.state,
-        "because": None if one.decision is None else one.decision.because,
-        "step": step.status,
-        "ended": one.has_ended,
-        "suspicion": not step.votes,
-        "clear": change.clear,
-        "size": size(change),
-        "unit": change.series.unit,
-        "more_is_better": change.series.more_is_better,
-        "ratio": step.ratio,
-        "interval": None if step.interval is None else (step.interval.low, step.interval.high),
-        "last_good": _night(good),
-        "first_bad": _night(bad),
-        "recovery": _recovery(change),
-        "confirmation": one.confirmation,
-        "noise": near.noise or None,
-        "compare": near.compare,
-        **_series(change.series, told.site),
-    }
-
-
-def _recovery(change: Change) -> dict[str, Any] | None:
-    recovery, between = change.step.recovery, change.back_between
-    if recovery is None or between is None:
-        return None
-    good, bad = between
-    return {
-        "last_good": _night(good),
-        "first_bad": _night(bad),
-        "steps": recovery.steps,
-        "left": recovery.left,
-        "whole": recovery.whole,
-        "clear": change.back_is_clear,
-    }
-
-
-def _night(point: HistoryPoint) -> dict[str, str | None]:
-    commit = point.commit
-    sha, subject = (None, None) if commit is None else (commit.sha, commit.subject)
-    return {"at": point.at, "commit": sha, "subject": subject}
+    context = told.beside_of(one)
+    return change_document(
+        one,
+        link=link_of(one.change.series, told.site),
+        noise=context.noise,
+        compare=context.compare,
+    )
 
 
 def junit(told: RegressionsResult) -> str:
@@ -435,7 +379,7 @@ def junit(told: RegressionsResult) -> str:
         mine = of_series.get(series.id, [])
         alarms = [one for one in mine if one.alarm]
         if alarms:
-            what = corebound_text.xml("; ".join(size(one.change) for one in alarms))
+            what = corebound_text.xml("; ".join(size_with_interval(one.change) for one in alarms))
             failure = ET.SubElement(case, "failure", message=what, type="regression")
             failure.text = corebound_text.xml("\n\n".join(_said(one, told) for one in alarms))
         if (ended := failing.get(series.id)) is not None:
@@ -458,7 +402,7 @@ def _said(one: JudgedChange, told: RegressionsResult) -> str:
     change = one.change
     lines = (
         f"{one.id} {named(change.series)}",
-        size(change),
+        size_with_interval(change),
         came_in(change),
         recovered(change),
         standing(one),

@@ -7,7 +7,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from corebound import units
-from corebound.analysis.comparison import CAVEAT, between_document, spread_words
+from corebound.analysis.comparison import RUNS_CAVEAT, spread_words
+from corebound.analysis.serialize import between_runs_document, comparison_document
 from corebound.analysis.wording import NO_ESTIMATE
 from corebound.cli.output.json import indented
 from corebound.records.run_record import Run
@@ -71,7 +72,13 @@ def text(told: ReproduceResult) -> str:
     if commit is not None and commit.dirty and commit.tree is None:
         lines.append("Then, changes that were not committed were in it; now they are not.")
     return "\n".join(
-        (*lines, CAVEAT, spread_words(told.between), *told.noise, f"Records: {told.records[1]}")
+        (
+            *lines,
+            RUNS_CAVEAT,
+            spread_words(told.between),
+            *told.noise,
+            f"Records: {told.records[1]}",
+        )
     )
 
 
@@ -101,19 +108,16 @@ def _size(told: ReproduceResult) -> str:
 def as_json(told: ReproduceResult) -> str:
     """Render the result as JSON."""
     compared = told.comparison
-    bounds = compared.interval
     document = {
         "cell": told.cell.id,
         "holds": told.holds,
-        "verdict": compared.verdict,
-        "slowdown_ratio": 1 / compared.speedup_ratio,
-        "slowdown_interval": (1 / bounds.high, 1 / bounds.low) if bounds else None,
+        **comparison_document(compared, "verdict", "slowdown_ratio", "slowdown_interval"),
         "margin": told.margin,
         "then_ns": told.medians_ns[0],
         "now_ns": told.medians_ns[1],
         "launches": told.launches,
-        "launches_needed": compared.launches_needed,
-        "between_runs": between_document(told.between),
+        **comparison_document(compared, "launches_needed"),
+        "between_runs": between_runs_document(told.between),
         "seed": told.after.seed,
         "commit": told.before.commit,
         "differing": told.differing,

@@ -12,24 +12,23 @@ from rich.table import Table
 from rich.text import Text
 
 from corebound import units
-from corebound.analysis.findings import findings, findings_data
+from corebound.analysis.findings import findings
 from corebound.analysis.launch_metrics import disturbed_words
 from corebound.analysis.noise_floor import calibration_for, noise_at, noise_words
 from corebound.analysis.scenario_result import CellStudy, ScenarioResult, study
-from corebound.analysis.server_workers import serving_data
+from corebound.analysis.serialize import cell_document, findings_document
 from corebound.analysis.wording import NO_BASELINE, compared_bounds
 from corebound.cli.output.json import indented
 from corebound.cli.output.terminal import Console
 from corebound.errors import NO_ANSWER, HostError, LaunchError
 from corebound.planning.models import CannotRun
 from corebound.records import documents
-from corebound.records.calibration import Calibration
+from corebound.records.calibration import Calibration, Noise
 from corebound.records.launch_record import Kind, Launch
 from corebound.records.run_record import Run
 from corebound.runner import Ending
 from corebound.stats.comparison import Comparison, Verdict
 from corebound.stats.interference import is_refused
-from corebound.stats.intervals import Interval
 from corebound.stats.multiplicity import suite_findings
 
 # The sign in front of each verdict on a terminal.
@@ -187,48 +186,25 @@ def as_json(told: RunResult) -> str:
         "launches": _counts(told, "measure"),
         "profiles": _counts(told, "profile"),
         "cells": [
-            {
-                **_cell(cell, differing, calibration_for(known, one.run, one.source)),
-                "serving": serving_data(cell, told.run.host),
-            }
+            cell_document(
+                cell,
+                told.run.host,
+                is_finding=cell.cell.id in differing,
+                noise=_noise(cell, calibration_for(known, one.run, one.source)),
+            )
             for one in every
             for cell in one.cells
         ],
         "findings": [
             {"scenario": one.scenario.name, **finding}
             for one in every
-            for finding in findings_data(findings(one))
+            for finding in findings_document(findings(one))
         ],
     }
     return indented(document)
 
 
-def _cell(
-    one: CellStudy, differing: frozenset[str], calibration: Calibration | None
-) -> dict[str, Any]:
-    summary, compared = one.summary, one.comparison
-    noise = noise_at(calibration, len(summary.launches)) if calibration and compared else None
-    return {
-        "id": summary.cell.id,
-        "statuses": dict(summary.counts),
-        "median_ns": summary.median_ns,
-        "median_interval_ns": _bounds(summary.interval),
-        "p99_ns": summary.p99_ns,
-        "p99_interval_ns": _bounds(summary.p99_interval),
-        "cpu_median_ns": summary.cpu_median_ns,
-        "launch_medians_ns": [launch.median_ns for launch in summary.launches],
-        "unsettled_launches": summary.unsettled,
-        "disturbed_launches": [one.launch for one in summary.launches if one.disturbed],
-        "left_out_launches": [one.launch for one in summary.left_out],
-        "baseline": one.baseline.id if one.baseline else None,
-        "speedup_ratio": compared.speedup_ratio if compared else None,
-        "speedup_interval": _bounds(compared.interval) if compared else None,
-        "verdict": compared.verdict if compared else None,
-        "finding": summary.cell.id in differing,
-        "launches_needed": compared.launches_needed if compared else None,
-        "noise": noise,
-    }
-
-
-def _bounds(interval: Interval | None) -> tuple[float, float] | None:
-    return None if interval is None else (interval.low, interval.high)
+def _noise(cell: CellStudy, calibration: Calibration | None) -> Noise | None:
+    if calibration is None or cell.comparison is None:
+        return None
+    return noise_at(calibration, len(cell.summary.launches))

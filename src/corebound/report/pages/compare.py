@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from corebound.analysis.change_history import EMPTY, ChangeHistory
 from corebound.analysis.commands import CommandLine, again_command
 from corebound.analysis.comparison import (
-    CAVEAT,
+    RUNS_CAVEAT,
     ComparedCell,
     RunComparison,
     commit_words,
@@ -151,7 +151,7 @@ def compare_page(
             context=title,
             verdict=told([one.comparison for one in findings if one.comparison]),
             support=rich(
-                f"{compared_words(found.cells, ('cell', 'cells'))}. {CAVEAT}",
+                f"{compared_words(found.cells, ('cell', 'cells'))}. {RUNS_CAVEAT}",
                 f" {run_to_run_words(found)}",
                 *(f" {floor}" for floor in noise),
             ),

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from corebound.analysis.change_history import ChangeHistory
 from corebound.analysis.commands import NO_COMMAND, CommandLine, between_command
-from corebound.analysis.commit_comparison import CAVEAT, CommitComparison, ComparedSeries
+from corebound.analysis.commit_comparison import COMMITS_CAVEAT, CommitComparison, ComparedSeries
 from corebound.analysis.comparison import compared_words, unclear_words
 from corebound.analysis.series_names import series_name, short_cells
 from corebound.analysis.series_value import display_unit, interval_name
@@ -77,7 +77,7 @@ def commits_page(found: CommitComparison, known: ChangeHistory, *, now: str) -> 
                 words=("worse", "better"),
             ),
             support=rich(
-                f"{compared_words(found.series, ('series', 'series'))}. {CAVEAT}",
+                f"{compared_words(found.series, ('series', 'series'))}. {COMMITS_CAVEAT}",
                 _of_samples(found.series),
                 "" if all(_again(one) for one in found.series) else f" {NO_COMMAND}",
             ),

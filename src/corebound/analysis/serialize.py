@@ -1,0 +1,550 @@
+"""Cells, comparisons and changes as plain data, for `--json` output, downloads and exports.
+
+A document is a JSON object; its intervals are pairs, such as `speedup_interval`. A row is flat, for
+CSV; the ends of its intervals have columns of their own, such as `speedup_low_ratio`. Values are
+not rounded, names end in their units, and None stands for a value that is missing or infinite.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+from msgspec import to_builtins
+from msgspec.structs import replace
+
+from corebound.analysis.change_history import ChangeHistory, size_with_interval
+from corebound.analysis.commit_comparison import COMMITS_CAVEAT, CommitComparison, ComparedSeries
+from corebound.analysis.comparison import RUNS_CAVEAT, Compared, ComparedCell, RunComparison
+from corebound.analysis.launch_metrics import (
+    median_of,
+    migrations,
+    span_of,
+    switches,
+    threads,
+    whole_ns,
+)
+from corebound.analysis.scenario_result import CellStudy
+from corebound.analysis.server_workers import workers_seen
+from corebound.diagnosis.evidence import Finding
+from corebound.machine.identity import Host
+from corebound.records.calibration import Noise
+from corebound.records.history import HistoryPoint, Series
+from corebound.records.launch_record import Launch
+from corebound.records.run_record import Commit, Run
+from corebound.stats.between_runs import BetweenRuns
+from corebound.stats.comparison import Comparison
+from corebound.stats.history.alerts import JudgedChange
+from corebound.stats.history.regressions import Change
+from corebound.stats.intervals import Interval
+from corebound.stats.launch_summary import CellSummary
+from corebound.stats.multiplicity import JudgedPair
+from corebound.stats.server_summary import Estimate, summarise_served
+from corebound.text import spreadsheet
+
+Pair = tuple[float | None, float | None]
+
+
+def finite(value: float) -> float | None:
+    """JSON has no infinity: an infinite value becomes None."""
+    return value if value < float("inf") else None
+
+
+def interval_pair(interval: Interval | None) -> Pair | None:
+    """An interval as its two ends; None without one."""
+    return None if interval is None else (finite(interval.low), finite(interval.high))
+
+
+def interval_columns(name: str, interval: Interval | None, unit: str = "") -> dict[str, Any]:
+    """The two ends of an interval, as `{name}_low{unit}` and `{name}_high{unit}`."""
+    low, high = interval_pair(interval) or (None, None)
+    return {f"{name}_low{unit}": low, f"{name}_high{unit}": high}
+
+
+ComparisonKey = Literal[
+    "speedup_ratio",
+    "speedup_interval",
+    "slowdown_ratio",
+    "slowdown_interval",
+    "verdict",
+    "p_value",
+    "pairs",
+    "launches_needed",
+]
+_COMPARISON_VALUES: dict[ComparisonKey, Callable[[Comparison], Any]] = {
+    "speedup_ratio": lambda comparison: comparison.speedup_ratio,
+    "speedup_interval": lambda comparison: interval_pair(comparison.interval),
+    "slowdown_ratio": lambda comparison: 1 / comparison.speedup_ratio,
+    "slowdown_interval": lambda comparison: _reciprocal_pair(comparison.interval),
+    "verdict": lambda comparison: comparison.verdict,
+    "p_value": lambda comparison: comparison.p_value,
+    "pairs": lambda comparison: comparison.pairs,
+    "launches_needed": lambda comparison: comparison.launches_needed,
+}
+
+
+def _reciprocal_pair(interval: Interval | None) -> Pair | None:
+    return None if interval is None else (1 / interval.high, 1 / interval.low)
+
+
+def comparison_document(comparison: Comparison | None, *keys: ComparisonKey) -> dict[str, Any]:
+    """The named values of a comparison, in this order; None each if it could not be made.
+
+    `speedup_…` is the baseline's time over the cell's, `slowdown_…` the reciprocal.
+    """
+    if comparison is None:
+        return {key: 0 if key == "pairs" else None for key in keys}
+    return {key: _COMPARISON_VALUES[key](comparison) for key in keys}
+
+
+def cell_document(
+    cell: CellStudy, host: Host, *, is_finding: bool, noise: Noise | None
+) -> dict[str, Any]:
+    """A cell of one run.
+
+    Args:
+        cell: The cell.
+        host: The host that it ran on.
+        is_finding: Whether it differs from its baseline after correction for the whole run.
+        noise: The noise floor for the number of its launches; None if unknown.
+    """
+    summary = cell.summary
+    return {
+        "id": summary.cell.id,
+        "statuses": dict(summary.counts),
+        "median_ns": summary.median_ns,
+        "median_interval_ns": interval_pair(summary.interval),
+        "p99_ns": summary.p99_ns,
+        "p99_interval_ns": interval_pair(summary.p99_interval),
+        "cpu_median_ns": summary.cpu_median_ns,
+        "launch_medians_ns": [launch.median_ns for launch in summary.launches],
+        "unsettled_launches": summary.unsettled,
+        "disturbed_launches": [launch.launch for launch in summary.launches if launch.disturbed],
+        "left_out_launches": [launch.launch for launch in summary.left_out],
+        "baseline": cell.baseline.id if cell.baseline else None,
+        **comparison_document(cell.comparison, "speedup_ratio", "speedup_interval", "verdict"),
+        "finding": is_finding,
+        **comparison_document(cell.comparison, "launches_needed"),
+        "noise": noise,
+        "serving": serving_document(cell, host),
+    }
+
+
+def cell_row(cell: CellStudy) -> dict[str, Any]:
+    """A cell of one run as columns, without its axes."""
+    summary, comparison = cell.summary, cell.comparison
+    cpu_ns = {launch.launch: launch.cpu_median_ns for launch in summary.launches}
+    return {
+        "median_ns": summary.median_ns,
+        **interval_columns("median", summary.interval, "_ns"),
+        "p99_ns": summary.p99_ns,
+        **interval_columns("p99", summary.p99_interval, "_ns"),
+        "cpu_median_ns": summary.cpu_median_ns,
+        **_span_columns("cpu", cell, lambda launch: cpu_ns.get(launch.id), "_ns"),
+        "spread_ratio": summary.spread_ratio,
+        **interval_columns("spread", summary.spread_interval, "_ratio"),
+        "launches_ok": summary.count("ok"),
+        "launches_invalid": summary.count("invalid"),
+        "launches_failed": summary.count("failed") + summary.count("timed-out"),
+        "launches_skipped": summary.count("skipped"),
+        "launches_unsettled": summary.unsettled,
+        "launches_disturbed": summary.disturbed,
+        "launches_left_out": len(summary.left_out),
+        "migrations": median_of(cell, migrations),
+        **_span_columns("migrations", cell, migrations),
+        "switches": median_of(cell, switches),
+        **_span_columns("switches", cell, switches),
+        "threads": median_of(cell, threads),
+        **_span_columns("threads", cell, threads),
+        "whole_ns": median_of(cell, whole_ns),
+        **_span_columns("whole", cell, whole_ns, "_ns"),
+        "baseline": cell.baseline.key if cell.baseline else None,
+        **comparison_document(comparison, "speedup_ratio"),
+        **interval_columns("speedup", comparison.interval if comparison else None, "_ratio"),
+        **comparison_document(comparison, "verdict"),
+    }
+
+
+def _span_columns(
+    name: str, cell: CellStudy, metric: Callable[[Launch], float | None], unit: str = ""
+) -> dict[str, float | None]:
+    """The minimum and maximum over the launches; None if all have the same value."""
+    minimum, maximum = span_of(cell, metric) or (None, None)
+    return {f"{name}_least{unit}": minimum, f"{name}_most{unit}": maximum}
+
+
+def serving_document(cell: CellStudy, host: Host) -> dict[str, Any] | None:
+    """Throughput, latencies, cost per request, errors, workers; None if nothing was served."""
+    served = summarise_served(cell.launches)
+    if served is None:
+        return None
+    return {
+        "launches": served.launches,
+        **_estimate("requests_per_s", served.per_s),
+        **_estimate("p50_ns", served.p50_ns),
+        **_estimate("p90_ns", served.p90_ns),
+        **_estimate("p99_ns", served.p99_ns),
+        "p99_9_ns": served.p99_9_ns,
+        **_estimate("cpu_ns_per_request", served.cpu_ns),
+        "requests": served.requests,
+        "errors": served.errors,
+        "workers": _workers(cell, host),
+    }
+
+
+def _estimate(name: str, estimate: Estimate) -> dict[str, Any]:
+    return {name: estimate.value, f"{name}_interval": interval_pair(estimate.interval)}
+
+
+def _workers(cell: CellStudy, host: Host) -> dict[str, Any]:
+    workers = workers_seen(cell, host)
+    return {
+        "cpu_use": {str(cpu): use for cpu, use in workers.cpu_use.items()},
+        "worker_overlap_share": workers.overlap,
+        "migrations": workers.migrations,
+        "core_bound_share": workers.core_bound,
+        "core_bound_share_by_worker": list(workers.core_bound_workers),
+        "memory_bound_share": workers.memory_bound,
+        "remote_loads": workers.remote_loads,
+        "remote_memory_share": workers.remote_memory,
+        "unavailable": dict(workers.unavailable),
+    }
+
+
+def findings_document(findings: Sequence[Finding]) -> list[dict[str, Any]]:
+    """The findings of a diagnosis, with cells by their keys."""
+    return [
+        {
+            **to_builtins(replace(finding, cells=())),
+            "cells": [cell.key for cell in finding.cells],
+        }
+        for finding in findings
+    ]
+
+
+def commit_columns(commit: Commit | None) -> dict[str, Any]:
+    """The measured revision: its commit, and the tree if it had uncommitted changes."""
+    return {
+        "commit": commit.sha if commit else None,
+        "dirty": commit.dirty if commit else None,
+        "tree": commit.tree if commit else None,
+    }
+
+
+def _run(run: Run) -> dict[str, Any]:
+    """One of two runs that are compared."""
+    commit = commit_columns(run.commit)
+    return {
+        "run": run.id,
+        "started_at": run.started_at,
+        "host": run.host.id,
+        "commit": commit.pop("commit"),
+        "subject": run.commit.subject if run.commit else None,
+        **commit,
+    }
+
+
+def _commit(commit: Commit) -> dict[str, Any]:
+    """One of two commits that are compared."""
+    return {
+        "commit": commit.sha,
+        "committed_at": commit.committed_at,
+        "subject": commit.subject,
+    }
+
+
+def run_comparison_document(comparison: RunComparison, noise: Sequence[str]) -> dict[str, Any]:
+    """The cells of two runs; `noise` describes the smallest detectable difference."""
+    return {
+        "before": _run(comparison.before),
+        "after": _run(comparison.after),
+        "note": RUNS_CAVEAT,
+        "noise": noise,
+        "cells": [_compared_cell(cell) for cell in comparison.cells],
+        **_uncompared(comparison, "run"),
+    }
+
+
+def commit_comparison_document(comparison: CommitComparison) -> dict[str, Any]:
+    """The series of two commits of an imported project."""
+    return {
+        "project": comparison.project,
+        "before": _commit(comparison.before),
+        "after": _commit(comparison.after),
+        "note": COMMITS_CAVEAT,
+        "series": [_compared_series(series) for series in comparison.series],
+        **_uncompared(comparison, "commit"),
+    }
+
+
+def _compared_cell(cell: ComparedCell) -> dict[str, Any]:
+    return {
+        "id": cell.cell.id,
+        "before_ns": cell.before.median_ns,
+        "after_ns": cell.after.median_ns,
+        "before_disturbed_launches": cell.before.disturbed,
+        "after_disturbed_launches": cell.after.disturbed,
+        "before_left_out_launches": len(cell.before.left_out),
+        "after_left_out_launches": len(cell.after.left_out),
+        **_compared(cell),
+        **comparison_document(cell.comparison, "launches_needed"),
+        "floor_ratio": cell.floor_ratio,
+        "between_runs": between_runs_document(cell.between),
+        "delay_ratio": cell.delay_ratio,
+    }
+
+
+def _compared_series(series: ComparedSeries) -> dict[str, Any]:
+    return {
+        "id": series.series.id,
+        "unit": series.series.unit,
+        "before": series.before.figure,
+        "after": series.after.figure,
+        **_compared(series),
+    }
+
+
+def _compared(compared: Compared) -> dict[str, Any]:
+    """The comparison before correction; `clear`: whether it is significant after it."""
+    return {
+        **comparison_document(
+            compared.comparison, "speedup_ratio", "speedup_interval", "verdict", "p_value"
+        ),
+        "clear": compared.clear,
+    }
+
+
+def _uncompared(comparison: RunComparison | CommitComparison, side: str) -> dict[str, Any]:
+    return {
+        "not_alike": [{"id": name, "because": reason} for name, reason in comparison.unlike],
+        "only_in_one": [{"id": name, side: only} for name, only in comparison.alone],
+    }
+
+
+def between_runs_document(between: BetweenRuns) -> dict[str, Any]:
+    """The run-to-run variation of one cell."""
+    return {
+        "spread_ratio": between.spread_ratio,
+        "freedom": between.freedom,
+        "runs": between.runs,
+        "source": "earlier runs" if between.runs else "default",
+    }
+
+
+def compared_cell_row(comparison: RunComparison, cell: ComparedCell) -> dict[str, Any]:
+    """A cell in two runs as columns."""
+    return {
+        "host": comparison.after.host.id,
+        "scenario": cell.cell.scenario,
+        "cell": cell.cell.key,
+        "before_run": comparison.before.id,
+        "after_run": comparison.after.id,
+        **_side_columns("before", cell.before),
+        **_side_columns("after", cell.after),
+        **_compared_columns(cell),
+        **comparison_document(cell.comparison, "launches_needed"),
+        "floor_ratio": finite(cell.floor_ratio) if cell.floor_ratio is not None else None,
+        "between_runs_spread_ratio": cell.between.spread_ratio,
+        "between_runs_learned_from": cell.between.runs,
+        "delay_ratio": cell.delay_ratio,
+    }
+
+
+def _side_columns(name: str, summary: CellSummary) -> dict[str, Any]:
+    return {
+        f"{name}_ns": summary.median_ns,
+        **interval_columns(name, summary.interval, "_ns"),
+        f"{name}_launches": len(summary.launches),
+    }
+
+
+def compared_series_row(comparison: CommitComparison, series: ComparedSeries) -> dict[str, Any]:
+    """A series at two commits as columns."""
+    return {
+        "project": comparison.project,
+        "host": series.series.host,
+        "benchmark": series.series.scenario,
+        "cell": series.series.cell,
+        "unit": series.series.unit,
+        "before_commit": comparison.before.sha,
+        "after_commit": comparison.after.sha,
+        **_point_columns("before", series.before),
+        **_point_columns("after", series.after),
+        **_compared_columns(series),
+    }
+
+
+def _point_columns(name: str, point: HistoryPoint) -> dict[str, Any]:
+    low, high = point.bounds or (None, None)
+    return {name: point.figure, f"{name}_low": low, f"{name}_high": high}
+
+
+def _compared_columns(compared: Compared) -> dict[str, Any]:
+    """The comparison before correction; `clear`: whether it is significant after it."""
+    comparison = compared.comparison
+    return {
+        "ratio": comparison.speedup_ratio if comparison else None,
+        **interval_columns("ratio", comparison.interval if comparison else None),
+        **comparison_document(comparison, "p_value", "verdict"),
+        "clear": compared.clear,
+    }
+
+
+def commit_pair_document(judged: JudgedPair) -> dict[str, Any]:
+    """A cell at two commits that were measured interleaved."""
+    pair = judged.pair
+    return {
+        "scenario": pair.scenario,
+        "cell": pair.cell,
+        "verdict": judged.verdict,
+        "is_regression": judged.is_regression,
+        "base_ns": pair.base_ns,
+        "head_ns": pair.head_ns,
+        **comparison_document(
+            pair.comparison,
+            "slowdown_ratio",
+            "slowdown_interval",
+            "p_value",
+            "pairs",
+            "launches_needed",
+        ),
+        "cpu_ratio": pair.cpu_ratio,
+        "missing": pair.missing,
+    }
+
+
+def series_document(series: Series, link: str) -> dict[str, Any]:
+    """A series' identity; `link` is the address of its page."""
+    return {
+        "series": series.id,
+        "project": series.project,
+        "host": series.host,
+        "scenario": series.scenario,
+        "cell": series.cell,
+        "title": series.title,
+        "link": link,
+        "reproduce": series.reproduce,
+    }
+
+
+def change_document(
+    judged: JudgedChange, *, link: str, noise: str, compare: Sequence[str]
+) -> dict[str, Any]:
+    """A change or an early warning, with the decision about it.
+
+    Args:
+        judged: The change.
+        link: The address of its series' page.
+        noise: The noise floor in a sentence; empty if unknown.
+        compare: The command that measures both sides interleaved; empty if there is none.
+    """
+    change = judged.change
+    step = change.step
+    return {
+        "id": judged.id,
+        "alarm": judged.alarm,
+        "regression": change.is_regression,
+        "state": "back" if judged.is_back else judged.state,
+        "because": None if judged.decision is None else judged.decision.because,
+        "step": step.status,
+        "ended": judged.has_ended,
+        "suspicion": not step.votes,
+        "clear": change.clear,
+        "size": size_with_interval(change),
+        "unit": change.series.unit,
+        "more_is_better": change.series.more_is_better,
+        "ratio": step.ratio,
+        "interval": interval_pair(step.interval),
+        "last_good": _point(change.last_good),
+        "first_bad": _point(change.first_bad),
+        "recovery": _recovery(change),
+        "confirmation": judged.confirmation,
+        "noise": noise or None,
+        "compare": compare,
+        **series_document(change.series, link),
+    }
+
+
+def _point(point: HistoryPoint) -> dict[str, str | None]:
+    commit = point.commit
+    sha, subject = (None, None) if commit is None else (commit.sha, commit.subject)
+    return {"at": point.at, "commit": sha, "subject": subject}
+
+
+def _recovery(change: Change) -> dict[str, Any] | None:
+    recovery, between = change.step.recovery, change.back_between
+    if recovery is None or between is None:
+        return None
+    good, bad = between
+    return {
+        "last_good": _point(good),
+        "first_bad": _point(bad),
+        "steps": recovery.steps,
+        "left": recovery.left,
+        "whole": recovery.whole,
+        "clear": change.back_is_clear,
+    }
+
+
+def change_row(change: Change, history: ChangeHistory) -> dict[str, Any]:
+    """A change as columns."""
+    step, good, bad = change.step, change.last_good, change.first_bad
+    recovered_good, recovered_bad = change.back_between or (None, None)
+    return {
+        "id": change.id,
+        "status": history.status(change),
+        "because": history.because(change) or None,
+        "measured_again": history.answer(change) or None,
+        "project": change.series.project,
+        "host": change.series.host,
+        "benchmark": change.series.scenario,
+        "cell": change.series.cell,
+        "unit": change.series.unit,
+        "level_before": step.before,
+        "level_after": step.before * step.ratio,
+        "ratio": step.ratio,
+        **interval_columns("ratio", step.interval),
+        "p_value": step.p_value,
+        "last_good": good.at,
+        "at": change.since,
+        "first_bad": bad.at,
+        "last_good_commit": _sha(good),
+        "first_bad_commit": _sha(bad),
+        "subject": bad.commit.subject if bad.commit else None,
+        "recovered_last_good_commit": _sha(recovered_good),
+        "recovered_first_bad_commit": _sha(recovered_bad),
+        "recovered_left": step.recovery.left if step.recovery else None,
+    }
+
+
+def _sha(point: HistoryPoint | None) -> str | None:
+    return point.commit.sha if point and point.commit else None
+
+
+def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows as CSV, with a column for each name in any row; text is inert in a spreadsheet."""
+    text = io.StringIO()
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({name: spreadsheet(value) for name, value in row.items()})
+    return text.getvalue()
+
+
+def json_file(document: Any) -> str:
+    """The content of a JSON file: indented, with a final newline, infinite numbers as null."""
+    text = json.dumps(_finite_numbers(document), indent=1, ensure_ascii=False, allow_nan=False)
+    return f"{text}\n"
+
+
+def _finite_numbers(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(name): _finite_numbers(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite_numbers(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
