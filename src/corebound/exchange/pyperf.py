@@ -21,8 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from corebound.errors import Fault, InputError
-from corebound.exchange.json_input import document
-from corebound.exchange.reading import Unreadable, clean
+from corebound.exchange.reading import Unreadable, clean, document
 from corebound.exchange.run_export import CellOfRun
 from corebound.records.history import INCOMPARABLE, HistoryPoint, HistoryPoints, Series
 from corebound.records.launch_record import Launch

@@ -1,21 +1,30 @@
-"""What profile readers return and raise: timelines, sums and iterations of one file."""
+"""Read text and JSON of other tools, and explain what is wrong with invalid ones."""
 
 from __future__ import annotations
 
-import codecs
-from collections.abc import Iterable, Iterator
-from decimal import Decimal
+import json
+import re
+from typing import Any
 
-from msgspec import Struct
+import msgspec
 
-from corebound.worker.operator_table import Span
+# How to repair a file that used to be complete.
+DAMAGED = "Fetch it again from where it was copied, or delete it."
+# Placeholders that version control leaves instead of a file, and how to get the file.
+_PLACEHOLDERS = (
+    (b"version https://git-lfs", "a pointer of Git LFS", "Fetch the files: `git lfs pull`."),
+    (b"/annex/objects/", "a pointer of git-annex", "Fetch the files: `git annex get`."),
+    (b"<<<<<<< ", "half of a merge", "Finish the merge, or check one side out."),
+)
 
-# Some ninety years: a longer time, or a later moment, means that the file is damaged.
-_LONGEST_NS = 1 << 62
-# No operator's name is this long; a longer text would fill a page.
+# Half of a surrogate pair, which no text can hold: as a JSON escape, where its other half may
+# follow, and as bytes that Python's reader accepts.
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
+
+# No name in a file is this long; a longer text would fill a page.
 _LONGEST_NAME = 200
-# A span takes some 200 bytes, so this many fit in 2 GB of memory.
-MOST_SPANS = 10_000_000
+
+_decoder = msgspec.json.Decoder()
 
 
 class Unreadable(ValueError):
@@ -31,68 +40,6 @@ class Unknown(Unreadable):
     """Content in an unknown format; a folder may contain such files."""
 
 
-class Timeline(Struct, frozen=True, kw_only=True):
-    """When each operator ran.
-
-    Attributes:
-        source: The profiler and the kind of file, in words.
-        device: The file's name for the device, or None.
-        marks: When each iteration began and ended; empty if the file lacks this.
-        spans: In any order; their times are on the same clock as the marks.
-        rank: The order of parts with the same content: the lowest is the most detailed.
-    """
-
-    source: str
-    spans: tuple[Span, ...]
-    marks: tuple[tuple[int, int], ...] = ()
-    rank: int = 0
-    device: str | None = None
-
-
-class Sum(Struct, frozen=True, kw_only=True):
-    """All calls of one operator type over everything profiled; `None` means unknown."""
-
-    type: str
-    calls: int
-    total_ns: int
-    min_ns: int | None
-    max_ns: int | None
-
-
-class Sums(Struct, frozen=True, kw_only=True):
-    """A table of sums, one row for each type.
-
-    Attributes:
-        rank: As in `Timeline`.
-        iterations: The number of iterations the sums cover, if the table has it.
-    """
-
-    source: str
-    rows: tuple[Sum, ...]
-    rank: int = 0
-    iterations: int | None = None
-    device: str | None = None
-
-
-class Iterations(Struct, frozen=True, kw_only=True):
-    """When iterations began and ended, without any operators.
-
-    Attributes:
-        marks: As in `Timeline`.
-        computing: When each forward and backward pass began and ended, if known.
-        rank: As in `Timeline`.
-    """
-
-    source: str
-    marks: tuple[tuple[int, int], ...]
-    computing: tuple[tuple[int, int], ...]
-    rank: int = 0
-    device: str | None = None
-
-
-Part = Timeline | Sums | Iterations
-
-
 def clean(name: str) -> str:
     """Make a name from an outside file safe to store, to display in a terminal, and to read."""
     cut = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
@@ -100,80 +47,30 @@ def clean(name: str) -> str:
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in cut)
 
 
-class Names:
-    """Cleans names of operators; stores each name once, however often it occurs."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, str] = {}
-
-    def of(self, name: str) -> str:
-        """The name to display."""
-        known = self._known.get(name)
-        if known is None:
-            known = self._known[name] = clean(name)
-        return known
-
-
-def nanoseconds(value: object, unit_ns: int) -> int:
-    """Convert a number, or its text, to nanoseconds; `unit_ns` is the length of its unit.
-
-    Texts may have more digits than a float, and surrounding white space.
+def document(data: bytes) -> Any:
+    """Parse JSON as Python writes it, with NaN and Infinity for missing numbers.
 
     Raises:
-        Unreadable: The value is not a number, or is longer than any possible time.
+        Unreadable: The data is not JSON.
     """
     try:
-        number = Decimal(value.strip() if isinstance(value, str) else str(value)) * unit_ns
-        # Check the magnitude first, because an integer of 1e999999 would not fit in memory.
-        if number.is_finite() and number.adjusted() < 20 and abs(number) < _LONGEST_NS:
-            return round(number)
-    except ArithmeticError:
+        return _decoder.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
-    raise Unreadable(
-        f"{str(value)[:40]!r} stands where a time should.",
-        "Export the profile again: the file is damaged.",
-    )
-
-
-def text_lines(pieces: Iterable[bytes]) -> Iterator[str]:
-    """Lines of UTF-8 with their line ends; a byte order mark is skipped.
-
-    Raises:
-        Unreadable: The text is not UTF-8.
-    """
-    decoder = codecs.getincrementaldecoder("utf-8-sig")()
-    rest = ""
+    for start, what, fix in _PLACEHOLDERS:
+        if data.startswith(start):
+            raise Unreadable(f"it is {what}.", fix)
     try:
-        for piece in pieces:
-            lines = (rest + decoder.decode(piece)).split("\n")
-            rest = lines.pop()
-            yield from (f"{line}\n" for line in lines)
-        rest += decoder.decode(b"", final=True)
-    except UnicodeDecodeError:
-        raise Unreadable(
-            "it is not text in UTF-8.", "Export the profile again, or save it as UTF-8."
-        ) from None
-    if rest:
-        yield rest
+        told = json.loads(data)
+        return _whole(told) if _HALF.search(data) else told
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(f"it is no whole JSON: {error}.", DAMAGED) from None
 
 
-def capped(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """Collect all spans, unless they might not fit in memory.
-
-    Raises:
-        Unreadable: There are too many spans, or none.
-    """
-    kept: list[Span] = []
-    for span in spans:
-        kept.append(span)
-        if len(kept) > MOST_SPANS:
-            raise Unreadable(
-                f"it holds more than {MOST_SPANS:,} operators.",
-                "Profile fewer iterations, or shorter ones.",
-            )
-    if not any(span.type is not None for span in kept):
-        raise Unreadable(
-            "it holds no operator that ran.",
-            "Profile with the activity of the CPU, and run a step while the profiler is on.",
-        )
-    return tuple(kept)
+def _whole(value: Any) -> Any:
+    """Remove lone surrogates, which Python reads but cannot encode."""
+    if isinstance(value, dict):
+        return {_whole(key): _whole(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [*map(_whole, value)]
+    return value.encode(errors="replace").decode() if isinstance(value, str) else value

@@ -15,8 +15,7 @@ from corebound.cli.output.terminal import Console
 from corebound.errors import Fault, InputError, encodable, refusals_told
 from corebound.exchange import pyperf, run_export
 from corebound.exchange.asv import export as asv_export
-from corebound.exchange.json_input import document
-from corebound.exchange.reading import Unreadable
+from corebound.exchange.reading import Unreadable, document
 from corebound.exchange.run_export import CellOfRun, cells_of, without_iterations
 from corebound.records import atomic_write, jsonl
 from corebound.records.jsonl import RECORDS

@@ -17,7 +17,7 @@ from corebound.cli.options import Json, ProjectName, Records
 from corebound.cli.output.json import indented
 from corebound.cli.output.terminal import Console
 from corebound.errors import Fault
-from corebound.exchange import history_import, import_cache
+from corebound.exchange import history_import
 from corebound.exchange import pyperf as exchange_pyperf
 from corebound.exchange.asv import project as asv_project
 from corebound.exchange.asv.environments import Across, under_first_names
@@ -86,14 +86,14 @@ def asv(
             name=project,
             repo=repo,
             progress=bar.show,
-            known=partial(import_cache.known, records),
+            known=partial(asv_project.cached_sources, records),
             across=Across(machine=machine and clean(machine), under_test=tuple(under_test or ())),
         )
     as_named = partial(under_first_names, names=found.names)
     history = history_import.keep(
         found.project, found.series, records, as_named=as_named, gone=found.gone
     )
-    import_cache.remember(records, found)
+    asv_project.keep_sources(records, found)
     faults = [*found.faults]
     if machine is None:
         faults += _many_machines(folder, found, history)

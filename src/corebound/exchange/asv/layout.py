@@ -14,8 +14,7 @@ from msgspec.structs import replace
 
 from corebound.errors import InputError
 from corebound.exchange.asv import reader
-from corebound.exchange.json_input import document
-from corebound.exchange.reading import Unreadable, clean
+from corebound.exchange.reading import Unreadable, clean, document
 from corebound.records.validate import MOST_MARGIN
 
 CONFIGURATION = "asv.conf.json"

@@ -15,7 +15,7 @@ from corebound.exchange.asv.reader import Progress, Unread
 from corebound.exchange.asv.series import Project, SeriesBuilder
 from corebound.exchange.history_import import deduplicate
 from corebound.exchange.reading import Unreadable
-from corebound.records import cache
+from corebound.records import cache, history_files
 from corebound.records.commits import origin, read_commits
 from corebound.records.history import Series
 from corebound.records.run_record import Commit
@@ -248,3 +248,32 @@ def _nothing(results: Path, faults: Sequence[Fault]) -> InputError:
         where=str(results),
         fix=layout.NAME_ONE,
     )
+
+
+def cached_sources(records: Path, project: str, settings: str) -> Mapping[str, Source]:
+    """The files whose points are already in the project's history, by path.
+
+    Empty if the history has changed since those files were read.
+    """
+    history = _history(records, project)
+    version = _version(settings, history)
+    found = cache.load(dict[str, Source], records, _cache_name(project), version=version)
+    return found or {} if history else {}
+
+
+def keep_sources(records: Path, read: Read) -> None:
+    """Store which files were read, once their points are in the project's history."""
+    version = _version(read.settings, _history(records, read.project))
+    cache.keep(dict(read.sources), records, _cache_name(read.project), version=version)
+
+
+def _cache_name(project: str) -> str:
+    return f"import-{cache.digest(project.encode())}"
+
+
+def _version(settings: str, history: str) -> str:
+    return cache.digest(cache.code("exchange", "records").encode(), (settings + history).encode())
+
+
+def _history(records: Path, project: str) -> str:
+    return history_files.sources([project], records).get(project, "")

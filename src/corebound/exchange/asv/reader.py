@@ -12,8 +12,7 @@ from corebound.errors import Fault, encodable
 from corebound.exchange.asv import results as asv_results
 from corebound.exchange.asv.environments import Across, Source
 from corebound.exchange.asv.results import Known, ResultFile
-from corebound.exchange.json_input import document
-from corebound.exchange.reading import Unreadable, clean
+from corebound.exchange.reading import Unreadable, clean, document
 from corebound.records import atomic_write, cache
 
 BENCHMARKS = "benchmarks.json"

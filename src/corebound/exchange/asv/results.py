@@ -12,8 +12,7 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from corebound.exchange.json_input import DAMAGED, document
-from corebound.exchange.reading import Unreadable
+from corebound.exchange.reading import DAMAGED, Unreadable, document
 
 # The smallest plausible memory size in bytes. Smaller numbers are in KiB, as older versions of
 # asv wrote on Linux, where the value is not typed by a user.

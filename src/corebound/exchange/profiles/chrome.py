@@ -10,7 +10,8 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn
 
-from corebound.exchange.reading import Names, Timeline, Unknown, Unreadable, capped, nanoseconds
+from corebound.exchange.profiles.parts import Names, Timeline, capped, nanoseconds
+from corebound.exchange.reading import Unknown, Unreadable
 from corebound.worker.operator_table import Span
 
 Event = dict[str, Any]

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from corebound.exchange.reading import Unreadable, clean, nanoseconds, text_lines
+from corebound.exchange.profiles.parts import nanoseconds, text_lines
+from corebound.exchange.reading import Unreadable, clean
 
 _HEADING = re.compile(r"(.*?)\s*\(([^()]*)\)")
 _UNITS_NS = {"ns": 1, "us": 1000, "μs": 1000, "µs": 1000, "ms": 1_000_000, "s": 1_000_000_000}

@@ -9,7 +9,8 @@ from itertools import chain
 from corebound.exchange.profiles import chrome, mindspore, msprof, pytorch, tensorflow, xplane
 from corebound.exchange.profiles.chrome import Event, trace_events
 from corebound.exchange.profiles.csv_table import opened
-from corebound.exchange.reading import Part, Unknown, Unreadable
+from corebound.exchange.profiles.parts import Part
+from corebound.exchange.reading import Unknown, Unreadable
 
 _KNOWN = (
     "Name a Chrome trace of PyTorch or TensorFlow, an xplane.pb, a MindSpore profile,"

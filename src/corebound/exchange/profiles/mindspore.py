@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from corebound.exchange.profiles.chrome import Event
 from corebound.exchange.profiles.csv_table import Sheet
-from corebound.exchange.reading import Names, Sum, Sums, Timeline, capped, nanoseconds
+from corebound.exchange.profiles.parts import Names, Sum, Sums, Timeline, capped, nanoseconds
 from corebound.worker.operator_table import side_by_side
 
 TRACE = "MindSpore profiler, CPU trace"

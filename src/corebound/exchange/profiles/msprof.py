@@ -13,8 +13,9 @@ from collections.abc import Iterable, Iterator
 
 from corebound.exchange.profiles.chrome import Event
 from corebound.exchange.profiles.csv_table import Row, Sheet
-from corebound.exchange.reading import Iterations, Part, Sum, Sums, Timeline, Unreadable, capped
-from corebound.exchange.reading import nanoseconds as _nanoseconds
+from corebound.exchange.profiles.parts import Iterations, Part, Sum, Sums, Timeline, capped
+from corebound.exchange.profiles.parts import nanoseconds as _nanoseconds
+from corebound.exchange.reading import Unreadable
 from corebound.worker.operator_table import side_by_side
 
 SUMMARY = "Ascend msprof, op_summary"
@@ -97,9 +98,8 @@ def _statistic(sheet: Sheet) -> Iterator[Sums]:
 
 def _aicpu(sheet: Sheet) -> Iterator[Sums]:
     """Read aicpu: one row for each call on the AI CPUs, by graph node; nodes have no type.
-    A call's time is Total_time: from start to end, dispatch included.
 
-    Its time is Total_time: from start to end, dispatch included.
+    A call's time is Total_time: from start to end, dispatch included.
     """
     calls: dict[str | None, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for row in sheet.rows():

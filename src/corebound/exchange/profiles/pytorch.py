@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from corebound.exchange.profiles.chrome import Event
-from corebound.exchange.reading import Names, Timeline, capped, nanoseconds
+from corebound.exchange.profiles.parts import Names, Timeline, capped, nanoseconds
 from corebound.worker.operator_table import OWN_STEP, Span, phase_in_torch
 
 SOURCE = "PyTorch profiler, Chrome trace"

@@ -16,16 +16,8 @@ from msgspec import Struct
 from corebound.errors import Fault, InputError
 from corebound.exchange.profiles import detect
 from corebound.exchange.profiles.mindspore import TRACE, TYPES
-from corebound.exchange.reading import (
-    Iterations,
-    Part,
-    Sum,
-    Sums,
-    Timeline,
-    Unknown,
-    Unreadable,
-    clean,
-)
+from corebound.exchange.profiles.parts import Iterations, Part, Sum, Sums, Timeline
+from corebound.exchange.reading import Unknown, Unreadable, clean
 from corebound.records.launch_record import PROFILE_SCHEMA, ImportedProfile, OperatorProfile
 from corebound.worker.operator_table import Span, Step, steps_of, tabulate
 from corebound.worker.protocol import Operator

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from corebound.exchange.profiles.chrome import Event
-from corebound.exchange.reading import Names, Timeline, capped, nanoseconds
+from corebound.exchange.profiles.parts import Names, Timeline, capped, nanoseconds
 from corebound.worker.operator_table import Span
 
 SOURCE = "TensorFlow profiler, Chrome trace"

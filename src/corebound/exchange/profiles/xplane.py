@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from corebound.exchange.profiles.parts import Timeline, capped
 from corebound.exchange.profiles.tensorflow import operator_type
-from corebound.exchange.reading import Timeline, Unreadable, capped, clean
+from corebound.exchange.reading import Unreadable, clean
 from corebound.worker.operator_table import Span
 
 SOURCE = "TensorFlow profiler, XPlane"
