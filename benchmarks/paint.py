@@ -34,7 +34,7 @@ from corebound.records.history import HistoryPoint, HistoryPoints, Series
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
 from corebound.report import site
-from corebound.report.inputs import Inputs
+from corebound.report.inputs import SiteInputs
 from corebound.stats.history.series import series_of_run
 
 SCENARIOS = 500
@@ -101,7 +101,7 @@ def measure(scenarios: int = SCENARIOS, loads: int = LOADS) -> tuple[Painted, Pa
         folder = Path(name)
         run, launches = recorded(folder)
         records, series = suite(run, launches, scenarios)
-        site.write(Inputs(records=[records], now=NOW, series=series), folder / "site")
+        site.write(SiteInputs(records=[records], now=NOW, series=series), folder / "site")
         made = folder / "site"
         return (
             painted(f"overview of {scenarios} scenarios", made, "index.html", loads),

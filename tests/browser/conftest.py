@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from browser.pages import DESK, PAGES, Tabs
 from corebound.report import site
-from corebound.report.inputs import Inputs
+from corebound.report.inputs import SiteInputs
 from support.report_sample import (
     COMMITS,
     NOW,
@@ -38,10 +38,10 @@ ARGUMENTS = (
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three sites in a folder: of a first run, of nothing yet, and of all there can be."""
     folder = tmp_path_factory.mktemp("site")
-    site.write(Inputs(records=[a_sample()], now=NOW), folder)
-    site.write(Inputs(records=[], now=NOW), folder / "empty")
+    site.write(SiteInputs(records=[a_sample()], now=NOW), folder)
+    site.write(SiteInputs(records=[], now=NOW), folder / "empty")
     site.write(
-        Inputs(
+        SiteInputs(
             records=sample_records(),
             now=NOW,
             profiles=sample_imports(),

@@ -11,8 +11,8 @@ from playwright.sync_api import Browser, Page
 from browser.pages import DESK, PHONE, UNFOLD, Scheme, faults, opened
 from corebound.records.history import HistoryPoints, Series
 from corebound.report import site
-from corebound.report.inputs import Inputs
-from corebound.report.urls import anchor_of, benchmark_file
+from corebound.report.inputs import SiteInputs
+from corebound.report.urls import benchmark_file, series_anchor
 from support import needs
 from support.build import a_point, a_series
 from support.report_sample import NOW
@@ -45,7 +45,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         a_cell(2, nights=1, host="a-machine-that-stopped"),
         *(a_cell(n, host="a-machine-of-null", figure=None) for n in range(30)),
     ]
-    site.write(Inputs(records=[], now=NOW, series=cells), folder)
+    site.write(SiteInputs(records=[], now=NOW, series=cells), folder)
     return folder
 
 
@@ -80,7 +80,7 @@ def test_a_link_to_a_cell_without_a_chart_opens_the_table_that_has_it(
     chromium: Browser, made: Path
 ) -> None:
     page = opened(chromium, made / "index.html")
-    place = anchor_of(a_cell(LAST_WITHOUT_A_CHART))
+    place = series_anchor(a_cell(LAST_WITHOUT_A_CHART))
 
     page.goto(f"{(made / PAGES[0]).as_uri()}#{place}")
 

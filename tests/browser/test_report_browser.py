@@ -24,7 +24,7 @@ from browser.pages import (
     opened,
 )
 from corebound.report import site
-from corebound.report.inputs import Inputs
+from corebound.report.inputs import SiteInputs
 from support import needs
 from support.build import a_series
 from support.report_sample import COMMITS_PAGE, NOW
@@ -295,7 +295,9 @@ def test_a_zoom_draws_points_between_gaps_and_says_why_there_are_gaps(
     # Every other night is lost, and there is no room for a dot each.
     course = [None if night % 2 else 1e6 for night in range(600)]
     site.write(
-        Inputs(records=[], now=NOW, series=[a_series(course, project="p", title="lost nights")]),
+        SiteInputs(
+            records=[], now=NOW, series=[a_series(course, project="p", title="lost nights")]
+        ),
         tmp_path,
     )
     (file,) = tmp_path.glob("history/*.html")
@@ -440,7 +442,7 @@ def test_a_table_of_series_in_a_long_unit_fits_a_desk(chromium: Browser, tmp_pat
         a_series(course, project="p", title=title, scenario=title, unit="particles / second"),
         a_series(course, project="p", title="time", scenario="time"),
     ]
-    site.write(Inputs(records=[], now=NOW, series=several), tmp_path)
+    site.write(SiteInputs(records=[], now=NOW, series=several), tmp_path)
     page = opened(chromium, tmp_path / "history.html")
 
     frame = page.locator(".scroll:has(> .series)")

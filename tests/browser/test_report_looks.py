@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page
 from browser.pages import DESK, HISTORY, PHONE, UNFOLD, Scheme, opened
 from corebound.records.history import HistoryPoints, Series
 from corebound.report import site
-from corebound.report.inputs import Inputs
+from corebound.report.inputs import SiteInputs
 from support import needs
 from support.build import a_point, a_series
 from support.report_sample import NOW
@@ -173,7 +173,7 @@ def zoomed(page: Page) -> None:
 
 def of_series(chromium: Browser, folder: Path, series: Series, width: int) -> Page:
     """The page of an imported benchmark that has one series."""
-    site.write(Inputs(records=[], now=NOW, series=[series]), folder)
+    site.write(SiteInputs(records=[], now=NOW, series=[series]), folder)
     (file,) = folder.glob("history/*.html")
     return opened(chromium, file, width=width)
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from corebound.report import site
-from corebound.report.inputs import Inputs
+from corebound.report.inputs import SiteInputs
 from corebound.scenario.matrix import expand
 from support import needs
 from support.build import a_launch, a_run, a_scenario, a_series
@@ -40,7 +40,9 @@ def overview(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for position, cell in enumerate(expand(scenario, "a.yaml"))
     )
     run = a_run(scenarios=scenarios)
-    return site.write(Inputs(records=[(run, launches)], now=NOW), tmp_path_factory.mktemp("site"))
+    return site.write(
+        SiteInputs(records=[(run, launches)], now=NOW), tmp_path_factory.mktemp("site")
+    )
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +128,7 @@ def a_history(folder: Path, chromium: Browser, names: Sequence[str]) -> Page:
     """The history's page of imported benchmarks that each stay as they are."""
     course = [1.0 + night % 3 / 1000 for night in range(20)]
     series = [a_series(course, project="p", title=name, scenario=name) for name in names]
-    site.write(Inputs(records=[], now=NOW, series=series), folder)
+    site.write(SiteInputs(records=[], now=NOW, series=series), folder)
     page = chromium.new_context().new_page()
     page.goto((folder / "history.html").as_uri())
     return page

@@ -20,7 +20,7 @@ from corebound.errors import HostError, InputError
 from corebound.machine import lock
 from corebound.machine.lock import host_lock, is_held
 from corebound.report import site
-from corebound.report.inputs import Inputs
+from corebound.report.inputs import SiteInputs
 from corebound.stats.history.incremental import SegmentCache
 from corebound.stats.history.regressions import analyse
 from corebound.workflow.process_pool import forked
@@ -169,9 +169,9 @@ def test_a_site_is_the_same_whoever_makes_its_pages(tmp_path: Path) -> None:
         for which in range(40)
     ]
     memories = SegmentCache(), SegmentCache()
-    site.write(Inputs(records=[], now=NOW, series=series, memory=memories[0]), tmp_path / "one")
+    site.write(SiteInputs(records=[], now=NOW, series=series, memory=memories[0]), tmp_path / "one")
     site.write(
-        Inputs(records=[], now=NOW, series=series, memory=memories[1], mapper=forked),
+        SiteInputs(records=[], now=NOW, series=series, memory=memories[1], mapper=forked),
         tmp_path / "many",
     )
 

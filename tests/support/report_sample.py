@@ -33,7 +33,7 @@ from corebound.records.launch_record import (
 from corebound.records.run_record import Commit, EnvironmentLock, Run
 from corebound.records.telemetry import Counters, HostOverTime
 from corebound.report import site
-from corebound.report.inputs import Inputs, Pair
+from corebound.report.inputs import RequestedComparison, SiteInputs
 from corebound.scenario.cell import Cell
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Scenario
@@ -598,7 +598,7 @@ def _a_project(noise: random.Random) -> tuple[Series, ...]:
 
 
 # Two commits of that project, between which a third of its series got worse, and their page.
-COMMITS = Pair(project="sunpy", before=f"{10:040x}", after=f"{85:040x}")
+COMMITS = RequestedComparison(project="sunpy", before=f"{10:040x}", after=f"{85:040x}")
 COMMITS_PAGE = "compare/sunpy-000000000000-000000000000.html"
 
 
@@ -686,7 +686,7 @@ def pages_of(records: Sequence[Record], **known: Any) -> dict[str, str]:
     """
     with TemporaryDirectory() as folder:
         out = Path(folder)
-        site.write(Inputs(records=records, now=NOW, **known), out)
+        site.write(SiteInputs(records=records, now=NOW, **known), out)
         return {
             file.relative_to(out).as_posix(): _read_text(file)
             for file in sorted(out.rglob("[!.]*"))

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from corebound.analysis.calendar import days_of
 from corebound.analysis.wording import count
+from corebound.records.history import days_since_1970
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
 from corebound.scenario.cell import Cell
@@ -99,9 +99,9 @@ def spent_budget(run: Run, launches: Sequence[Launch]) -> str:
     """
     if run.budget_s is None or not launches:
         return ""
-    began = days_of(min(launch.started_at for launch in launches))
+    began = days_since_1970(min(launch.started_at for launch in launches))
     last = max(launches, key=lambda launch: (launch.started_at, launch.duration_ns))
-    last_began = days_of(last.started_at)
+    last_began = days_since_1970(last.started_at)
     if began is None or last_began is None:
         return ""
     began_s = (last_began - began) * 86_400

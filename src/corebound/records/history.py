@@ -5,8 +5,11 @@ from __future__ import annotations
 import itertools
 import math
 import operator
+import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence, Sized
+from datetime import date
+from functools import lru_cache
 from itertools import repeat
 from typing import NamedTuple, TypeAlias, TypeVar, overload
 
@@ -66,6 +69,43 @@ class Moment(NamedTuple):
         """Whether it is its commit's date, because the time of measurement is unknown."""
         commit = self.commit
         return self.run is None and commit is not None and commit.committed_at == self.at
+
+
+_TIMESTAMP = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)"
+    r"(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.\d+)?)?)?"
+    r"(?:Z|([+-])(\d\d):?(\d\d))?"
+)
+EPOCH = date(1970, 1, 1).toordinal()
+
+
+# Thousands of series share the same timestamps.
+@lru_cache(maxsize=65_536)
+def days_since_1970(moment: str) -> float | None:
+    """Convert an ISO 8601 timestamp to days since 1970 in UTC; None if it is not a timestamp.
+
+    A day that its month does not have is in the next month: histories of other tools have such
+    dates, and one of them must not cost a chart its time axis.
+
+    >>> days_since_1970("1970-01-02"), days_since_1970("2000-01-01T12:00:00Z")
+    (1.0, 10957.5)
+    >>> days_since_1970("1970-01-02T01:00:00+01:00"), days_since_1970("tonight")
+    (1.0, None)
+    """
+    match = _TIMESTAMP.fullmatch(moment.strip())
+    if match is None:
+        return None
+    year, month, day = int(match[1]), int(match[2]), int(match[3])
+    try:
+        first = date(year, month, 1)
+        date(2000, 1, day)
+    except ValueError:
+        return None
+    seconds = int(match[4] or 0) * 3600 + int(match[5] or 0) * 60 + int(match[6] or 0)
+    if match[7]:
+        offset = int(match[8]) * 3600 + int(match[9]) * 60
+        seconds -= offset if match[7] == "+" else -offset
+    return first.toordinal() + day - 1 - EPOCH + seconds / 86_400
 
 
 # One row of the columns of `HistoryPoints`.

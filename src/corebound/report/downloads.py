@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+import csv
+import io
+import operator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache, partial
+from itertools import repeat
 from typing import Any
 
+import numpy as np
 from msgspec import to_builtins
 
 from corebound.analysis.change_history import ChangeHistory
@@ -33,10 +38,12 @@ from corebound.analysis.serialize import (
     serving_document,
 )
 from corebound.diagnosis.evidence import Finding
+from corebound.records.history import Circumstances, Series
 from corebound.records.launch_record import ImportedProfile, OperatorProfile
 from corebound.records.run_record import Run
 from corebound.report.scenario.operator_table import OUTSIDE, outside_ns, span_ns, together_ns
 from corebound.stats.history.regressions import Change
+from corebound.text import spreadsheet
 from corebound.worker.protocol import Operator
 
 
@@ -245,3 +252,86 @@ def _run(run: Run, records: str) -> dict[str, Any]:
         if checks is None
         else [{"check": one.check, "state": one.state, "value": one.value} for one in checks],
     }
+
+
+# This resolves a nanosecond of ten seconds. More digits would exceed any measurement's precision
+# and double the size.
+_DIGITS = ".10g"
+_POINT_COLUMNS = ("host", "cell", "at", "run", "commit", "unit", "figure", "low", "high", "missing")
+
+
+def history_csv(series: Sequence[Series]) -> str:
+    """Every point of these series, at least one, with a line each; values in the series' unit.
+
+    The fixed columns come first, then one column for each environment value.
+    """
+    distinct = dict.fromkeys(told for one in series for told in one.points.circumstances)
+    names = [*dict.fromkeys(name for told in distinct for name, _ in told)]
+    behind = {told: _csv_line([dict(told).get(name) for name in names]) for told in distinct}
+    header = [
+        *_POINT_COLUMNS,
+        *(f"{name} there" if name in _POINT_COLUMNS else name for name in names),
+    ]
+    lines = [_csv_line(header), *(line for one in series for line in _point_lines(one, behind))]
+    return "\n".join(lines) + "\n"
+
+
+def _point_lines(one: Series, behind: dict[Circumstances, str]) -> Iterator[str]:
+    where, unit = _csv_line([one.host, one.cell]), _csv_line([one.unit])
+    points = one.points
+    columns = (
+        repeat(where),
+        [
+            _moment_columns(at, run, commit.sha if commit else None)
+            for at, run, commit in points.moments
+        ],
+        repeat(unit),
+        _format_numbers(points.figures),
+        _format_numbers(points.lows) or repeat(""),
+        _format_numbers(points.highs) or repeat(""),
+        [_reason_column(missing) if missing else "" for missing in points.missing] or repeat(""),
+    )
+    lines = map(",".join, zip(*columns, strict=False))  # `repeat` has no end
+    return map(operator.add, lines, _environment_columns(points.circumstances, behind))
+
+
+def _format_numbers(values: Sequence[float]) -> list[str]:
+    """Format numbers; NaN and infinity become empty."""
+    told = [*map(format, values, repeat(_DIGITS))]
+    for at in np.flatnonzero(~np.isfinite(values)).tolist():
+        told[at] = ""
+    return told
+
+
+def _environment_columns(
+    told: Iterable[Circumstances], behind: dict[Circumstances, str]
+) -> Iterator[str]:
+    """The end of each line, with its environment values.
+
+    Without any there is no comma before them.
+    """
+    ends = {each: f",{line}" if line else "" for each, line in behind.items()}
+    # Most points have the same environment as the one before, which saves the lookup.
+    there, end = None, ""
+    for each in told:
+        if each is not there:
+            there, end = each, ends[each]
+        yield end
+
+
+# All series of a project share their timestamps and commits.
+@lru_cache(maxsize=65_536)
+def _moment_columns(at: str, run: str | None, sha: str | None) -> str:
+    return _csv_line([at, run, sha])
+
+
+@lru_cache(maxsize=4096)
+def _reason_column(missing: str) -> str:
+    return _csv_line([missing, None])[:-1]
+
+
+def _csv_line(values: Iterable[str | None]) -> str:
+    """Values as a CSV line, quoted if necessary, without its line end."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow([spreadsheet(value) for value in values])
+    return text.getvalue()

@@ -59,20 +59,20 @@ class Hero(Struct, frozen=True, kw_only=True):
     flags: tuple[Flag, ...]
 
 
-def levels_of(up: Axis, text: Callable[[float], str] = plain_tick) -> tuple[Tick, ...]:
+def vertical_ticks(up: Axis, text: Callable[[float], str] = plain_tick) -> tuple[Tick, ...]:
     """The labels of a vertical axis: positions are from the top."""
     return tuple(Tick(at=round((1 - up.share(at)) * 100, 2), text=text(at)) for at in up.ticks)
 
 
-def along(across: Axis, text: Callable[[float], str] = plain_tick) -> tuple[Tick, ...]:
+def horizontal_ticks(across: Axis, text: Callable[[float], str] = plain_tick) -> tuple[Tick, ...]:
     """The labels of a horizontal axis: positions are from the left."""
     return tuple(Tick(at=round(across.share(at) * 100, 2), text=text(at)) for at in across.ticks)
 
 
-def damaged(faults: Sequence[Fault]) -> Flag | None:
+def damaged_records(faults: Sequence[Fault]) -> Flag | None:
     """A notice with the number of skipped records, and where the first of them is.
 
-    >>> damaged([Fault(file="records/host/r1.jsonl", line=20, what="…", fix="…")])
+    >>> damaged_records([Fault(file="records/host/r1.jsonl", line=20, what="…", fix="…")])
     ... # doctest: +ELLIPSIS
     Flag(..., title='1 record damaged', detail='passed over: r1.jsonl, line 20', link='')
     """
@@ -91,7 +91,7 @@ def damaged(faults: Sequence[Fault]) -> Flag | None:
     )
 
 
-def narrowed_words(only: Sequence[str]) -> str:
+def filter_note(only: Sequence[str]) -> str:
     """The note that the site shows a selection only; empty if it shows everything.
 
     Every page has it, because a reader may arrive at any page.
@@ -99,18 +99,18 @@ def narrowed_words(only: Sequence[str]) -> str:
     Args:
         only: The requested names, or patterns of names.
 
-    >>> narrowed_words(["io.*", "resnet50"])
+    >>> filter_note(["io.*", "resnet50"])
     'Only of io.* and resnet50, as --only asked'
     """
     return f"Only of {' and '.join(only)}, as --only asked" if only else ""
 
 
-def turns(kinds: Iterable[Hashable]) -> list[int]:
+def occurrence_numbers(kinds: Iterable[Hashable]) -> list[int]:
     """For each item its number among the items of its kind.
 
     Sorting by it makes the kinds alternate.
 
-    >>> turns("aab")
+    >>> occurrence_numbers("aab")
     [1, 2, 1]
     """
     seen: Counter[Hashable] = Counter()

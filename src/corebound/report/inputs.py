@@ -18,7 +18,7 @@ from corebound.records.launch_record import ImportedProfile
 from corebound.stats.history.incremental import SegmentCache
 
 
-class Pair(Struct, frozen=True, kw_only=True):
+class RequestedComparison(Struct, frozen=True, kw_only=True):
     """Two runs by their ids, or two commits by hash if an imported project is named."""
 
     before: str
@@ -29,7 +29,7 @@ class Pair(Struct, frozen=True, kw_only=True):
 Progress = Callable[[str, int, int], None]
 
 
-class Inputs(Struct, frozen=True, kw_only=True):
+class SiteInputs(Struct, frozen=True, kw_only=True):
     """All data and options that a site is made from.
 
     Attributes:
@@ -70,7 +70,7 @@ class Inputs(Struct, frozen=True, kw_only=True):
     sources: Mapping[str, str] = field(default_factory=dict)
     stamps: Mapping[str, str] = field(default_factory=dict)
     profiled: Mapping[str, Profiles] = field(default_factory=dict)
-    compared: Sequence[Pair] = ()
+    compared: Sequence[RequestedComparison] = ()
     records_folder: str = ""
     only: Sequence[str] = ()
     faults: Sequence[Fault] = ()

@@ -13,15 +13,11 @@ from markupsafe import Markup
 from corebound import units
 from corebound.analysis import wording
 from corebound.analysis.commands import CommandLine
-from corebound.report.charts.dots import dots_svg
-from corebound.report.charts.history import history_svg, spark_line_svg
-from corebound.report.charts.interval import interval_svg, spark_svg
-from corebound.report.charts.percentiles import percentiles_svg
-from corebound.report.charts.scaling import scaling_svg
-from corebound.report.charts.strip import strip_svg
+from corebound.report.charts.history import history_svg, sparkline_svg
+from corebound.report.charts.intervals import interval_svg, spark_svg
+from corebound.report.charts.lines import percentiles_svg, scaling_svg, trace_svg, tradeoff_svg
+from corebound.report.charts.strips import dots_svg, threads_svg
 from corebound.report.charts.topology import topology_html
-from corebound.report.charts.trace import trace_svg
-from corebound.report.charts.tradeoff import trade_svg
 from corebound.stats.intervals import Interval
 
 Kind = Literal[
@@ -216,12 +212,12 @@ class Renderer:
             interval_svg=interval_svg,
             percentiles_svg=percentiles_svg,
             scaling_svg=scaling_svg,
-            spark_line_svg=spark_line_svg,
+            sparkline_svg=sparkline_svg,
             spark_svg=spark_svg,
-            strip_svg=strip_svg,
+            threads_svg=threads_svg,
             topology_html=topology_html,
             trace_svg=trace_svg,
-            trade_svg=trade_svg,
+            tradeoff_svg=tradeoff_svg,
         )
 
     def page(self, kind: Kind, page: object) -> str:

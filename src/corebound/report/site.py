@@ -2,27 +2,378 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
-from collections.abc import Sequence
+import hashlib
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
+import msgspec
+
+from corebound.analysis.change_history import ChangeHistory, chronicle
+from corebound.analysis.commit_comparison import compare_commits
+from corebound.analysis.comparison import RunComparison, comparisons
+from corebound.analysis.findings import findings
+from corebound.analysis.host_records import host_studies
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.selection import latest_studies, with_profiles_before
 from corebound.errors import refusals_told
-from corebound.records import jsonl
+from corebound.records import atomic_write, cache, jsonl
+from corebound.records.history import Series
 from corebound.records.run_record import Run
 from corebound.records.traces import file_of, folder_of
-from corebound.report.bytecode_cache import Compiled
-from corebound.report.elements import narrowed_words
-from corebound.report.inputs import Inputs
-from corebound.report.page_cache import Shelf
+from corebound.report.cache import PageCache, TemplateCache
+from corebound.report.downloads import (
+    cells_csv,
+    cells_json,
+    changes_csv,
+    commits_csv,
+    comparison_csv,
+    history_csv,
+    host_json,
+    imported_csv,
+    operators_csv,
+)
+from corebound.report.elements import filter_note
+from corebound.report.history.zoom import points_script
+from corebound.report.inputs import SiteInputs
+from corebound.report.pages.benchmark import (
+    ImportedBenchmark,
+    benchmark_page,
+    benchmarks_of,
+    charted,
+)
+from corebound.report.pages.claims import claims_page
+from corebound.report.pages.compare import compare_page, comparison_links
+from corebound.report.pages.compare_commits import commits_page
+from corebound.report.pages.feed import feed
+from corebound.report.pages.history import history_page
+from corebound.report.pages.host import host_links, host_page
+from corebound.report.pages.operators import operators_page
+from corebound.report.pages.overview import overview_page
+from corebound.report.pages.run import run_page
 from corebound.report.render import Renderer
-from corebound.report.site_directory import Folder
-from corebound.report.site_pages import pages
-from corebound.report.urls import raw_file, trace_file
+from corebound.report.scenario.page import scenario_page
+from corebound.report.urls import (
+    benchmark_file,
+    benchmark_slug,
+    commits_data,
+    comparison_data,
+    host_data,
+    raw_file,
+    run_file,
+    trace_file,
+)
+
+IsFresh = Callable[[str, str], bool]
 
 
-def write(inputs: Inputs, out: Path, *, kept: Path | None = None, own: Path | None = None) -> Path:
+def render_pages(
+    inputs: SiteInputs,
+    studies: Sequence[ScenarioResult],
+    renderer: Renderer,
+    holds: IsFresh,
+    *,
+    traces: Mapping[str, str],
+    raw: bool,
+) -> Iterator[tuple[str, str]]:
+    """Render every page and data file as (path within the site, text).
+
+    The overview comes last, so that the pages it links to exist before it.
+
+    Args:
+        inputs: The data that the site is made from.
+        studies: The latest result of each scenario in the records.
+        renderer: A renderer with the templates.
+        holds: Whether the site has a file made from inputs with this key; such a file is not made
+            again.
+        traces: For each launch whose trace is in the site, its path from the site's top.
+        raw: Whether the records themselves are in the site.
+    """
+    # Comparisons come first, so that pairs that are not comparable are reported before any page is
+    # written.
+    asked = [(one.before, one.after) for one in inputs.compared if one.project is None]
+    compared = comparisons(inputs.records, asked, inputs.past)
+    known = chronicle(
+        inputs.series,
+        studies,
+        decisions=inputs.decisions,
+        confirmations=inputs.confirmations,
+        memory=inputs.memory,
+        mapper=inputs.mapper,
+        progress=partial(inputs.progress, "looking for steps in series"),
+    )
+    for name, reason in known.not_analysed.items():
+        inputs.warn(f"{name}: its changes could not be analysed: {reason}")
+    commits = [
+        compare_commits(one.project, one.before, one.after, known)
+        for one in inputs.compared
+        if one.project is not None
+    ]
+    yield from _scenarios(studies, inputs, known, renderer, traces)
+    yield from _benchmarks(inputs, known, renderer, holds)
+    yield from _runs(inputs, renderer, holds, raw=raw)
+    yield from _hosts_and_comparisons(inputs, compared, known, renderer)
+    linked: list[tuple[str, str]] = []
+    for name, words, text in _pages_of_all_scenarios(studies, inputs, known, compared, renderer):
+        yield name, text
+        if words:
+            linked.append((words, name))
+    linked += comparison_links(compared)
+    for pair in commits:
+        page = commits_page(pair, known, now=inputs.now)
+        yield commits_data(pair.project, pair.before.sha, pair.after.sha), commits_csv(pair)
+        yield page.address, renderer.page("compare", page)
+        linked.append((page.head.title, page.address))
+    linked += host_links(inputs.records)
+    yield (
+        "index.html",
+        renderer.page(
+            "overview",
+            overview_page(
+                studies,
+                now=inputs.now,
+                pages=linked,
+                known=known,
+                records=inputs.records,
+                calibrations=inputs.calibrations,
+                faults=inputs.faults,
+            ),
+        ),
+    )
+
+
+def _scenarios(
+    studies: Sequence[ScenarioResult],
+    inputs: SiteInputs,
+    known: ChangeHistory,
+    renderer: Renderer,
+    traces: Mapping[str, str],
+) -> Iterator[tuple[str, str]]:
+    above = {launch: f"../{file}" for launch, file in traces.items()}
+    for study in studies:
+        name = study.scenario.name
+        found = findings(study)
+        page = scenario_page(
+            study,
+            found=found,
+            now=inputs.now,
+            records_file=jsonl.file_of(study.run, Path()).as_posix(),
+            traces=above,
+            known=known,
+            calibrations=inputs.calibrations,
+        )
+        yield f"data/{name}.csv", cells_csv(study, inputs.records_folder)
+        yield f"data/{name}.json", cells_json(study, found, inputs.records_folder)
+        if operators := operators_csv(study):
+            yield f"data/{name}.operators.csv", operators
+        if grown := known.grown(project=None, scenario=name):
+            yield f"data/{name}.history.csv", history_csv(grown)
+            yield f"data/{name}.history.js", points_script(grown)
+        yield f"scenario/{name}.html", renderer.page("scenario", page)
+
+
+def _benchmarks(
+    inputs: SiteInputs, known: ChangeHistory, renderer: Renderer, holds: IsFresh
+) -> Iterator[tuple[str, str]]:
+    # Each benchmark has three files: its points as CSV, where thousands of lines are similar (our
+    # own scenarios have dozens), its points as a script, and its page.
+    wanted: list[tuple[tuple[str, ...], ImportedBenchmark]] = []
+    for one in benchmarks_of(known):
+        data = f"data/history/{benchmark_slug(one.project, one.name)}"
+        files = (f"{data}.csv.gz", f"{data}.js", benchmark_file(one.project, one.name))
+        key = _benchmark_key(inputs, one.project, one.series, known)
+        # Every file is checked, so that each is remembered under its key if it is made.
+        held = [key is not None and holds(file, key) for file in files]
+        if not all(held):
+            wanted.append((files, one))
+
+    def made(told: tuple[tuple[str, ...], ImportedBenchmark]) -> list[tuple[str, str]]:
+        files, one = told
+        page = benchmark_page(one.project, one.series, known, now=inputs.now, silent=one.silent)
+        texts = (
+            history_csv(one.series),
+            points_script(charted(one.series, known)),
+            renderer.page("benchmark", page),
+        )
+        return list(zip(files, texts, strict=True))
+
+    # The first page is made in this process: that compiles the templates once, instead of in each
+    # process that makes the others.
+    every = itertools.chain(map(made, wanted[:1]), inputs.mapper(made, wanted[1:]))
+    for done, texts in enumerate(every, start=1):
+        yield from texts
+        inputs.progress("pages of benchmarks", done, len(wanted))
+
+
+def _benchmark_key(
+    inputs: SiteInputs, project: str, series: Sequence[Series], known: ChangeHistory
+) -> str | None:
+    """A hash of everything a benchmark's page depends on; None if its source has no hash.
+
+    Which changes of a series are clear depends on all other series too.
+    """
+    source = inputs.sources.get(project)
+    if source is None:
+        return None
+    found = [
+        f"{change.id} {known.status(change)} {change.step.status} {known.because(change)}"
+        f" {known.answer(change)}"
+        for one in series
+        for change in known.every(one)
+    ]
+    found += [known.not_analysed[one.id] for one in series if one.id in known.not_analysed]
+    told = "\n".join((source, inputs.now[:10], inputs.records_folder, *inputs.only, *found))
+    return hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
+
+
+def _runs(
+    inputs: SiteInputs, renderer: Renderer, holds: IsFresh, *, raw: bool
+) -> Iterator[tuple[str, str]]:
+    for done, (run, launches) in enumerate(inputs.records, start=1):
+        stamp = inputs.stamps.get(run.id)
+        if stamp is None or not holds(run_file(run), f"{stamp} {raw} {inputs.records_folder}"):
+            file = jsonl.file_of(run, Path()).as_posix()
+            own = [one for one in inputs.faults if file in one.file]
+            page = run_page(run, launches, raw=raw, faults=own)
+            yield page.address, renderer.page("run", page)
+        inputs.progress("pages of runs", done, len(inputs.records))
+
+
+def _hosts_and_comparisons(
+    inputs: SiteInputs, compared: Sequence[RunComparison], known: ChangeHistory, renderer: Renderer
+) -> Iterator[tuple[str, str]]:
+    for study in host_studies(inputs.records, inputs.calibrations):
+        yield host_data(study.runs[-1].host.id), host_json(study, inputs.records_folder)
+        page = host_page(study, now=inputs.now)
+        yield page.address, renderer.page("host", page)
+    for comparison in compared:
+        pair = compare_page(
+            comparison, now=inputs.now, calibrations=inputs.calibrations, known=known
+        )
+        yield (
+            comparison_data(comparison.before, comparison.after),
+            comparison_csv(comparison, inputs.records_folder),
+        )
+        yield pair.address, renderer.page("compare", pair)
+
+
+def _pages_of_all_scenarios(
+    studies: Sequence[ScenarioResult],
+    inputs: SiteInputs,
+    known: ChangeHistory,
+    compared: Sequence[RunComparison],
+    renderer: Renderer,
+) -> Iterator[tuple[str, str, str]]:
+    """Pages about all scenarios as (path, link text on the overview or empty, text)."""
+    links = comparison_links(compared)
+    if known.histories:
+        page = history_page(known, now=inputs.now, comparisons=links)
+        words = "History: every change, and every series"
+        yield "history.html", words, renderer.page("history", page)
+        feed_ = renderer.page("feed", feed(known, now=inputs.now, records=inputs.records_folder))
+        yield "feed.xml", "Feed of changes, Atom", feed_
+        if known.changes or known.unclear:
+            yield "data/changes.csv", "", changes_csv(known, inputs.records_folder)
+    if (claims := claims_page(studies, now=inputs.now)) is not None:
+        yield "claims.html", "Claims: published, and measured here", renderer.page("claims", claims)
+    if (operators := operators_page(studies, inputs.profiles, now=inputs.now)) is not None:
+        if imported := imported_csv(inputs.profiles):
+            yield "data/imported.operators.csv", "", imported
+        words = "Operators: where the time of a step goes"
+        yield "operators.html", words, renderer.page("operators", operators)
+
+
+# Hidden, so that it is not published.
+FILE_LIST = ".corebound-files.json"
+
+
+class SiteDirectory:
+    """Writes files into a folder, and finally removes the files of the previous site.
+
+    A list in the folder names the previous files, each with a hash. Files that somebody else added
+    or replaced are kept.
+
+    Attributes:
+        at: The path of the folder.
+    """
+
+    def __init__(self, at: Path) -> None:
+        """Use this folder; it is created with the first file."""
+        self.at = at
+        self._before: dict[str, str] = {}
+        with contextlib.suppress(OSError, msgspec.DecodeError):
+            self._before = msgspec.json.decode((at / FILE_LIST).read_bytes(), type=dict[str, str])
+        self._now: dict[str, str] = {}
+
+    def put(self, name: str, data: bytes) -> None:
+        """Write a file atomically, unless it already has this content.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        _write_if_changed(self.at / name, data)
+        self._now[name] = cache.digest(data)
+
+    def keep(self, name: str) -> None:
+        """Keep an existing file that is up to date.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        self._now[name] = self._before.get(name) or _digest(self.at / name)
+
+    def close(self) -> None:
+        """Remove the files that the previous site had and this one does not.
+
+        Raises:
+            OSError: a file cannot be removed.
+        """
+        for name in sorted(self._before.keys() - self._now.keys()):
+            if self._is_as_put(name):
+                self._remove(name)
+        # The list is written last, so that after an interruption the files to remove are still
+        # known.
+        _write_if_changed(self.at / FILE_LIST, msgspec.json.encode(self._now, order="sorted"))
+
+    def _remove(self, name: str) -> None:
+        file = self.at / name
+        file.unlink()
+        for folder in file.relative_to(self.at).parents[:-1]:
+            # A folder with other files in it is not an error.
+            with contextlib.suppress(OSError):
+                (self.at / folder).rmdir()
+
+    def _is_as_put(self, name: str) -> bool:
+        """Whether a file is in the folder and unchanged.
+
+        The list is not trusted, because it may be from anybody.
+        """
+        file = self.at / name
+        try:
+            if file.is_symlink() or not file.resolve().is_relative_to(self.at.resolve()):
+                return False
+            return file.is_file() and _digest(file) == self._before[name]
+        except (OSError, ValueError):
+            return False
+
+
+def _write_if_changed(file: Path, data: bytes) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        if file.read_bytes() == data:
+            return
+    atomic_write.put(file, data)
+
+
+def _digest(file: Path) -> str:
+    return cache.digest(file.read_bytes())
+
+
+def write(
+    inputs: SiteInputs, out: Path, *, kept: Path | None = None, own: Path | None = None
+) -> Path:
     """Write the site: an overview; pages for scenarios, runs, hosts and histories; the assets.
 
     The same records and timestamp give the same bytes, whatever site was there before. Each file is
@@ -50,42 +401,45 @@ def write(inputs: Inputs, out: Path, *, kept: Path | None = None, own: Path | No
     ):
         runs = [run for run, _ in inputs.records]
         studies = with_profiles_before(latest_studies(inputs.records), runs, inputs.profiled)
-        folder = Folder(out)
+        folder = SiteDirectory(out)
         traces: dict[str, str] = {}
         raw = False
         if kept is not None:
-            traces = _put_traces(studies, kept, folder)
-            raw = _put_raw(runs, kept, folder)
-        shelf = Shelf(out, kept, _source("templates"))
+            traces = _copy_traces(studies, kept, folder)
+            raw = _copy_records(runs, kept, folder)
+        page_cache = PageCache(out, kept, _source_folder("templates"))
 
         def holds(name: str, key: str) -> bool:
-            is_held = shelf.holds(name, key)
+            is_held = page_cache.is_fresh(name, key)
             if is_held:
                 folder.keep(name)
             return is_held
 
         renderer = _renderer(inputs, own)
-        for name, text in pages(inputs, studies, renderer, holds, traces=traces, raw=raw):
-            data = _packed(text.encode()) if name.endswith(".gz") else text.encode()
+        for name, text in render_pages(inputs, studies, renderer, holds, traces=traces, raw=raw):
+            data = _gzip(text.encode()) if name.endswith(".gz") else text.encode()
             folder.put(name, data)
-            shelf.took(name, data)
-        shelf.close()
-        for asset in sorted(_source("assets").iterdir()):
+            page_cache.record(name, data)
+        page_cache.close()
+        for asset in sorted(_source_folder("assets").iterdir()):
             folder.put(f"assets/{asset.name}", asset.read_bytes())
         folder.close()
     return out / "index.html"
 
 
-def _renderer(inputs: Inputs, own: Path | None = None) -> Renderer:
+def _renderer(inputs: SiteInputs, own: Path | None = None) -> Renderer:
     return Renderer(
-        {path.name: path.read_text("utf-8") for path in sorted(_source("templates").iterdir())},
+        {
+            path.name: path.read_text("utf-8")
+            for path in sorted(_source_folder("templates").iterdir())
+        },
         records=inputs.records_folder,
-        note=narrowed_words(inputs.only),
-        bytecode_cache=None if own is None else Compiled(own),
+        note=filter_note(inputs.only),
+        bytecode_cache=None if own is None else TemplateCache(own),
     )
 
 
-def _put_raw(runs: Sequence[Run], kept: Path, folder: Folder) -> bool:
+def _copy_records(runs: Sequence[Run], kept: Path, folder: SiteDirectory) -> bool:
     """Copy each run's records into the site, gzipped; return whether all of them are there."""
     of_all = True
     for run in runs:
@@ -101,7 +455,9 @@ def _put_raw(runs: Sequence[Run], kept: Path, folder: Folder) -> bool:
     return of_all
 
 
-def _put_traces(studies: Sequence[ScenarioResult], kept: Path, folder: Folder) -> dict[str, str]:
+def _copy_traces(
+    studies: Sequence[ScenarioResult], kept: Path, folder: SiteDirectory
+) -> dict[str, str]:
     """Copy the existing traces into the site; return the path of each by launch."""
     found: dict[str, str] = {}
     for study in studies:
@@ -113,14 +469,14 @@ def _put_traces(studies: Sequence[ScenarioResult], kept: Path, folder: Folder) -
     return found
 
 
-def _source(kind: str) -> Path:
+def _source_folder(kind: str) -> Path:
     """The folder of templates or assets: beside this module if installed, else in the checkout."""
     here = Path(__file__).resolve().parent
     installed = here / kind
     return installed if installed.is_dir() else here.parents[2] / "reports" / kind
 
 
-def _packed(data: bytes) -> bytes:
+def _gzip(data: bytes) -> bytes:
     """Gzip with reproducible bytes.
 
     Compressing a tenth better would take more than twice as long.

@@ -57,9 +57,9 @@ def commits_data(project: str, before: str, after: str) -> str:
     return f"data/{commits_file(project, before, after).removesuffix('.html')}.csv"
 
 
-def series_place(series: Series) -> str:
+def series_url(series: Series) -> str:
     """The page that shows a series, with the fragment of its place there."""
-    place = "history" if series.project is None else anchor_of(series)
+    place = "history" if series.project is None else series_anchor(series)
     return f"{series_page(series)}#{place}"
 
 
@@ -83,6 +83,6 @@ def benchmark_slug(project: str, benchmark: str) -> str:
     return f"{readable[:_LONGEST_READABLE]}-{digest}"
 
 
-def anchor_of(series: Series) -> str:
+def series_anchor(series: Series) -> str:
     """The fragment of a series on its page."""
     return f"s-{hashlib.sha256(series.id.encode()).hexdigest()[:10]}"

@@ -11,8 +11,8 @@ from corebound.analysis.change_history import ChangeHistory, chronicle
 from corebound.analysis.wording import plain
 from corebound.records.history import HistoryPoints, Series
 from corebound.report.pages.benchmark import BenchmarkPage, benchmark_page, benchmarks_of, charted
-from corebound.report.pages.history import triage_page
-from corebound.report.urls import anchor_of, benchmark_file
+from corebound.report.pages.history import history_page
+from corebound.report.urls import benchmark_file, series_anchor
 from support.build import a_point, a_series
 from support.markup import by_id, parse_html
 from support.report_sample import NOW, pages_of
@@ -78,7 +78,7 @@ def test_a_benchmark_of_single_figures_has_them_in_a_table_that_is_open() -> Non
 
     assert not any(tree.all("figure"))
     for one in series:
-        row = by_id(tree, anchor_of(one))
+        row = by_id(tree, series_anchor(one))
         assert row is not None
         assert row.within("details") is None
 
@@ -141,7 +141,7 @@ def test_what_no_chart_is_left_for_is_a_row_with_its_course_in_the_same_order() 
     rows = page_of(*series).rest.rows
     assert [row.cell for row in rows] == [f"n={n}" for n in range(60, 70)]
     assert made.count('class="spark"') == 10
-    assert all(f'id="{anchor_of(one)}"' in made for one in series)
+    assert all(f'id="{series_anchor(one)}"' in made for one in series)
 
 
 def test_beyond_what_a_page_holds_cells_are_named() -> None:
@@ -199,7 +199,7 @@ def test_a_benchmark_that_never_had_a_figure_is_told_with_its_cells_and_machines
     never = [a_silent_cell(n, host=host, scenario="api") for n in (1, 2) for host in ("x", "y")]
     some = a_silent_cell(7)
 
-    (told,) = triage_page(known_of(a_cell(1), some, *never), now=NOW).without
+    (told,) = history_page(known_of(a_cell(1), some, *never), now=NOW).without
     made = site_of(a_cell(1), some, *never)["history.html"]
 
     assert (told.where, told.reason) == ("p", "it failed")
@@ -215,7 +215,7 @@ def test_a_benchmark_that_never_had_a_figure_is_told_with_its_cells_and_machines
 def test_many_cells_that_never_gave_a_figure_are_counted() -> None:
     never = [a_silent_cell(n, scenario="api") for n in range(64)]
 
-    (told,) = triage_page(known_of(a_cell(1), *never), now=NOW).without
+    (told,) = history_page(known_of(a_cell(1), *never), now=NOW).without
 
     assert [one.cells for one in told.named] == ["64 cells, on box"]
 
@@ -239,7 +239,7 @@ def test_a_machine_is_described_without_the_version_of_the_benchmark_but_its_env
 def test_a_machine_that_stopped_stands_behind_those_that_go_on() -> None:
     known = known_of(a_cell(1, host="a", days=range(9)), a_cell(1, host="b", days=range(90)))
 
-    page = triage_page(known, now=NOW)
+    page = history_page(known, now=NOW)
 
     assert [group.title for group in page.groups] == [
         "p, on b",
@@ -250,6 +250,6 @@ def test_a_machine_that_stopped_stands_behind_those_that_go_on() -> None:
 def test_of_several_cells_those_that_ended_are_counted_and_stand_for_no_other() -> None:
     known = known_of(a_cell(1, days=range(9)), a_cell(2, days=range(90)))
 
-    ((row,),) = (group.rows for group in triage_page(known, now=NOW).groups)
+    ((row,),) = (group.rows for group in history_page(known, now=NOW).groups)
 
     assert (row.cells, row.points, row.ended) == ("2 cells, 1 ended", "90 points", "")

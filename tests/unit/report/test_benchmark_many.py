@@ -12,7 +12,7 @@ from corebound.analysis.change_history import ChangeHistory, chronicle
 from corebound.analysis.wording import plain
 from corebound.records.history import Series
 from corebound.report.pages.benchmark import BenchmarkPage, benchmark_page, charted
-from corebound.report.urls import anchor_of
+from corebound.report.urls import series_anchor
 from support.build import a_series
 from support.report_sample import NOW
 
@@ -62,7 +62,7 @@ def test_what_happened_to_several_cells_at_once_is_told_with_what_they_have_in_c
         in said
     )
     # It leads to the first of them.
-    assert f"#{anchor_of(slower[0])}" in {piece.link for piece in page.hero.support}
+    assert f"#{series_anchor(slower[0])}" in {piece.link for piece in page.hero.support}
 
 
 def test_of_two_machines_each_says_how_much_since_when_and_by_which_commits() -> None:
@@ -112,6 +112,6 @@ def test_a_cell_that_changed_has_a_row_also_where_it_is_over_and_others_have_a_n
 
     page = benchmark_page("p", (*going, over), known, now=NOW)
 
-    assert page.rest.rows[-1].place == anchor_of(over)
+    assert page.rest.rows[-1].place == series_anchor(over)
     assert len(page.rest.rows) == 800
     assert len(page.rest.unshown) == 11

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corebound.report.charts.axis import Axis, linear_axis, log_axis, ratio_axis, ratio_tick
-from corebound.report.charts.interval import IntervalPlot, interval_svg
-from corebound.report.charts.strip import Stretch, Strip, ThreadTrack, strip_svg
-from corebound.report.charts.trace import Trace, envelope, trace_svg
+from corebound.report.charts.intervals import IntervalPlot, interval_svg
+from corebound.report.charts.lines import Trace, envelope, trace_svg
+from corebound.report.charts.strips import CpuStay, ThreadStrip, ThreadTrack, threads_svg
 from support.markup import parse_xml
 
 RATIOS = st.floats(min_value=0.001, max_value=1000)
@@ -113,53 +113,53 @@ def test_an_interval_that_leaves_the_axis_ends_in_an_arrow_head() -> None:
     assert "M992" in path(interval_svg(a_plot(high=math.inf), axis), "ci")
 
 
-def a_strip(*tracks: ThreadTrack, rows: int = 2) -> Strip:
-    return Strip(rows=rows, tracks=tracks, cores=(1,), nodes=(), says="CPU by time")
+def a_strip(*tracks: ThreadTrack, rows: int = 2) -> ThreadStrip:
+    return ThreadStrip(rows=rows, tracks=tracks, cores=(1,), nodes=(), says="CPU by time")
 
 
 def a_track(colour: int, *stretches: tuple[int, float, float]) -> ThreadTrack:
     return ThreadTrack(
         colour=colour,
         name=f"thread {colour}",
-        stretches=tuple(Stretch(row=row, begin=begin, end=end) for row, begin, end in stretches),
+        stretches=tuple(CpuStay(row=row, begin=begin, end=end) for row, begin, end in stretches),
     )
 
 
 def test_a_thread_alone_on_a_cpu_fills_its_row() -> None:
-    assert path(strip_svg(a_strip(a_track(0, (1, 0.0, 1.0)))), "h0") == "M0 500.0h1000v500.0H0z"
+    assert path(threads_svg(a_strip(a_track(0, (1, 0.0, 1.0)))), "h0") == "M0 500.0h1000v500.0H0z"
 
 
 def test_threads_on_one_cpu_at_one_time_share_its_row() -> None:
-    svg = strip_svg(a_strip(a_track(0, (0, 0.0, 1.0)), a_track(1, (0, 0.0, 1.0))))
+    svg = threads_svg(a_strip(a_track(0, (0, 0.0, 1.0)), a_track(1, (0, 0.0, 1.0))))
 
     assert path(svg, "h0") == "M0 0.0h1000v250.0H0z"
     assert path(svg, "h1") == "M0 250.0h1000v250.0H0z"
 
 
 def test_threads_one_after_the_other_keep_the_whole_row() -> None:
-    svg = strip_svg(a_strip(a_track(0, (0, 0.0, 0.5)), a_track(1, (0, 0.5, 1.0))))
+    svg = threads_svg(a_strip(a_track(0, (0, 0.0, 0.5)), a_track(1, (0, 0.5, 1.0))))
 
     assert path(svg, "h1") == "M500 0.0h500v500.0H500z"
 
 
 def test_a_stretch_too_short_to_see_is_drawn_all_the_same() -> None:
-    assert "h1v" in path(strip_svg(a_strip(a_track(0, (0, 0.1, 0.1001)))), "h0")
+    assert "h1v" in path(threads_svg(a_strip(a_track(0, (0, 0.1, 0.1001)))), "h0")
 
 
 def test_ten_thousand_short_stretches_become_a_thousand_at_most() -> None:
     stretches = [(0, index / 10_000, (index + 0.5) / 10_000) for index in range(10_000)]
 
-    drawn = path(strip_svg(a_strip(a_track(0, *stretches), rows=1)), "h0")
+    drawn = path(threads_svg(a_strip(a_track(0, *stretches), rows=1)), "h0")
 
     assert drawn.count("M") <= 1_000
 
 
 def test_a_threads_name_cannot_break_out_of_the_drawing() -> None:
     track = ThreadTrack(
-        colour=0, name="</title><script>", stretches=(Stretch(row=0, begin=0, end=1),)
+        colour=0, name="</title><script>", stretches=(CpuStay(row=0, begin=0, end=1),)
     )
 
-    assert "<script" not in strip_svg(a_strip(track))
+    assert "<script" not in threads_svg(a_strip(track))
 
 
 @given(values=st.lists(st.floats(0, 1e9), min_size=1, max_size=500), most=st.integers(2, 100))

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from corebound.analysis.scenario_result import ScenarioResult
 from corebound.analysis.selection import latest_studies
 from corebound.report.charts.axis import linear_axis
-from corebound.report.charts.dots import dots_svg
-from corebound.report.charts.scaling import Gain, GainCurve, scaling_svg
+from corebound.report.charts.lines import ScalingCurve, ScalingPoint, scaling_svg
+from corebound.report.charts.strips import dots_svg
 from corebound.report.charts.topology import topology_html
 from corebound.report.scenario.cpu_affinity import boxes_of, placed
 from corebound.report.scenario.launches import launch_dots
@@ -57,8 +57,8 @@ def test_two_numbers_of_threads_are_no_curve() -> None:
 
 
 def test_the_ideal_begins_at_the_fewest_threads_and_leaves_at_the_top() -> None:
-    curve = GainCurve(
-        mode="m-none", dash=0, points=(Gain(threads=1, speed=1, low=None, high=None),)
+    curve = ScalingCurve(
+        mode="m-none", dash=0, points=(ScalingPoint(threads=1, speed=1, low=None, high=None),)
     )
 
     svg = scaling_svg([curve], linear_axis(1, 4), linear_axis(0, 2), "<says>")

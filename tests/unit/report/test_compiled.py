@@ -8,7 +8,7 @@ import pytest
 from jinja2 import Environment
 
 from corebound.records import cache
-from corebound.report.bytecode_cache import Compiled
+from corebound.report.cache import TemplateCache
 from corebound.report.render import Renderer
 
 _TEMPLATES = {"overview.html": "{{ page }} is {{ '–' }}\n"}
@@ -29,7 +29,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def _page(folder: Path, templates: dict[str, str] = _TEMPLATES) -> str:
-    return Renderer(templates, bytecode_cache=Compiled(folder)).page("overview", "<b>")
+    return Renderer(templates, bytecode_cache=TemplateCache(folder)).page("overview", "<b>")
 
 
 def test_a_template_is_compiled_once_and_renders_the_same(

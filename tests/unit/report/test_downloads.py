@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from corebound.report import site
-from corebound.report.inputs import Inputs
+from corebound.report.inputs import SiteInputs
 from support.report_sample import NOW, sample_calibrations, sample_records, sample_steady_history
 
 HOST = "host/bench-01-0123456789ab.html"
@@ -21,7 +21,7 @@ HOST = "host/bench-01-0123456789ab.html"
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     site.write(
-        Inputs(
+        SiteInputs(
             records=sample_records(),
             now=NOW,
             past=sample_steady_history(),
@@ -76,7 +76,7 @@ def test_a_host_has_all_that_its_page_shows_as_json(out: Path) -> None:
 
 def test_the_same_records_give_the_same_bytes(out: Path, tmp_path: Path) -> None:
     site.write(
-        Inputs(
+        SiteInputs(
             records=sample_records()[::-1],
             now=NOW,
             past=sample_steady_history(),

@@ -35,8 +35,8 @@ def words(text: Text) -> str:
     return "".join(piece.text for piece in text)
 
 
-def tonight(known: ChangeHistory) -> whats_new.Night:
-    told = whats_new.night(known, ())
+def tonight(known: ChangeHistory) -> whats_new.WhatsNew:
+    told = whats_new.whats_new(known, ())
     assert told is not None
     return told
 
@@ -73,7 +73,7 @@ def test_what_got_slower_is_told_before_it() -> None:
 def test_what_has_failed_for_long_is_no_headline_and_stays_on_the_page_of_the_history() -> None:
     known = chronicle([series("a", *[FAILED] * 31, nights=60), series("c", nights=60)])
 
-    told, page = tonight(known), history.triage_page(known, now=NOW)
+    told, page = tonight(known), history.history_page(known, now=NOW)
 
     assert words(told.verdict) == "Nothing got slower, nothing faster."
     assert "1 cell has given none for longer" in words(told.support)
@@ -110,7 +110,7 @@ def test_a_latest_figure_that_points_came_after_says_so(why: str) -> None:
     # A value of 0 is none that can be compared, and has not failed; it is not the old one either.
     known = chronicle([series("a", why, why), series("b")])
 
-    page = history.triage_page(known, now=NOW)
+    page = history.history_page(known, now=NOW)
 
     (group,) = page.groups
     assert [row.lacking for row in group.rows] == [f"none since {day(known, 'a', 2)}", ""]

@@ -10,12 +10,17 @@ from xml.etree import ElementTree
 import html5lib
 import pytest
 
-from corebound.report.charts.alt_text import course_words, image, interval_words, spread_words
+from corebound.report.charts.alt_text import (
+    describe_interval,
+    describe_series,
+    describe_spread,
+    img_attributes,
+)
 from corebound.report.charts.axis import linear_axis
-from corebound.report.charts.dots import dots_svg
-from corebound.report.charts.history import spark_line_svg
-from corebound.report.charts.interval import IntervalPlot, interval_svg, spark_svg
-from corebound.report.charts.topology import Box, machine_words, topology_html
+from corebound.report.charts.history import sparkline_svg
+from corebound.report.charts.intervals import IntervalPlot, interval_svg, spark_svg
+from corebound.report.charts.strips import dots_svg
+from corebound.report.charts.topology import Box, describe_topology, topology_html
 from support.report_sample import (
     pages_of,
     sample_history,
@@ -109,12 +114,12 @@ def test_an_interval_is_told_by_the_side_of_1_it_lies_on() -> None:
     assert 'aria-label="interval on both sides of 1"' in spark_svg(drawn(1.0, 1.2), AXIS)
     assert 'aria-label="no interval"' in spark_svg(drawn(None, None), AXIS)
     assert '"interval above 1; 1 pair, 1.20×"' in interval_svg(drawn(1.1, 1.3, (1.2,)), AXIS)
-    assert interval_words(0.5, math.inf) == "interval on both sides of 1"
+    assert describe_interval(0.5, math.inf) == "interval on both sides of 1"
 
 
 def test_launches_are_told_by_how_far_they_lie_apart() -> None:
     assert "5.0 % below to 2.40× what they come to" in dots_svg((0.95, 2.4), 1, AXIS, "m-node")
-    assert spread_words((1.0, 1.0), 1) == "all equal to what they come to"
+    assert describe_spread((1.0, 1.0), 1) == "all equal to what they come to"
 
 
 @pytest.mark.parametrize(
@@ -130,8 +135,8 @@ def test_launches_are_told_by_how_far_they_lie_apart() -> None:
 def test_a_course_is_told_by_its_last_figure_beside_its_first(
     figures: tuple[float, ...], said: str
 ) -> None:
-    assert course_words(figures) == said
-    assert f'aria-label="{said}"' in spark_line_svg(figures, "m-node")
+    assert describe_series(figures) == said
+    assert f'aria-label="{said}"' in sparkline_svg(figures, "m-node")
 
 
 def test_a_machine_is_one_image_that_tells_what_it_holds_and_what_of_it_is_used() -> None:
@@ -148,11 +153,11 @@ def test_a_machine_is_one_image_that_tells_what_it_holds_and_what_of_it_is_used(
     boxes = (Box(kind="package", name="socket 0", off="", parts=cores),)
 
     said = "1 socket, 2 cores, 4 CPUs; used: CPUs 0-1; not allowed: CPUs 2-3"
-    assert machine_words(boxes) == said
+    assert describe_topology(boxes) == said
     assert topology_html(boxes).startswith(
         f'<div role="img" aria-label="{said}"><ul class="machine" aria-hidden="true">'
     )
 
 
 def test_a_name_cannot_break_out_of_its_attribute() -> None:
-    assert image('"><script>') == ' role="img" aria-label="&quot;&gt;&lt;script&gt;"'
+    assert img_attributes('"><script>') == ' role="img" aria-label="&quot;&gt;&lt;script&gt;"'

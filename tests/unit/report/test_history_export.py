@@ -18,10 +18,10 @@ from msgspec.structs import replace
 from corebound.records.history import HistoryPoints, Series
 from corebound.report import site
 from corebound.report.charts.axis import Axis
-from corebound.report.charts.history import Dot, HistoryChart, Track, history_svg
-from corebound.report.history.export import history_csv
+from corebound.report.charts.history import Dot, HistoryChart, SeriesTrack, history_svg
+from corebound.report.downloads import history_csv
 from corebound.report.history.zoom import points_script
-from corebound.report.inputs import Inputs
+from corebound.report.inputs import SiteInputs
 from support.build import a_point, a_series
 from support.report_sample import NOW
 
@@ -82,12 +82,12 @@ def test_text_that_a_spreadsheet_would_run_is_inert() -> None:
 
 def test_an_imported_history_is_in_the_site_packed_and_the_same_each_time(tmp_path: Path) -> None:
     series = replace(a_series([1.0, 2.0, 3.0]), project="p")
-    site.write(Inputs(records=[], now=NOW, series=[series]), tmp_path / "site")
+    site.write(SiteInputs(records=[], now=NOW, series=[series]), tmp_path / "site")
     (packed,) = tmp_path.glob("site/data/history/*.csv.gz")
     once = packed.read_bytes()
     packed.unlink()
 
-    site.write(Inputs(records=[], now=NOW, series=[series]), tmp_path / "site")
+    site.write(SiteInputs(records=[], now=NOW, series=[series]), tmp_path / "site")
 
     assert packed.read_bytes() == once
     assert gzip.decompress(once).decode() == history_csv([series])
@@ -146,7 +146,7 @@ def test_points_lie_where_the_levels_of_the_same_figures_do(scale: Any) -> None:
     figures = [0.5, 1.0, 2.0, 5.0, 10.0, 20.0]
     dots = tuple(Dot(x=0.5, value=figure, low=None, high=None) for figure in figures)
     grid = HistoryChart(
-        tracks=(Track(mode="m", dash=0, runs=(dots,), missing=(), levels=()),),
+        tracks=(SeriesTrack(mode="m", dash=0, runs=(dots,), missing=(), levels=()),),
         axis=axis,
         marks=(),
         borders=(),

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from corebound.analysis.change_history import ChangeHistory, chronicle
 from corebound.records.history import Series
-from corebound.report.elements import turns
+from corebound.report.elements import occurrence_numbers
 from corebound.report.pages import changes, feed, history, whats_new
 from support.build import a_series
 from support.report_sample import NOW
@@ -32,13 +32,13 @@ def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def titles(known: ChangeHistory) -> list[str]:
-    tonight = whats_new.night(known, ())
+    tonight = whats_new.whats_new(known, ())
     assert tonight is not None
     return [group.head.title for group in tonight.changed]
 
 
 def test_turns_count_how_often_something_came_before() -> None:
-    assert turns("abaab") == [1, 1, 2, 3, 2]
+    assert occurrence_numbers("abaab") == [1, 1, 2, 3, 2]
 
 
 @pytest.mark.usefixtures("few_rows")
@@ -71,7 +71,7 @@ def test_the_history_groups_all_before_it_leaves_any_out() -> None:
     cells = [stepped("cells", 1.5, cell=f"c={number}") for number in range(5)]
     known = chronicle([*cells, stepped("two", 1.3), *(stepped("left", 1.1, cell=c) for c in "ab")])
 
-    page = history.triage_page(known, now=NOW)
+    page = history.history_page(known, now=NOW)
 
     assert [(group.head.title, group.cells) for group in page.regressions] == [
         ("cells", "5 cells"),
@@ -111,7 +111,7 @@ def test_an_entry_of_several_cells_keeps_its_id_whichever_of_them_is_the_largest
 def test_the_headline_calls_nothing_slower_that_is_no_time(unit: str, said: str) -> None:
     several = [stepped("time", 1.5), stepped("other", 1.5, unit=unit)][: 1 + (unit != "ns")]
 
-    tonight = whats_new.night(chronicle(several), ())
+    tonight = whats_new.whats_new(chronicle(several), ())
 
     assert tonight is not None
     assert "".join(piece.text for piece in tonight.verdict) == said

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from corebound.records.history import Series
-from corebound.report.inputs import Pair
+from corebound.report.inputs import RequestedComparison
 from corebound.report.render import keep_together, nowrap, soft_break
 from support.build import a_series
 from support.markup import Element, parse_html
@@ -66,7 +66,9 @@ def test_no_name_of_an_imported_benchmark_or_cell_stands_anywhere_in_one_piece()
     pages = {
         name: text
         for name, text in pages_of(
-            [], series=several, compared=[Pair(project="p", before=shas[0], after=shas[1])]
+            [],
+            series=several,
+            compared=[RequestedComparison(project="p", before=shas[0], after=shas[1])],
         ).items()
         if name.endswith(".html")
     }

@@ -12,7 +12,7 @@ from corebound.analysis.wording import plain
 from corebound.errors import Fault
 from corebound.records import jsonl
 from corebound.report import site
-from corebound.report.inputs import Inputs
+from corebound.report.inputs import SiteInputs
 from corebound.report.pages.overview import OverviewPage, overview_page
 from corebound.scenario.matrix import expand
 from support.build import a_launch, a_run, a_scenario, a_worker
@@ -82,7 +82,7 @@ def test_a_damaged_record_is_told_on_the_overview_and_on_its_runs_page(tmp_path:
     file = jsonl.file_of(run, Path("records")).as_posix()
     fault = Fault(file=file, line=20, what="…", fix="…")
 
-    site.write(Inputs(records=[(run, ()), (other, ())], now=NOW, faults=[fault]), tmp_path)
+    site.write(SiteInputs(records=[(run, ()), (other, ())], now=NOW, faults=[fault]), tmp_path)
 
     told = "1 record damaged"
     assert told in (tmp_path / "index.html").read_text()

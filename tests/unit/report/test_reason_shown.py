@@ -12,9 +12,9 @@ from corebound.analysis.change_history import chronicle
 from corebound.records.decisions import Decision
 from corebound.records.history import Series
 from corebound.report import site
-from corebound.report.inputs import Inputs
-from corebound.report.pages.changes import grouped
-from corebound.report.site_pages import pages
+from corebound.report.inputs import SiteInputs
+from corebound.report.pages.changes import group_changes
+from corebound.report.site import render_pages
 from corebound.stats.history.regressions import Change, analyse
 from support.build import a_series
 from support.report_sample import NOW, pages_of
@@ -90,7 +90,7 @@ def test_changes_that_were_accepted_for_different_reasons_are_not_told_as_one() 
 
     def rows(decisions: list[Decision]) -> int:
         known = chronicle([one.series for one in found], decisions=decisions)
-        return len(grouped(known.changes, known))
+        return len(group_changes(known.changes, known))
 
     assert rows([accepted(one) for one in found]) == 1
     assert rows(told) == 2
@@ -103,7 +103,7 @@ def test_a_page_is_made_again_when_the_reason_is_another() -> None:
     for because in ("this", "that"):
         seen: set[str] = set()
         decisions = [accepted(found[0], because)]
-        inputs = Inputs(
+        inputs = SiteInputs(
             records=(),
             now=NOW,
             series=(series,),
@@ -115,7 +115,7 @@ def test_a_page_is_made_again_when_the_reason_is_another() -> None:
             seen.add(key)
             return False
 
-        for _ in pages(inputs, (), site._renderer(inputs), holds, traces={}, raw=False):
+        for _ in render_pages(inputs, (), site._renderer(inputs), holds, traces={}, raw=False):
             pass
         keys.append(seen)
 

@@ -20,7 +20,7 @@ from corebound.records import history_files
 from corebound.records.history import Series
 from corebound.report.history.panel import history_panel
 from corebound.report.pages.compare_commits import commits_page
-from corebound.report.pages.whats_new import night
+from corebound.report.pages.whats_new import whats_new
 from corebound.stats.history.regressions import analyse
 from support.asv_projects import import_asv, read_project, result_file, result_tree
 from support.build import a_series
@@ -119,7 +119,7 @@ def test_the_night_calls_a_rate_that_fell_slower(step: float, verdict: str) -> N
     series = a_rate(step)
     lately = replace(series, points=series.points[:60])
 
-    told = night(chronicle([lately]), ())
+    told = whats_new(chronicle([lately]), ())
 
     assert told is not None
     assert plain(told.verdict) == f"1 cell got {verdict}."

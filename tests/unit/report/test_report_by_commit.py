@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from corebound.analysis.change_history import chronicle
 from corebound.records.history import Series
 from corebound.report import site
-from corebound.report.inputs import Inputs
+from corebound.report.inputs import SiteInputs
 from corebound.report.pages.changes import CommitEvent, commit_events
-from corebound.report.pages.history import triage_page
+from corebound.report.pages.history import history_page
 from support.build import a_series
 from support.report_sample import NOW
 
@@ -96,13 +96,13 @@ def test_of_many_the_largest_are_named() -> None:
 
 def test_a_change_leads_to_what_else_its_commit_did(tmp_path: Path) -> None:
     known = chronicle([stepped("a<b>", 1.2), stepped("c", 0.8), stepped("alone", 1.3, at=20)])
-    page = triage_page(known, now=NOW)
+    page = history_page(known, now=NOW)
 
     beside = {row.head.title: row.beside for row in (*page.regressions, *page.improvements)}
     assert beside["alone"] is None
     assert beside["a<b>"] == beside["c"] == ("with 1 other benchmark", page.commits[0].place)
 
-    site.write(Inputs(records=[], now=NOW, series=known.series), tmp_path)
+    site.write(SiteInputs(records=[], now=NOW, series=known.series), tmp_path)
     made = (tmp_path / "history.html").read_text("utf-8")
     assert made.count(f'href="#{page.commits[0].place}"') == 2
     assert made.count(f'id="{page.commits[0].place}"') == 1

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from corebound.analysis.launch_metrics import figure_of
 from corebound.analysis.scenario_result import ScenarioResult, study
 from corebound.records.launch_record import Launch, Served
-from corebound.report.charts.percentiles import across
+from corebound.report.charts.lines import percentile_position
 from corebound.report.scenario.page import scenario_page
 from corebound.report.scenario.serving import serving
 from corebound.scenario.matrix import expand
@@ -206,8 +206,10 @@ def test_a_scenario_without_servers_has_no_such_section() -> None:
 
 
 def test_each_tenth_of_the_requests_left_over_takes_the_same_room() -> None:
-    assert across(0.99) - across(0.9) == pytest.approx(across(0.999) - across(0.99))
-    assert across(1.0) == across(0.9999) == 1
+    assert percentile_position(0.99) - percentile_position(0.9) == pytest.approx(
+        percentile_position(0.999) - percentile_position(0.99)
+    )
+    assert percentile_position(1.0) == percentile_position(0.9999) == 1
 
 
 def test_a_page_names_the_parameters_that_the_profile_left() -> None:

@@ -19,7 +19,7 @@ from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit, Run
 from corebound.records.traces import folder_of
 from corebound.report import site
-from corebound.report.inputs import Inputs
+from corebound.report.inputs import SiteInputs
 from corebound.scenario.matrix import expand
 from support.build import a_launch, a_profiled_launch, a_run, a_scenario, a_series, an_operator
 from support.report_sample import NOW, a_preflight, a_sample, pages_of, sample_history
@@ -37,7 +37,7 @@ def everything(folder: Path) -> dict[str, bytes]:
 
 
 def test_a_site_is_an_overview_pages_figures_and_assets(tmp_path: Path) -> None:
-    index = site.write(Inputs(records=[a_sample()], now=NOW), tmp_path / "site")
+    index = site.write(SiteInputs(records=[a_sample()], now=NOW), tmp_path / "site")
 
     assert index == tmp_path / "site" / "index.html"
     assert list(everything(tmp_path / "site")) == [
@@ -62,16 +62,16 @@ def test_a_site_is_an_overview_pages_figures_and_assets(tmp_path: Path) -> None:
 
 def test_the_same_records_give_the_same_bytes(tmp_path: Path) -> None:
     for name in ("one", "two"):
-        site.write(Inputs(records=[a_sample()], now=NOW), tmp_path / name)
+        site.write(SiteInputs(records=[a_sample()], now=NOW), tmp_path / name)
 
     assert everything(tmp_path / "one") == everything(tmp_path / "two")
 
 
 def test_a_page_that_would_not_change_is_left_alone(tmp_path: Path) -> None:
-    index = site.write(Inputs(records=[a_sample()], now=NOW), tmp_path)
+    index = site.write(SiteInputs(records=[a_sample()], now=NOW), tmp_path)
     os.utime(index, ns=(1, 1))
 
-    site.write(Inputs(records=[a_sample()], now=NOW), tmp_path)
+    site.write(SiteInputs(records=[a_sample()], now=NOW), tmp_path)
 
     assert index.stat().st_mtime_ns == 1
 
@@ -80,7 +80,7 @@ def test_a_place_that_cannot_be_written_is_an_error_with_a_remedy(tmp_path: Path
     (tmp_path / "file").write_text("in the way")
 
     with pytest.raises(InputError, match="--out"):
-        site.write(Inputs(records=[], now=NOW), tmp_path / "file")
+        site.write(SiteInputs(records=[], now=NOW), tmp_path / "file")
 
 
 def test_traces_beside_the_records_are_part_of_the_site(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_traces_beside_the_records_are_part_of_the_site(tmp_path: Path) -> None:
     (folder / "a-scenario-profile-0.json.gz").write_bytes(b"a trace")
 
     site.write(
-        Inputs(records=[(run, (profiled, gone))], now=NOW),
+        SiteInputs(records=[(run, (profiled, gone))], now=NOW),
         tmp_path / "site",
         kept=tmp_path / "records",
     )
@@ -171,7 +171,7 @@ def test_records_are_in_the_site_as_they_are_kept(tmp_path: Path) -> None:
     file.write_bytes(codec.encode(run))
 
     site.write(
-        Inputs(records=[(run, launches)], now=NOW), tmp_path / "site", kept=tmp_path / "records"
+        SiteInputs(records=[(run, launches)], now=NOW), tmp_path / "site", kept=tmp_path / "records"
     )
 
     raw = everything(tmp_path / "site")["data/run/r1.jsonl.gz"]
@@ -180,7 +180,7 @@ def test_records_are_in_the_site_as_they_are_kept(tmp_path: Path) -> None:
 
 
 def test_a_history_has_its_pages_feed_and_figures(tmp_path: Path) -> None:
-    site.write(Inputs(records=[a_sample()], now=NOW, series=sample_history()), tmp_path)
+    site.write(SiteInputs(records=[a_sample()], now=NOW, series=sample_history()), tmp_path)
 
     made = everything(tmp_path)
     assert {"history.html", "feed.xml", "data/changes.csv"} <= set(made)
@@ -199,7 +199,7 @@ def a_site_of(past: Sequence[Series], folder: Path, source: str, now: str = NOW)
     (folder / "records").mkdir(exist_ok=True)
     sources = dict.fromkeys((one.project for one in past if one.project), source)
     return site.write(
-        Inputs(records=[], now=now, series=past, sources=sources),
+        SiteInputs(records=[], now=now, series=past, sources=sources),
         folder / "site",
         kept=folder / "records",
     )
@@ -268,7 +268,7 @@ def test_launches_of_a_night_long_past_are_not_asked_for_again(tmp_path: Path) -
     def write(oldest: Sequence[Launch]) -> None:
         records = [(nights[0], oldest), *((night, launches) for night in nights[1:])]
         site.write(
-            Inputs(records=records, now=NOW, stamps=stamps), tmp_path / "site", kept=tmp_path
+            SiteInputs(records=records, now=NOW, stamps=stamps), tmp_path / "site", kept=tmp_path
         )
 
     write(launches)

@@ -15,7 +15,7 @@ from corebound.cli.app import app
 from corebound.records import history_files
 from corebound.records.history import HistoryPoints, Series
 from corebound.report.pages.series_table import series_groups
-from corebound.report.pages.whats_new import night
+from corebound.report.pages.whats_new import whats_new
 from corebound.stats.history.regressions import least_figures, too_short
 from support.build import a_point, a_series
 from support.series import Observation, find_change_points
@@ -33,7 +33,7 @@ def known(*series: Series) -> ChangeHistory:
 
 def said_of(*series: Series) -> tuple[str, str]:
     """The verdict of the night, and what it rests on."""
-    tonight = night(known(*series), ())
+    tonight = whats_new(known(*series), ())
     assert tonight is not None
     verdict, support = (
         "".join(piece.text for piece in told) for told in (tonight.verdict, tonight.support)

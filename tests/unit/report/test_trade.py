@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from corebound.analysis.scenario_result import CellStudy
 from corebound.analysis.selection import latest_studies
 from corebound.report.charts.axis import linear_axis
-from corebound.report.charts.tradeoff import Spot, TradeCurve, trade_svg
+from corebound.report.charts.lines import LoadPoint, TradeoffCurve, tradeoff_svg
 from corebound.report.scenario.serving import Trade, trade
 from corebound.stats.server_summary import Estimate, ServedCell, summarise_served
 from support.build import a_cell
@@ -77,10 +77,10 @@ def test_the_tail_is_drawn_in_the_unit_of_the_caption_and_said_in_words() -> Non
 
 
 def test_both_intervals_cross_at_the_spot() -> None:
-    spot = Spot(per_s=5, latency=2, per_s_ends=(4, 6), latency_ends=(1, 3))
-    curve = TradeCurve(mode="m-none", dash=0, spots=(spot,))
+    spot = LoadPoint(per_s=5, latency=2, per_s_ends=(4, 6), latency_ends=(1, 3))
+    curve = TradeoffCurve(mode="m-none", dash=0, spots=(spot,))
 
-    svg = trade_svg([curve], linear_axis(0, 10), linear_axis(0, 4), "<says>")
+    svg = tradeoff_svg([curve], linear_axis(0, 10), linear_axis(0, 4), "<says>")
 
     assert re.search(r'class="whisker m-none" d="M400.0 500.0H600.0M500.0 750.0V250.0"', svg)
     assert "&lt;says&gt;" in svg

@@ -23,7 +23,7 @@ from corebound.records.run_record import Run
 from corebound.report.downloads import cells_csv, cells_json
 from corebound.report.pages.overview import overview_page
 from corebound.report.pages.run import run_page
-from corebound.report.pages.whats_new import failed_rows, night
+from corebound.report.pages.whats_new import failed_rows, whats_new
 from corebound.report.scenario.page import ScenarioPage, scenario_page
 from corebound.scenario.cell import Cell
 from corebound.scenario.matrix import expand
@@ -645,7 +645,7 @@ def test_a_launch_that_was_made_again_successfully_has_not_failed_and_a_cell_cou
     run = a_run(scenarios=(scenario,))
 
     rows = failed_rows(run, launches)
-    tonight = night(chronicle((a_series([1e6, 1e6]),)), [(run, launches)])
+    tonight = whats_new(chronicle((a_series([1e6, 1e6]),)), [(run, launches)])
 
     assert [(row.status, row.reason) for row in rows] == [
         ("1 failed", "no memory"),

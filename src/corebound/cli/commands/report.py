@@ -25,7 +25,7 @@ from corebound.records.jsonl import RECORDS
 from corebound.records.launch_record import ImportedProfile
 from corebound.records.run_record import Run
 from corebound.report import site
-from corebound.report.inputs import Inputs, Pair, Progress
+from corebound.report.inputs import Progress, RequestedComparison, SiteInputs
 from corebound.stats.history.series import joined
 from corebound.workflow import decisions_file
 from corebound.workflow.change_point_cache import known_steps
@@ -188,7 +188,7 @@ def _made(
     now = datetime.now(UTC).isoformat(timespec="seconds")
     with known_steps(records, of_all=not only) as memory:
         return site.write(
-            Inputs(
+            SiteInputs(
                 records=known.records,
                 now=now,
                 profiles=known.profiles,
@@ -220,7 +220,9 @@ def _made(
         )
 
 
-def _pair(asked: str, runs: Sequence[Run], imported: Sequence[Series], records: Path) -> Pair:
+def _pair(
+    asked: str, runs: Sequence[Run], imported: Sequence[Series], records: Path
+) -> RequestedComparison:
     """Resolve two runs to compare, or two imported commits.
 
     Raises:
@@ -240,7 +242,7 @@ def _pair(asked: str, runs: Sequence[Run], imported: Sequence[Series], records: 
         commits = meant_commits(before, after, imported)
         if commits is None:
             raise
-        return Pair(project=commits[0], before=commits[1], after=commits[2])
+        return RequestedComparison(project=commits[0], before=commits[1], after=commits[2])
     for one in pair:
         if one not in kept:
             raise InputError(
@@ -248,4 +250,4 @@ def _pair(asked: str, runs: Sequence[Run], imported: Sequence[Series], records: 
                 where=str(one.file),
                 fix=f"Copy it into {records}, or look at it with `corebound compare`.",
             )
-    return Pair(before=pair[0].run.id, after=pair[1].run.id)
+    return RequestedComparison(before=pair[0].run.id, after=pair[1].run.id)

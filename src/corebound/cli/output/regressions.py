@@ -27,7 +27,7 @@ from corebound.cli.confirm_regressions import CommitPair, pair_of
 from corebound.records import documents
 from corebound.records.calibration import Calibration
 from corebound.records.history import HistoryPoint, Series
-from corebound.report.urls import series_place
+from corebound.report.urls import series_url
 from corebound.stats.history.alerts import JudgedChange
 from corebound.stats.history.regressions import Change, Failing, NotAnalysed, too_short
 from corebound.workflow.run_index import Suite
@@ -305,7 +305,7 @@ def _unknown(one: NotAnalysed, site: str) -> tuple[str, ...]:
 
 
 def link_of(series: Series, site: str) -> str:
-    return f"{site.rstrip('/')}/{series_place(series)}"
+    return f"{site.rstrip('/')}/{series_url(series)}"
 
 
 def _item(lines: Sequence[str]) -> tuple[str, ...]:

@@ -12,17 +12,17 @@ from corebound.units import percent, ratio
 _MULTIPLE = 2.0
 
 
-def image(says: str) -> str:
+def img_attributes(says: str) -> str:
     """The attributes that present an element as one image with this name to screen readers."""
     return f' role="img" aria-label="{escape(says)}"'
 
 
-def interval_words(low: float | None, high: float | None, dots: Sequence[float] = ()) -> str:
+def describe_interval(low: float | None, high: float | None, dots: Sequence[float] = ()) -> str:
     """Describe an interval of a ratio, and the range of the pairs behind it.
 
-    >>> interval_words(1.4, 1.54, (1.38, 1.56))
+    >>> describe_interval(1.4, 1.54, (1.38, 1.56))
     'interval above 1; 2 pairs, 1.38× to 1.56×'
-    >>> interval_words(0.97, 1.03), interval_words(None, None)
+    >>> describe_interval(0.97, 1.03), describe_interval(None, None)
     ('interval on both sides of 1', 'no interval')
     """
     if low is None or high is None:
@@ -40,29 +40,29 @@ def interval_words(low: float | None, high: float | None, dots: Sequence[float] 
     return f"{where}; {pairs}, {least}{f' to {most}' if most != least else ''}"
 
 
-def spread_words(figures: Sequence[float], middle: float) -> str:
+def describe_spread(figures: Sequence[float], middle: float) -> str:
     """How far values above 0 spread around their summary value.
 
-    >>> spread_words((0.97, 1.0, 1.04), 1)
+    >>> describe_spread((0.97, 1.0, 1.04), 1)
     '3.0 % below to 4.0 % above what they come to'
     """
-    least, most = _off(min(figures) / middle), _off(max(figures) / middle)
+    least, most = _relative(min(figures) / middle), _relative(max(figures) / middle)
     return f"{f'{least} to {most}' if least != most else f'all {least}'} what they come to"
 
 
-def course_words(figures: Sequence[float]) -> str:
+def describe_series(figures: Sequence[float]) -> str:
     """Describe a series: its number of values without NaN, and the last relative to the first.
 
-    >>> course_words((2.0, math.nan, 3.0)), course_words((2.0,))
+    >>> describe_series((2.0, math.nan, 3.0)), describe_series((2.0,))
     ('2 figures, the last 50.0 % above the first', '1 figure')
     """
     seen = [figure for figure in figures if not math.isnan(figure)]
     if len(seen) == 1:
         return "1 figure"
-    return f"{len(seen):,} figures, the last {_off(seen[-1] / seen[0])} the first"
+    return f"{len(seen):,} figures, the last {_relative(seen[-1] / seen[0])} the first"
 
 
-def _off(share: float) -> str:
+def _relative(share: float) -> str:
     """A value relative to another, which the caller names next.
 
     Examples: `6.0 % above`, `2.40×`, `equal to`.

@@ -1,13 +1,15 @@
-"""Chart axes: map numbers to a share of the width, with ticks at round values."""
+"""Chart axes: map numbers to a share of the width, with ticks at round values and dates."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from datetime import date
 from typing import Literal
 
 from msgspec import Struct
 
+from corebound.records.history import EPOCH
 from corebound.units import significant
 
 
@@ -148,3 +150,144 @@ def plain_tick(value: float) -> str:
     ('0.5', '1,500')
     """
     return f"{value:,.4g}" if abs(value) < 1000 else significant(value, 1)
+
+
+SIZE = 1000
+
+
+def x_of(across: Axis, value: float) -> str:
+    """The horizontal coordinate of a value; a value beyond the axis is placed at its end."""
+    return f"{across.clipped(value) * SIZE:.1f}"
+
+
+def y_of(up: Axis, value: float) -> str:
+    """The vertical coordinate of a value on an upward axis; one beyond it is placed at its end."""
+    return f"{(1 - up.clipped(value)) * SIZE:.1f}"
+
+
+def horizontal_grid(up: Axis) -> str:
+    """The path of the horizontal grid lines, one at each tick of the vertical axis."""
+    return "".join(f"M0 {y_of(up, tick)}H{SIZE}" for tick in up.ticks)
+
+
+def vertical_grid(across: Axis) -> str:
+    """The path of the vertical grid lines, one at each tick of the horizontal axis."""
+    return "".join(f"M{x_of(across, tick)} 0V{SIZE}" for tick in across.ticks)
+
+
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+# Steps between ticks: days within a month, months within a year, and years.
+_DAY_STEPS = (1, 2, 5, 10)
+# Ticks are minutes apart where the axis spans at most two days. There are few, because the first
+# label also contains the date.
+_MINUTE_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720)
+_HOURS_SPAN = 2.0
+_MOST_HOURS = 4
+_MONTH_STEPS = (1, 2, 3, 6)
+_YEAR_STEPS = (1, 2, 5, 10, 20, 50, 100, 1000)
+
+
+def date_ticks(low: float, high: float, *, most: int = 6) -> tuple[tuple[float, str], ...]:
+    """At most `most` round dates between two moments, as (days since 1970, label).
+
+    The result is never empty: if no round date lies between the two, it has the first moment. At
+    least one label includes the year.
+
+    >>> [text for _, text in date_ticks(16_149, 16_315)]
+    ['Apr 2014', 'May', 'Jun', 'Jul', 'Aug', 'Sep']
+    >>> [text for _, text in date_ticks(20_412, 20_514)]
+    ['Dec', '2026', 'Feb', 'Mar']
+    >>> [text for _, text in date_ticks(0.25, 0.5)]
+    ['06:00 UTC, 1 Jan 1970', '08:00', '10:00', '12:00']
+    """
+    if high - low < _HOURS_SPAN and (hours := _hours(low, high)):
+        return hours
+    for ticks in (*_days(low, high), *_months(low, high), *_years(low, high)):
+        inside = tuple((at, text) for at, text in ticks if low <= at <= high)
+        if 0 < len(inside) <= most:
+            return _with_year(inside)
+    return ((low, _full_date(low)),)
+
+
+def has_year(text: str) -> bool:
+    """Whether a tick label includes the year.
+
+    >>> has_year("2026"), has_year("5 Mar"), has_year("5 Mar 2026")
+    (True, False, True)
+    """
+    return text[-4:].isdecimal()
+
+
+def _with_year(ticks: tuple[tuple[float, str], ...]) -> tuple[tuple[float, str], ...]:
+    if any(has_year(text) for _, text in ticks):
+        return ticks
+    (at, text), *rest = ticks
+    return ((at, f"{text} {_date_of(at).year}"), *rest)
+
+
+def _hours(low: float, high: float) -> tuple[tuple[float, str], ...]:
+    """Round times between two moments, the first with its date; empty if they are too close."""
+    for step in _MINUTE_STEPS:
+        if (high - low) * 1440 / step > _MOST_HOURS:
+            continue
+        steps = range(math.floor(low * 1440 / step), math.ceil(high * 1440 / step) + 1)
+        minutes = [index * step for index in steps if low <= index * step / 1440 <= high]
+        if 1 < len(minutes) <= _MOST_HOURS:
+            texts = [f"{minute // 60 % 24:02}:{minute % 60:02}" for minute in minutes]
+            texts[0] += f" UTC, {_full_date(minutes[0] / 1440)}"
+            return tuple((minute / 1440, text) for minute, text in zip(minutes, texts, strict=True))
+    return ()
+
+
+def _days(low: float, high: float) -> list[list[tuple[float, str]]]:
+    if high - low > 120:
+        return []
+    dates = [(day, _date_of(day)) for day in range(math.floor(low), int(high) + 1)]
+    return [
+        [
+            (float(day), f"{date_.day} {_MONTHS[date_.month - 1]}")
+            for day, date_ in dates
+            if (date_.day - 1) % step == 0 and (step == 1 or date_.day < 30)
+        ]
+        for step in _DAY_STEPS
+    ]
+
+
+def _months(low: float, high: float) -> list[list[tuple[float, str]]]:
+    if high - low > 366 * 12:
+        return []
+    return [
+        [
+            (_days_of(year, month), str(year) if month == 1 else _MONTHS[month - 1])
+            for year in _years_between(low, high)
+            for month in range(1, 13, step)
+        ]
+        for step in _MONTH_STEPS
+    ]
+
+
+def _years(low: float, high: float) -> list[list[tuple[float, str]]]:
+    return [
+        [(_days_of(year), str(year)) for year in _years_between(low, high) if year % step == 0]
+        for step in _YEAR_STEPS
+    ]
+
+
+def _years_between(low: float, high: float) -> range:
+    return range(_date_of(low).year, _date_of(high).year + 1)
+
+
+def _days_of(year: int, month: int = 1) -> float:
+    """The first of a month in days since 1970."""
+    return float(date(year, month, 1).toordinal() - EPOCH)
+
+
+def _date_of(days: float) -> date:
+    """The date of a number of days since 1970, limited to the years 1 to 9999."""
+    ordinal = math.floor(days) + EPOCH
+    return date.fromordinal(min(max(ordinal, date.min.toordinal()), date.max.toordinal()))
+
+
+def _full_date(days: float) -> str:
+    date_ = _date_of(days)
+    return f"{date_.day} {_MONTHS[date_.month - 1]} {date_.year}"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from msgspec import Struct
 
-from corebound.report.charts.alt_text import course_words, image
+from corebound.report.charts.alt_text import describe_series, img_attributes
 from corebound.report.charts.axis import Axis, linear_axis, log_axis
 
 _SIZE = 1000
@@ -48,7 +48,7 @@ class Level(Struct, frozen=True, kw_only=True):
     value: float
 
 
-class Track(Struct, frozen=True, kw_only=True):
+class SeriesTrack(Struct, frozen=True, kw_only=True):
     """One series.
 
     Attributes:
@@ -66,7 +66,7 @@ class Track(Struct, frozen=True, kw_only=True):
     levels: tuple[Level, ...]
 
 
-class Mark(Struct, frozen=True, kw_only=True):
+class ChangeMark(Struct, frozen=True, kw_only=True):
     """A change: median estimate `x`, surely after `begin` and no later than `end`."""
 
     x: float
@@ -86,9 +86,9 @@ class HistoryChart(Struct, frozen=True, kw_only=True):
         compared: The positions of the runs that the page compares.
     """
 
-    tracks: tuple[Track, ...]
+    tracks: tuple[SeriesTrack, ...]
     axis: Axis
-    marks: tuple[Mark, ...]
+    marks: tuple[ChangeMark, ...]
     borders: tuple[float, ...]
     says: str
     compared: tuple[float, ...] = ()
@@ -109,12 +109,12 @@ def history_svg(chart: HistoryChart) -> str:
         *(_track(track, chart.axis) for track in chart.tracks),
     ]
     return (
-        f'<svg viewBox="0 0 {_SIZE} {_SIZE}" preserveAspectRatio="none"{image(chart.says)}>'
-        f"{''.join(parts)}</svg>"
+        f'<svg viewBox="0 0 {_SIZE} {_SIZE}" preserveAspectRatio="none"'
+        f"{img_attributes(chart.says)}>{''.join(parts)}</svg>"
     )
 
 
-def _track(track: Track, axis: Axis) -> str:
+def _track(track: SeriesTrack, axis: Axis) -> str:
     dots = [dot for run in track.runs for dot in run]
     across = [_x(dot.x) for dot in dots]
     places = [
@@ -156,7 +156,7 @@ def _track(track: Track, axis: Axis) -> str:
     )
 
 
-def leaves(tracks: Iterable[Track], axis: Axis) -> bool:
+def exceeds_axis(tracks: Iterable[SeriesTrack], axis: Axis) -> bool:
     """Whether an interval reaches beyond the axis."""
     return any(
         dot.low is not None
@@ -172,7 +172,7 @@ def _path(kind: str, drawn: str) -> str:
     return f'<path class="{kind}" d="{drawn}"/>' if drawn else ""
 
 
-def spark_line_svg(figures: Sequence[float], mode: str) -> str:
+def sparkline_svg(figures: Sequence[float], mode: str) -> str:
     """Draw a sparkline of a series with its last point, small enough for a table row.
 
     Args:
@@ -183,7 +183,7 @@ def spark_line_svg(figures: Sequence[float], mode: str) -> str:
     seen = [figure for figure in columns if figure is not None]
     if not seen:
         return ""
-    low, high = math.log(_held(min(seen))), math.log(_held(max(seen)))
+    low, high = math.log(_limited(min(seen))), math.log(_limited(max(seen)))
     spare = math.log(_SPARK_LEAST_SPAN) - (high - low)
     if spare > 0:
         low, high = low - spare / 2, high + spare / 2
@@ -201,13 +201,13 @@ def spark_line_svg(figures: Sequence[float], mode: str) -> str:
                 at = at[0] + 2, at[1]
             step = "m"
             continue
-        share = (math.log(_held(figure)) - low) / (high - low)
+        share = (math.log(_limited(figure)) - low) / (high - low)
         to = 1 + round(index * pace), 2 + round((1 - share) * room)
         path.append(f"{step}{to[0] - at[0]}{to[1] - at[1]: }")
         at, step = to, " "
     return (
         f'<svg class="spark" viewBox="0 0 {_SPARK_WIDTH} {_SPARK_HEIGHT}"'
-        f' preserveAspectRatio="none"{image(course_words(figures))}>'
+        f' preserveAspectRatio="none"{img_attributes(describe_series(figures))}>'
         f'<path class="ln {mode}" d="{"".join(path)}{_SPARK_END}"/></svg>'
     )
 
@@ -223,7 +223,7 @@ def _columns(figures: Sequence[float]) -> list[float | None]:
     return columns
 
 
-def figure_axis(values: Iterable[float], *, margin: float, ends: Iterable[float] = ()) -> Axis:
+def value_axis(values: Iterable[float], *, margin: float, ends: Iterable[float] = ()) -> Axis:
     """A vertical axis that holds all values and is longer than a change of `margin`.
 
     Args:
@@ -233,7 +233,7 @@ def figure_axis(values: Iterable[float], *, margin: float, ends: Iterable[float]
             as long as the values keep half of its length, because the values matter most.
     """
     known = [*values]
-    low, high = _held(min(known)), _held(max(known))
+    low, high = _limited(min(known)), _limited(max(known))
     # Equal values need an axis of some length, however small the margin is.
     least = 1 + 2 * max(margin, _LEAST_MARGIN)
     low, high = min(low, high / least), max(high, low * least)
@@ -244,15 +244,15 @@ def figure_axis(values: Iterable[float], *, margin: float, ends: Iterable[float]
         low, high = low / pad, high * pad
         room = math.sqrt(high / low)
         limits = max(low / room, min(low, _LEAST)), min(high * room, max(high, _MOST))
-        least, most = _reaching((low, high), reached, limits)
+        least, most = _extended((low, high), reached, limits)
         return log_axis(least, most, most_ticks=5)
     pad = (high - low) * 0.08
     low, high = low - pad, high + pad
     room = (high - low) / 2
-    return linear_axis(*_reaching((low, high), reached, (low - room, high + room)), most_ticks=5)
+    return linear_axis(*_extended((low, high), reached, (low - room, high + room)), most_ticks=5)
 
 
-def _reaching(
+def _extended(
     within: tuple[float, float], ends: Sequence[float], limits: tuple[float, float]
 ) -> tuple[float, float]:
     """The range of the ends, at least as wide as `within` and at most as wide as `limits`."""
@@ -260,7 +260,7 @@ def _reaching(
     return max(min(low, within[0]), limits[0]), min(max(high, within[1]), limits[1])
 
 
-def _held(value: float) -> float:
+def _limited(value: float) -> float:
     return min(max(value, _LEAST), _MOST)
 
 

@@ -16,7 +16,7 @@ from typing import Literal
 from msgspec import Struct
 
 from corebound.machine.topology import cpu_list
-from corebound.report.charts.alt_text import image
+from corebound.report.charts.alt_text import img_attributes
 
 # The name of each kind, singular and plural; a group has none.
 _KINDS = (
@@ -50,14 +50,14 @@ def topology_html(boxes: tuple[Box, ...]) -> str:
     """Draw the outermost boxes and their contents."""
     drawn = "".join(_box(box) for box in boxes)
     return (
-        f"<div{image(machine_words(boxes))}>"
+        f"<div{img_attributes(describe_topology(boxes))}>"
         f'<ul class="machine" aria-hidden="true">{drawn}</ul></div>'
     )
 
 
-def machine_words(boxes: tuple[Box, ...]) -> str:
+def describe_topology(boxes: tuple[Box, ...]) -> str:
     """A machine and the used part of it: `1 socket, 2 cores, 2 CPUs; used: CPUs 0-1`."""
-    parts = [part for box in boxes for part in _within(box)]
+    parts = [part for box in boxes for part in _nested(box)]
     kinds: Counter[str] = Counter(part.kind for part in parts)
     held = ", ".join(
         f"{kinds[kind]:,} {one if kinds[kind] == 1 else many}"
@@ -72,10 +72,10 @@ def machine_words(boxes: tuple[Box, ...]) -> str:
     return "; ".join([held, *(f"{state}: CPUs {cpu_list(own)}" for state, own in cpus.items())])
 
 
-def _within(box: Box) -> Iterator[Box]:
+def _nested(box: Box) -> Iterator[Box]:
     yield box
     for part in box.parts:
-        yield from _within(part)
+        yield from _nested(part)
 
 
 def _box(box: Box) -> str:

@@ -7,17 +7,16 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from corebound.analysis.calendar import date_ticks, says_year
 from corebound.analysis.change_history import ChangeHistory, differing, is_digest, size_word
 from corebound.analysis.commands import CommandLine, point_command
 from corebound.analysis.series_value import display_unit, interval_name
 from corebound.analysis.wording import Label, count, day, within
 from corebound.records.history import HistoryPoint, HistoryPoints, Series
-from corebound.report.charts.axis import Axis, plain_tick
-from corebound.report.charts.history import HistoryChart, Mark, figure_axis, leaves
-from corebound.report.elements import Tick, levels_of
-from corebound.report.history.timeline import Timeline, track_of
-from corebound.report.history.zoom import Zoom, zoom_of
+from corebound.report.charts.axis import Axis, date_ticks, has_year, plain_tick
+from corebound.report.charts.history import ChangeMark, HistoryChart, exceeds_axis, value_axis
+from corebound.report.elements import Tick, vertical_ticks
+from corebound.report.history.timeline import Timeline, series_track
+from corebound.report.history.zoom import ZoomData, zoom_data
 from corebound.report.pages.changes import ChangeRow, change_row, commit_link
 from corebound.stats.history.regressions import Change, level_spread
 from corebound.units import percent, significant
@@ -29,7 +28,7 @@ _MOST_MARKED = 12
 _MOST_NAMED = 5
 
 
-class BorderRow(Struct, frozen=True, kw_only=True):
+class EnvironmentChange(Struct, frozen=True, kw_only=True):
     """Where the environment changed: points before it are not compared with points after it."""
 
     letter: str
@@ -38,7 +37,7 @@ class BorderRow(Struct, frozen=True, kw_only=True):
     cell: str
 
 
-class Borders(Struct, frozen=True, kw_only=True):
+class EnvironmentChanges(Struct, frozen=True, kw_only=True):
     """The environment changes of a chart.
 
     Attributes:
@@ -46,11 +45,11 @@ class Borders(Struct, frozen=True, kw_only=True):
         told: If there are too many to mark, one row for each environment value that changes.
     """
 
-    marked: tuple[tuple[str, BorderRow], ...]
-    told: tuple[BorderRow, ...] = ()
+    marked: tuple[tuple[str, EnvironmentChange], ...]
+    told: tuple[EnvironmentChange, ...] = ()
 
 
-def borders_of(series: Sequence[Series], known: ChangeHistory) -> Borders:
+def environment_changes(series: Sequence[Series], known: ChangeHistory) -> EnvironmentChanges:
     """Each environment change once, with the cells that it affects."""
     found: dict[tuple[str, str], list[str]] = {}
     for one in series:
@@ -59,12 +58,12 @@ def borders_of(series: Sequence[Series], known: ChangeHistory) -> Borders:
             what = differing(one.points.circumstances[index - 1], point.circumstances)
             found.setdefault((point.at, what), []).append(known.label(one).name)
     if len(found) > _MOST_MARKED:
-        return Borders(marked=(), told=_told(series))
-    return Borders(
+        return EnvironmentChanges(marked=(), told=_changing_values(series))
+    return EnvironmentChanges(
         marked=tuple(
             (
                 at,
-                BorderRow(
+                EnvironmentChange(
                     letter=_LETTERS[index],
                     when=day(at),
                     what=what,
@@ -76,7 +75,7 @@ def borders_of(series: Sequence[Series], known: ChangeHistory) -> Borders:
     )
 
 
-def _told(series: Sequence[Series]) -> tuple[BorderRow, ...]:
+def _changing_values(series: Sequence[Series]) -> tuple[EnvironmentChange, ...]:
     """For each changing environment value, how often it changed, and its values."""
     times: dict[str, set[str]] = {}
     kinds: dict[str, dict[str, None]] = {}
@@ -90,17 +89,17 @@ def _told(series: Sequence[Series]) -> tuple[BorderRow, ...]:
                     seen = kinds.setdefault(name, {})
                     seen |= dict.fromkeys((old.get(name, ""), new.get(name, "")))
     return tuple(
-        BorderRow(
+        EnvironmentChange(
             letter="",
             when=f"{name} changed {count(len(times[name]), 'time')}",
-            what=f"{_named(seen)}; nights of one are judged together",
+            what=f"{_name_values(seen)}; nights of one are judged together",
             cell="",
         )
         for name, seen in kinds.items()
     )
 
 
-def _named(kinds: dict[str, None]) -> str:
+def _name_values(kinds: dict[str, None]) -> str:
     names = [kind or "none" for kind in kinds]
     if any(map(is_digest, names)):
         return f"{len(names)} kinds"
@@ -109,10 +108,10 @@ def _named(kinds: dict[str, None]) -> str:
 
 
 # The CSV for download has all points.
-MOST_NIGHTS = 30
+MOST_ROWS = 30
 
 
-class NightRow(Struct, frozen=True, kw_only=True):
+class PointRow(Struct, frozen=True, kw_only=True):
     """One nightly run: each series' value with its interval, or why there is none.
 
     `commands` reproduce these values; empty if another tool measured them.
@@ -125,9 +124,9 @@ class NightRow(Struct, frozen=True, kw_only=True):
     commands: tuple[CommandLine, ...]
 
 
-def nights_of(
-    series: Sequence[Series], length: float, *, most: int = MOST_NIGHTS
-) -> tuple[NightRow, ...]:
+def latest_points(
+    series: Sequence[Series], length: float, *, most: int = MOST_ROWS
+) -> tuple[PointRow, ...]:
     """The latest nightly runs of these series, newest first.
 
     Args:
@@ -145,13 +144,13 @@ def nights_of(
     for (at, _), points in latest:
         commit = next((point.commit for point in points.values() if point.commit), None)
         rows.append(
-            NightRow(
+            PointRow(
                 when=day(at),
                 commit=commit.name if commit else "–",
                 link=next(
                     (commit_link(series[0], one) for one in points.values() if one.commit), ""
                 ),
-                figures=tuple(_figure(points.get(one.id), length) for one in series),
+                figures=tuple(_value_and_interval(points.get(one.id), length) for one in series),
                 commands=tuple(
                     command
                     for one in series
@@ -162,7 +161,7 @@ def nights_of(
     return tuple(rows)
 
 
-def _figure(point: HistoryPoint | None, length: float) -> tuple[str, str]:
+def _value_and_interval(point: HistoryPoint | None, length: float) -> tuple[str, str]:
     if point is None:
         return "–", ""
     if point.figure is None:
@@ -173,7 +172,7 @@ def _figure(point: HistoryPoint | None, length: float) -> tuple[str, str]:
     return significant(point.figure / length), ends
 
 
-def nights_note(series: Sequence[Series], *, most: int = MOST_NIGHTS) -> str:
+def points_note(series: Sequence[Series], *, most: int = MOST_ROWS) -> str:
     """A caption for the table of the latest nightly runs."""
     longest = max(len(one.points) for one in series)
     if longest <= most:
@@ -188,7 +187,7 @@ _MARK_WIDTH = 8.0
 # The share that a word at the top of a chart needs.
 _WORD_WIDTH = 22.0
 # The number of changes that a chart's alternative text names, the latest first.
-_MOST_SAID = 3
+_MOST_DESCRIBED = 3
 
 
 class MarkLabel(Struct, frozen=True, kw_only=True):
@@ -228,10 +227,10 @@ class HistoryPanel(Struct, frozen=True, kw_only=True):
     lanes: int
     key: tuple[tuple[Label, int], ...]
     changes: tuple[ChangeRow, ...]
-    borders: tuple[BorderRow, ...]
-    nights: tuple[NightRow, ...]
+    borders: tuple[EnvironmentChange, ...]
+    nights: tuple[PointRow, ...]
     nights_note: str
-    zoom: Zoom
+    zoom: ZoomData
 
 
 def history_panel(
@@ -241,7 +240,7 @@ def history_panel(
     title: str,
     root: str,
     most_points: int = MOST_POINTS,
-    most_nights: int = MOST_NIGHTS,
+    most_nights: int = MOST_ROWS,
     line: Timeline | None = None,
     compared: Sequence[tuple[str, str]] = (),
 ) -> HistoryPanel:
@@ -260,13 +259,13 @@ def history_panel(
     figures = [figure for one in series for figure in one.points.measured]
     length, unit = display_unit(series[0], figures)
     line = line or Timeline.over([at.at for one in series for at in one.points.moments])
-    axis = figure_axis(
+    axis = value_axis(
         [figure / length for figure in figures],
         margin=series[0].margin,
         ends=[end / length for one in series for end in _ends(one.points)],
     )
     tracks = tuple(
-        track_of(
+        series_track(
             one, known.every(one), line, length=length, most=most_points,
             mode=known.label(one).mode, dash=index,
         )
@@ -276,7 +275,7 @@ def history_panel(
         ((change, one) for one in series for change in known.of(one)),
         key=lambda pair: (pair[0].since, pair[1].id),
     )
-    borders = borders_of(series, known)
+    borders = environment_changes(series, known)
     marks = [_mark(change, line) for change, _ in found]
     places = [
         *((mark.x * 100, str(number), "bad" if change.is_regression else "good")
@@ -284,22 +283,22 @@ def history_panel(
         *((line.share(moment) * 100, row.letter, "plain") for moment, row in borders.marked),
         *((line.share(moment) * 100, word, "plain") for moment, word in compared),
     ]  # fmt: skip
-    labels, lanes = _placed(places)
+    labels, lanes = _assign_lanes(places)
     return HistoryPanel(
         title=title,
-        caption=_caption(series, unit, most_points, leaves=leaves(tracks, axis))
-        + _varies(series, known),
+        caption=_caption(series, unit, most_points, is_cut=exceeds_axis(tracks, axis))
+        + _noise_note(series, known),
         unit=unit,
         chart=HistoryChart(
             tracks=tracks,
             axis=axis,
             marks=tuple(marks),
             borders=tuple(line.share(moment) for moment, _ in borders.marked),
-            says=_says(title, series, found, axis, unit),
+            says=_alt_text(title, series, found, axis, unit),
             compared=tuple(line.share(moment) for moment, _ in compared),
         ),
-        levels=levels_of(axis),
-        along=_along(line),
+        levels=vertical_ticks(axis),
+        along=_time_ticks(line),
         marks=labels,
         lanes=lanes,
         key=tuple((known.label(one), index) for index, one in enumerate(series)),
@@ -314,9 +313,9 @@ def history_panel(
             if not change.clear
         ),
         borders=(*(row for _, row in borders.marked), *borders.told),
-        nights=nights_of(series, length, most=most_nights) if most_nights else (),
-        nights_note=nights_note(series, most=most_nights),
-        zoom=zoom_of(
+        nights=latest_points(series, length, most=most_nights) if most_nights else (),
+        nights_note=points_note(series, most=most_nights),
+        zoom=zoom_data(
             series, [change for change, _ in found], known, line,
             length=length, axis=axis, borders=[moment for moment, _ in borders.marked],
         ),
@@ -328,21 +327,21 @@ def _ends(points: HistoryPoints) -> Iterator[float]:
     return (end for end in (*points.lows, *points.highs) if not math.isnan(end))
 
 
-def _caption(series: Sequence[Series], unit: str, most: int, *, leaves: bool) -> str:
+def _caption(series: Sequence[Series], unit: str, most: int, *, is_cut: bool) -> str:
     measured = (
         unit if series[0].unit != "ns" or series[0].project else f"{unit} an iteration or request"
     )
     thinned = any(len(one.points) > most for one in series)
     extremes = "; of each stretch the extremes" if thinned else ""
     bounded = any(one.points.lows for one in series)
-    beyond = "; arrowheads: they reach beyond the chart" if leaves else ""
+    beyond = "; arrowheads: they reach beyond the chart" if is_cut else ""
     bars = (
         f"; bars: {interval_name(series)}s{beyond}" if bounded else "; single figures, no interval"
     )
-    return f"{measured}, {_better(series[0])}{bars}{extremes}"
+    return f"{measured}, {_direction_note(series[0])}{bars}{extremes}"
 
 
-def _varies(series: Sequence[Series], known: ChangeHistory) -> str:
+def _noise_note(series: Sequence[Series], known: ChangeHistory) -> str:
     """The noise of a chart's single series, taken from its latest level."""
     if len(series) > 1:
         return ""
@@ -355,14 +354,14 @@ def _varies(series: Sequence[Series], known: ChangeHistory) -> str:
     return f"; varies by {share}"
 
 
-def _better(series: Series) -> str:
+def _direction_note(series: Series) -> str:
     """Which direction is better; asv itself treats less as better, whatever the unit."""
     if series.more_is_better:
         return "higher is better"
     return "lower is better" if series.unit in {"ns", "bytes"} else "less counts as better"
 
 
-def _says(
+def _alt_text(
     title: str,
     series: Sequence[Series],
     found: Sequence[tuple[Change, Series]],
@@ -371,8 +370,8 @@ def _says(
 ) -> str:
     points = sum(len(one.points.measured) for one in series)
     latest = [f"{size_word(change).word} since {day(change.since)}" for change, _ in found[::-1]]
-    more = len(latest) - _MOST_SAID
-    said = [*latest[:_MOST_SAID], *([f"{count(more, 'earlier change')}"] if more > 0 else [])]
+    more = len(latest) - _MOST_DESCRIBED
+    said = [*latest[:_MOST_DESCRIBED], *([f"{count(more, 'earlier change')}"] if more > 0 else [])]
     return (
         f"{title}: {', '.join(said) or 'no change'}. {count(points, 'point')} of "
         f"{count(len(series), 'series', 'series')}, between "
@@ -380,18 +379,18 @@ def _says(
     )
 
 
-def _mark(change: Change, line: Timeline) -> Mark:
+def _mark(change: Change, line: Timeline) -> ChangeMark:
     """The mark of a change, midway between the two points around its median estimate."""
     moments, step = change.series.points.moments, change.step
     before = line.share(moments[max(step.at - 1, 0)].at)
-    return Mark(
+    return ChangeMark(
         x=(before + line.share(moments[step.at].at)) / 2,
         begin=line.share(change.last_good.at),
         end=line.share(change.first_bad.at),
     )
 
 
-def _placed(places: Sequence[tuple[float, str, str]]) -> tuple[tuple[MarkLabel, ...], int]:
+def _assign_lanes(places: Sequence[tuple[float, str, str]]) -> tuple[tuple[MarkLabel, ...], int]:
     """Place labels that would overlap in separate lanes."""
     room = _WORD_WIDTH if any(len(text) > 2 for _, text, _ in places) else _MARK_WIDTH
     ends: list[float] = []
@@ -406,12 +405,12 @@ def _placed(places: Sequence[tuple[float, str, str]]) -> tuple[tuple[MarkLabel, 
     return tuple(labels), len(ends)
 
 
-def _along(line: Timeline) -> tuple[Tick, ...]:
+def _time_ticks(line: Timeline) -> tuple[Tick, ...]:
     if line.is_ordinal:
         return ()
     ticks = date_ticks(line.low, line.high)
     # Where space is short, every other label is hidden, but never one with the year.
-    years = [index % 2 for index, (_, text) in enumerate(ticks) if says_year(text)]
+    years = [index % 2 for index, (_, text) in enumerate(ticks) if has_year(text)]
     kept = max(years, key=years.count)
     # The first label of an axis of hours also contains the date, and is long.
     roomy = len(ticks) <= (2 if ":" in ticks[0][1] else 4)
@@ -419,7 +418,7 @@ def _along(line: Timeline) -> tuple[Tick, ...]:
         Tick(
             at=round(line.place(at) * 100, 1),
             text=text,
-            minor=index % 2 != kept and not roomy and not says_year(text),
+            minor=index % 2 != kept and not roomy and not has_year(text),
         )
         for index, (at, text) in enumerate(ticks)
     )

@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from corebound.analysis.calendar import days_of
-from corebound.records.history import HistoryPoints, Series
-from corebound.report.charts.history import Dot, Level, Track
-from corebound.report.charts.trace import envelope
+from corebound.records.history import HistoryPoints, Series, days_since_1970
+from corebound.report.charts.history import Dot, Level, SeriesTrack
+from corebound.report.charts.lines import envelope
 from corebound.stats.history.regressions import Change
 
 FloatArray = npt.NDArray[np.float64]
@@ -43,7 +42,7 @@ class Timeline(Struct, frozen=True, kw_only=True):
     def over(cls, moments: Sequence[str]) -> Timeline:
         """An axis that includes all these moments, at least one."""
         distinct = sorted(set(moments))
-        days = [days_of(moment) for moment in distinct]
+        days = [days_since_1970(moment) for moment in distinct]
         read = [one for one in days if one is not None]
         ordinal = len(read) < len(days)
         numbers = [float(index) for index in range(len(distinct))] if ordinal else read
@@ -73,7 +72,7 @@ def segment_starts(series: Series, found: Sequence[Change]) -> tuple[int, ...]:
     return tuple(sorted({0, *series.points.borders, *(change.step.at for change in found)}))
 
 
-def track_of(
+def series_track(
     series: Series,
     found: Sequence[Change],
     line: Timeline,
@@ -82,7 +81,7 @@ def track_of(
     most: int,
     mode: str,
     dash: int,
-) -> Track:
+) -> SeriesTrack:
     """The chart's content for one series.
 
     Args:
@@ -108,7 +107,7 @@ def track_of(
         runs[-1].append(dot)
         last = index
     lost = sorted({line.place(number) for number in numbers[~is_seen].tolist()})
-    return Track(
+    return SeriesTrack(
         mode=mode,
         dash=dash,
         runs=tuple(tuple(run) for run in runs),

@@ -10,12 +10,11 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from corebound.analysis.calendar import days_of
 from corebound.analysis.change_history import ChangeHistory
-from corebound.records.history import HistoryPoints, Series
+from corebound.records.history import HistoryPoints, Series, days_since_1970
 from corebound.report.charts.axis import Axis
 from corebound.report.history.timeline import Timeline, gaps_before, levels_between
-from corebound.report.urls import anchor_of
+from corebound.report.urls import series_anchor
 from corebound.stats.history.regressions import Change
 
 _MINUTES_A_DAY = 24 * 60
@@ -35,7 +34,7 @@ _AXIS_DIGITS = 9
 FloatArray = npt.NDArray[np.float64]
 
 
-class Zoom(Struct, frozen=True, kw_only=True):
+class ZoomData(Struct, frozen=True, kw_only=True):
     """The data that a chart passes to the zoom script.
 
     Attributes:
@@ -58,7 +57,7 @@ class Zoom(Struct, frozen=True, kw_only=True):
     is_ordinal: bool
 
 
-def zoom_of(
+def zoom_data(
     series: Sequence[Series],
     found: Sequence[Change],
     known: ChangeHistory,
@@ -67,7 +66,7 @@ def zoom_of(
     length: float,
     axis: Axis,
     borders: Sequence[str],
-) -> Zoom:
+) -> ZoomData:
     """The zoom data of a chart.
 
     Args:
@@ -92,8 +91,8 @@ def zoom_of(
     ]
     marks = [_mark(change, line) for change in found]
     edges = [round(line.places[moment] * _scale(line)) for moment in borders]
-    return Zoom(
-        series=" ".join(anchor_of(one) for one in series),
+    return ZoomData(
+        series=" ".join(series_anchor(one) for one in series),
         modes=" ".join(known.label(one).mode for one in series),
         length=length,
         axis=f"{axis.scale} {axis.low:.{_AXIS_DIGITS}g} {axis.high:.{_AXIS_DIGITS}g}",
@@ -136,26 +135,26 @@ def points_script(series: Iterable[Series]) -> str:
     points without a value by reason. `gaps` are points without a line from the point before,
     although that has a value. `c` has the commits, separated by spaces.
     """
-    kept = {anchor_of(one): _columns(one.points) for one in series}
+    kept = {series_anchor(one): _columns(one.points) for one in series}
     return f"corebound.keep({msgspec.json.encode(kept).decode()});\n"
 
 
 def _columns(points: HistoryPoints) -> dict[str, object]:
-    figures, minutes = np.array(points.figures), _moments_of(points)
+    figures, minutes = np.array(points.figures), _minutes_of(points)
     is_seen = ~np.isnan(figures)
     is_gap = np.diff(gaps_before(points, minutes.astype(np.float64)), prepend=0) > 0
     unit = _unit_of(figures)
-    counts = _counted(figures, unit)
+    counts = _multiples(figures, unit)
     low = high = np.empty(0)
     if points.lows:
-        low = counts - _counted(np.array(points.lows), unit)
-        high = _counted(np.array(points.highs), unit) - counts
+        low = counts - _multiples(np.array(points.lows), unit)
+        high = _multiples(np.array(points.highs), unit) - counts
     return {
         "t": np.diff(minutes, prepend=0).tolist(),
         "u": unit,
-        "y": _listed(counts),
-        "low": _listed(low),
-        "high": _listed(high),
+        "y": _json_list(counts),
+        "low": _json_list(low),
+        "high": _json_list(high),
         "no": _missing(points),
         "gaps": (np.flatnonzero(is_gap[1:] & is_seen[1:] & is_seen[:-1]) + 1).tolist(),
         "c": " ".join(
@@ -174,9 +173,9 @@ def _missing(points: HistoryPoints) -> dict[str, list[int]]:
     return found
 
 
-def _moments_of(points: HistoryPoints) -> npt.NDArray[np.int64]:
+def _minutes_of(points: HistoryPoints) -> npt.NDArray[np.int64]:
     """Minutes since 1970 of each point; their order if a moment cannot be parsed."""
-    days = np.array([days_of(moment.at) for moment in points.moments], dtype=np.float64)
+    days = np.array([days_since_1970(moment.at) for moment in points.moments], dtype=np.float64)
     if np.isnan(days).any():
         return np.arange(days.size)
     return np.rint(days * _MINUTES_A_DAY).astype(np.int64)
@@ -192,14 +191,14 @@ def _unit_of(figures: FloatArray) -> float:
     return float(10.0 ** max(exponent, _LEAST_EXPONENT))
 
 
-def _counted(figures: FloatArray, unit: float) -> FloatArray:
+def _multiples(figures: FloatArray, unit: float) -> FloatArray:
     """Values in multiples of `unit`; NaN if that exceeds the whole numbers of a script."""
     with np.errstate(over="ignore"):
         counts = np.rint(figures / unit)
     return np.where(np.abs(counts) < _MOST_COUNTED, counts, math.nan)
 
 
-def _listed(counts: FloatArray) -> list[int | None]:
+def _json_list(counts: FloatArray) -> list[int | None]:
     """Whole numbers; NaN becomes None, which JSON can represent."""
     if not np.isnan(counts).any():
         return [*map(int, counts.tolist())]

@@ -10,7 +10,13 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from corebound.analysis.change_history import ChangeHistory, has_grown, size_word, way_word
+from corebound.analysis.change_history import (
+    PLAIN_MODE,
+    ChangeHistory,
+    has_grown,
+    size_word,
+    way_word,
+)
 from corebound.analysis.commands import NO_COMMAND
 from corebound.analysis.last_measured import last_measured
 from corebound.analysis.series_names import (
@@ -22,23 +28,157 @@ from corebound.analysis.series_names import (
     shared_axes,
     short_cells,
 )
-from corebound.analysis.wording import Text, TextSpan, count, day, rich, strong
-from corebound.records.history import Circumstances, Moment, Series
-from corebound.report.elements import Head, Hero, turns
-from corebound.report.history.panel import MOST_NIGHTS, HistoryPanel, history_panel
+from corebound.analysis.series_value import interval_name, latest_of
+from corebound.analysis.wording import (
+    Text,
+    TextSpan,
+    ValueWithBounds,
+    VerdictWord,
+    and_more,
+    count,
+    day,
+    rich,
+    strong,
+)
+from corebound.records.history import Circumstances, Moment, Series, kind_of
+from corebound.report.elements import Head, Hero, occurrence_numbers
+from corebound.report.history.panel import MOST_ROWS, HistoryPanel, history_panel
 from corebound.report.history.timeline import Timeline
-from corebound.report.pages.benchmark_table import Rest, rest_of
-from corebound.report.pages.changes import change_group, grouped
-from corebound.report.pages.series_table import failing_rows, gives
+from corebound.report.pages.changes import change_group, group_changes
+from corebound.report.pages.series_table import failing_notices, give_or_gives, no_change
 from corebound.report.scenario.provenance import Fact
-from corebound.report.urls import anchor_of, benchmark_slug
+from corebound.report.urls import benchmark_slug, series_anchor
 from corebound.stats.history.regressions import Change
+
+# A row has a twentieth of a chart's size. Unchanged series beyond this limit are only named.
+_MOST_ROWS = 800
+# A longer list of names is cut.
+_MOST_NAMED = 100
+
+
+class UnchartedRow(Struct, frozen=True, kw_only=True):
+    """A series without a chart: `place` is its fragment on the page, `figures` its history."""
+
+    place: str
+    cell: str
+    machine: str
+    mode: str
+    figures: Sequence[float]
+    latest: ValueWithBounds
+    when: str
+    points: str
+    change: VerdictWord | None
+    unchanged: str
+    since: str
+
+
+class SeriesWithoutValues(Struct, frozen=True, kw_only=True):
+    """Cells of one machine that never gave a value, for one reason; `says` has their number."""
+
+    says: str
+    machine: str
+    reason: str
+    cells: tuple[str, ...]
+    more: str
+
+
+class UnchartedSeries(Struct, frozen=True, kw_only=True):
+    """All series without a chart.
+
+    Attributes:
+        rows: Those with a value, as many as a page holds.
+        interval: What the brackets below their values contain.
+        unshown: Names of the series beyond that limit.
+        silent: Series without any value.
+        says: The numbers of rows and of series beyond the limit, in words.
+        silent_says: The number of series without a value, in words.
+    """
+
+    rows: tuple[UnchartedRow, ...]
+    interval: str
+    unshown: tuple[str, ...]
+    silent: tuple[SeriesWithoutValues, ...]
+    says: str
+    silent_says: str
+
+
+def uncharted_series(
+    others: Sequence[Series], names: Sequence[str], silent: Sequence[Series], known: ChangeHistory
+) -> UnchartedSeries:
+    """The tables and lists at the end of a benchmark's page.
+
+    Args:
+        others: Series with a value and no chart, in order.
+        names: The name of each of them, without its machine.
+        silent: Series without a value.
+        known: All histories with their changes.
+    """
+    # Changed series come first, clear or not and however old, because lists of changes link to
+    # them.
+    first = sorted(others, key=lambda one: not known.every(one))[:_MOST_ROWS]
+    shown = {one.id for one in first}
+    rows, unshown = [], []
+    for one, name in zip(others, names, strict=True):
+        if one.id in shown:
+            rows.append(_uncharted_row(one, name, known))
+        else:
+            unshown.append(f"{name}, on {one.host_name}" if name else f"on {one.host_name}")
+    return UnchartedSeries(
+        rows=tuple(rows),
+        interval=interval_name(others),
+        unshown=tuple(unshown),
+        silent=_without_values(silent),
+        says=f"{count(len(others), 'cell')} without a chart",
+        silent_says=f"{count(len(silent), 'cell')} without a figure",
+    )
+
+
+def _uncharted_row(one: Series, name: str, known: ChangeHistory) -> UnchartedRow:
+    changes = known.of(one)
+    last = changes[-1] if changes else None
+    return UnchartedRow(
+        place=series_anchor(one),
+        cell=name or "the only one",
+        machine=one.host_name,
+        mode=PLAIN_MODE,
+        figures=one.points.figures,
+        latest=latest_of(one),
+        when=one.points.moments[-1].at[:10],
+        points=count(len(one.points.measured), "point"),
+        change=size_word(last) if last else None,
+        unchanged=no_change([one], known),
+        since=last.since[:10] if last else "",
+    )
+
+
+def _without_values(series: Sequence[Series]) -> tuple[SeriesWithoutValues, ...]:
+    ordered = sorted(series, key=natural_place)
+    found: dict[tuple[str, str], list[str]] = {}
+    for one, name in zip(ordered, own_axes(ordered), strict=True):
+        found.setdefault((one.host_name, why_no_history(one)), []).append(name)
+    return tuple(
+        SeriesWithoutValues(
+            says=count(len(cells), "cell"),
+            machine=machine,
+            reason=reason,
+            cells=tuple(filter(None, cells[:_MOST_NAMED])),
+            more=and_more(len(cells) - _MOST_NAMED),
+        )
+        for (machine, reason), cells in sorted(found.items())
+    )
+
+
+def why_no_history(series: Series) -> str:
+    """Why a series has no history to show."""
+    reason = next(filter(None, reversed(series.points.missing)), None)
+    return kind_of(reason) if reason else "measured once so far"
+
 
 # The environment value with the benchmark's version, which does not describe the machine.
 _VERSION = "benchmark"
 
 
-def described(series: Sequence[Series], known: ChangeHistory) -> Iterator[Fact]:
+def machine_facts(series: Sequence[Series], known: ChangeHistory) -> Iterator[Fact]:
     """Describe each machine from its latest results, active machines first.
 
     Then follows each environment whose name is too long to show beside every value.
@@ -74,14 +214,14 @@ def _when(told: tuple[Moment, Circumstances]) -> str:
 _MOST_CHARTS = 60
 # With more series than this, half of the charts make room for table rows, so that links from
 # changes have a target.
-MANY = 310
+MANY_SERIES = 310
 # A history with less than this share of the longest one has hardly begun.
-_BEGUN = 0.1
+_LEAST_LENGTH_SHARE = 0.1
 # The priority of a series, given by its most important change.
 _NEW_AND_WORSE, _OPEN, _NEW_AND_BETTER, _CHANGED, _UNCHANGED = range(5)
 
 
-class Choice(Struct, frozen=True, kw_only=True):
+class ChartSelection(Struct, frozen=True, kw_only=True):
     """The series of a benchmark, divided into those with a chart and the others; by importance.
 
     Attributes:
@@ -93,7 +233,7 @@ class Choice(Struct, frozen=True, kw_only=True):
     others: tuple[Series, ...]
 
 
-def chosen(series: Sequence[Series], known: ChangeHistory) -> Choice:
+def select_charts(series: Sequence[Series], known: ChangeHistory) -> ChartSelection:
     """Choose the series to chart, the same number for each machine unless one has fewer.
 
     Series that changed in different commits alternate. Hundreds of parameters with the same
@@ -104,46 +244,46 @@ def chosen(series: Sequence[Series], known: ChangeHistory) -> Choice:
         known: All histories with their changes and retired series.
     """
     longest = max((len(one.points) for one in series), default=0)
-    asks = {one.id: _asks(one, known) for one in series}
+    asks = {one.id: _priority(one, known) for one in series}
 
     def place(one: Series) -> tuple[bool, bool, int, str, tuple[tuple[str, Natural], ...]]:
         # Active series come first, then those with a longer history, then by priority.
-        begun = len(one.points) >= _BEGUN * longest
+        begun = len(one.points) >= _LEAST_LENGTH_SHARE * longest
         return (one.id in known.ended, not begun, asks[one.id], one.host, natural_place(one))
 
     ordered = sorted(series, key=place)
-    drawn = _shared_out([one for one in ordered if _is_drawn(one)], asks, known)
-    return Choice(
+    drawn = _charted_ids([one for one in ordered if _is_drawable(one)], asks, known)
+    return ChartSelection(
         charted=tuple(one for one in ordered if one.id in drawn),
         others=tuple(one for one in ordered if one.id not in drawn),
     )
 
 
-def _asks(series: Series, known: ChangeHistory) -> int:
-    return min((_asks_for(change, known) for change in known.of(series)), default=_UNCHANGED)
+def _priority(series: Series, known: ChangeHistory) -> int:
+    return min((_change_priority(change, known) for change in known.of(series)), default=_UNCHANGED)
 
 
-def _asks_for(change: Change, known: ChangeHistory) -> int:
+def _change_priority(change: Change, known: ChangeHistory) -> int:
     if known.is_news(change):
         return _NEW_AND_WORSE if change.is_regression else _NEW_AND_BETTER
     is_open = change.is_regression and known.status(change) == "open"
     return _OPEN if is_open else _CHANGED
 
 
-def _is_drawn(series: Series) -> bool:
+def _is_drawable(series: Series) -> bool:
     """Whether there are at least two points to draw."""
     figures = itertools.filterfalse(math.isnan, series.points.figures)
     return len(tuple(itertools.islice(figures, 2))) == 2
 
 
-def _shared_out(
+def _charted_ids(
     series: Sequence[Series], asks: Mapping[str, int], known: ChangeHistory
 ) -> frozenset[str]:
     """The ids of the series to chart, alternating between machines; retired series come last."""
     events = _events_of_series(series, asks, known)
     # Series without an important change form one more event, the last.
     calls = [asks[one.id] < _CHANGED for one in series]
-    of_event = turns(
+    of_event = occurrence_numbers(
         (one.host, events.get(one.id) if is_called else None)
         for one, is_called in zip(series, calls, strict=True)
     )
@@ -152,11 +292,11 @@ def _shared_out(
         for one, is_called, turn in zip(series, calls, of_event, strict=True)
     ]
     ordered = [one for _, one in sorted(in_turn, key=itemgetter(0))]
-    of_host = turns(one.host for one in ordered)
+    of_host = occurrence_numbers(one.host for one in ordered)
     placed = [
         ((one.id in known.ended, turn), one.id) for one, turn in zip(ordered, of_host, strict=True)
     ]
-    most = _MOST_CHARTS if len(asks) <= MANY else _MOST_CHARTS // 2
+    most = _MOST_CHARTS if len(asks) <= MANY_SERIES else _MOST_CHARTS // 2
     return frozenset(name for _, name in sorted(placed)[:most])
 
 
@@ -167,16 +307,16 @@ def _events_of_series(
     found = [change for one in series for change in known.of(one)]
     return {
         change.series.id: event
-        for event, group in enumerate(grouped(found, known))
+        for event, group in enumerate(group_changes(found, known))
         for change in group
-        if _asks_for(change, known) == asks[change.series.id]
+        if _change_priority(change, known) == asks[change.series.id]
     }
 
 
 # Further events are only visible in the charts below.
 _MOST_EVENTS = 4
 # Fewer cells may share a parameter by chance.
-_TOLD_APART = 5
+_LEAST_DISTINGUISHED = 5
 
 
 def benchmark_hero(
@@ -203,7 +343,7 @@ def benchmark_hero(
         verdict=_verdict(series, found, news, known),
         support=rich(
             *_events(series, news, known),
-            _counted(series, known),
+            _series_counts(series, known),
             f"{count(len(found), 'change')} in all.",
             _failing(series, known),
             f" {count(len(silent), 'cell')} never gave a figure." if silent else "",
@@ -223,7 +363,7 @@ def _verdict(
     if news:
         largest = max(news, key=lambda change: abs(change.step.ratio - 1))
         since = largest.first_bad.at[:10]
-        return rich(_toned(size_word(largest).word, largest), f" since {since}.")
+        return rich(_tinted(size_word(largest).word, largest), f" since {since}.")
     old = sum(one.is_regression and known.status(one) == "open" for one in found)
     if old:
         are = "is" if old == 1 else "are"
@@ -231,11 +371,13 @@ def _verdict(
     failing = sum(one.id in known.failing for one in going)
     if failing:
         which = f"{failing:,} of {len(going):,} cells" if len(going) > 1 else "It"
-        return rich(f"{which} {gives(failing)} ", TextSpan("no figure", "bad"), " any more.")
-    return _nothing(series, going, known)
+        return rich(
+            f"{which} {give_or_gives(failing)} ", TextSpan("no figure", "bad"), " any more."
+        )
+    return _no_news(series, going, known)
 
 
-def _nothing(series: Sequence[Series], going: Sequence[Series], known: ChangeHistory) -> Text:
+def _no_news(series: Sequence[Series], going: Sequence[Series], known: ChangeHistory) -> Text:
     """The statement that nothing is new, or why that is unknown."""
     reasons = [known.not_analysed[one.id] for one in series if one.id in known.not_analysed]
     if reasons:
@@ -249,7 +391,7 @@ def _nothing(series: Sequence[Series], going: Sequence[Series], known: ChangeHis
 def _failing(series: Sequence[Series], known: ChangeHistory) -> str:
     """The series that no longer give values, by the date since when and the reason."""
     found = [known.failing[one.id] for one in series if one.id in known.failing]
-    rows = failing_rows(found, known)
+    rows = failing_notices(found, known)
     told = "; ".join(f"{count(row.cells, 'cell')} {row.says}" for row in rows[:_MOST_EVENTS])
     more = "; …" if len(rows) > _MOST_EVENTS else ""
     return f" No figure any more: {told}{more}." if rows else ""
@@ -264,11 +406,11 @@ def _verdict_of_many(going: Sequence[Series], news: Sequence[Change]) -> Text:
             word = way_word(alike[0])
             number = f"{len({one.series.id for one in alike}):,}"
             got = f", {number} " if parts else f"{number} of {len(going):,} cells got "
-            parts += [got, _toned(word, alike[0])]
+            parts += [got, _tinted(word, alike[0])]
     return rich(*parts, ".")
 
 
-def _toned(word: str, change: Change) -> TextSpan:
+def _tinted(word: str, change: Change) -> TextSpan:
     return TextSpan(word, "bad" if change.is_regression else "good")
 
 
@@ -278,16 +420,19 @@ def _events(
     """Changes that may come from one commit each, by number of cells; empty for a single series."""
     if len(series) == 1:
         return []
-    groups = sorted(grouped(news, known), key=len, reverse=True)
+    groups = sorted(group_changes(news, known), key=len, reverse=True)
     said: list[str | TextSpan] = []
     for group in groups[:_MOST_EVENTS]:
         first = min((change.series for change in group), key=natural_place)
         there = [one for one in series if one.host == first.host and one.id not in known.ended]
         row = change_group(group, known, root="../").head
         # A link's text has to be unique, so it includes the size.
-        name = f"{_which(group, first, there)} {row.size.word}"
-        own = _in_common([change.series for change in group], there)
-        said += [strong(name, f"#{anchor_of(first)}"), f", all {', '.join(own)}," if own else ""]
+        name = f"{_cells_of_event(group, first, there)} {row.size.word}"
+        own = _distinguishing_parameters([change.series for change in group], there)
+        said += [
+            strong(name, f"#{series_anchor(first)}"),
+            f", all {', '.join(own)}," if own else "",
+        ]
         said.append(f" since {row.since[:10]}")
         said += [" by ", strong(row.commits, row.link)] if row.commits else []
         said.append(". ")
@@ -295,35 +440,35 @@ def _events(
     return [*said, f"{count(more, 'change')} more below. "] if more > 0 else said
 
 
-def _which(group: Sequence[Change], first: Series, there: Sequence[Series]) -> str:
+def _cells_of_event(group: Sequence[Change], first: Series, there: Sequence[Series]) -> str:
     """The cells of one event: a name, or their number out of all cells of their machine."""
     if len(there) == 1:
         return f"On {first.host_name}"
     which = f"{len(group):,} of {len(there):,} cells"
     if len(group) == 1:
-        which = ", ".join(_not_shared(first, there)) or "1 cell"
+        which = ", ".join(_own_parameters(first, there)) or "1 cell"
     return f"{which} on {first.host_name}"
 
 
-def _not_shared(one: Series, every: Sequence[Series]) -> list[str]:
+def _own_parameters(one: Series, every: Sequence[Series]) -> list[str]:
     """The parameters of a series that not all series of its machine share."""
-    usual = _shared(every)
+    usual = _shared_parameters(every)
     return [axis for axis in axes(one.cell) if axis not in usual]
 
 
-def _in_common(some: Sequence[Series], every: Sequence[Series]) -> list[str]:
+def _distinguishing_parameters(some: Sequence[Series], every: Sequence[Series]) -> list[str]:
     """The parameters that several series share but not every series has; empty for a few series."""
-    if len(some) < _TOLD_APART:
+    if len(some) < _LEAST_DISTINGUISHED:
         return []
-    shared = _shared(some)
-    return [axis for axis in _not_shared(some[0], every) if axis in shared]
+    shared = _shared_parameters(some)
+    return [axis for axis in _own_parameters(some[0], every) if axis in shared]
 
 
-def _shared(series: Sequence[Series]) -> frozenset[str]:
+def _shared_parameters(series: Sequence[Series]) -> frozenset[str]:
     return frozenset.intersection(*(frozenset(axes(one.cell)) for one in series))
 
 
-def _counted(series: Sequence[Series], known: ChangeHistory) -> str:
+def _series_counts(series: Sequence[Series], known: ChangeHistory) -> str:
     hosts = len({one.host for one in series})
     points = max(len(one.points.measured) for one in series)
     latest = max(one.points.moments[-1].at for one in series)
@@ -363,7 +508,7 @@ class BenchmarkPage(Struct, frozen=True, kw_only=True):
     head: Head
     hero: Hero
     charts: tuple[BenchmarkChart, ...]
-    rest: Rest
+    rest: UnchartedSeries
     data: str
     zoom: str
     machines: tuple[Fact, ...]
@@ -410,7 +555,7 @@ def benchmark_page(
     """
     title = series[0].title
     slug = benchmark_slug(project, series[0].scenario)
-    choice = chosen(series, known)
+    choice = select_charts(series, known)
     # Rows without a chart show the machine in a column of its own.
     cells = dict(zip((one.id for one in series), own_axes(series), strict=True))
     return BenchmarkPage(
@@ -424,17 +569,19 @@ def benchmark_page(
         ),
         hero=benchmark_hero(project, series, silent, known),
         charts=_charts(series, choice.charted, known),
-        rest=rest_of(choice.others, [cells[one.id] for one in choice.others], silent, known),
+        rest=uncharted_series(
+            choice.others, [cells[one.id] for one in choice.others], silent, known
+        ),
         data=f"../data/history/{slug}.csv.gz",
         zoom=f"../data/history/{slug}.js",
-        machines=tuple(described((*series, *silent), known)),
+        machines=tuple(machine_facts((*series, *silent), known)),
         code=next((one.code for one in series if one.code), None),
     )
 
 
 def charted(series: Sequence[Series], known: ChangeHistory) -> tuple[Series, ...]:
     """The series with a chart on a benchmark's page, in their order there."""
-    return chosen(series, known).charted
+    return select_charts(series, known).charted
 
 
 def _charts(
@@ -443,15 +590,15 @@ def _charts(
     if not shown:
         return ()
     names = dict(zip((one.id for one in series), short_cells(series), strict=True))
-    points = _ALL_POINTS if len(series) <= MANY else _ALL_POINTS // 2
+    points = _ALL_POINTS if len(series) <= MANY_SERIES else _ALL_POINTS // 2
     most = min(max(points // len(shown), _LEAST_POINTS), 500)
-    nights = min(max(_ALL_NIGHTS // len(shown), _LEAST_NIGHTS), MOST_NIGHTS)
+    nights = min(max(_ALL_NIGHTS // len(shown), _LEAST_NIGHTS), MOST_ROWS)
     # Most series share their timestamps.
     columns = {id(one.points.moments): one.points.moments for one in shown}.values()
     line = Timeline.over([moment.at for column in columns for moment in column])
     return tuple(
         BenchmarkChart(
-            place=anchor_of(one),
+            place=series_anchor(one),
             panel=history_panel(
                 (one,),
                 known,

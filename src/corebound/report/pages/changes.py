@@ -22,7 +22,7 @@ from corebound.analysis.commands import CommandLine, between_command
 from corebound.analysis.series_value import display_unit
 from corebound.analysis.wording import Label, Tone, VerdictWord, and_more, day
 from corebound.records.history import HistoryPoint, Series
-from corebound.report.urls import series_place
+from corebound.report.urls import series_url
 from corebound.stats.history.regressions import Change
 from corebound.units import significant
 
@@ -121,7 +121,7 @@ def change_row(change: Change, known: ChangeHistory, *, root: str, number: int =
         link=range_link(series, change.last_good, change.first_bad),
         recovery=recovery_note((change,)),
         command=between_command((series,), change.last_good, change.first_bad),
-        address=f"{root}{series_place(series)}",
+        address=f"{root}{series_url(series)}",
     )
 
 
@@ -198,7 +198,7 @@ class ChangeGroup(Struct, frozen=True, kw_only=True):
     beside: tuple[str, str] | None = None
 
 
-def grouped(found: Sequence[Change], known: ChangeHistory) -> tuple[tuple[Change, ...], ...]:
+def group_changes(found: Sequence[Change], known: ChangeHistory) -> tuple[tuple[Change, ...], ...]:
     """Group changes that may come from one commit.
 
     Changes of one scenario, host, direction and status are grouped if their ranges share a moment.
@@ -221,12 +221,12 @@ def grouped(found: Sequence[Change], known: ChangeHistory) -> tuple[tuple[Change
     groups = [
         tuple(sorted(group, key=lambda one: order[one.id]))
         for several in alike.values()
-        for group in overlapping(several)
+        for group in group_overlapping(several)
     ]
     return tuple(sorted(groups, key=lambda group: order[group[0].id]))
 
 
-def overlapping(found: Sequence[Change]) -> list[list[Change]]:
+def group_overlapping(found: Sequence[Change]) -> list[list[Change]]:
     """Group changes whose ranges share a moment, as in `grouped`."""
     groups: list[list[Change]] = []
     end = ""
@@ -314,7 +314,11 @@ def commit_events(known: ChangeHistory) -> tuple[CommitEvent, ...]:
     Changes of an imported project are grouped across machines, because its points are commits.
     Changes of our own scenarios are grouped by host.
     """
-    told = [event for one in by_commits(known.changes) if (event := _event(one)) is not None]
+    told = [
+        event
+        for one in group_by_commits(known.changes)
+        if (event := _commit_event(one)) is not None
+    ]
     latest = sorted(told, key=lambda one: one.since, reverse=True)[:_MOST_EVENTS]
     # Several nightly runs on several hosts may measure the same commit.
     seen: Counter[str] = Counter()
@@ -326,7 +330,7 @@ def commit_events(known: ChangeHistory) -> tuple[CommitEvent, ...]:
     return tuple(events)
 
 
-def by_commits(found: Iterable[Change]) -> list[list[Change]]:
+def group_by_commits(found: Iterable[Change]) -> list[list[Change]]:
     """Group changes in either direction that may come from one commit, as in `commit_events`."""
     alike: dict[tuple[str | None, str], list[Change]] = {}
     for change in found:
@@ -334,10 +338,10 @@ def by_commits(found: Iterable[Change]) -> list[list[Change]]:
         alike.setdefault(
             (series.project, series.host if series.project is None else ""), []
         ).append(change)
-    return [group for several in alike.values() for group in overlapping(several)]
+    return [group for several in alike.values() for group in group_overlapping(several)]
 
 
-def _event(found: Sequence[Change]) -> CommitEvent | None:
+def _commit_event(found: Sequence[Change]) -> CommitEvent | None:
     good = max((one.last_good for one in found), key=_moment)
     bad = min((one.first_bad for one in found), key=_moment)
     by_benchmark: dict[tuple[bool, str, str], list[Change]] = {}
@@ -360,15 +364,15 @@ def _event(found: Sequence[Change]) -> CommitEvent | None:
         where=found[0].series.project or found[0].series.host_name,
         benchmarks=benchmarks,
         says=", ".join(f"{number} {way}" for number, way in parts if number),
-        named=tuple(_named(several) for _, several in ordered[:_MOST_NAMED]),
+        named=tuple(_benchmark_sizes(several) for _, several in ordered[:_MOST_NAMED]),
         more=and_more(len(ordered) - _MOST_NAMED),
         changes=frozenset(one.id for one in found),
     )
 
 
-def _named(found: Sequence[Change]) -> tuple[str, str, VerdictWord]:
+def _benchmark_sizes(found: Sequence[Change]) -> tuple[str, str, VerdictWord]:
     largest = max(found, key=_size)
-    return largest.series.title, series_place(largest.series), sizes_word(found)
+    return largest.series.title, series_url(largest.series), sizes_word(found)
 
 
 def _largest(found: Sequence[Change]) -> float:

@@ -25,7 +25,7 @@ from corebound.analysis.wording import (
 )
 from corebound.machine.identity import Host
 from corebound.report.charts.axis import Axis
-from corebound.report.charts.interval import IntervalPlot
+from corebound.report.charts.intervals import IntervalPlot
 from corebound.report.elements import Head, Hero, Tick
 from corebound.report.scenario.intervals import axis_over, ratio_ticks
 from corebound.scenario.cell import Cell
@@ -101,12 +101,12 @@ class ClaimsPage(Struct, frozen=True, kw_only=True):
     groups: tuple[ClaimsGroup, ...]
 
 
-def judged(study: ScenarioResult) -> tuple[JudgedClaim, ...]:
+def judge_claims(study: ScenarioResult) -> tuple[JudgedClaim, ...]:
     """The results of a scenario's claims, one for each pair of cells that a claim covers."""
-    return tuple(one for claim in study.scenario.claims for one in _judged(study, claim))
+    return tuple(one for claim in study.scenario.claims for one in _judge_claim(study, claim))
 
 
-def _judged(study: ScenarioResult, claim: Claim) -> Iterator[JudgedClaim]:
+def _judge_claim(study: ScenarioResult, claim: Claim) -> Iterator[JudgedClaim]:
     needs, why = _missing_need(claim, study.run.host)
     pairs = claim_pairs(claim, study.planned)
     if needs or not pairs:
@@ -154,7 +154,7 @@ def _judge(claim: Claim, comparison: Comparison | None) -> tuple[Judgement, str]
 
 def claim_rows(study: ScenarioResult) -> tuple[ClaimRow, ...]:
     """The claims of a scenario as its own page shows them."""
-    return tuple(_row(study, one) for one in judged(study))
+    return tuple(_row(study, one) for one in judge_claims(study))
 
 
 def _row(study: ScenarioResult, one: JudgedClaim) -> ClaimRow:
@@ -195,7 +195,7 @@ def claims_page(studies: Sequence[ScenarioResult], *, now: str) -> ClaimsPage | 
         studies: One result per scenario.
         now: ISO timestamp of the page.
     """
-    claimed = [(study, found) for study in studies if (found := judged(study))]
+    claimed = [(study, found) for study in studies if (found := judge_claims(study))]
     if not claimed:
         return None
     every = [one for _, found in claimed for one in found]

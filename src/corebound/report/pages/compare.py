@@ -45,7 +45,7 @@ from corebound.analysis.wording import (
 from corebound.records.calibration import Calibration
 from corebound.records.run_record import Run
 from corebound.report.charts.axis import Axis
-from corebound.report.charts.interval import IntervalPlot
+from corebound.report.charts.intervals import IntervalPlot
 from corebound.report.elements import Head, Hero, Tick
 from corebound.report.history.panel import HistoryPanel, history_panel
 from corebound.report.scenario.intervals import DECIDES, axis_over, ratio_plot, ratio_ticks
@@ -149,7 +149,7 @@ def compare_page(
             title=f"Two runs on {found.after.host.name}",
             question="",
             context=title,
-            verdict=told([one.comparison for one in findings if one.comparison]),
+            verdict=comparison_verdict([one.comparison for one in findings if one.comparison]),
             support=rich(
                 f"{compared_words(found.cells, ('cell', 'cells'))}. {RUNS_CAVEAT}",
                 f" {run_to_run_words(found)}",
@@ -188,7 +188,7 @@ def _histories(
     return tuple(panels[:_MOST_HISTORIES])
 
 
-def told(
+def comparison_verdict(
     findings: Sequence[Comparison],
     *,
     what: tuple[str, str] = ("cell", "cells"),
@@ -231,8 +231,8 @@ def _run(what: str, run: Run) -> tuple[str, str, str]:
 def _row(found: RunComparison, one: ComparedCell) -> CompareRow:
     comparison = one.comparison
     before, after = side_by_side(
-        _bounded(one.before),
-        _bounded(one.after),
+        _value_with_bounds(one.before),
+        _value_with_bounds(one.after),
         unit=_shared_unit((one.before.interval, one.after.interval)),
     )
     verdict = verdict_word(comparison.verdict) if comparison else NOT_COMPARED
@@ -268,7 +268,7 @@ def side_by_side(
     """
     if before.ends and after.ends:
         before = replace(before, ends=before.ends.removesuffix(f" {unit}"))
-    return _unbroken(before), _unbroken(after)
+    return _on_one_line(before), _on_one_line(after)
 
 
 def _shared_unit(intervals: Sequence[Interval | None]) -> str:
@@ -278,14 +278,14 @@ def _shared_unit(intervals: Sequence[Interval | None]) -> str:
     return units.pop() if len(units) == 1 else ""
 
 
-def _unbroken(figure: ValueWithBounds) -> ValueWithBounds:
+def _on_one_line(figure: ValueWithBounds) -> ValueWithBounds:
     """The value with its interval on one line, because half an interval would be misread."""
     if figure.ends == NO_ESTIMATE:
         return figure
     return replace(figure, ends=figure.ends.replace(" ", "\N{NO-BREAK SPACE}"))
 
 
-def _bounded(summary: CellSummary) -> ValueWithBounds:
+def _value_with_bounds(summary: CellSummary) -> ValueWithBounds:
     interval = summary.interval
     return ValueWithBounds(
         value=time_text(summary.median_ns),

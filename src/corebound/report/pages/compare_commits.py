@@ -30,9 +30,15 @@ from corebound.records.run_record import Commit
 from corebound.report.elements import Head, Hero
 from corebound.report.history.panel import HistoryPanel, history_panel
 from corebound.report.pages.changes import commit_link
-from corebound.report.pages.compare import ComparePage, CompareRow, RatioTable, side_by_side, told
+from corebound.report.pages.compare import (
+    ComparePage,
+    CompareRow,
+    RatioTable,
+    comparison_verdict,
+    side_by_side,
+)
 from corebound.report.scenario.intervals import axis_over, ratio_plot, ratio_ticks
-from corebound.report.urls import commits_data, commits_file, series_place
+from corebound.report.urls import commits_data, commits_file, series_url
 from corebound.units import significant
 
 # The series that differ most. The histories of the others are on their benchmarks' pages.
@@ -71,7 +77,7 @@ def commits_page(found: CommitComparison, known: ChangeHistory, *, now: str) -> 
             title=f"Two commits of {found.project}",
             question="",
             context=f"{short[0]} against {short[1]}",
-            verdict=told(
+            verdict=comparison_verdict(
                 [one.comparison for one in findings if one.comparison],
                 what=("series", "series"),
                 words=("worse", "better"),
@@ -79,7 +85,7 @@ def commits_page(found: CommitComparison, known: ChangeHistory, *, now: str) -> 
             support=rich(
                 f"{compared_words(found.series, ('series', 'series'))}. {COMMITS_CAVEAT}",
                 _of_samples(found.series),
-                "" if all(_again(one) for one in found.series) else f" {NO_COMMAND}",
+                "" if all(_reproduce_command(one) for one in found.series) else f" {NO_COMMAND}",
             ),
             flags=(),
         ),
@@ -92,14 +98,14 @@ def commits_page(found: CommitComparison, known: ChangeHistory, *, now: str) -> 
         others=_table(others[:_MOST_UNCLEAR], known),
         folded=unclear_words(others),
         decides=f"{left_out:,} more are not shown; the CSV below has all." if left_out else "",
-        unlike=_first(found.unlike),
-        alone=_first(found.alone),
+        unlike=_limit(found.unlike),
+        alone=_limit(found.alone),
         histories=_histories(findings, known),
         data=f"../{commits_data(found.project, found.before.sha, found.after.sha)}",
     )
 
 
-def _first(named: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+def _limit(named: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     more = len(named) - _MOST_NAMED
     return (*named[:_MOST_NAMED], *([(f"{more:,} more", "")] if more > 0 else []))
 
@@ -128,11 +134,13 @@ def _row(one: ComparedSeries, label: Label) -> CompareRow:
         one.series, [figure for figure in (one.before.figure, one.after.figure) if figure] or [1.0]
     )
     before, after = side_by_side(
-        _figure(one.before, length, unit), _figure(one.after, length, unit), unit=unit
+        _value_with_bounds(one.before, length, unit),
+        _value_with_bounds(one.after, length, unit),
+        unit=unit,
     )
     return CompareRow(
         title=one.series.title,
-        address=f"../{series_place(one.series)}",
+        address=f"../{series_url(one.series)}",
         label=label,
         before=before,
         after=after,
@@ -141,11 +149,11 @@ def _row(one: ComparedSeries, label: Label) -> CompareRow:
         interval=compared_bounds(comparison),
         verdict=_verdict(one),
         needed="",
-        command=_again(one),
+        command=_reproduce_command(one),
     )
 
 
-def _figure(point: HistoryPoint, length: float, unit: str) -> ValueWithBounds:
+def _value_with_bounds(point: HistoryPoint, length: float, unit: str) -> ValueWithBounds:
     if point.figure is None:
         return ValueWithBounds(value=point.missing or "–")
 
@@ -174,7 +182,7 @@ def _verdict(one: ComparedSeries) -> VerdictWord:
     return replace(word, word="less" if one.is_less else "more")
 
 
-def _again(one: ComparedSeries) -> CommandLine | None:
+def _reproduce_command(one: ComparedSeries) -> CommandLine | None:
     return between_command((one.series,), one.before, one.after)
 
 

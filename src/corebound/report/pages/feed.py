@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from corebound import text
 from corebound.analysis.change_history import ChangeHistory
-from corebound.report.pages.changes import RecoveryNote, change_group, grouped
+from corebound.report.pages.changes import RecoveryNote, change_group, group_changes
 from corebound.stats.history.regressions import Change
 
 _MOST_ENTRIES = 100
@@ -47,7 +47,7 @@ def feed(known: ChangeHistory, *, now: str, records: str = "") -> Feed:
     is as in `CommandLine.at`.
     """
     entries = tuple(
-        _entry(group, known, records) for group in _shown(grouped(known.changes, known))
+        _entry(group, known, records) for group in _shown(group_changes(known.changes, known))
     )
     updated = max((entry.updated for entry in entries), default=rfc3339(now))
     return Feed(id=_urn("changes"), updated=updated, entries=entries)
@@ -73,7 +73,7 @@ def _entry(found: Sequence[Change], known: ChangeHistory, records: str) -> Entry
     if row.subject:
         said.append(row.subject)
     if row.recovery:
-        said.append(_recovered(row.recovery))
+        said.append(_recovery_text(row.recovery))
     if row.command:
         said.append(f"again: {row.command.at(records)}")
     return Entry(
@@ -86,7 +86,7 @@ def _entry(found: Sequence[Change], known: ChangeHistory, records: str) -> Entry
     )
 
 
-def _recovered(note: RecoveryNote) -> str:
+def _recovery_text(note: RecoveryNote) -> str:
     commits = f" in commits {note.commits}" if note.commits else ""
     subject = f" ({note.subject})" if note.subject else ""
     return f"{note.says}{commits}{subject}{f', {note.left}' if note.left else ''}"

@@ -21,22 +21,22 @@ from corebound.analysis.wording import (
 )
 from corebound.records.history import Series
 from corebound.report.elements import Head, Hero
-from corebound.report.pages.benchmark_table import why_silent
+from corebound.report.pages.benchmark import why_no_history
 from corebound.report.pages.changes import (
     ChangeGroup,
     CommitEvent,
     change_group,
     commit_events,
-    grouped,
+    group_changes,
 )
 from corebound.report.pages.series_table import (
     MOST_OPEN,
+    Notice,
     SeriesGroup,
-    ToldRow,
-    failing_rows,
-    gives,
+    failing_notices,
+    give_or_gives,
     series_groups,
-    told_row,
+    series_notice,
 )
 from corebound.report.urls import series_page
 from corebound.stats.history.regressions import Change
@@ -47,7 +47,7 @@ _MOST_NAMED = 500
 _MOST_CELLS = 3
 
 
-class Nothing(Struct, frozen=True, kw_only=True):
+class ScenarioWithoutHistory(Struct, frozen=True, kw_only=True):
     """A scenario or benchmark without history.
 
     Attributes:
@@ -61,29 +61,29 @@ class Nothing(Struct, frozen=True, kw_only=True):
     address: str
 
 
-class Without(Struct, frozen=True, kw_only=True):
+class SeriesWithoutHistory(Struct, frozen=True, kw_only=True):
     """The series that have no history for one reason, and the number of further ones."""
 
     where: str
     reason: str
-    named: tuple[Nothing, ...]
+    named: tuple[ScenarioWithoutHistory, ...]
     more: str
 
 
-def without(known: ChangeHistory) -> tuple[Without, ...]:
+def series_without_history(known: ChangeHistory) -> tuple[SeriesWithoutHistory, ...]:
     """The series that have no history to show, grouped by reason."""
     found: dict[tuple[str, str], dict[str, list[Series]]] = {}
     shown = {series_page(one) for one in known.histories}
     for one in known.series:
         if not has_grown(one):
-            reasons = found.setdefault((one.project or one.host_name, why_silent(one)), {})
+            reasons = found.setdefault((one.project or one.host_name, why_no_history(one)), {})
             reasons.setdefault(one.title, []).append(one)
     return tuple(
-        Without(
+        SeriesWithoutHistory(
             where=where,
             reason=reason,
             named=tuple(
-                Nothing(
+                ScenarioWithoutHistory(
                     title=title,
                     cells=_cells(several),
                     address=page if (page := series_page(several[0])) in shown else "",
@@ -135,14 +135,14 @@ class HistoryPage(Struct, frozen=True, kw_only=True):
     more: tuple[ChangeGroup, ...]
     improvements: tuple[ChangeGroup, ...]
     unclear: tuple[ChangeGroup, ...]
-    failing: tuple[ToldRow, ...]
-    not_analysed: tuple[ToldRow, ...]
+    failing: tuple[Notice, ...]
+    not_analysed: tuple[Notice, ...]
     commits: tuple[CommitEvent, ...]
     hidden: str
     comparisons: tuple[tuple[str, str], ...]
     groups: tuple[SeriesGroup, ...]
     folded: bool
-    without: tuple[Without, ...]
+    without: tuple[SeriesWithoutHistory, ...]
 
     @property
     def lacks_commands(self) -> bool:
@@ -150,7 +150,7 @@ class HistoryPage(Struct, frozen=True, kw_only=True):
         return any(row.command is None for group in self.groups for row in group.rows)
 
 
-def triage_page(
+def history_page(
     known: ChangeHistory, *, now: str, comparisons: Sequence[tuple[str, str]] = ()
 ) -> HistoryPage:
     """Build the page of all changes and all series.
@@ -161,16 +161,18 @@ def triage_page(
         comparisons: (text, address) of pages that compare two runs.
     """
     found = known.changes
-    worse = sorted((one for one in found if one.is_regression), key=lambda one: _place(one, known))
-    better = sorted(
-        (one for one in found if not one.is_regression), key=lambda one: _place(one, known)
+    worse = sorted(
+        (one for one in found if one.is_regression), key=lambda one: _sort_key(one, known)
     )
-    groups_of = [grouped(several, known) for several in (worse, better, known.unclear)]
+    better = sorted(
+        (one for one in found if not one.is_regression), key=lambda one: _sort_key(one, known)
+    )
+    groups_of = [group_changes(several, known) for several in (worse, better, known.unclear)]
     hidden = sum(len(group) for several in groups_of for group in several[_MOST_GROUPS:])
     events = commit_events(known)
     regressions, improvements, unclear = (
         tuple(
-            replace(change_group(one, known, root=""), beside=_beside(one[0], events))
+            replace(change_group(one, known, root=""), beside=_changed_together(one[0], events))
             for one in several[:_MOST_GROUPS]
         )
         for several in groups_of
@@ -196,9 +198,9 @@ def triage_page(
         more=regressions[MOST_OPEN:],
         improvements=improvements,
         unclear=unclear,
-        failing=tuple(failing_rows(known.failing.values(), known)),
+        failing=tuple(failing_notices(known.failing.values(), known)),
         not_analysed=tuple(
-            told_row((one,), known, known.not_analysed[one.id])
+            series_notice((one,), known, known.not_analysed[one.id])
             for one in known.series
             if one.id in known.not_analysed
         ),
@@ -207,11 +209,11 @@ def triage_page(
         comparisons=tuple(comparisons),
         groups=groups,
         folded=sum(len(group.rows) for group in groups) > MOST_OPEN,
-        without=without(known),
+        without=series_without_history(known),
     )
 
 
-def _beside(change: Change, events: Sequence[CommitEvent]) -> tuple[str, str] | None:
+def _changed_together(change: Change, events: Sequence[CommitEvent]) -> tuple[str, str] | None:
     """The number of other benchmarks that changed in the same commits, and the event's fragment."""
     for event in events:
         if change.id in event.changes:
@@ -219,7 +221,7 @@ def _beside(change: Change, events: Sequence[CommitEvent]) -> tuple[str, str] | 
     return None
 
 
-def _place(change: Change, known: ChangeHistory) -> tuple[int, bool, float, str]:
+def _sort_key(change: Change, known: ChangeHistory) -> tuple[int, bool, float, str]:
     """The sort key: open changes first, among them new ones, then by size."""
     status = _ORDER.get(known.status(change), len(_ORDER))
     return status, change.step.status != "new", -abs(change.step.ratio - 1), change.id
@@ -241,7 +243,7 @@ def _support(known: ChangeHistory) -> Text:
         f"{count(len(known.histories), 'series', 'series')} of {count(points, 'point')}. "
         "A change is named when several detectors agree and it stands as one of the whole suite; "
         "of those, one in twenty may be false. ",
-        *_lost(len(known.failing)),
+        *_failing_words(len(known.failing)),
         *not_analysed_words(len(known.not_analysed), "#not-analysed"),
         too_short_words(sum(one.id in known.too_short for one in going), len(going)),
     )
@@ -253,6 +255,6 @@ def not_analysed_words(number: int, link: str) -> list[str | TextSpan]:
     return [strong(said, link), ". "] if number else []
 
 
-def _lost(failing: int) -> list[str | TextSpan]:
-    said = f"{count(failing, 'cell')} {gives(failing)} no figure"
+def _failing_words(failing: int) -> list[str | TextSpan]:
+    said = f"{count(failing, 'cell')} {give_or_gives(failing)} no figure"
     return [strong(said, "#failing"), " any more. "] if failing else []

@@ -165,14 +165,14 @@ def _check(check: str, looks: Sequence[tuple[Run, HostCheck]]) -> tuple[int, Che
         value=latest.value,
         since=since.started_at[:10],
         warned=f"{warned} of {len(looks)}",
-        course=_course([was.state for _, was in looks[-_MOST_SIGNS:]]),
-        course_said=_course_said([was.state for _, was in looks[-_MOST_SIGNS:]]),
+        course=_state_spans([was.state for _, was in looks[-_MOST_SIGNS:]]),
+        course_said=_state_counts([was.state for _, was in looks[-_MOST_SIGNS:]]),
         why=latest.why if warns else "",
         fix=(latest.fix or "") if warns else "",
     )
 
 
-def _course(states: Sequence[State]) -> tuple[tuple[Tone, str], ...]:
+def _state_spans(states: Sequence[State]) -> tuple[tuple[Tone, str], ...]:
     """The signs of the states, merged if adjacent ones have the same tone."""
     return tuple(
         (tone, sign * len(tuple(alike)))
@@ -180,7 +180,7 @@ def _course(states: Sequence[State]) -> tuple[tuple[Tone, str], ...]:
     )
 
 
-def _course_said(states: Sequence[State]) -> str:
+def _state_counts(states: Sequence[State]) -> str:
     """The same as alternative text: `ok in 2, warning in 1`."""
     return ", ".join(f"{state} in {len(tuple(alike))}" for state, alike in groupby(states))
 

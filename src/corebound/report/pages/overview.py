@@ -36,11 +36,11 @@ from corebound.errors import Fault
 from corebound.records.calibration import Calibration
 from corebound.records.history import Series
 from corebound.report.charts.axis import Axis
-from corebound.report.charts.interval import IntervalPlot
-from corebound.report.elements import Head, Hero, Tick, damaged
-from corebound.report.pages.claims import judged
+from corebound.report.charts.intervals import IntervalPlot
+from corebound.report.elements import Head, Hero, Tick, damaged_records
+from corebound.report.pages.claims import judge_claims
 from corebound.report.pages.series_table import SeriesGroup, last_change, no_change, series_groups
-from corebound.report.pages.whats_new import Night, night
+from corebound.report.pages.whats_new import WhatsNew, whats_new
 from corebound.report.scenario.intervals import axis_over, plot_of, ratio_ticks
 from corebound.report.scenario.verdict import budget_words, lost_words, uncommitted, verdict_of
 from corebound.report.urls import run_file
@@ -48,7 +48,7 @@ from corebound.stats.multiplicity import suite_findings
 from corebound.units import percent
 
 
-class Past(Struct, frozen=True, kw_only=True):
+class Trend(Struct, frozen=True, kw_only=True):
     """A scenario's trend: the values of one cell, the scenario's status, and its last change.
 
     Attributes:
@@ -75,7 +75,9 @@ class Past(Struct, frozen=True, kw_only=True):
     since: str
 
 
-def past_of(study: ScenarioResult, chosen: Sequence[str], known: ChangeHistory) -> Past | None:
+def scenario_trend(
+    study: ScenarioResult, chosen: Sequence[str], known: ChangeHistory
+) -> Trend | None:
     """The trend on this host of the first of these cells, or of any cell that has one.
 
     Args:
@@ -93,21 +95,23 @@ def past_of(study: ScenarioResult, chosen: Sequence[str], known: ChangeHistory) 
     by_cell = {one.cell: one for one in series}
     shown = next((by_cell[key] for key in chosen if key in by_cell), series[0])
     last = last_change(series, known)
-    return Past(
+    return Trend(
         mode=known.label(shown).mode,
         figures=shown.points.figures,
         latest=latest_of(shown),
         span=figures_span(shown),
         runs=count(len(shown.points), "run"),
         points=f"scenario/{study.scenario.name}.html#history",
-        status=_standing(study, series, known),
+        status=_change_state(study, series, known),
         change=size_word(last) if last else None,
         unchanged=no_change(series, known),
         since=last.since[:10] if last else "",
     )
 
 
-def _standing(study: ScenarioResult, series: Sequence[Series], known: ChangeHistory) -> VerdictWord:
+def _change_state(
+    study: ScenarioResult, series: Sequence[Series], known: ChangeHistory
+) -> VerdictWord:
     """The current status of a scenario in a word: that of its worst new change."""
     news = [change for one in series for change in known.of(one) if known.is_news(change)]
     if any(change.is_regression for change in news):
@@ -126,14 +130,14 @@ def _standing(study: ScenarioResult, series: Sequence[Series], known: ChangeHist
 _MOST = 50
 
 
-def benchmarks(known: ChangeHistory) -> tuple[SeriesGroup, ...]:
+def imported_series(known: ChangeHistory) -> tuple[SeriesGroup, ...]:
     """The benchmarks of all projects; empty if there are too many for the first page."""
     imported = [one for one in known.histories if one.project is not None]
     each = {(one.project, one.host, one.scenario) for one in imported}
     return series_groups(imported, known) if len(each) <= _MOST else ()
 
 
-def projects(known: ChangeHistory) -> tuple[str, ...]:
+def imported_projects(known: ChangeHistory) -> tuple[str, ...]:
     """What was imported, with one entry per project."""
     found: dict[str, list[tuple[str, str]]] = {}
     for one in known.histories:
@@ -154,11 +158,11 @@ def overview_flags(studies: Sequence[ScenarioResult], faults: Sequence[Fault]) -
         faults: Records that could not be read.
     """
     raised = (
-        damaged(faults),
+        damaged_records(faults),
         uncommitted(studies),
         _ended_early(studies),
         _claims(studies),
-        _lost(studies),
+        _uncounted_launches(studies),
     )
     return tuple(flag for flag in raised if flag is not None)
 
@@ -179,7 +183,7 @@ def _ended_early(studies: Sequence[ScenarioResult]) -> Flag | None:
     )
 
 
-def _lost(studies: Sequence[ScenarioResult]) -> Flag | None:
+def _uncounted_launches(studies: Sequence[ScenarioResult]) -> Flag | None:
     said = lost_words(studies)
     if not said:
         return None
@@ -189,7 +193,7 @@ def _lost(studies: Sequence[ScenarioResult]) -> Flag | None:
 
 def _claims(studies: Sequence[ScenarioResult]) -> Flag | None:
     """How many of the published claims that have a conclusive result here reproduce."""
-    found = [one.judgement for study in studies for one in judged(study)]
+    found = [one.judgement for study in studies for one in judge_claims(study)]
     if not found:
         return None
     held, failed = found.count("reproduces"), found.count("does not")
@@ -229,7 +233,7 @@ class OverviewRow(Struct, frozen=True, kw_only=True):
     when: str
     run: str
     command: CommandLine
-    past: Past | None
+    past: Trend | None
 
 
 class OverviewPage(Struct, frozen=True, kw_only=True):
@@ -244,7 +248,7 @@ class OverviewPage(Struct, frozen=True, kw_only=True):
     hero: Hero
     axis: Axis | None
     ticks: tuple[Tick, ...]
-    night: Night | None
+    night: WhatsNew | None
     rows: tuple[OverviewRow, ...]
     pages: tuple[tuple[str, str], ...]
     projects: tuple[str, ...]
@@ -278,7 +282,7 @@ def overview_page(
     margin = max((study.measure.margin for study in studies), default=0.02)
     shown = [study.leader.comparison for study in studies if study.leader]
     axis = axis_over(shown, margin=margin) if shown else None
-    tonight = night(known, records)
+    tonight = whats_new(known, records)
     top = Hero(
         title="Overview",
         question=_TITLE if studies else "",
@@ -302,8 +306,8 @@ def overview_page(
         night=tonight,
         rows=tuple(_row(study, known, clear) for study in studies),
         pages=tuple(pages),
-        projects=projects(known),
-        imported=benchmarks(known),
+        projects=imported_projects(known),
+        imported=imported_series(known),
     )
 
 
@@ -404,7 +408,7 @@ def _row(study: ScenarioResult, known: ChangeHistory, clear: frozenset[str]) -> 
         when=day(study.run.started_at),
         run=run_file(study.run),
         command=row_command(study, duel.cell) if duel else reproduce_command(study, ()),
-        past=past_of(
+        past=scenario_trend(
             study,
             [one.cell.key for one in (duel.cell if duel else None, study.baseline) if one],
             known,

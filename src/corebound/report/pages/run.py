@@ -24,7 +24,7 @@ from corebound.errors import Fault
 from corebound.machine.doctor.check import HostCheck
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Commit, Run
-from corebound.report.elements import Head, Hero, damaged
+from corebound.report.elements import Head, Hero, damaged_records
 from corebound.report.scenario.provenance import Fact, host_facts, lock_fact
 from corebound.report.scenario.tables import log_tail, status_tone
 from corebound.report.urls import host_file, raw_file, run_file
@@ -97,7 +97,7 @@ def run_page(
         raw: Whether its records are in the site.
         faults: Records of it that could not be read.
     """
-    flag = damaged(faults)
+    flag = damaged_records(faults)
     ordered = sorted(launches, key=lambda one: (one.kind, one.block, one.position, one.id))
     rows = tuple(_launch(run, one, launches) for one in ordered)
     return RunPage(
@@ -125,12 +125,12 @@ def run_page(
         checks=None if run.preflight is None else tuple(_check(one) for one in run.preflight),
         troubles=tuple(row for row in rows if row.is_lost),
         launches=rows,
-        listed=_listed(launches),
+        listed=_count_words(launches),
     )
 
 
 def _verdict(launches: Sequence[Launch]) -> Text:
-    made = _made(launches)
+    made = _started(launches)
     lost = [one for one in made if one.status != "ok"]
     if not launches:
         return rich("No launch was recorded.")
@@ -144,16 +144,16 @@ def _verdict(launches: Sequence[Launch]) -> Text:
     )
 
 
-def _made(launches: Sequence[Launch]) -> list[Launch]:
+def _started(launches: Sequence[Launch]) -> list[Launch]:
     """Measuring launches that were made: neither skipped ones nor profiling ones."""
     return [one for one in launches if one.kind == "measure" and one.status != "skipped"]
 
 
-def _listed(launches: Sequence[Launch]) -> str:
+def _count_words(launches: Sequence[Launch]) -> str:
     """The number of launch records of each kind."""
     skipped = sum(one.kind == "measure" and one.status == "skipped" for one in launches)
     profiled = sum(one.kind == "profile" for one in launches)
-    said = [count(len(_made(launches)), "launch", "launches")]
+    said = [count(len(_started(launches)), "launch", "launches")]
     if profiled:
         said.append(f"{profiled:,} that profiled operators")
     if skipped:
@@ -163,7 +163,7 @@ def _listed(launches: Sequence[Launch]) -> str:
 
 def _support(run: Run, launches: Sequence[Launch]) -> str:
     parts = ", ".join(statuses(launches)) or "no launch"
-    spent_ns = sum(one.duration_ns for one in _made(launches))
+    spent_ns = sum(one.duration_ns for one in _started(launches))
     scenarios = count(len(run.scenarios), "scenario")
     took = f" The launches took {spent(spent_ns)} together." if spent_ns else ""
     return f"{scenarios}; {parts}.{took}"

@@ -15,12 +15,12 @@ from corebound.analysis.series_names import Natural, natural_place, own_axes
 from corebound.analysis.series_value import figures_span, interval_name, lack_of, latest_of
 from corebound.analysis.wording import Label, ValueWithBounds, VerdictWord, count
 from corebound.records.history import Series, kind_of
-from corebound.report.urls import series_place
+from corebound.report.urls import series_url
 from corebound.stats.history.detection import RECENT_NIGHTS
 from corebound.stats.history.regressions import Change, Failing
 
 
-class ToldRow(Struct, frozen=True, kw_only=True):
+class Notice(Struct, frozen=True, kw_only=True):
     """Cells of one scenario that share a notice.
 
     `label` is of the first of `cells`, `says` applies to all; `command` measures them again, and is
@@ -35,12 +35,12 @@ class ToldRow(Struct, frozen=True, kw_only=True):
     command: CommandLine | None
 
 
-def told_row(series: Sequence[Series], known: ChangeHistory, says: str) -> ToldRow:
+def series_notice(series: Sequence[Series], known: ChangeHistory, says: str) -> Notice:
     """A row for these series, at least one, all of one scenario."""
     first = series[0]
-    return ToldRow(
+    return Notice(
         title=first.title,
-        address=series_place(first),
+        address=series_url(first),
         label=known.label(first),
         cells=len(series),
         says=says,
@@ -48,7 +48,7 @@ def told_row(series: Sequence[Series], known: ChangeHistory, says: str) -> ToldR
     )
 
 
-def failing_rows(found: Iterable[Failing], known: ChangeHistory) -> list[ToldRow]:
+def failing_notices(found: Iterable[Failing], known: ChangeHistory) -> list[Notice]:
     """Failing series, grouped by scenario, date and reason; the latest first."""
     groups: dict[tuple[str, ...], list[Series]] = {}
     for one in sorted(found, key=lambda one: one.series.id):
@@ -57,7 +57,7 @@ def failing_rows(found: Iterable[Failing], known: ChangeHistory) -> list[ToldRow
         groups.setdefault(key, []).append(series)
     # Within a day sorted by name.
     latest_first = sorted(sorted(groups), key=itemgetter(0), reverse=True)
-    return [told_row(groups[key], known, _since(key[0], key[-1])) for key in latest_first]
+    return [series_notice(groups[key], known, _since(key[0], key[-1])) for key in latest_first]
 
 
 def _since(day: str, reason: str) -> str:
@@ -69,7 +69,7 @@ def is_recent(one: Failing) -> bool:
     return one.points <= RECENT_NIGHTS
 
 
-def gives(number: int) -> str:
+def give_or_gives(number: int) -> str:
     """The verb for this number of series that no longer give values."""
     return "gives" if number == 1 else "give"
 
@@ -136,13 +136,13 @@ def series_groups(series: Iterable[Series], known: ChangeHistory) -> tuple[Serie
     return tuple(
         group
         for (project, _), scenarios in sorted(
-            groups.items(), key=lambda item: (item[0][0], _is_over(item[1], known), item[0])
+            groups.items(), key=lambda item: (item[0][0], _is_retired(item[1], known), item[0])
         )
         for group in _modules(project, scenarios, known)
     )
 
 
-def _is_over(scenarios: Mapping[str, Sequence[Series]], known: ChangeHistory) -> bool:
+def _is_retired(scenarios: Mapping[str, Sequence[Series]], known: ChangeHistory) -> bool:
     """Whether all series of a host are retired."""
     return all(one.id in known.ended for several in scenarios.values() for one in several)
 
@@ -153,7 +153,7 @@ def _modules(
     """One group, or for many scenarios one per module, which is how asv's names begin."""
     ordered = sorted(scenarios.items())
     where = _group_title(project, ordered[0][1][0])
-    if _is_over(scenarios, known):
+    if _is_retired(scenarios, known):
         last = last_moment(one for _, several in ordered for one in several)
         where = f"{where}, {last_day(last)}"
     if len(ordered) <= MOST_OPEN:
@@ -188,10 +188,10 @@ def _row(series: Sequence[Series], known: ChangeHistory) -> SeriesRow:
     figures = chosen.points.figures
     return SeriesRow(
         title=chosen.title,
-        address=series_place(chosen),
+        address=series_url(chosen),
         ended=last_measured(chosen.points.moments[-1]) if chosen.id in known.ended else "",
         cells=f"{count(len(series), 'cell')}{over}",
-        shown=_apart(chosen, series, known),
+        shown=_representative_name(chosen, series, known),
         mode=known.label(chosen).mode,
         figures=figures,
         latest=latest_of(chosen),
@@ -205,7 +205,7 @@ def _row(series: Sequence[Series], known: ChangeHistory) -> SeriesRow:
     )
 
 
-def _apart(chosen: Series, series: Sequence[Series], known: ChangeHistory) -> str:
+def _representative_name(chosen: Series, series: Sequence[Series], known: ChangeHistory) -> str:
     """What distinguishes the series from the others; empty if there are none."""
     if len(series) == 1:
         return ""

@@ -26,10 +26,21 @@ from corebound.analysis.wording import (
 from corebound.records.history import Series
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
-from corebound.report.elements import turns
-from corebound.report.pages.changes import ChangeGroup, by_commits, change_group, grouped
+from corebound.report.elements import occurrence_numbers
+from corebound.report.pages.changes import (
+    ChangeGroup,
+    change_group,
+    group_by_commits,
+    group_changes,
+)
 from corebound.report.pages.history import not_analysed_words
-from corebound.report.pages.series_table import ToldRow, failing_rows, gives, is_recent, told_row
+from corebound.report.pages.series_table import (
+    Notice,
+    failing_notices,
+    give_or_gives,
+    is_recent,
+    series_notice,
+)
 from corebound.report.urls import run_file
 from corebound.stats.history.regressions import Change
 
@@ -94,19 +105,19 @@ _MOST_ROWS = 20
 _LEAST_BETTER = 5
 
 
-class Night(Struct, frozen=True, kw_only=True):
+class WhatsNew(Struct, frozen=True, kw_only=True):
     """What is new; `more` counts the rows beyond what the first page holds."""
 
     verdict: Text
     support: Text
     changed: tuple[ChangeGroup, ...]
-    doubts: tuple[ToldRow, ...]
-    failing: tuple[ToldRow, ...]
+    doubts: tuple[Notice, ...]
+    failing: tuple[Notice, ...]
     failed: tuple[FailedRow, ...]
     more: str
 
 
-def night(known: ChangeHistory, records: Sequence[Record]) -> Night | None:
+def whats_new(known: ChangeHistory, records: Sequence[Record]) -> WhatsNew | None:
     """What the latest run of every host adds to its history; None without any history.
 
     Args:
@@ -118,7 +129,7 @@ def night(known: ChangeHistory, records: Sequence[Record]) -> Night | None:
     news = known.news
     worse = [one for one in news if one.is_regression]
     better = [one for one in news if not one.is_regression]
-    doubts = _doubts(known)
+    doubts = _inconclusive(known)
     latest = [own[-1] for own in by_host(records).values()]
     going = [one for one in known.histories if one.id not in known.ended]
     short = sum(one.id in known.too_short for one in going)
@@ -126,12 +137,12 @@ def night(known: ChangeHistory, records: Sequence[Record]) -> Night | None:
     failed = [row for rows in failed_of.values() for row in rows]
     failed_cells = sum(len({id_ for row in rows for id_ in row.ids}) for rows in failed_of.values())
     recent = [one for one in known.failing.values() if is_recent(one)]
-    failing = failing_rows(recent, known)
-    slower, faster = (grouped(_own_first(several), known) for several in (worse, better))
+    failing = failing_notices(recent, known)
+    slower, faster = (group_changes(_own_first(several), known) for several in (worse, better))
     rows = _shown(slower, faster, known)
     able = len(going) - short - sum(one.id in known.not_analysed for one in going)
-    nothing = _nothing(known, able=able, every=len(going))
-    return Night(
+    nothing = _no_news(known, able=able, every=len(going))
+    return WhatsNew(
         verdict=_verdict(worse, better, len(recent)) or rich(nothing),
         support=_support(
             latest,
@@ -179,22 +190,22 @@ def _shown(
     An event that changed a hundred benchmarks gets no more rows than one that changed two, as long
     as there are others.
     """
-    events = {one.id: at for at, event in enumerate(by_commits(known.news)) for one in event}
+    events = {one.id: at for at, event in enumerate(group_by_commits(known.news)) for one in event}
     for_better = min(len(better), max(_LEAST_BETTER, _MOST_ROWS - len(worse)))
     return [
-        *_by_turns(worse, events, _MOST_ROWS - for_better),
-        *_by_turns(better, events, for_better),
+        *_alternate_events(worse, events, _MOST_ROWS - for_better),
+        *_alternate_events(better, events, for_better),
     ]
 
 
-def _by_turns(
+def _alternate_events(
     groups: Sequence[tuple[Change, ...]], events: Mapping[str, int], most: int
 ) -> list[tuple[Change, ...]]:
     """At most `most` groups in their order, alternating between events.
 
     Our own scenarios come before imported ones.
     """
-    turn = turns(events[group[0].id] for group in groups)
+    turn = occurrence_numbers(events[group[0].id] for group in groups)
     first = sorted(
         range(len(groups)), key=lambda at: (groups[at][0].series.project is not None, turn[at], at)
     )
@@ -205,23 +216,30 @@ def _verdict(worse: Sequence[Change], better: Sequence[Change], failing: int) ->
     """What changed, and how many cells no longer give values; empty if nothing changed."""
     parts: list[str | TextSpan] = []
     if worse:
-        parts += [f"{_amount(worse)} got ", TextSpan(_way(worse, "slower", "worse"), "bad")]
+        parts += [
+            f"{_cell_count(worse)} got ",
+            TextSpan(_direction_word(worse, "slower", "worse"), "bad"),
+        ]
     if better:
-        got = f"{_amount(better)} got " if not worse else f"{_amount(better, noun='')} "
-        parts += [", " if parts else "", got, TextSpan(_way(better, "faster", "better"), "good")]
+        got = f"{_cell_count(better)} got " if not worse else f"{_cell_count(better, noun='')} "
+        parts += [
+            ", " if parts else "",
+            got,
+            TextSpan(_direction_word(better, "faster", "better"), "good"),
+        ]
     if failing:
         who = f", {failing:,}" if parts else count(failing, "cell")
-        parts += [f"{who} {gives(failing)} ", TextSpan("no figure", "bad")]
+        parts += [f"{who} {give_or_gives(failing)} ", TextSpan("no figure", "bad")]
     return rich(*parts, ".") if parts else ()
 
 
-def _way(found: Sequence[Change], of_times: str, of_all: str) -> str:
+def _direction_word(found: Sequence[Change], of_times: str, of_all: str) -> str:
     """The word for how cells changed; only times and rates have a speed."""
     speeds = (one.series.unit == "ns" or one.series.more_is_better for one in found)
     return of_times if all(speeds) else of_all
 
 
-def _nothing(known: ChangeHistory, *, able: int, every: int) -> str:
+def _no_news(known: ChangeHistory, *, able: int, every: int) -> str:
     """The statement that nothing changed, limited to series where a change is detectable."""
     if all(len(one.points) == 1 for one in known.histories):
         return "Measured once so far."
@@ -233,7 +251,7 @@ def _nothing(known: ChangeHistory, *, able: int, every: int) -> str:
     return f"Nothing got slower, nothing faster{of}."
 
 
-def _amount(found: Sequence[Change], noun: str = "cell") -> str:
+def _cell_count(found: Sequence[Change], noun: str = "cell") -> str:
     number = len({one.series.id for one in found})
     return count(number, noun).strip() if noun else f"{number:,}"
 
@@ -288,16 +306,16 @@ def _support(
     return rich(*parts)
 
 
-def _doubts(known: ChangeHistory) -> list[ToldRow]:
+def _inconclusive(known: ChangeHistory) -> list[Notice]:
     """Change points that are not clear, and early warnings; grouped."""
     return [
-        told_row([one.series for one in group], known, f"{sizes_word(group).word}, {why}")
-        for why, several in _by_doubt(known).items()
-        for group in _by_scenario(several)
+        series_notice([one.series for one in group], known, f"{sizes_word(group).word}, {why}")
+        for why, several in _group_by_reason(known).items()
+        for group in _group_by_scenario(several)
     ]
 
 
-def _by_doubt(known: ChangeHistory) -> dict[str, list[Change]]:
+def _group_by_reason(known: ChangeHistory) -> dict[str, list[Change]]:
     """Inconclusive changes, by the reason."""
     found: dict[str, list[Change]] = {}
     for one in known.undecided:
@@ -311,7 +329,7 @@ def _by_doubt(known: ChangeHistory) -> dict[str, list[Change]]:
     return found
 
 
-def _by_scenario(found: Sequence[Change]) -> list[list[Change]]:
+def _group_by_scenario(found: Sequence[Change]) -> list[list[Change]]:
     """Changes grouped by scenario, host and direction, in their order."""
     groups: dict[tuple[object, ...], list[Change]] = {}
     for one in found:

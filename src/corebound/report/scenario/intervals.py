@@ -26,7 +26,7 @@ from corebound.analysis.wording import (
     verdict_word,
 )
 from corebound.report.charts.axis import Axis, ratio_axis, ratio_tick
-from corebound.report.charts.interval import IntervalPlot
+from corebound.report.charts.intervals import IntervalPlot
 from corebound.report.elements import Tick
 from corebound.report.scenario.verdict import baseline_name
 from corebound.scenario.cell import Cell

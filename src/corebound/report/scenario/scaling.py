@@ -10,8 +10,8 @@ from corebound.analysis.commands import CommandLine, reproduce_command
 from corebound.analysis.scenario_result import CellStudy, ScenarioResult
 from corebound.analysis.wording import Label, axis_value, binding_name, bounds, mode_class, speedup
 from corebound.report.charts.axis import Axis, linear_axis, log_axis, ratio_tick
-from corebound.report.charts.scaling import Gain, GainCurve
-from corebound.report.elements import Tick, along, levels_of
+from corebound.report.charts.lines import ScalingCurve, ScalingPoint
+from corebound.report.elements import Tick, horizontal_ticks, vertical_ticks
 from corebound.units import percent
 
 # Fewer points are only a comparison, which the interval table shows.
@@ -40,7 +40,7 @@ class ScalingRow(Struct, frozen=True, kw_only=True):
 class Scaling(Struct, frozen=True, kw_only=True):
     """The section: a chart and the table behind it."""
 
-    curves: tuple[GainCurve, ...]
+    curves: tuple[ScalingCurve, ...]
     key: tuple[tuple[Label, int], ...]
     across: Axis
     up: Axis
@@ -97,8 +97,8 @@ def scaling(study: ScenarioResult) -> Scaling | None:
         key=tuple((label, dash) for dash, label in enumerate(labels)),
         across=across,
         up=up,
-        levels=levels_of(up, ratio_tick),
-        along=along(across),
+        levels=vertical_ticks(up, ratio_tick),
+        along=horizontal_ticks(across),
         says="Speed against threads, beside the ideal. " + "; ".join(_end_of(rows)) + ".",
         rows=rows,
     )
@@ -111,7 +111,7 @@ def _end_of(rows: Sequence[ScalingRow]) -> Iterator[str]:
         yield f"{row.label.whole}: {reached}"
 
 
-def _ideal(point: Gain, curve: GainCurve) -> float:
+def _ideal(point: ScalingPoint, curve: ScalingCurve) -> float:
     return point.threads / curve.points[0].threads
 
 
@@ -124,26 +124,26 @@ def _label(cell: CellStudy) -> Label:
     )
 
 
-def _curve(group: list[tuple[int, CellStudy]], dash: int) -> GainCurve:
+def _curve(group: list[tuple[int, CellStudy]], dash: int) -> ScalingCurve:
     first_ns = group[0][1].summary.median_ns or 1.0
     points = []
     for threads, cell in group:
         interval = cell.summary.interval
         median_ns = cell.summary.median_ns or first_ns
         points.append(
-            Gain(
+            ScalingPoint(
                 threads=threads,
                 speed=first_ns / median_ns,
                 low=first_ns / interval.high if interval else None,
                 high=first_ns / interval.low if interval and interval.low > 0 else None,
             )
         )
-    return GainCurve(
+    return ScalingCurve(
         mode=mode_class(group[0][1].cell.binding.mode), dash=dash % 4, points=tuple(points)
     )
 
 
-def _axes(curves: tuple[GainCurve, ...]) -> tuple[Axis, Axis]:
+def _axes(curves: tuple[ScalingCurve, ...]) -> tuple[Axis, Axis]:
     threads = sorted({point.threads for curve in curves for point in curve.points})
     ends = [
         end

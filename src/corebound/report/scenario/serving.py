@@ -25,9 +25,14 @@ from corebound.analysis.wording import (
 )
 from corebound.records.launch_record import Launch, Served
 from corebound.report.charts.axis import Axis, linear_axis, log_axis
-from corebound.report.charts.percentiles import FIRST, Curve, across
-from corebound.report.charts.tradeoff import Spot, TradeCurve
-from corebound.report.elements import Tick, along, levels_of
+from corebound.report.charts.lines import (
+    FIRST,
+    LoadPoint,
+    PercentileCurve,
+    TradeoffCurve,
+    percentile_position,
+)
+from corebound.report.elements import Tick, horizontal_ticks, vertical_ticks
 from corebound.report.scenario.serving_workers import reasons, share
 from corebound.scenario.traffic import MlPerf
 from corebound.stats.latency import percentiles
@@ -53,7 +58,7 @@ class Trade(Struct, frozen=True, kw_only=True):
     """
 
     caption: str
-    curves: tuple[TradeCurve, ...]
+    curves: tuple[TradeoffCurve, ...]
     across: Axis
     up: Axis
     says: str
@@ -73,7 +78,7 @@ def trade(known: Sequence[tuple[CellStudy, ServedCell]]) -> Trade | None:
     length_ns, unit = time_unit(min(served.p99_ns.value for _, served in known))
     settings = _settings(known)
     curves = tuple(
-        TradeCurve(
+        TradeoffCurve(
             mode=mode_class(own[0][0].cell.binding.mode),
             dash=place % _DASHES,
             spots=tuple(
@@ -96,8 +101,8 @@ def trade(known: Sequence[tuple[CellStudy, ServedCell]]) -> Trade | None:
         across=across,
         up=up,
         says=f"Latency against throughput of {count(len(curves), 'setting')}. {said}.",
-        levels=levels_of(up),
-        along=along(across),
+        levels=vertical_ticks(up),
+        along=horizontal_ticks(across),
         marks=tuple(_mark(curve, across, up, number) for number, curve in enumerate(curves, 1)),
         key=tuple(
             (number, curve.mode, name)
@@ -117,8 +122,8 @@ def _settings(
     return found
 
 
-def _spot(served: ServedCell, length_ns: float) -> Spot:
-    return Spot(
+def _spot(served: ServedCell, length_ns: float) -> LoadPoint:
+    return LoadPoint(
         per_s=served.per_s.value,
         latency=served.p99_ns.value / length_ns,
         per_s_ends=_ends(served.per_s, 1.0),
@@ -131,7 +136,7 @@ def _ends(estimate: Estimate, unit: float) -> tuple[float, float] | None:
     return None if interval is None else (interval.low / unit, interval.high / unit)
 
 
-def _axes(curves: Sequence[TradeCurve]) -> tuple[Axis, Axis]:
+def _axes(curves: Sequence[TradeoffCurve]) -> tuple[Axis, Axis]:
     """Axes over the estimates, with some padding; longer intervals end at the edge."""
     rates = [spot.per_s for curve in curves for spot in curve.spots]
     tails = [spot.latency for curve in curves for spot in curve.spots]
@@ -142,7 +147,7 @@ def _axes(curves: Sequence[TradeCurve]) -> tuple[Axis, Axis]:
     return across, log_axis(min(tails) / 1.4, max(tails) * 1.4, most_ticks=5)
 
 
-def _mark(curve: TradeCurve, across: Axis, up: Axis, number: int) -> tuple[float, float, int]:
+def _mark(curve: TradeoffCurve, across: Axis, up: Axis, number: int) -> tuple[float, float, int]:
     last = curve.spots[-1]
     left, top = across.clipped(last.per_s), 1 - up.clipped(last.latency)
     return round(left * 100, 2), round(top * 100, 2), number
@@ -178,7 +183,7 @@ class CurvePanel(Struct, frozen=True, kw_only=True):
 
     title: str
     caption: str
-    curves: tuple[Curve, ...]
+    curves: tuple[PercentileCurve, ...]
     axis: Axis
     shares: tuple[float, ...]
     says: str
@@ -330,7 +335,7 @@ def _panel(grouped: Group, served_of: Mapping[str, ServedCell]) -> CurvePanel:
     group = [(cell, served_of[studied.cell.key]) for cell, studied in grouped.cells]
     length_ns, unit = time_unit(min(served.p50_ns.value for _, served in group))
     curves = tuple(
-        Curve(
+        PercentileCurve(
             mode=mode_class(cell.binding.mode),
             dash=place % _DASHES,
             points=tuple(
@@ -359,8 +364,10 @@ def _panel(grouped: Group, served_of: Mapping[str, ServedCell]) -> CurvePanel:
         axis=axis,
         shares=tuple(share for share, _ in SHARES),
         says=f"Latency by percentile. {says}.",
-        levels=levels_of(axis),
-        along=tuple(Tick(at=round(across(share) * 100, 2), text=text) for share, text in SHARES),
+        levels=vertical_ticks(axis),
+        along=tuple(
+            Tick(at=round(percentile_position(share) * 100, 2), text=text) for share, text in SHARES
+        ),
         key=tuple(
             (full_name(cell), curve.mode, curve.dash)
             for (cell, _), curve in zip(group, curves, strict=True)

@@ -23,8 +23,8 @@ from corebound.diagnosis.evidence import remote_share, spin_share, total, wait_s
 from corebound.machine.topology import Cpu, CpuId, NodeId
 from corebound.records.launch_record import Launch, Stay, ThreadEvidence
 from corebound.report.charts.axis import linear_axis, plain_tick
-from corebound.report.charts.strip import Stretch, Strip, ThreadTrack
-from corebound.report.elements import Tick, along
+from corebound.report.charts.strips import CpuStay, ThreadStrip, ThreadTrack
+from corebound.report.elements import Tick, horizontal_ticks
 from corebound.report.scenario.serving_workers import figures as serving_figures
 from corebound.units import percent
 
@@ -57,7 +57,7 @@ def node_labels(cpus: Sequence[Cpu]) -> tuple[Tick, ...]:
 def time_labels(end_ms: int) -> tuple[Tick, ...]:
     """Time labels, from the start of the measurement."""
     axis = linear_axis(0.0, end_ms / 1000, most_ticks=4)
-    return along(axis, lambda tick: f"{plain_tick(tick)} s")
+    return horizontal_ticks(axis, lambda tick: f"{plain_tick(tick)} s")
 
 
 def spent(
@@ -115,7 +115,7 @@ class StripPanel(Struct, frozen=True, kw_only=True):
 
     label: Label
     caption: str
-    strip: Strip
+    strip: ThreadStrip
     rows: tuple[Tick, ...]
     nodes: tuple[Tick, ...]
     times: tuple[Tick, ...]
@@ -286,7 +286,7 @@ def _panel(
             colour=min(index, _COLOURS),
             name=name,
             stretches=tuple(
-                Stretch(
+                CpuStay(
                     row=row_of[stay.cpu],
                     begin=max(stay.from_ms, 0) / end_ms,
                     end=stay.to_ms / end_ms,
@@ -308,7 +308,7 @@ def _panel(
     return StripPanel(
         label=label(cell.cell),
         caption=f"launch {launch.id}, {_looked(launch.looks)}",
-        strip=Strip(
+        strip=ThreadStrip(
             rows=len(cpus),
             tracks=tracks,
             cores=tuple(row for row in breaks if cpus[row].core != cpus[row - 1].core),

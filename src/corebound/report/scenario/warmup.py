@@ -13,8 +13,8 @@ from corebound.analysis.scenario_result import CellStudy, ScenarioResult, typica
 from corebound.analysis.wording import Label, count, full_name, label, mode_class
 from corebound.records.launch_record import Launch
 from corebound.report.charts.axis import Axis, linear_axis
-from corebound.report.charts.trace import Trace
-from corebound.report.elements import Tick, levels_of
+from corebound.report.charts.lines import Trace
+from corebound.report.elements import Tick, vertical_ticks
 from corebound.report.scenario.thread_activity import shown_cells
 from corebound.scenario.models import WarmupIterations, WarmupSeconds
 from corebound.stats.launch_summary import LaunchSummary
@@ -123,7 +123,7 @@ def _panel(
             axis=axis,
             says=f"Iteration times, {full_name(cell.cell)}, launch {launch.id}: {words}, {figures}",
         ),
-        levels=levels_of(axis),
+        levels=vertical_ticks(axis),
         iterations=_iterations(len(values)),
         cut_place=_place(cut / (len(values) - 1) if cut else 0.0),
         cut_note=words,

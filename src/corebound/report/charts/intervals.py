@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from corebound.report.charts.alt_text import image, interval_words
+from corebound.report.charts.alt_text import describe_interval, img_attributes
 from corebound.report.charts.axis import Axis
 
 _WIDTH = 1000
@@ -43,7 +43,8 @@ def interval_svg(plot: IntervalPlot, axis: Axis) -> str:
         parts.append(_estimate(plot.estimate, axis, plot.mode))
     return (
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none"'
-        f"{image(interval_words(plot.low, plot.high, plot.dots))}>{''.join(parts)}</svg>"
+        f"{img_attributes(describe_interval(plot.low, plot.high, plot.dots))}>"
+        f"{''.join(parts)}</svg>"
     )
 
 
@@ -56,7 +57,7 @@ def spark_svg(plot: IntervalPlot, axis: Axis) -> str:
         parts.append(_estimate(plot.estimate, axis, plot.mode, y=10))
     return (
         f'<svg class="spark" viewBox="0 0 {_WIDTH} 20" preserveAspectRatio="none"'
-        f"{image(interval_words(plot.low, plot.high))}>{''.join(parts)}</svg>"
+        f"{img_attributes(describe_interval(plot.low, plot.high))}>{''.join(parts)}</svg>"
     )
 
 

@@ -1,4 +1,4 @@
-"""CPU × time strip: one row per CPU, one colour per thread."""
+"""Strips: one dot per launch beside their summary value, and the CPUs of each thread over time."""
 
 from __future__ import annotations
 
@@ -7,12 +7,42 @@ from html import escape
 
 from msgspec import Struct
 
-from corebound.report.charts.alt_text import image
+from corebound.report.charts.alt_text import describe_spread, img_attributes
+from corebound.report.charts.axis import Axis
+
+_WIDTH, _HEIGHT = 1000, 24
+# Three alternating heights, so that neighbours do not hide each other.
+_YS = (7, 12, 17)
+
+
+def dots_svg(figures: Sequence[float], middle: float, axis: Axis, mode: str) -> str:
+    """Draw one row.
+
+    Args:
+        figures: One value per launch, in the order they ran.
+        middle: Their summary value.
+        axis: Horizontal; values beyond it are drawn at its edge.
+        mode: CSS class of the colour.
+    """
+    dots = "".join(
+        f"M{_x(axis, figure)} {_YS[index % len(_YS)]}h0" for index, figure in enumerate(figures)
+    )
+    return (
+        f'<svg class="spark" viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none"'
+        f"{img_attributes(describe_spread(figures, middle))}>"
+        f'<path class="level {mode}" d="M{_x(axis, middle)} 0V{_HEIGHT}"/>'
+        f'<path class="spot {mode}" d="{dots}"/></svg>'
+    )
+
+
+def _x(axis: Axis, value: float) -> int:
+    return round(axis.clipped(value) * _WIDTH)
+
 
 _SIZE = 1000
 
 
-class Stretch(Struct, frozen=True, kw_only=True):
+class CpuStay(Struct, frozen=True, kw_only=True):
     """A thread on a row, from one time to a later one, both in [0, 1] of the width."""
 
     row: int
@@ -25,10 +55,10 @@ class ThreadTrack(Struct, frozen=True, kw_only=True):
 
     colour: int
     name: str
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[CpuStay, ...]
 
 
-class Strip(Struct, frozen=True, kw_only=True):
+class ThreadStrip(Struct, frozen=True, kw_only=True):
     """The content of a CPU × time strip.
 
     Attributes:
@@ -45,7 +75,7 @@ class Strip(Struct, frozen=True, kw_only=True):
     says: str
 
 
-def strip_svg(strip: Strip) -> str:
+def threads_svg(strip: ThreadStrip) -> str:
     """Draw a strip; threads on one CPU at the same time share the height of its row."""
     height = _SIZE / strip.rows
     paths: dict[int, list[str]] = {index: [] for index in range(len(strip.tracks))}
@@ -66,8 +96,8 @@ def strip_svg(strip: Strip) -> str:
         if paths[index]
     )
     return (
-        f'<svg viewBox="0 0 {_SIZE} {_SIZE}" preserveAspectRatio="none"{image(strip.says)}>'
-        f"{drawn}"
+        f'<svg viewBox="0 0 {_SIZE} {_SIZE}" preserveAspectRatio="none"'
+        f"{img_attributes(strip.says)}>{drawn}"
         f"{_rules('core', strip.cores, height)}{_rules('node', strip.nodes, height)}</svg>"
     )
 

@@ -1,0 +1,97 @@
+"""What the site keeps between reports: hashes of its files' inputs, and compiled templates."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+from pathlib import Path
+
+from jinja2 import FileSystemBytecodeCache
+from jinja2.bccache import Bucket
+
+from corebound.records import cache
+
+# What unpickling and loading damaged data raises.
+_DAMAGED = (
+    OSError, EOFError, pickle.UnpicklingError, ArithmeticError, AttributeError, ImportError,
+    LookupError, MemoryError, TypeError, ValueError,
+)  # fmt: skip
+
+
+class PageCache:
+    """Remembers a hash of each file's inputs, and a hash of its content.
+
+    It is stored beside the records, once for each folder that a site is written to.
+    """
+
+    def __init__(self, out: Path, records: Path | None, templates: Path) -> None:
+        """Open the cache for a site folder; without a folder of records nothing is cached."""
+        self._out = out
+        self._records = records
+        self._name = f"site-{cache.digest(os.fsencode(out.resolve()))}"
+        self._version = cache.code("report", "analysis", "stats", "records", "units.py", templates)
+        self._before: dict[str, tuple[str, str]] = {}
+        if records is not None:
+            kind = dict[str, tuple[str, str]]
+            self._before = cache.load(kind, records, self._name, version=self._version) or {}
+        self._now: dict[str, tuple[str, str]] = {}
+        self._keys: dict[str, str] = {}
+
+    def is_fresh(self, path: str, key: str) -> bool:
+        """Whether the site has this file, unchanged, made from inputs with this key."""
+        # Remembered even if the file is up to date, because it may still be written again.
+        self._keys[path] = key
+        entry = self._before.get(path)
+        if entry is not None and entry[0] == key and self._is_unchanged(path, entry[1]):
+            self._now[path] = entry
+            return True
+        return False
+
+    def record(self, path: str, data: bytes) -> None:
+        """Remember a file that was made."""
+        if path in self._keys:
+            self._now[path] = self._keys[path], cache.digest(data)
+
+    def close(self) -> None:
+        """Save the cache."""
+        if self._records is not None and self._now != self._before:
+            cache.keep(self._now, self._records, self._name, version=self._version)
+
+    def _is_unchanged(self, path: str, digest: str) -> bool:
+        try:
+            return cache.digest((self._out / path).read_bytes()) == digest
+        except OSError:
+            return False
+
+
+class TemplateCache(FileSystemBytecodeCache):
+    """Stores compiled templates; compiling them takes a fifth of the time of a small report.
+
+    The cache contains code, which runs unchecked. It therefore belongs into the user's own cache
+    folder, never beside records, which may come from anybody. An entry that cannot be read or
+    written only costs the time to compile.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Use this folder, which is corebound's cache folder of this user."""
+        super().__init__(str(folder / "cache"), "template-%s")
+        # Compiling a template applies filters to its constants, so the cache depends on their code.
+        self._version = cache.code("report/render.py")
+
+    def get_source_checksum(self, source: str) -> str:
+        """A hash of a template's source and of the code that compiles it."""
+        return super().get_source_checksum(f"{self._version}{source}")
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Load a template's bytecode; a damaged entry is ignored."""
+        try:
+            super().load_bytecode(bucket)
+        except _DAMAGED:
+            bucket.reset()
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Store a template's bytecode if the folder can be written."""
+        with contextlib.suppress(OSError):
+            Path(self.directory).mkdir(parents=True, exist_ok=True)
+            super().dump_bytecode(bucket)
