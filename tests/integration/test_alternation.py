@@ -23,7 +23,7 @@ from corebound.launch.supervisor_client import Supervision
 from corebound.machine import discovery
 from corebound.machine.topology import CpuId
 from corebound.planning.models import Placement, Slot
-from corebound.planning.plan import HostCapabilities, assemble
+from corebound.planning.plan import HostCapabilities, plan_cells
 from corebound.runner import Job, launcher
 from corebound.scenario.matrix import expand
 from support import commands
@@ -88,7 +88,7 @@ def together(
         topology=discovery.live(), tools=frozenset({"taskset"}), pythons={"host": sys.executable}
     )
     cells = expand(scenario, "a.yaml")
-    planned = assemble(scenario, cells, means, folder=str(suite), profile=None, seed=1)
+    planned = plan_cells(scenario, cells, means, folder=str(suite), profile=None, seed=1)
     scratch = folder / "scratch"
     scratch.mkdir()
     others = processes_below(os.getpid()).keys()

@@ -13,7 +13,7 @@ from typing import Any
 from corebound.launch import environments
 from corebound.launch.launch import LaunchResult
 from corebound.machine import discovery
-from corebound.planning.plan import HostCapabilities, PlannedCell, assemble
+from corebound.planning.plan import HostCapabilities, PlannedCell, plan_cells
 from corebound.records import jsonl
 from corebound.records.launch_record import Kind, Launch
 from corebound.runner import Job, launcher
@@ -188,7 +188,7 @@ def plan_cell(environment: str, *, folder: str = "", **scenario: Any) -> Planned
         tools=frozenset({"taskset", "numactl", "java"}),
         pythons={environment: str(python)},
     )
-    (one,) = assemble(loaded, expand(loaded, "one"), means, folder=folder, profile=None, seed=1)
+    (one,) = plan_cells(loaded, expand(loaded, "one"), means, folder=folder, profile=None, seed=1)
     return one
 
 

@@ -17,7 +17,7 @@ from corebound.errors import InputError
 from corebound.records.history import Circumstances, Series
 from corebound.records.run_record import Commit, Run
 from corebound.scenario.cell import Cell
-from corebound.scenario.models import Scenario, measured
+from corebound.scenario.models import Scenario, measure_for
 from corebound.stats.between_runs import BetweenRuns, EarlierRun, between_runs
 from corebound.stats.comparison import Comparison, Verdict, compare, shift
 from corebound.stats.history.series import circumstances_of_run, launches_by_cell
@@ -290,7 +290,7 @@ def _compared(
     ways = {
         str(source.document["name"]): (
             str(source.document.get("title") or source.document["name"]),
-            measured(Scenario.model_validate(source.document), after[0].profile),
+            measure_for(Scenario.model_validate(source.document), after[0].profile),
         )
         for source in after[0].scenarios
     }

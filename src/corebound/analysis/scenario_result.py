@@ -14,7 +14,7 @@ from corebound.records.run_record import Run, ScenarioSource
 from corebound.scenario.cell import Cell
 from corebound.scenario.loader import load_document
 from corebound.scenario.matrix import expand, shorten_labels
-from corebound.scenario.models import Measure, Scenario, measured
+from corebound.scenario.models import Measure, Scenario, measure_for
 from corebound.scenario.select import baselines_of, filter_cells
 from corebound.stats.comparison import Comparison, compare
 from corebound.stats.interference import is_spoilt
@@ -201,7 +201,7 @@ def study(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> Scena
     """
     scenario = load_document(source.document, source.path)
     planned = tuple(expand(scenario, source.path, run.profile))
-    measure = measured(scenario, run.profile)
+    measure = measure_for(scenario, run.profile)
     # The only place that separates the two kinds: values come from measuring launches alone.
     own = [launch for launch in launches if launch.cell.scenario == scenario.name]
     launched = _by_cell(launch for launch in own if launch.kind == "measure")

@@ -205,7 +205,7 @@ def axis_value(cell: Cell, axis: str) -> str:
 
 def label(cell: Cell) -> Label:
     """A cell's name in a table: the first axis, or the binding, then the others."""
-    axes = [axis for axis, _ in cell.said]
+    axes = [axis for axis, _ in cell.visible_axes]
     first = "binding" if "binding" in axes or not axes else axes[0]
     others = ", ".join(axis_value(cell, axis) for axis in axes if axis != first)
     name = binding_name(cell) if first == "binding" else axis_value(cell, first)

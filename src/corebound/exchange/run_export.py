@@ -17,7 +17,7 @@ from corebound.records.run_record import EnvironmentLock, Run, ScenarioSource
 from corebound.scenario.cell import Cell
 from corebound.scenario.loader import load_document
 from corebound.scenario.matrix import expand
-from corebound.scenario.models import Scenario, measured
+from corebound.scenario.models import Scenario, measure_for
 from corebound.stats.launch_summary import CellSummary, Warmup, summarise
 from corebound.text import spreadsheet
 
@@ -104,7 +104,7 @@ def without_iterations(one: CellOfRun) -> CellOfRun:
 def _cell(
     run: Run, source: ScenarioSource, scenario: Scenario, launches: Sequence[Launch]
 ) -> CellOfRun:
-    warmup = measured(scenario, run.profile).warmup
+    warmup = measure_for(scenario, run.profile).warmup
     return CellOfRun(
         run=run,
         source=source,

@@ -71,7 +71,7 @@ def find(
             source=None,
             missing=missing,
             is_certain=python is not None,
-            beside=_modules_in(folder),
+            neighbours=_modules_in(folder),
         )
     # A namespace package has no file of its own; a compiled module's content is unknown.
     sources = [b"" if origin == "" else _source(origin) for origin in found]

@@ -16,8 +16,8 @@ from corebound.worker import protocol
 
 # The files that a server finds in its working directory.
 CONFIGURATION = "config.properties"
-STORE = "store"
-MODEL = "model.pt"
+MODEL_STORE = "store"
+MODEL_FILE = "model.pt"
 PORT_FILE = "port"
 
 
@@ -31,13 +31,13 @@ _SHAPES: Mapping[str, Shape] = {shape: shape for shape in get_args(Shape)}
 _CLIENTS: Mapping[str, Client] = {client: client for client in get_args(Client)}
 
 
-def server_words(cell: Cell, python: str) -> tuple[str, ...]:
+def server_arguments(cell: Cell, python: str) -> tuple[str, ...]:
     """The arguments that start a cell's server; it runs in the folder that holds its files."""
     if cell.framework == "torchserve":
         program = str(PurePath(python).with_name("torchserve"))
-        files = ("--ts-config", CONFIGURATION, "--model-store", STORE)
+        files = ("--ts-config", CONFIGURATION, "--model-store", MODEL_STORE)
         return (program, "--start", "--foreground", "--ncs", *files)
-    files = ("--model", MODEL, "--port-file", PORT_FILE)
+    files = ("--model", MODEL_FILE, "--port-file", PORT_FILE)
     return (
         python,
         "-m",
@@ -56,8 +56,8 @@ def server_environment(cell: Cell, placement: Placement) -> dict[str, str]:
     """
     threads = placement.threads if cell.threads.intra_op is None else cell.threads.intra_op
     image = str(dict(cell.parameters)["image"])
-    told = {protocol.SERVED_IMAGE: image, protocol.SERVED_BY: cell.framework}
-    return told if threads is None else told | {protocol.SERVED_THREADS: str(threads)}
+    variables = {protocol.SERVED_IMAGE: image, protocol.SERVED_BY: cell.framework}
+    return variables if threads is None else variables | {protocol.SERVED_THREADS: str(threads)}
 
 
 def traffic_of(cell: Cell, measure: Measure, *, seed: int) -> Traffic:
@@ -70,16 +70,16 @@ def traffic_of(cell: Cell, measure: Measure, *, seed: int) -> Traffic:
     parameters = dict(cell.parameters)
     warmup = measure.warmup
     if isinstance(warmup, WarmupIterations):
-        warm = warmup.iterations
+        warmup_requests = warmup.iterations
     else:
-        warm = max(LEAST_WARM_UP, round(measure.iterations * WARM_UP_SHARE))
+        warmup_requests = max(LEAST_WARM_UP, round(measure.iterations * WARM_UP_SHARE))
     return Traffic(
         shape=_SHAPES[str(parameters.get("traffic", "closed"))],
         requests=measure.iterations,
-        warmup_requests=warm,
-        concurrency=_whole(parameters, "concurrency"),
+        warmup_requests=warmup_requests,
+        concurrency=_integer(parameters, "concurrency"),
         rate_per_s=_number(parameters, "rate"),
-        samples_a_query=_whole(parameters, "query"),
+        samples_a_query=_integer(parameters, "query"),
         bound_ms=_number(parameters, "bound_ms"),
         client=_CLIENTS[str(parameters.get("client", "corebound"))],
         seed=seed,
@@ -88,7 +88,7 @@ def traffic_of(cell: Cell, measure: Measure, *, seed: int) -> Traffic:
     )
 
 
-def _whole(parameters: Mapping[str, Scalar], name: str) -> int | None:
+def _integer(parameters: Mapping[str, Scalar], name: str) -> int | None:
     return int(parameters[name]) if name in parameters else None
 
 
@@ -127,8 +127,10 @@ def command(
     binder = _binder(placement, placement.slots[slot])
     env = _environment(cell, placement, placement.slots[slot], gpus)
     if cell.framework in SERVERS:
-        told = server_environment(cell, placement)
-        return Command(argv=(*binder, *server_words(cell, python)), env=(*told.items(), *env))
+        server_env = server_environment(cell, placement)
+        return Command(
+            argv=(*binder, *server_arguments(cell, python)), env=(*server_env.items(), *env)
+        )
     launcher = (python, *LAUNCHERS[cell.framework]) if cell.binding.mode == "launcher" else ()
     return Command(argv=(*binder, *launcher, python, *worker), env=env)
 
@@ -145,15 +147,15 @@ def inter_op(cell: Cell) -> int | None:
 
 def _binder(placement: Placement, slot: Slot) -> tuple[str, ...]:
     cpus = cpu_list(slot.cpus)
-    binds = placement.bound and placement.moment == "before-start"
+    binds_cpus = placement.bound and placement.moment == "before-start"
     if placement.memory == "default":
-        if not binds or placement.backend == "none":
+        if not binds_cpus or placement.backend == "none":
             return ()
         if placement.backend == "numactl":
             return ("numactl", f"--physcpubind={cpus}")
         return ("taskset", "-c", cpus)
-    here = (f"--physcpubind={cpus}",) if binds else ()
-    return ("numactl", *here, _memory(placement, slot))
+    cpu_option = (f"--physcpubind={cpus}",) if binds_cpus else ()
+    return ("numactl", *cpu_option, _memory(placement, slot))
 
 
 def _memory(placement: Placement, slot: Slot) -> str:
@@ -170,10 +172,10 @@ def _memory(placement: Placement, slot: Slot) -> str:
 def _environment(
     cell: Cell, placement: Placement, slot: Slot, gpus: tuple[str, ...]
 ) -> tuple[tuple[str, str], ...]:
-    threads, asked = placement.threads, cell.threads
+    threads, requested = placement.threads, cell.threads
     counts = {
         "OMP_NUM_THREADS": threads if placement.omp is None else placement.omp,
-        "MKL_NUM_THREADS": threads if asked.mkl is None else asked.mkl,
+        "MKL_NUM_THREADS": threads if requested.mkl is None else requested.mkl,
         "OPENBLAS_NUM_THREADS": threads,
     }
     if cell.framework == "tensorflow":

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from corebound.machine.topology import Cpu, CpuId, NodeId, Topology, cpu_list
 from corebound.planning.models import CannotRun
-from corebound.scenario.builtin_workloads import PINNING
+from corebound.scenario.builtin_workloads import PINNING_SERVERS
 from corebound.scenario.cell import Binding, BindingMode, Cell
 
 
@@ -54,39 +54,44 @@ def groups(cores: Cores, level: Level) -> list[tuple[int | None, tuple[Core, ...
     Groups with the most cores come first, then lower numbers. Cores whose location the
     kernel does not report form the group None, the last of its size.
     """
-    found: dict[int | None, list[Core]] = {}
+    members_by_number: dict[int | None, list[Core]] = {}
     for core in cores:
         cpu = core.cpus[0]
         number = {"socket": cpu.core.package, "node": cpu.node, "cache": cpu.cache}[level]
-        found.setdefault(number, []).append(core)
-    ranked = sorted(found.items(), key=lambda each: (-len(each[1]), each[0] is None, each[0] or 0))
+        members_by_number.setdefault(number, []).append(core)
+    ranked = sorted(
+        members_by_number.items(),
+        key=lambda group: (-len(group[1]), group[0] is None, group[0] or 0),
+    )
     return [(number, tuple(members)) for number, members in ranked]
 
 
-def packed(cores: Cores, wanted: int | None, host: Topology) -> tuple[Core, ...]:
+def packed(cores: Cores, threads: int | None, host: Topology) -> tuple[Core, ...]:
     """Order cores so that the first ones are as close together as possible.
 
-    The first node is the one with the most cores that has `wanted` CPUs. The other nodes
+    The first node is the one with the most cores that has `threads` CPUs. The other nodes
     follow by distance from it. Sockets and caches within a node are ordered the same way.
     Within a cache, cores with more CPUs come first.
     """
-    return _packed(cores, wanted, host, _INWARDS)
+    return _packed(cores, threads, host, _INWARDS)
 
 
 def _packed(
-    cores: Cores, wanted: int | None, host: Topology, levels: tuple[Level, ...]
+    cores: Cores, threads: int | None, host: Topology, levels: tuple[Level, ...]
 ) -> tuple[Core, ...]:
     if not levels:
         return tuple(sorted(cores, key=lambda core: (-len(core.cpus), core.cpus[0].id)))
     ranked = groups(cores, levels[0])
-    fits = [each for each in ranked if wanted is not None and capacity(each[1]) >= wanted]
-    first = (fits or ranked)[0]
-    rest = [each for each in ranked if each is not first]
+    large_enough = [
+        group for group in ranked if threads is not None and capacity(group[1]) >= threads
+    ]
+    first = (large_enough or ranked)[0]
+    others = [group for group in ranked if group is not first]
     if levels[0] == "node":
-        far = distances(host, first[0])
-        rest.sort(key=lambda each: far.get(each[0], _FARTHEST))
-    inner = [_packed(first[1], wanted, host, levels[1:])]
-    inner += [_packed(members, None, host, levels[1:]) for _, members in rest]
+        distances_from_first = distances(host, first[0])
+        others.sort(key=lambda group: distances_from_first.get(group[0], _FARTHEST))
+    inner = [_packed(first[1], threads, host, levels[1:])]
+    inner += [_packed(members, None, host, levels[1:]) for _, members in others]
     return tuple(chain.from_iterable(inner))
 
 
@@ -96,14 +101,14 @@ def spread(cores: Cores) -> tuple[Core, ...]:
     The order alternates between sockets, within a socket between its nodes, and within a
     node between its caches.
     """
-    return _dealt(cores, _DOWNWARDS)
+    return _alternating(cores, _DOWNWARDS)
 
 
-def _dealt(cores: Cores, levels: tuple[Level, ...]) -> tuple[Core, ...]:
+def _alternating(cores: Cores, levels: tuple[Level, ...]) -> tuple[Core, ...]:
     if not levels:
         return tuple(sorted(cores, key=lambda core: core.cpus[0].id))
-    hands = [_dealt(members, levels[1:]) for _, members in groups(cores, levels[0])]
-    rounds = zip_longest(*hands)
+    sequences = [_alternating(members, levels[1:]) for _, members in groups(cores, levels[0])]
+    rounds = zip_longest(*sequences)
     return tuple(core for turn in rounds for core in turn if core is not None)
 
 
@@ -124,39 +129,39 @@ _FARTHEST = 256
 
 def distances(host: Topology, node: int | None) -> dict[int | None, int]:
     """The distance of every node from `node`; empty if the kernel does not report it."""
-    for each in host.nodes:
-        if each.id == node:
-            return dict[int | None, int](each.distances)
+    for entry in host.nodes:
+        if entry.id == node:
+            return dict[int | None, int](entry.distances)
     return {}
 
 
-def nearest(host: Topology, node: int | None, among: Sequence[NodeId]) -> NodeId:
-    """The node of `among` that is nearest to `node`; `among` must not be empty."""
-    far = distances(host, node)
-    return min(among, key=lambda other: (far.get(other, _FARTHEST), other))
+def nearest(host: Topology, node: int | None, candidates: Sequence[NodeId]) -> NodeId:
+    """The node of `candidates` that is nearest to `node`; `candidates` must not be empty."""
+    distances_from_node = distances(host, node)
+    return min(candidates, key=lambda other: (distances_from_node.get(other, _FARTHEST), other))
 
 
-Chosen = tuple[tuple[CpuId, ...], ...]  # the CPUs of each worker, by number
+WorkerCpus = tuple[tuple[CpuId, ...], ...]  # the CPUs of each worker, by number
 
 # These modes bind nothing: the kernel or the framework's own launcher places the threads.
 UNBOUND: frozenset[BindingMode] = frozenset({"none", "launcher"})
 
 
-class _Ask(Struct, frozen=True, kw_only=True):
+class _Request(Struct, frozen=True, kw_only=True):
     """What one cell requests from one host.
 
-    `cores` are the cores that its options allow. `wanted` is its number of threads, if the
+    `cores` are the cores that its options allow. `threads` is its number of threads, if the
     cell sets one.
     """
 
     binding: Binding
     host: Topology
     cores: tuple[Core, ...]
-    wanted: int | None
+    threads: int | None
     workers: int
 
 
-def select_cpus(cell: Cell, host: Topology) -> Chosen | CannotRun:
+def select_cpus(cell: Cell, host: Topology) -> WorkerCpus | CannotRun:
     """Choose the CPUs of every worker of a cell.
 
     A number of threads limits the selection to as many CPUs, except under `one-cpu`, `cpus`
@@ -169,74 +174,76 @@ def select_cpus(cell: Cell, host: Topology) -> Chosen | CannotRun:
     """
     binding, workers = cell.binding, cell.workers
     rule = cell.threads.rule
-    wanted = rule if isinstance(rule, int) else None
-    if not host.allowed or workers < 1 or (wanted is not None and wanted < 1):
-        return _NOTHING_ASKED if host.allowed else _NOTHING_ALLOWED
-    if hands_out(cell):
-        return _handed_out(cell, host)
+    threads = rule if isinstance(rule, int) else None
+    if not host.allowed or workers < 1 or (threads is not None and threads < 1):
+        return _NO_WORKER_OR_THREAD if host.allowed else _NO_ALLOWED_CPU
+    if server_binds_workers(cell):
+        return _server_workers(cell, host)
     if binding.mode in UNBOUND:
         return (tuple(cpu.id for cpu in host.allowed),) * workers
     if binding.mode == "cpus":
-        named = _named(binding, host)
-        return named if isinstance(named, CannotRun) else (named,) * workers
-    cores = _usable(binding, host)
+        cpus = _explicit_cpus(binding, host)
+        return cpus if isinstance(cpus, CannotRun) else (cpus,) * workers
+    cores = _usable_cores(binding, host)
     if isinstance(cores, CannotRun):
         return cores
-    ask = _Ask(binding=binding, host=host, cores=cores, wanted=wanted, workers=workers)
-    return _per_worker(ask) if binding.mode == "per-worker" else _shared(ask)
+    request = _Request(binding=binding, host=host, cores=cores, threads=threads, workers=workers)
+    return _per_worker(request) if binding.mode == "per-worker" else _shared(request)
 
 
-_NOTHING_ASKED = CannotRun(
+_NO_WORKER_OR_THREAD = CannotRun(
     what="a cell needs at least one worker and one thread.",
     fix="Set `workers` and `threads` to 1 or more.",
 )
-_NOTHING_ALLOWED = CannotRun(
+_NO_ALLOWED_CPU = CannotRun(
     what="no CPU of this host is both online and allowed to us.",
     fix="Widen the affinity or the cpuset that corebound runs in.",
 )
 
 
-def hands_out(cell: Cell) -> bool:
+def server_binds_workers(cell: Cell) -> bool:
     """Whether the server binds each of its workers itself."""
-    return cell.binding.mode == "launcher" and cell.framework in PINNING
+    return cell.binding.mode == "launcher" and cell.framework in PINNING_SERVERS
 
 
-def _handed_out(cell: Cell, host: Topology) -> Chosen | CannotRun:
+def _server_workers(cell: Cell, host: Topology) -> WorkerCpus | CannotRun:
     """The CPUs that a server's launcher gives each worker; shared if there are too few cores."""
     cores = one_cpu_per_core(cores_of(host.allowed))
     if cell.workers > len(cores):
-        placed = packed(cores, None, host)
-        shares = (placed[worker * len(cores) // cell.workers] for worker in range(cell.workers))
+        ordered = packed(cores, None, host)
+        shares = (ordered[worker * len(cores) // cell.workers] for worker in range(cell.workers))
         return tuple((share.cpus[0].id,) for share in shares)
-    ask = _Ask(binding=cell.binding, host=host, cores=cores, wanted=None, workers=cell.workers)
-    return _per_worker(ask)
+    request = _Request(
+        binding=cell.binding, host=host, cores=cores, threads=None, workers=cell.workers
+    )
+    return _per_worker(request)
 
 
-def _shared(ask: _Ask) -> Chosen | CannotRun:
-    cpus = _MODES[ask.binding.mode](ask)
-    return cpus if isinstance(cpus, CannotRun) else (tuple(sorted(cpus)),) * ask.workers
+def _shared(request: _Request) -> WorkerCpus | CannotRun:
+    cpus = _MODES[request.binding.mode](request)
+    return cpus if isinstance(cpus, CannotRun) else (tuple(sorted(cpus)),) * request.workers
 
 
-def _named(binding: Binding, host: Topology) -> tuple[CpuId, ...] | CannotRun:
-    wanted = frozenset(binding.cpus)
-    missing = wanted - {cpu.id for cpu in host.allowed}
+def _explicit_cpus(binding: Binding, host: Topology) -> tuple[CpuId, ...] | CannotRun:
+    requested = frozenset(binding.cpus)
+    missing = requested - {cpu.id for cpu in host.allowed}
     fix = f"Choose among CPUs {cpu_list(cpu.id for cpu in host.allowed)}."
-    if not wanted:
+    if not requested:
         return CannotRun(what="`cpus` names no CPU.", fix=fix)
     if not missing:
-        return tuple(sorted(wanted))
+        return tuple(sorted(requested))
     offline = missing & frozenset(host.offline)
-    barred = missing & {cpu.id for cpu in host.cpus}
+    not_allowed = missing & {cpu.id for cpu in host.cpus}
     reasons = (
-        (missing - offline - barred, "which this host does not have"),
+        (missing - offline - not_allowed, "which this host does not have"),
         (offline, "offline here"),
-        (barred, "not allowed to us"),
+        (not_allowed, "not allowed to us"),
     )
-    why = "; ".join(f"{cpu_list(cpus)}, {reason}" for cpus, reason in reasons if cpus)
-    return CannotRun(what=f"`cpus: {cpu_list(wanted)}` asks for {why}.", fix=fix)
+    reasons_text = "; ".join(f"{cpu_list(cpus)}, {reason}" for cpus, reason in reasons if cpus)
+    return CannotRun(what=f"`cpus: {cpu_list(requested)}` asks for {reasons_text}.", fix=fix)
 
 
-def _usable(binding: Binding, host: Topology) -> tuple[Core, ...] | CannotRun:
+def _usable_cores(binding: Binding, host: Topology) -> tuple[Core, ...] | CannotRun:
     """The cores that the options allow, each with its allowed CPUs."""
     cpus = host.allowed
     if binding.core_kind:
@@ -248,8 +255,8 @@ def _usable(binding: Binding, host: Topology) -> tuple[Core, ...] | CannotRun:
             )
     if binding.avoid_cpu0:
         # The kernel sends most interrupts, and its own housekeeping, to CPU 0.
-        first = {cpu.core for cpu in host.cpus if cpu.id == 0}
-        cpus = tuple(cpu for cpu in cpus if cpu.core not in first)
+        first_cores = {cpu.core for cpu in host.cpus if cpu.id == 0}
+        cpus = tuple(cpu for cpu in cpus if cpu.core not in first_cores)
         if not cpus:
             return CannotRun(
                 what="`avoid_cpu0` leaves no core: all we may use is the core of CPU 0.",
@@ -258,131 +265,156 @@ def _usable(binding: Binding, host: Topology) -> tuple[Core, ...] | CannotRun:
     return cores_of(cpus)
 
 
-def _one_cpu(ask: _Ask) -> tuple[CpuId, ...] | CannotRun:
-    return core_by_core(packed(one_cpu_per_core(ask.cores), 1, ask.host))[:1]
+def _one_cpu(request: _Request) -> tuple[CpuId, ...] | CannotRun:
+    return core_by_core(packed(one_cpu_per_core(request.cores), 1, request.host))[:1]
 
 
-def _physical_cores(ask: _Ask) -> tuple[CpuId, ...] | CannotRun:
-    cores = ask.cores if ask.binding.smt else one_cpu_per_core(ask.cores)
-    cpus = siblings_last(packed(cores, ask.wanted, ask.host))
-    return _narrowed(ask, cpus, f"{_counted(ask.cores)} we may use here, with")
+def _physical_cores(request: _Request) -> tuple[CpuId, ...] | CannotRun:
+    cores = request.cores if request.binding.smt else one_cpu_per_core(request.cores)
+    cpus = siblings_last(packed(cores, request.threads, request.host))
+    return _limit_to_threads(request, cpus, f"{_core_count(request.cores)} we may use here, with")
 
 
-def _logical_cpus(ask: _Ask) -> tuple[CpuId, ...] | CannotRun:
-    cpus = core_by_core(packed(_smt(ask), ask.wanted, ask.host))
-    return _narrowed(ask, cpus, "what we may use of this host, which has")
+def _logical_cpus(request: _Request) -> tuple[CpuId, ...] | CannotRun:
+    cpus = core_by_core(packed(_cores_by_smt(request), request.threads, request.host))
+    return _limit_to_threads(request, cpus, "what we may use of this host, which has")
 
 
-def _scatter(ask: _Ask) -> tuple[CpuId, ...] | CannotRun:
-    return _narrowed(
-        ask, siblings_last(spread(_smt(ask))), "what we may use of this host, which has"
+def _scatter(request: _Request) -> tuple[CpuId, ...] | CannotRun:
+    return _limit_to_threads(
+        request,
+        siblings_last(spread(_cores_by_smt(request))),
+        "what we may use of this host, which has",
     )
 
 
-def _smt_siblings(ask: _Ask) -> tuple[CpuId, ...] | CannotRun:
-    if ask.binding.smt is False:
+def _smt_siblings(request: _Request) -> tuple[CpuId, ...] | CannotRun:
+    if request.binding.smt is False:
         return CannotRun(
             what="`binding: smt-siblings` and `smt: false` exclude one another.",
             fix="Leave `smt` out for this binding.",
         )
-    cores = tuple(core for core in ask.cores if len(core.cpus) > 1)
+    cores = tuple(core for core in request.cores if len(core.cpus) > 1)
     if not cores:
         return CannotRun(
             what="this host shows one CPU per core, as far as we may use it: no SMT siblings.",
             fix="Turn SMT on in firmware and kernel, or leave `smt-siblings` out here.",
         )
     # Use the fewest cores: those with the most siblings first, then the nearest.
-    near = packed(cores, ask.wanted, ask.host)
-    most = core_by_core(sorted(near, key=lambda core: -len(core.cpus)))
-    return _narrowed(ask, most, f"{_counted(cores)} that show siblings, with")
+    ordered = packed(cores, request.threads, request.host)
+    cpus = core_by_core(sorted(ordered, key=lambda core: -len(core.cpus)))
+    return _limit_to_threads(request, cpus, f"{_core_count(cores)} that show siblings, with")
 
 
-def _cache(ask: _Ask) -> tuple[CpuId, ...] | CannotRun:
-    known = [each for each in groups(_smt(ask), "cache") if each[0] is not None]
-    if not known:
+def _cache(request: _Request) -> tuple[CpuId, ...] | CannotRun:
+    caches = [group for group in groups(_cores_by_smt(request), "cache") if group[0] is not None]
+    if not caches:
         return CannotRun(
             what="the kernel of this host shows no data cache and who shares it.",
             fix="Set `binding: node` or `binding: socket` instead.",
         )
-    return _one_of(ask, known, "cache")
+    return _one_domain(request, caches, "cache")
 
 
-def _one_node(ask: _Ask) -> tuple[CpuId, ...] | CannotRun:
+def _one_node(request: _Request) -> tuple[CpuId, ...] | CannotRun:
     # Without NUMA the whole host is one node. With NUMA, CPUs without a node are left out.
-    found = groups(_smt(ask), "node")
-    numbered = [each for each in found if each[0] is not None]
-    if ask.binding.memory != "remote":
-        stocked = {node.id for node in ask.host.nodes if node.allowed and node.memory_bytes != 0}
-        numbered.sort(key=lambda each: each[0] not in stocked)
-    return _one_of(ask, numbered or found, "node")
+    nodes = groups(_cores_by_smt(request), "node")
+    numbered = [group for group in nodes if group[0] is not None]
+    if request.binding.memory != "remote":
+        nodes_with_memory = {
+            node.id for node in request.host.nodes if node.allowed and node.memory_bytes != 0
+        }
+        numbered.sort(key=lambda group: group[0] not in nodes_with_memory)
+    return _one_domain(request, numbered or nodes, "node")
 
 
-def _socket(ask: _Ask) -> tuple[CpuId, ...] | CannotRun:
-    return _one_of(ask, groups(_smt(ask), "socket"), "socket")
+def _socket(request: _Request) -> tuple[CpuId, ...] | CannotRun:
+    return _one_domain(request, groups(_cores_by_smt(request), "socket"), "socket")
 
 
-def _one_of(
-    ask: _Ask, domains: list[tuple[int | None, tuple[Core, ...]]], level: Level
+def _one_domain(
+    request: _Request, domains: list[tuple[int | None, tuple[Core, ...]]], level: Level
 ) -> tuple[CpuId, ...] | CannotRun:
     """The CPUs of the first domain that has as many as wanted, else of the first domain."""
-    fits = (each for each in domains if capacity(each[1]) >= (ask.wanted or 1))
-    number, cores = next(fits, domains[0])
+    large_enough = (domain for domain in domains if capacity(domain[1]) >= (request.threads or 1))
+    number, cores = next(large_enough, domains[0])
     name = f"one {level}" if number is None or level == "cache" else f"{level} {number}"
-    return _narrowed(ask, siblings_last(packed(cores, ask.wanted, ask.host)), f"{name}, which has")
+    return _limit_to_threads(
+        request, siblings_last(packed(cores, request.threads, request.host)), f"{name}, which has"
+    )
 
 
-def _per_worker(ask: _Ask) -> Chosen | CannotRun:
+def _per_worker(request: _Request) -> WorkerCpus | CannotRun:
     """Split the cores evenly between workers; a remainder stays idle.
 
     A worker gets all its cores from one node while a node has enough cores left. Only the
     remainders of nodes are combined.
     """
-    each = len(ask.cores) // ask.workers
-    if each == 0:
+    cores_per_worker = len(request.cores) // request.workers
+    if cores_per_worker == 0:
         return CannotRun(
-            what=f"`workers: {ask.workers}` does not fit {_counted(ask.cores)} we may use here:"
-            " some would have none.",
+            what=f"`workers: {request.workers}` does not fit {_core_count(request.cores)} we may"
+            " use here: some would have none.",
             fix="Lower `workers`, or set another binding: only `per-worker` shares no core.",
         )
-    cores = packed(ask.cores if ask.binding.smt else one_cpu_per_core(ask.cores), None, ask.host)
+    cores = packed(
+        request.cores if request.binding.smt else one_cpu_per_core(request.cores),
+        None,
+        request.host,
+    )
     shares: list[tuple[Core, ...]] = []
     remainders: list[Core] = []
     for _, local in groups(cores, "node"):
-        whole = len(local) - len(local) % each
-        shares += [local[start : start + each] for start in range(0, whole, each)]
-        remainders += local[whole:]
-    shares += [tuple(remainders[start : start + each]) for start in range(0, len(remainders), each)]
-    chosen = tuple(tuple(sorted(core_by_core(share))) for share in shares[: ask.workers])
-    fewest = min(len(cpus) for cpus in chosen)
-    if ask.wanted is not None and ask.wanted > fewest:
-        return _too_many(ask, fewest, "one worker's share, which has")
-    return chosen
+        divisible = len(local) - len(local) % cores_per_worker
+        shares += [
+            local[start : start + cores_per_worker]
+            for start in range(0, divisible, cores_per_worker)
+        ]
+        remainders += local[divisible:]
+    shares += [
+        tuple(remainders[start : start + cores_per_worker])
+        for start in range(0, len(remainders), cores_per_worker)
+    ]
+    worker_cpus = tuple(tuple(sorted(core_by_core(share))) for share in shares[: request.workers])
+    fewest = min(len(cpus) for cpus in worker_cpus)
+    if request.threads is not None and request.threads > fewest:
+        return _too_many(request, fewest, "one worker's share, which has")
+    return worker_cpus
 
 
-def _smt(ask: _Ask) -> tuple[Core, ...]:
-    return one_cpu_per_core(ask.cores) if ask.binding.smt is False else ask.cores
+def _cores_by_smt(request: _Request) -> tuple[Core, ...]:
+    return one_cpu_per_core(request.cores) if request.binding.smt is False else request.cores
 
 
-def _narrowed(ask: _Ask, cpus: tuple[CpuId, ...], what: str) -> tuple[CpuId, ...] | CannotRun:
-    if ask.wanted is None:
+def _limit_to_threads(
+    request: _Request, cpus: tuple[CpuId, ...], what: str
+) -> tuple[CpuId, ...] | CannotRun:
+    if request.threads is None:
         return cpus
-    return _too_many(ask, len(cpus), what) if ask.wanted > len(cpus) else cpus[: ask.wanted]
-
-
-def _too_many(ask: _Ask, count: int, what: str) -> CannotRun:
-    every = len(ask.host.allowed)
-    wider = f", or set `binding: logical-cpus`, which has {every}" if every > count else ""
-    return CannotRun(
-        what=f"`threads: {ask.wanted}` does not fit {what} {count} CPU{'' if count == 1 else 's'}.",
-        fix=f"Lower `threads` to {count}{wider}.",
+    return (
+        _too_many(request, len(cpus), what)
+        if request.threads > len(cpus)
+        else cpus[: request.threads]
     )
 
 
-def _counted(cores: tuple[Core, ...]) -> str:
+def _too_many(request: _Request, count: int, what: str) -> CannotRun:
+    allowed = len(request.host.allowed)
+    alternative = (
+        f", or set `binding: logical-cpus`, which has {allowed}" if allowed > count else ""
+    )
+    return CannotRun(
+        what=f"`threads: {request.threads}` does not fit {what} {count}"
+        f" CPU{'' if count == 1 else 's'}.",
+        fix=f"Lower `threads` to {count}{alternative}.",
+    )
+
+
+def _core_count(cores: tuple[Core, ...]) -> str:
     return f"the {len(cores)} physical core{'' if len(cores) == 1 else 's'}"
 
 
-_MODES: Mapping[BindingMode, Callable[[_Ask], tuple[CpuId, ...] | CannotRun]] = {
+_MODES: Mapping[BindingMode, Callable[[_Request], tuple[CpuId, ...] | CannotRun]] = {
     "one-cpu": _one_cpu,
     "physical-cores": _physical_cores,
     "logical-cpus": _logical_cpus,

@@ -6,9 +6,9 @@ from collections import Counter
 from typing import Literal
 
 from corebound.machine.topology import CpuId, NodeId, Topology
-from corebound.planning.cpu_selection import UNBOUND, hands_out, nearest, select_cpus
+from corebound.planning.cpu_selection import UNBOUND, nearest, select_cpus, server_binds_workers
 from corebound.planning.models import CannotRun, Placement, Slot
-from corebound.scenario.builtin_workloads import LAUNCHERS, PINNING, SERVERS
+from corebound.scenario.builtin_workloads import LAUNCHERS, PINNING_SERVERS, SERVERS
 from corebound.scenario.cell import BackendUsed, Binding, Cell
 
 TOOLS = frozenset({"taskset", "numactl"})
@@ -43,13 +43,13 @@ def place(cell: Cell, host: Topology, tools: frozenset[str] = TOOLS) -> Placemen
     Returns:
         The placement, or why there is none and how to fix it.
     """
-    if cell.binding.mode == "launcher" and cell.framework not in {*LAUNCHERS, *PINNING}:
+    if cell.binding.mode == "launcher" and cell.framework not in {*LAUNCHERS, *PINNING_SERVERS}:
         return _NO_LAUNCHER
-    if cell.framework in SERVERS and (against := _against_server(cell)) is not None:
-        return against
-    chosen = select_cpus(cell, host)
-    if isinstance(chosen, CannotRun):
-        return chosen
+    if cell.framework in SERVERS and (conflict := _server_conflict(cell)) is not None:
+        return conflict
+    worker_cpus = select_cpus(cell, host)
+    if isinstance(worker_cpus, CannotRun):
+        return worker_cpus
     binding = cell.binding
     bound = binding.mode not in UNBOUND
     # A server's launcher binds its own workers, so they need no backend of ours.
@@ -57,36 +57,36 @@ def place(cell: Cell, host: Topology, tools: frozenset[str] = TOOLS) -> Placemen
     if isinstance(backend, CannotRun):
         return backend
     slot_of = {}
-    for cpus in frozenset(chosen):
+    for cpus in frozenset(worker_cpus):
         memory = _memory(binding, host, cpus)
         if isinstance(memory, CannotRun):
             return memory
         slot_of[cpus] = Slot(cpus=cpus, memory_nodes=memory)
     return Placement(
-        slots=tuple(slot_of[cpus] for cpus in chosen),
+        slots=tuple(slot_of[cpus] for cpus in worker_cpus),
         threads=_threads(cell, host, tuple(slot_of.values())),
         backend=backend,
         memory=binding.memory,
         moment=binding.moment if bound else "before-start",
-        bound=bound or hands_out(cell),
-        omp=_omp(cell, host),
+        bound=bound or server_binds_workers(cell),
+        omp=_omp_threads(cell, host),
     )
 
 
-def _against_server(cell: Cell) -> CannotRun | None:
+def _server_conflict(cell: Cell) -> CannotRun | None:
     """Why a cell is not possible with a server, which starts its workers itself."""
     binding = cell.binding
     if binding.mode == "per-worker":
         return CannotRun(
             what="`binding: per-worker` cannot reach the workers that a server starts itself.",
-            fix=f"Write `binding: launcher`, with {' or '.join(sorted(PINNING))}.",
+            fix=f"Write `binding: launcher`, with {' or '.join(sorted(PINNING_SERVERS))}.",
         )
     if binding.moment == "after-start":
         return CannotRun(
             what="`bind: after-start` is for workers that corebound starts, not for a server's.",
             fix="Leave `bind` out.",
         )
-    if hands_out(cell) and binding.memory != "default":
+    if server_binds_workers(cell) and binding.memory != "default":
         return CannotRun(
             what=f"`memory: {binding.memory}` cannot be told to a server's launcher.",
             fix="Leave `memory` out.",
@@ -94,9 +94,9 @@ def _against_server(cell: Cell) -> CannotRun | None:
     return None
 
 
-def _omp(cell: Cell, host: Topology) -> int | None:
-    asked = cell.threads.omp
-    return len({cpu.core for cpu in host.cpus}) if asked == "host-cores" else asked
+def _omp_threads(cell: Cell, host: Topology) -> int | None:
+    omp = cell.threads.omp
+    return len({cpu.core for cpu in host.cpus}) if omp == "host-cores" else omp
 
 
 def _threads(cell: Cell, host: Topology, slots: tuple[Slot, ...]) -> int | None:
@@ -117,16 +117,16 @@ def _threads(cell: Cell, host: Topology, slots: tuple[Slot, ...]) -> int | None:
 
 def _backend(binding: Binding, tools: frozenset[str], *, bound: bool) -> BackendUsed | CannotRun:
     """The backend that binds, or why none can; only numactl can bind memory."""
-    against = _contradiction(binding) if bound else None
-    if against is not None:
-        return against
-    used = _used(binding, tools, bound=bound)
+    conflict = _contradiction(binding) if bound else None
+    if conflict is not None:
+        return conflict
+    backend = _choose_backend(binding, tools, bound=bound)
     for_memory = binding.memory != "default"
-    if not for_memory and (used == "none" or binding.moment == "after-start"):
-        return used  # the runner itself binds the worker once it is ready
-    tool: Tool = "numactl" if for_memory or used == "numactl" else "taskset"
-    wish = f"memory: {binding.memory}" if for_memory else f"binding: {binding.mode}"
-    return used if tool in tools else _lacks(tool, wish)
+    if not for_memory and (backend == "none" or binding.moment == "after-start"):
+        return backend  # the runner itself binds the worker once it is ready
+    tool: Tool = "numactl" if for_memory or backend == "numactl" else "taskset"
+    setting = f"memory: {binding.memory}" if for_memory else f"binding: {binding.mode}"
+    return backend if tool in tools else _missing_tool(tool, setting)
 
 
 def _contradiction(binding: Binding) -> CannotRun | None:
@@ -144,7 +144,7 @@ def _contradiction(binding: Binding) -> CannotRun | None:
     return None
 
 
-def _used(binding: Binding, tools: frozenset[str], *, bound: bool) -> BackendUsed:
+def _choose_backend(binding: Binding, tools: frozenset[str], *, bound: bool) -> BackendUsed:
     for_memory = binding.memory != "default"
     if not bound:
         return "numactl" if for_memory else "none"
@@ -159,10 +159,10 @@ def _used(binding: Binding, tools: frozenset[str], *, bound: bool) -> BackendUse
     return binding.backend
 
 
-def _lacks(tool: Tool, wish: str) -> CannotRun:
+def _missing_tool(tool: Tool, setting: str) -> CannotRun:
     package = {"taskset": "util-linux", "numactl": "numactl"}[tool]
     return CannotRun(
-        what=f"`{wish}` needs `{tool}`, which this host does not have.",
+        what=f"`{setting}` needs `{tool}`, which this host does not have.",
         fix=f"Install it: `apt-get install {package}`.",
     )
 
@@ -173,29 +173,33 @@ def _memory(
     """The nodes of one worker's memory policy, by number; empty for the kernel's default."""
     if binding.memory == "default":
         return ()
-    stocked = [node.id for node in host.nodes if node.allowed and node.memory_bytes != 0]
-    if not stocked:
+    usable_nodes = [node.id for node in host.nodes if node.allowed and node.memory_bytes != 0]
+    if not usable_nodes:
         return CannotRun(
             what=f"`memory: {binding.memory}` needs a NUMA node whose memory we may use,"
             " and this host shows none.",
             fix="Leave `memory` at its default.",
         )
     if binding.memory == "interleave":
-        return tuple(stocked)
-    mine = frozenset(cpus)
-    counts = Counter(cpu.node for cpu in host.cpus if cpu.id in mine)
+        return tuple(usable_nodes)
+    own_cpus = frozenset(cpus)
+    counts = Counter(cpu.node for cpu in host.cpus if cpu.id in own_cpus)
     nodes = sorted(counts, key=lambda node: (-counts[node], node is None, node or 0))
-    own = [node if node in stocked else nearest(host, node, stocked) for node in nodes]
+    nearest_nodes = [
+        node if node in usable_nodes else nearest(host, node, usable_nodes) for node in nodes
+    ]
     if binding.memory == "remote":
-        others = [node for node in stocked if node not in own]
+        others = [node for node in usable_nodes if node not in nearest_nodes]
         return (nearest(host, nodes[0], others),) if others else _NO_OTHER_NODE
     # `preferred` accepts one node: the one with most of the CPUs.
-    return (own[0],) if binding.memory == "preferred" else tuple(sorted(set(own)))
+    return (
+        (nearest_nodes[0],) if binding.memory == "preferred" else tuple(sorted(set(nearest_nodes)))
+    )
 
 
 _NO_LAUNCHER = CannotRun(
     what="`binding: launcher` needs a launcher, and the cell's framework has none.",
-    fix=f"Use it with {' or '.join(sorted({*LAUNCHERS, *PINNING}))}.",
+    fix=f"Use it with {' or '.join(sorted({*LAUNCHERS, *PINNING_SERVERS}))}.",
 )
 _NO_OTHER_NODE = CannotRun(
     what="`memory: remote` needs memory on a node other than the CPUs' own,"

@@ -12,7 +12,7 @@ from corebound.planning.models import CannotRun, Command, Placement
 from corebound.planning.placement import place
 from corebound.scenario.builtin_workloads import BUILT_IN, SERVERS
 from corebound.scenario.cell import Cell, Framework, is_project
-from corebound.scenario.models import CommandWorkload, Measure, ProfileName, Scenario, measured
+from corebound.scenario.models import CommandWorkload, Measure, ProfileName, Scenario, measure_for
 from corebound.scenario.traffic import Traffic
 from corebound.worker import protocol
 
@@ -62,20 +62,20 @@ class HostCapabilities(Struct, frozen=True, kw_only=True):
         pythons: For each environment the path of its interpreter, or None if the
             environment has not been made.
         gpus: The GPUs that may be used, by CUDA's numbers or names.
-        unmade: Why an environment has no interpreter, if making it failed.
+        build_failures: Why an environment has no interpreter, if making it failed.
     """
 
     topology: Topology
     tools: frozenset[str]
     pythons: Mapping[str, str | None]
     gpus: tuple[str, ...] = ()
-    unmade: Mapping[str, CannotRun] = field(default_factory=dict)
+    build_failures: Mapping[str, CannotRun] = field(default_factory=dict)
 
 
-def assemble(
+def plan_cells(
     scenario: Scenario,
     cells: tuple[Cell, ...],
-    means: HostCapabilities,
+    host: HostCapabilities,
     *,
     folder: str,
     profile: ProfileName | None,
@@ -86,32 +86,35 @@ def assemble(
     Args:
         scenario: The scenario.
         cells: The cells of the scenario to plan.
-        means: The host's capabilities.
+        host: The host's capabilities.
         folder: The folder of the scenario's own modules.
         profile: The profile that changes `measure`, if any.
         seed: Seed of the workers' random numbers: the same in every launch of a run.
     """
-    measure = measured(scenario, profile)
+    measure = measure_for(scenario, profile)
     return tuple(
-        _planned(scenario, cell, means, folder=folder, measure=measure, seed=seed) for cell in cells
+        _plan_cell(scenario, cell, host, folder=folder, measure=measure, seed=seed)
+        for cell in cells
     )
 
 
-def _planned(
+def _plan_cell(
     scenario: Scenario,
     cell: Cell,
-    means: HostCapabilities,
+    host: HostCapabilities,
     *,
     folder: str,
     measure: Measure,
     seed: int,
 ) -> PlannedCell:
-    placement = place(cell, means.topology, means.tools)
-    python = means.pythons[cell.environment]
+    placement = place(cell, host.topology, host.tools)
+    python = host.pythons[cell.environment]
     unfit = (
         placement
         if isinstance(placement, CannotRun)
-        else _too_few_gpus(cell, len(means.gpus)) or _lacks(cell, means) or _unmade(cell, means)
+        else _too_few_gpus(cell, len(host.gpus))
+        or _missing_java(cell, host)
+        or _missing_environment(cell, host)
     )
     if unfit is not None or isinstance(placement, CannotRun) or python is None:
         return PlannedCell(
@@ -122,7 +125,7 @@ def _planned(
             cell=cell,
             measure=measure,
             placement=placement,
-            commands=(command(cell, placement, 0, python, gpus=means.gpus),),
+            commands=(command(cell, placement, 0, python, gpus=host.gpus),),
             requests=(),
             unfit=None,
             unprofiled=unprofiled(scenario, cell),
@@ -134,7 +137,7 @@ def _planned(
         measure=measure,
         placement=placement,
         commands=tuple(
-            command(cell, placement, slot, python, gpus=means.gpus)
+            command(cell, placement, slot, python, gpus=host.gpus)
             for slot in range(len(placement.slots))
         ),
         requests=tuple(
@@ -149,16 +152,16 @@ def _planned(
 def _too_few_gpus(cell: Cell, gpus: int) -> CannotRun | None:
     if cell.gpus <= gpus:
         return None
-    here = "has none that CUDA could use" if gpus == 0 else f"has {gpus}"
+    available = "has none that CUDA could use" if gpus == 0 else f"has {gpus}"
     return CannotRun(
-        what=f"`gpus: {cell.gpus}` does not fit this host, which {here}.",
+        what=f"`gpus: {cell.gpus}` does not fit this host, which {available}.",
         fix="Measure this cell on a host that has them: /dev/nvidia0 and so on, none of"
         " which CUDA_VISIBLE_DEVICES hides.",
     )
 
 
-def _lacks(cell: Cell, means: HostCapabilities) -> CannotRun | None:
-    if cell.framework != "torchserve" or "java" in means.tools:
+def _missing_java(cell: Cell, host: HostCapabilities) -> CannotRun | None:
+    if cell.framework != "torchserve" or "java" in host.tools:
         return None
     return CannotRun(
         what="TorchServe needs Java, which this host does not have.",
@@ -166,10 +169,10 @@ def _lacks(cell: Cell, means: HostCapabilities) -> CannotRun | None:
     )
 
 
-def _unmade(cell: Cell, means: HostCapabilities) -> CannotRun | None:
-    if means.pythons[cell.environment] is not None:
+def _missing_environment(cell: Cell, host: HostCapabilities) -> CannotRun | None:
+    if host.pythons[cell.environment] is not None:
         return None
-    return means.unmade.get(cell.environment) or CannotRun(
+    return host.build_failures.get(cell.environment) or CannotRun(
         what=f"environment `{cell.environment}` has not been made.",
         fix=f"Make it with `corebound environment make {cell.environment}`.",
         cause="environment",
@@ -186,10 +189,10 @@ def _request(
     seed: int,
 ) -> protocol.Request:
     workload = scenario.workload
-    words = list(workload.command) if isinstance(workload, CommandWorkload) else None
+    argv = list(workload.command) if isinstance(workload, CommandWorkload) else None
     return protocol.Request(
         target=None if isinstance(workload, CommandWorkload) else _target(workload, cell),
-        command=words,
+        command=argv,
         parameters=dict(cell.parameters),
         framework=cell.framework,
         intra_op=intra_op(cell, placement),
@@ -210,10 +213,10 @@ def _target(workload: str, cell: Cell) -> str:
 
 # Largest group of alternating cells: all of them hold their memory at the same time, and
 # each waits for the time slices of all the others.
-MOST = 8
+MOST_INTERLEAVED = 8
 # Frameworks whose workers are idle between steps if they have one thread; others load data
 # and keep thread pools active. Workers without a framework always have one thread.
-_QUIET = frozenset({"none", "numpy"})
+_IDLE_BETWEEN_STEPS = frozenset({"none", "numpy"})
 
 
 def interleave_groups(
@@ -235,31 +238,39 @@ def interleave_groups(
         Groups of 1 to `MOST` cells, ordered by their first cell; the cells of each are in
         the block's order.
     """
-    by_key = {one.cell.key: one for one in planned}
+    by_key = {planned_cell.cell.key: planned_cell for planned_cell in planned}
     groups: dict[str, list[str]] = {}
-    for key, one in by_key.items():
-        base = by_key.get(baselines.get(key, ""))
-        if base is not None and base is not one and _alike(one, base):
-            members = groups.setdefault(base.cell.key, [base.cell.key])
-            if len(members) < MOST:
+    for key, planned_cell in by_key.items():
+        baseline = by_key.get(baselines.get(key, ""))
+        if (
+            baseline is not None
+            and baseline is not planned_cell
+            and _share_turns(planned_cell, baseline)
+        ):
+            members = groups.setdefault(baseline.cell.key, [baseline.cell.key])
+            if len(members) < MOST_INTERLEAVED:
                 members.append(key)
-    company_of = {key: base for base, members in groups.items() for key in members}
-    found: dict[str, list[PlannedCell]] = {}
-    for key, one in by_key.items():
-        found.setdefault(company_of.get(key, key), []).append(one)
-    return tuple(map(tuple, found.values()))
+    group_of = {key: baseline for baseline, members in groups.items() for key in members}
+    cells_by_group: dict[str, list[PlannedCell]] = {}
+    for key, planned_cell in by_key.items():
+        cells_by_group.setdefault(group_of.get(key, key), []).append(planned_cell)
+    return tuple(map(tuple, cells_by_group.values()))
 
 
-def _alike(one: PlannedCell, base: PlannedCell) -> bool:
-    return _may(one) and _may(base) and one.placement == base.placement
+def _share_turns(planned_cell: PlannedCell, baseline: PlannedCell) -> bool:
+    return (
+        _may_interleave(planned_cell)
+        and _may_interleave(baseline)
+        and planned_cell.placement == baseline.placement
+    )
 
 
-def _may(one: PlannedCell) -> bool:
-    how, placement = one.measure.alternate, one.placement
-    if how == "never" or placement is None or one.traffic is not None:
+def _may_interleave(planned_cell: PlannedCell) -> bool:
+    alternate, placement = planned_cell.measure.alternate, planned_cell.placement
+    if alternate == "never" or placement is None or planned_cell.traffic is not None:
         return False
     if len(placement.slots) != 1:
         return False
-    framework = one.cell.framework
+    framework = planned_cell.cell.framework
     one_thread = framework == "none" or placement.threads == 1
-    return how == "always" or (framework in _QUIET and one_thread)
+    return alternate == "always" or (framework in _IDLE_BETWEEN_STEPS and one_thread)

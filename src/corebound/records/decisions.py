@@ -9,7 +9,7 @@ from typing import Literal, get_args
 from msgspec import Struct
 
 from corebound.errors import Fault
-from corebound.scenario.yaml_reader import Node, printable, read
+from corebound.scenario.yaml_reader import Node, printable, read_yaml
 
 # The schema of the decisions file, and of files that hold confirmations.
 DECISIONS_SCHEMA = 1
@@ -134,7 +134,7 @@ def read_decisions(data: bytes, file: str) -> tuple[tuple[Decision, ...], tuple[
     Returns:
         The valid decisions in their order, and all faults of the file.
     """
-    root, syntax = read(data, file)
+    root, syntax = read_yaml(data, file)
     faults = list(syntax)
     if root is None:
         return (), tuple(faults)

@@ -24,7 +24,7 @@ from corebound.launch.launch import LaunchResult, LaunchSpec, launch
 from corebound.launch.perf import CounterSupport
 from corebound.launch.supervisor_client import Supervision
 from corebound.machine.topology import CpuId
-from corebound.planning.cpu_selection import hands_out
+from corebound.planning.cpu_selection import server_binds_workers
 from corebound.planning.models import Placement
 from corebound.planning.plan import PlannedCell
 from corebound.records import traces
@@ -78,7 +78,7 @@ def _server(
     workers = len(placement.slots)
     if cell.framework == "litserve":
         return LitServe(model, workers=workers, reports=reports)
-    pinned = tuple(slot.cpus for slot in placement.slots) if hands_out(cell) else None
+    pinned = tuple(slot.cpus for slot in placement.slots) if server_binds_workers(cell) else None
     return TorchServe(model, workers=workers, pinned=pinned, python=python)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 
 from corebound.scenario.cell import Framework
-from corebound.scenario.traffic import OPEN, Shape
+from corebound.scenario.traffic import OPEN_SHAPES, Shape
 
 # Each framework's own launcher, which places its processes; the worker's command,
 # interpreter included, is appended to it.
@@ -25,13 +25,13 @@ SERVERS: frozenset[Framework] = frozenset({"torchserve", "litserve"})
 
 
 # The servers that place their workers themselves under `binding: launcher`.
-PINNING: frozenset[Framework] = frozenset({"torchserve"})
+PINNING_SERVERS: frozenset[Framework] = frozenset({"torchserve"})
 
 
 # For each traffic parameter, the shapes that require it; other shapes do not accept it.
-TAKES: Mapping[str, frozenset[Shape]] = {
+SHAPES_BY_PARAMETER: Mapping[str, frozenset[Shape]] = {
     "concurrency": frozenset({"closed"}),
-    "rate": frozenset(OPEN),
+    "rate": frozenset(OPEN_SHAPES),
     "query": frozenset({"multi-stream"}),
     "bound_ms": frozenset({"server"}),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import astuple, replace
 
 from corebound.bounds import Count
@@ -113,7 +113,7 @@ class Cell(Struct, frozen=True, kw_only=True):
             names it; None means the working tree, or no project.
         env: Environment variables that the scenario adds, by name.
         where: `file:line` of the scenario, so that any later stage can refer to it.
-        unsaid: Axes on which all cells of its group have the same value. Labels leave
+        hidden_axes: Axes on which all cells of its group have the same value. Labels leave
             them out; the key includes them.
     """
 
@@ -129,19 +129,19 @@ class Cell(Struct, frozen=True, kw_only=True):
     where: str
     gpus: Count = 0
     commit: str | None = None
-    unsaid: tuple[str, ...] = ()
+    hidden_axes: tuple[str, ...] = field(default=(), name="unsaid")
 
     def __eq__(self, other: object) -> bool:
-        """Whether both are the same cell; `unsaid` does not matter."""
-        return isinstance(other, Cell) and self._itself == other._itself
+        """Whether both are the same cell; `hidden_axes` do not matter."""
+        return isinstance(other, Cell) and self._identity == other._identity
 
     def __hash__(self) -> int:
         """Hash the same fields that `__eq__` compares."""
-        return hash(self._itself)
+        return hash(self._identity)
 
     @property
-    def _itself(self) -> tuple[object, ...]:
-        return astuple(replace(self, unsaid=()))
+    def _identity(self) -> tuple[object, ...]:
+        return astuple(replace(self, hidden_axes=()))
 
     @property
     def key(self) -> str:
@@ -151,12 +151,12 @@ class Cell(Struct, frozen=True, kw_only=True):
     @property
     def label(self) -> str:
         """A short label for displays that show the axes' names: `none, 2`."""
-        return ", ".join(value for _, value in self.said) or "default"
+        return ", ".join(value for _, value in self.visible_axes) or "default"
 
     @property
-    def said(self) -> tuple[tuple[str, str], ...]:
+    def visible_axes(self) -> tuple[tuple[str, str], ...]:
         """The axes that the label shows, with the cell's values."""
-        return tuple(pair for pair in self.axes if pair[0] not in self.unsaid)
+        return tuple(pair for pair in self.axes if pair[0] not in self.hidden_axes)
 
     @property
     def id(self) -> str:

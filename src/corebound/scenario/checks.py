@@ -10,9 +10,9 @@ from typing import Any, Literal
 from corebound.scenario.builtin_workloads import (
     BUILT_IN,
     LAUNCHERS,
-    PINNING,
+    PINNING_SERVERS,
     SERVERS,
-    TAKES,
+    SHAPES_BY_PARAMETER,
     BuiltIn,
 )
 from corebound.scenario.cell import PROJECT, Cell, framework_of
@@ -21,17 +21,17 @@ from corebound.scenario.matrix import (
     LocatedValue,
     MatrixPoint,
     agrees,
+    apply_profile,
     axes,
-    count,
-    entry,
-    given,
-    labels,
+    axis_labels,
+    axis_text,
+    count_points,
+    entry_values,
     located,
-    matching,
-    parameters,
+    matching_cells,
+    point_parameters,
     product,
-    text,
-    under,
+    profile_parameters,
     value_at,
     value_of,
 )
@@ -44,67 +44,71 @@ from corebound.scenario.models import (
     Scenario,
     WarmupIterations,
     WarmupSeconds,
-    measured,
+    measure_for,
 )
 from corebound.scenario.select import claim_pairs
 from corebound.scenario.settings import SETTINGS, ExplicitCpus, join_words
-from corebound.scenario.validation import close_to
+from corebound.scenario.validation import closest
 from corebound.scenario.yaml_reader import Flaw, Path, printable
 
 _PROFILES: tuple[ProfileName | None, ...] = (None, "quick", "nightly")
 
 
-def traffic(scenario: Scenario, doubtful: frozenset[str]) -> Iterator[Flaw]:
+def check_traffic(scenario: Scenario, invalid_keys: frozenset[str]) -> Iterator[Flaw]:
     """Check the traffic of each cell under each profile; yield nothing if it is not a server.
 
     Args:
         scenario: The scenario.
-        doubtful: Keys that are unknown because of other faults; checks that need them are
+        invalid_keys: Keys that are unknown because of other faults; checks that need them are
             skipped.
     """
     workload = scenario.workload
     built_in = BUILT_IN.get(workload) if isinstance(workload, str) else None
-    if built_in is None or not built_in.serves or doubtful & {"workload", "parameters"}:
+    if built_in is None or not built_in.serves or invalid_keys & {"workload", "parameters"}:
         return
-    is_judged = bool(doubtful & {"iterations", "timeout_s"})
+    is_reported = bool(invalid_keys & {"iterations", "timeout_s"})
     for profile in _PROFILES:
-        changed, points = under(scenario, profile)
+        changed_scenario, points = apply_profile(scenario, profile)
         section: Path = ("measure",) if profile is None else ("profiles", profile)
-        unmeasurable: list[Flaw] = []
+        duration_flaws: list[Flaw] = []
         for point in points:
-            found = given(point, changed, scenario, profile)
+            parameters = profile_parameters(point, changed_scenario, scenario, profile)
             for name in built_in.required:
-                if name not in found:
+                if name not in parameters:
                     what = f"`{workload}` needs `{name}`."
                     yield ("parameters",), what, f"Write `{name}:` among the parameters."
-            yield from _together(found)
-            if not is_judged:
-                unmeasurable += _measured(found, measured(scenario, profile), section)
-        yield from unmeasurable
+            yield from _traffic_parameters(parameters)
+            if not is_reported:
+                duration_flaws += _traffic_duration(
+                    parameters, measure_for(scenario, profile), section
+                )
+        yield from duration_flaws
         # A profile that does not change it would only repeat the fault.
-        is_judged = is_judged or bool(unmeasurable)
+        is_reported = is_reported or bool(duration_flaws)
 
 
-def _together(found: Mapping[str, LocatedValue]) -> Iterator[Flaw]:
+def _traffic_parameters(parameters: Mapping[str, LocatedValue]) -> Iterator[Flaw]:
     """Parameters that the traffic's shape requires but lacks, or does not accept."""
-    shape = found["traffic"].text if "traffic" in found else "closed"
-    for name, shapes in TAKES.items():
-        one = found.get(name)
-        if one is None and shape in shapes:
+    shape = parameters["traffic"].text if "traffic" in parameters else "closed"
+    for name, shapes in SHAPES_BY_PARAMETER.items():
+        parameter = parameters.get(name)
+        if parameter is None and shape in shapes:
             what = f"`traffic: {shape}` needs `{name}`."
             yield ("parameters",), what, f"Write `{name}:` among the parameters."
-        elif one is not None and shape not in shapes:
+        elif parameter is not None and shape not in shapes:
             what = f"`{name}` means nothing to `traffic: {shape}`."
-            yield one.path, what, "Remove it, or take that cell out with `exclude`."
-    client = found.get("client")
+            yield parameter.path, what, "Remove it, or take that cell out with `exclude`."
+    client = parameters.get("client")
     if client is not None and client.value == "ab" and shape != "closed":
         what = f"`client: ab` cannot send `traffic: {shape}`."
         yield client.path, what, "Write `client: corebound`, or `traffic: closed`."
 
 
-def _measured(found: Mapping[str, LocatedValue], measure: Measure, section: Path) -> Iterator[Flaw]:
+def _traffic_duration(
+    parameters: Mapping[str, LocatedValue], measure: Measure, section: Path
+) -> Iterator[Flaw]:
     """Check the traffic against `measure` as one profile's section changes it."""
-    query, rate = found.get("query"), found.get("rate")
+    query, rate = parameters.get("query"), parameters.get("rate")
     if (
         query is not None
         and type(query.value) is int
@@ -135,12 +139,12 @@ _OWN_VARIABLES = {
 }
 
 
-def whole(scenario: Scenario, doubtful: frozenset[str]) -> Iterator[Flaw]:
+def check_scenario(scenario: Scenario, invalid_keys: frozenset[str]) -> Iterator[Flaw]:
     """Check the parts of a scenario that do not depend on its cells.
 
     Args:
         scenario: The scenario.
-        doubtful: Keys that are unknown because of other faults; checks that need them are
+        invalid_keys: Keys that are unknown because of other faults; checks that need them are
             skipped.
     """
     yield from _workload(scenario)
@@ -150,7 +154,7 @@ def whole(scenario: Scenario, doubtful: frozenset[str]) -> Iterator[Flaw]:
         what = "`async: true` is for a function of your own."
         yield ("async",), what, "Remove it, or write `workload: module:function`."
     yield from _variables(scenario)
-    yield from _measure(scenario, doubtful)
+    yield from _measure(scenario, invalid_keys)
     for index, claim in enumerate(scenario.claims):
         if claim.published_ratio is not None and claim.published_ratio < 1:
             yield (
@@ -160,14 +164,16 @@ def whole(scenario: Scenario, doubtful: frozenset[str]) -> Iterator[Flaw]:
             )
 
 
-def at_point(point: MatrixPoint, scenario: Scenario, doubtful: frozenset[str]) -> Iterator[Flaw]:
-    """Check one point of the matrix; `doubtful` as for `whole`."""
+def check_point(
+    point: MatrixPoint, scenario: Scenario, invalid_keys: frozenset[str]
+) -> Iterator[Flaw]:
+    """Check one point of the matrix; `invalid_keys` as for `check_scenario`."""
     values = {name: value_at(point, (name,), scenario) for name in SETTINGS}
-    if not doubtful & {"binding", "bind", "backend", "smt", "memory"}:
+    if not invalid_keys & {"binding", "bind", "backend", "smt", "memory"}:
         yield from _binding(values)
-    if not doubtful & {"workload", "environment", "framework"}:
+    if not invalid_keys & {"workload", "environment", "framework"}:
         yield from _framework(values, scenario)
-    yield from parameter_flaws(parameters(point, scenario), scenario)
+    yield from check_parameters(point_parameters(point, scenario), scenario)
 
 
 def _workload(scenario: Scenario) -> Iterator[Flaw]:
@@ -179,20 +185,20 @@ def _workload(scenario: Scenario) -> Iterator[Flaw]:
         fix = f"Write {join_words([*BUILT_IN, 'module:function', '{command: [...]}'])}."
         if ".py" in workload or "/" in workload:
             fix = "Name a module beside this file without path or .py: module:function."
-        elif close := close_to(workload, list(BUILT_IN)):
+        elif close := closest(workload, list(BUILT_IN)):
             fix = f"Did you mean `{close}`?"
         yield ("workload",), what, fix
 
 
-def _command(words: tuple[str, ...]) -> Iterator[Flaw]:
+def _command(arguments: tuple[str, ...]) -> Iterator[Flaw]:
     path: Path = ("workload", "command")
-    if not words[0] or words[0].split() != [words[0]]:
-        separate = ", ".join(words[0].split()) or "sort"
-        what = f"`{printable(words[0])}` is not the name of a program."
-        yield (*path, 0), what, f"Write each word by itself: [{separate}]."
-    for index, word in enumerate(words):
-        if word in _SHELL:
-            what = f"`{word}` would be passed on as it is, for no shell reads the command."
+    if not arguments[0] or arguments[0].split() != [arguments[0]]:
+        split = ", ".join(arguments[0].split()) or "sort"
+        what = f"`{printable(arguments[0])}` is not the name of a program."
+        yield (*path, 0), what, f"Write each word by itself: [{split}]."
+    for index, argument in enumerate(arguments):
+        if argument in _SHELL:
+            what = f"`{argument}` would be passed on as it is, for no shell reads the command."
             yield (*path, index), what, 'Write [sh, -c, "…"] if you want a shell.'
 
 
@@ -206,19 +212,19 @@ def _variables(scenario: Scenario) -> Iterator[Flaw]:
             yield path, f"`{name}` is set by corebound itself.", f"Write `{key}:` instead."
 
 
-def _measure(scenario: Scenario, doubtful: frozenset[str]) -> Iterator[Flaw]:
-    said: set[str] = set()
+def _measure(scenario: Scenario, invalid_keys: frozenset[str]) -> Iterator[Flaw]:
+    reported: set[str] = set()
     profiles: tuple[Literal["quick", "nightly"] | None, ...] = (None, "quick", "nightly")
     for profile in profiles:
         section: Path = ("measure",) if profile is None else ("profiles", profile)
-        for path, what, fix in _measures(measured(scenario, profile)):
-            if what not in said and not doubtful & _ABOUT[str(path[0])]:
-                said.add(what)
+        for path, what, fix in _measures(measure_for(scenario, profile)):
+            if what not in reported and not invalid_keys & _DEPENDS_ON[str(path[0])]:
+                reported.add(what)
                 yield (*section, *path), what, fix
 
 
 # The keys that a fault at each key of `measure` depends on.
-_ABOUT = {
+_DEPENDS_ON = {
     "launches": {"launches", "min", "max"},
     "warmup": {"warmup", "iterations", "seconds", "timeout_s"},
 }
@@ -266,7 +272,7 @@ def _binding(values: dict[str, LocatedValue]) -> Iterator[Flaw]:
 
 
 def _framework(values: dict[str, LocatedValue], scenario: Scenario) -> Iterator[Flaw]:
-    environment, explicit = values["environment"], values["framework"]
+    environment, framework_setting = values["environment"], values["framework"]
     name = environment.value
     if values["commit"].value is not None and name != PROJECT:
         commit = values["commit"].value
@@ -278,100 +284,104 @@ def _framework(values: dict[str, LocatedValue], scenario: Scenario) -> Iterator[
         return
     workload = scenario.workload
     built_in = BUILT_IN.get(workload) if isinstance(workload, str) else None
-    if built_in is not None and name is None and explicit.value is None:
+    if built_in is not None and name is None and framework_setting.value is None:
         what = f"`{workload}` needs an environment."
         yield ("workload",), what, f"Write `environment:` with {join_words([*built_in.targets])}."
         return
-    framework = explicit.value or framework_of(name or "host")
+    framework = framework_setting.value or framework_of(name or "host")
     if framework is None:
         what = f"`environment: {name}` does not say which framework it holds."
         fix = f"Write `framework:` too, or a name that begins with it, such as pytorch-{name}."
         yield environment.path, what, fix
         return
-    place = (explicit if explicit.value is not None else environment).path
+    path = (framework_setting if framework_setting.value is not None else environment).path
     if framework in SERVERS and built_in is None:
         what = f"{framework} is a server, which no function or command runs in."
-        serving = [f"`{one}`" for one, known in BUILT_IN.items() if known.serves]
-        yield place, what, f"Write `workload:` with {join_words(serving)}, or another environment."
+        servers = [
+            f"`{server}`" for server, workload_info in BUILT_IN.items() if workload_info.serves
+        ]
+        yield path, what, f"Write `workload:` with {join_words(servers)}, or another environment."
         return
     if built_in is not None and framework not in built_in.targets:
-        plainly = "plain Python" if framework == "none" else framework
-        what = f"`{workload}` does not run in {plainly}."
-        yield place, what, f"It runs in {join_words([*built_in.targets])}."
+        runtime = "plain Python" if framework == "none" else framework
+        what = f"`{workload}` does not run in {runtime}."
+        yield path, what, f"It runs in {join_words([*built_in.targets])}."
     elif built_in is not None:
         yield from _gpus(values["gpus"], str(workload), built_in.gpus.get(framework, 0), framework)
-    yield from _told(values, framework)
+    yield from _framework_settings(values, framework)
 
 
-def _gpus(asked: LocatedValue, workload: str, most: int, framework: str) -> Iterator[Flaw]:
-    if asked.value <= most:
+def _gpus(gpus: LocatedValue, workload: str, most: int, framework: str) -> Iterator[Flaw]:
+    if gpus.value <= most:
         return
     if most == 0:
-        able = [f"`{name}`" for name, one in BUILT_IN.items() if one.gpus]
-        fix = f"Remove it; {join_words(able, 'and')} can compute on GPUs, in {_ON_GPUS}."
-        yield asked.path, f"`{workload}` computes on no GPU in {framework}.", fix
+        capable = [f"`{name}`" for name, workload_info in BUILT_IN.items() if workload_info.gpus]
+        fix = f"Remove it; {join_words(capable, 'and')} can compute on GPUs, in {_ON_GPUS}."
+        yield gpus.path, f"`{workload}` computes on no GPU in {framework}.", fix
     else:
-        what = f"`gpus: {asked.value}` is more than `{workload}` computes on."
-        yield asked.path, what, f"Write {most} at most."
+        what = f"`gpus: {gpus.value}` is more than `{workload}` computes on."
+        yield gpus.path, what, f"Write {most} at most."
 
 
 _ON_GPUS = join_words(sorted({framework for one in BUILT_IN.values() for framework in one.gpus}))
 
 
-def _told(values: dict[str, LocatedValue], framework: str) -> Iterator[Flaw]:
+def _framework_settings(values: dict[str, LocatedValue], framework: str) -> Iterator[Flaw]:
     """Check the settings that only some frameworks support."""
-    plainly = "plain Python" if framework == "none" else framework
-    for key, unable in (("intra_op", {"none"}), ("inter_op", {"none", "numpy"})):
-        if values[key].value is not None and framework in unable:
-            what = f"`{key}: {values[key].value}` means nothing to {plainly}."
+    runtime = "plain Python" if framework == "none" else framework
+    for key, frameworks in (("intra_op", {"none"}), ("inter_op", {"none", "numpy"})):
+        if values[key].value is not None and framework in frameworks:
+            what = f"`{key}: {values[key].value}` means nothing to {runtime}."
             yield values[key].path, what, "Remove it, or take that cell out with `exclude`."
-    launching = sorted({*LAUNCHERS, *PINNING})
-    if values["binding"].text == "launcher" and framework not in launching:
-        what = f"`binding: launcher` needs a launcher, and {plainly} has none."
-        yield values["binding"].path, what, f"Use it with {join_words(launching)}."
+    with_launcher = sorted({*LAUNCHERS, *PINNING_SERVERS})
+    if values["binding"].text == "launcher" and framework not in with_launcher:
+        what = f"`binding: launcher` needs a launcher, and {runtime} has none."
+        yield values["binding"].path, what, f"Use it with {join_words(with_launcher)}."
 
 
-def parameter_flaws(found: dict[str, LocatedValue], scenario: Scenario) -> Iterator[Flaw]:
+def check_parameters(parameters: dict[str, LocatedValue], scenario: Scenario) -> Iterator[Flaw]:
     """Check each parameter on its own."""
     workload = scenario.workload
     built_in = BUILT_IN.get(workload) if isinstance(workload, str) else None
-    for name, parameter in found.items():
-        shown = printable(name)
+    for name, parameter in parameters.items():
+        shown_name = printable(name)
         if isinstance(workload, CommandWorkload):
-            what = f"`{shown}` cannot be given to a command, which has no parameters."
+            what = f"`{shown_name}` cannot be given to a command, which has no parameters."
             yield parameter.path, what, "Write it among the command's words."
         elif built_in is not None:
-            yield from _built_in(str(workload), built_in, name, parameter)
+            yield from _built_in_parameter(str(workload), built_in, name, parameter)
         elif name == "gpus":
             what = "the parameter `gpus` has the name of a setting."
             yield parameter.path, what, "Write `gpus` at the top level or in `matrix`."
         elif not name.isidentifier() or keyword.iskeyword(name):
-            what = f"`{shown}` cannot be the name of a function's parameter."
+            what = f"`{shown_name}` cannot be the name of a function's parameter."
             yield parameter.path, what, "Use letters, digits and `_`."
 
 
-def _built_in(workload: str, built_in: BuiltIn, name: str, given: LocatedValue) -> Iterator[Flaw]:
-    value, shown = given.value, printable(name)
+def _built_in_parameter(
+    workload: str, built_in: BuiltIn, name: str, parameter: LocatedValue
+) -> Iterator[Flaw]:
+    value, shown_name = parameter.value, printable(name)
     kind = built_in.parameters.get(name)
     if kind is None:
-        close = close_to(name, list(built_in.parameters))
+        close = closest(name, list(built_in.parameters))
         fix = f"It has {join_words([*built_in.parameters], 'and')}."
-        what = f"`{workload}` has no parameter `{shown}`."
-        yield given.path, what, f"Did you mean `{close}`?" if close else fix
+        what = f"`{workload}` has no parameter `{shown_name}`."
+        yield parameter.path, what, f"Did you mean `{close}`?" if close else fix
         return
-    what = f"`{shown}: {printable(given.text)}` is not what `{workload}` takes."
-    choices, least = built_in.choices.get(name), built_in.least.get(name)
-    if not _is_a(kind, value):
-        yield given.path, what, f"Write {_KINDS[kind]}."
+    what = f"`{shown_name}: {printable(parameter.text)}` is not what `{workload}` takes."
+    choices, minimum = built_in.choices.get(name), built_in.least.get(name)
+    if not _has_type(kind, value):
+        yield parameter.path, what, f"Write {_TYPE_NAMES[kind]}."
     elif choices is not None and value not in choices:
-        yield given.path, what, f"Write {join_words(choices)}."
-    elif least is not None and value < least:
-        yield given.path, what, f"Write {least} or more."
+        yield parameter.path, what, f"Write {join_words(choices)}."
+    elif minimum is not None and value < minimum:
+        yield parameter.path, what, f"Write {minimum} or more."
     elif name in built_in.above_zero and value <= 0:
-        yield given.path, what, "Write a number above 0."
+        yield parameter.path, what, "Write a number above 0."
 
 
-_KINDS: dict[type, str] = {
+_TYPE_NAMES: dict[type, str] = {
     bool: "true or false",
     int: "a whole number",
     float: "a number",
@@ -379,15 +389,15 @@ _KINDS: dict[type, str] = {
 }
 
 
-def _is_a(kind: type, value: Any) -> bool:
+def _has_type(kind: type, value: Any) -> bool:
     return type(value) is kind or (kind is float and type(value) is int)
 
 
-def explicit(key: Key, value: object) -> str:
+def as_written(key: Key, value: object) -> str:
     """A key and its value as they are written in a scenario file."""
     if isinstance(value, ExplicitCpus):
         return f"{key[-1]}: {{cpus: {value.cpus}}}"
-    return f"{key[-1]}: {printable(text(value))}"
+    return f"{key[-1]}: {printable(axis_text(value))}"
 
 
 # A day has room for about 10,000 launches of eight seconds. A larger matrix is a mistake
@@ -395,66 +405,70 @@ def explicit(key: Key, value: object) -> str:
 MOST_CELLS = 10_000
 
 
-def axes_alone(scenario: Scenario) -> Iterator[Flaw]:
+def check_axes(scenario: Scenario) -> Iterator[Flaw]:
     """Check the axes before they are expanded into cells."""
     for key, settings in axes(scenario.matrix).items():
-        first: dict[str, LocatedValue] = {}
-        for one in settings:
-            if first.setdefault(one.text, one) is not one:
-                what = f"`{explicit(key, one.value)}` stands twice on its axis."
-                yield one.path, what, "Keep one of them."
+        first_values: dict[str, LocatedValue] = {}
+        for value in settings:
+            if first_values.setdefault(value.text, value) is not value:
+                what = f"`{as_written(key, value.value)}` stands twice on its axis."
+                yield value.path, what, "Keep one of them."
         at_top = scenario.parameters if len(key) > 1 else scenario.model_fields_set
         if key[-1] in at_top:
             what = f"`{printable(key[-1])}` stands in the matrix and outside it."
             yield ("matrix", *key), what, "Keep one of them."
-    yield from _names(scenario)
-    if (many := count(scenario.matrix)) > MOST_CELLS:
-        what = f"the matrix has {many:,} cells, more than {MOST_CELLS:,}."
+    yield from _parameter_names(scenario)
+    if (cells := count_points(scenario.matrix)) > MOST_CELLS:
+        what = f"the matrix has {cells:,} cells, more than {MOST_CELLS:,}."
         yield ("matrix",), what, "Shorten axes, or make several scenarios."
 
 
-def _names(scenario: Scenario) -> Iterator[Flaw]:
+def _parameter_names(scenario: Scenario) -> Iterator[Flaw]:
     matrix = scenario.matrix
-    written: list[tuple[Path, Iterable[str]]] = [(("matrix", "parameters"), matrix.parameters)]
-    written += [
-        (("matrix", "include", index, "parameters"), one.parameters)
-        for index, one in enumerate(matrix.include)
+    sections: list[tuple[Path, Iterable[str]]] = [(("matrix", "parameters"), matrix.parameters)]
+    sections += [
+        (("matrix", "include", index, "parameters"), entry.parameters)
+        for index, entry in enumerate(matrix.include)
     ]
-    for path, names in written:
+    for path, names in sections:
         for name in names:
             if name in SETTINGS or name == "scenario":
                 what = f"the parameter `{name}` has the name of a setting."
                 yield (*path, name), what, "Vary it under another name."
 
 
-def excludes(scenario: Scenario, doubtful: frozenset[str]) -> Iterator[Flaw]:
-    """Check each exclude; `doubtful` as for `named_cells`."""
+def check_excludes(scenario: Scenario, invalid_keys: frozenset[str]) -> Iterator[Flaw]:
+    """Check each exclude; `invalid_keys` as for `check_named_cells`."""
     spanned = axes(scenario.matrix)
-    every = product(scenario.matrix)
-    for index, one in enumerate(scenario.matrix.exclude):
-        if not doubtful & ({*one.written, *one.parameters} or {"exclude"}):
-            out = entry(one, ("matrix", "exclude", index))
-            yield from _exclude(out, index, spanned, every)
+    points = product(scenario.matrix)
+    for index, written in enumerate(scenario.matrix.exclude):
+        if not invalid_keys & ({*written.written, *written.parameters} or {"exclude"}):
+            out = entry_values(written, ("matrix", "exclude", index))
+            yield from _exclude(out, index, spanned, points)
 
 
-def includes(scenario: Scenario, made: tuple[MatrixPoint, ...]) -> Iterator[Flaw]:
+def check_includes(scenario: Scenario, points: tuple[MatrixPoint, ...]) -> Iterator[Flaw]:
     """Check each include, and the cells that are left in the end."""
     # An exclude that names nothing removes all cells; it is reported on its own.
-    if not made and scenario.matrix.exclude and all(one.written for one in scenario.matrix.exclude):
+    if (
+        not points
+        and scenario.matrix.exclude
+        and all(written.written for written in scenario.matrix.exclude)
+    ):
         yield ("matrix", "exclude"), "no cell is left.", "Exclude fewer cells."
     spanned = axes(scenario.matrix)
-    from_axes = [point for point in made if _first_path(point)[1:2] != ("include",)]
-    for index, one in enumerate(scenario.matrix.include):
+    from_axes = [point for point in points if _first_path(point)[1:2] != ("include",)]
+    for index, written in enumerate(scenario.matrix.include):
         path: Path = ("matrix", "include", index)
-        extra = entry(one, path)
-        adds_nothing = all(key in spanned for key in extra)
-        if not extra:
+        values = entry_values(written, path)
+        adds_nothing = all(key in spanned for key in values)
+        if not values:
             yield path, "this names nothing.", "Name the settings of a cell, or remove it."
-        elif adds_nothing and any(agrees(point, extra) for point in from_axes):
+        elif adds_nothing and any(agrees(point, values) for point in from_axes):
             yield path, "the matrix has this already.", "Remove it, or name something new."
-    seen: dict[tuple[tuple[str, str], ...], MatrixPoint] = {}
-    for point in made:
-        if seen.setdefault(labels(point, scenario), point) is not point:
+    first_points: dict[tuple[tuple[str, str], ...], MatrixPoint] = {}
+    for point in points:
+        if first_points.setdefault(axis_labels(point, scenario), point) is not point:
             yield (
                 _first_path(point)[:3],
                 "this makes a cell that another makes too.",
@@ -463,97 +477,97 @@ def includes(scenario: Scenario, made: tuple[MatrixPoint, ...]) -> Iterator[Flaw
 
 
 def _first_path(point: MatrixPoint) -> Path:
-    return next((one.path for one in point.values()), ())
+    return next((value.path for value in point.values()), ())
 
 
 def _exclude(
-    out: MatrixPoint,
+    excluded: MatrixPoint,
     index: int,
     spanned: dict[Key, tuple[LocatedValue, ...]],
-    every: list[dict[Key, LocatedValue]],
+    points: list[dict[Key, LocatedValue]],
 ) -> Iterator[Flaw]:
-    sound = bool(out)
-    if not out:
+    is_valid = bool(excluded)
+    if not excluded:
         path: Path = ("matrix", "exclude", index)
         yield path, "this names nothing.", "Name the values of cells to take out, or remove it."
-    for key, one in out.items():
+    for key, value in excluded.items():
         if key not in spanned:
-            sound = False
+            is_valid = False
             what = f"`{printable(key[-1])}` is not an axis of the matrix."
             names = [axis[-1] for axis in spanned]
             fix = f"The axes are {join_words(names, 'and')}." if names else "There are no axes."
-            yield one.path, what, fix
-        elif one.text not in (known := [found.text for found in spanned[key]]):
-            sound = False
-            what = f"`{explicit(key, one.value)}` is not on its axis."
-            yield one.path, what, _offer(one.text, known)
-    if sound and not any(agrees(point, out) for point in every):
+            yield value.path, what, fix
+        elif value.text not in (axis_values := [axis_value.text for axis_value in spanned[key]]):
+            is_valid = False
+            what = f"`{as_written(key, value.value)}` is not on its axis."
+            yield value.path, what, _suggestion(value.text, axis_values)
+    if is_valid and not any(agrees(point, excluded) for point in points):
         yield ("matrix", "exclude", index), "no cell has all of this.", "Name values that meet."
 
 
-def _offer(written: str, known: list[str]) -> str:
-    close = close_to(written, known)
-    shown = [*known[:8], "…"] if len(known) > 8 else known
-    return f"Did you mean `{close}`?" if close else f"There, it is {join_words(shown)}."
+def _suggestion(text: str, choices: list[str]) -> str:
+    close = closest(text, choices)
+    listed = [*choices[:8], "…"] if len(choices) > 8 else choices
+    return f"Did you mean `{close}`?" if close else f"There, it is {join_words(listed)}."
 
 
-def named_cells(
-    scenario: Scenario, cells: tuple[Cell, ...], doubtful: frozenset[str]
+def check_named_cells(
+    scenario: Scenario, cells: tuple[Cell, ...], invalid_keys: frozenset[str]
 ) -> Iterator[Flaw]:
     """Check the cells that the baseline and the claims name.
 
     Args:
         scenario: The scenario.
         cells: All its cells.
-        doubtful: Keys that are unknown because of other faults; an entry that names one
+        invalid_keys: Keys that are unknown because of other faults; an entry that names one
             is not checked.
     """
     if not cells:
         return
     if scenario.baseline is not None:
-        yield from _named(scenario.baseline, ("baseline",), cells, doubtful)
+        yield from _named(scenario.baseline, ("baseline",), cells, invalid_keys)
     for index, claim in enumerate(scenario.claims):
         path: Path = ("claims", index)
-        found = [
-            *_named(claim.faster, (*path, "faster"), cells, doubtful),
-            *_named(claim.than, (*path, "than"), cells, doubtful),
+        flaws = [
+            *_named(claim.faster, (*path, "faster"), cells, invalid_keys),
+            *_named(claim.than, (*path, "than"), cells, invalid_keys),
         ]
-        yield from found
-        unknown = {str(part) for side in (claim.faster, claim.than) for part in side.written}
-        if not found and not unknown & doubtful and not claim_pairs(claim, cells):
+        yield from flaws
+        named_keys = {str(part) for side in (claim.faster, claim.than) for part in side.written}
+        if not flaws and not named_keys & invalid_keys and not claim_pairs(claim, cells):
             what = "`faster` and `than` make no pair of cells."
             yield path, what, "Let them differ in what they name, and agree on every other axis."
 
 
 def _named(
-    wanted: MatrixEntry, path: Path, cells: tuple[Cell, ...], doubtful: frozenset[str]
+    written: MatrixEntry, path: Path, cells: tuple[Cell, ...], invalid_keys: frozenset[str]
 ) -> Iterator[Flaw]:
-    named = entry(wanted, path)
-    if {part for key in named for part in key} & doubtful:
+    values = entry_values(written, path)
+    if {key_part for key in values for key_part in key} & invalid_keys:
         return
-    if not named:
+    if not values:
         yield path, "this names nothing.", "Name the values that the cells meant have."
         return
-    sound = True
-    for key, one in named.items():
-        known = list(dict.fromkeys(value_of(cell, key) for cell in cells))
-        if one.text not in known:
-            sound = False
-            what = f"no cell has `{explicit(key, one.value)}`."
-            yield one.path, what, _offer(one.text, known)
-    if sound and not matching(wanted, cells):
+    is_valid = True
+    for key, value in values.items():
+        existing = list(dict.fromkeys(value_of(cell, key) for cell in cells))
+        if value.text not in existing:
+            is_valid = False
+            what = f"no cell has `{as_written(key, value.value)}`."
+            yield value.path, what, _suggestion(value.text, existing)
+    if is_valid and not matching_cells(written, cells):
         yield path, "no cell has all of this.", "Name values that meet in one cell."
 
 
-def profiles(scenario: Scenario, cells: Sequence[Cell]) -> Iterator[Flaw]:
+def check_profiles(scenario: Scenario, cells: Sequence[Cell]) -> Iterator[Flaw]:
     """Check each profile, given the cells of the whole matrix."""
     for name, change in scenario.profiles.items():
         yield from _parameters(scenario, change, ("profiles", name, "parameters"))
-        for index, one in enumerate(change.only):
+        for index, entry in enumerate(change.only):
             path: Path = ("profiles", name, "only", index)
-            if not one.written:
+            if not entry.written:
                 yield path, "this names nothing.", "Name the settings of cells, or remove it."
-            elif not matching(one, cells):
+            elif not matching_cells(entry, cells):
                 yield path, "no cell fits it.", "Name values that stand in the matrix."
 
 
@@ -563,4 +577,4 @@ def _parameters(scenario: Scenario, change: Profile, path: Path) -> Iterator[Fla
             what = f"`{printable(name)}` is an axis of the matrix."
             yield (*path, name), what, "Choose among its values with `only`."
         else:
-            yield from parameter_flaws({name: located(value, (*path, name))}, scenario)
+            yield from check_parameters({name: located(value, (*path, name))}, scenario)

@@ -14,7 +14,7 @@ from corebound.scenario.models import Scenario
 _LONGEST_NAME = 80
 
 
-def by_side(
+def with_compared_axis(
     scenario: Scenario,
     axis: Key,
     values: Sequence[Scalar],
@@ -43,7 +43,7 @@ def by_side(
     document = scenario.document()
     matrix = document.get("matrix", {})
     entries = (*matrix.get("include", ()), *matrix.get("exclude", ()))
-    if any(_names(one, axis) for one in entries):
+    if any(_names(entry, axis) for entry in entries):
         what = f"an `include` or `exclude` names `{axis[-1]}`, which is to be compared."
         fix = "Compare another setting, or measure this one with `corebound run`."
         raise ScenarioFaults((Fault(file=path, line=None, what=what, fix=fix),))
@@ -59,9 +59,9 @@ def by_side(
         for profile in document.get("profiles", {}).values():
             profile.pop("margin", None)
     if launches is not None:
-        own = document.get("measure", {}).get("launches", {})
-        wanted = {**own, "min": launches[0], "max": launches[1]}
-        document["measure"] = {**document.get("measure", {}), "launches": wanted}
+        written = document.get("measure", {}).get("launches", {})
+        changed = {**written, "min": launches[0], "max": launches[1]}
+        document["measure"] = {**document.get("measure", {}), "launches": changed}
     return load_document(document, path)
 
 
@@ -90,30 +90,30 @@ def _matrix(matrix: dict[str, Any], axis: Key, values: Sequence[Scalar]) -> dict
 
     Each `include` is repeated for every value; otherwise it would add cells without one.
     """
-    include = [_with(one, axis, value) for value in values for one in matrix.get("include", ())]
+    include = [_with(entry, axis, value) for value in values for entry in matrix.get("include", ())]
     axes = {key: value for key, value in matrix.items() if key not in {"include", "exclude"}}
-    parts = {"exclude": matrix["exclude"]} if matrix.get("exclude") else {}
+    includes_and_excludes = {"exclude": matrix["exclude"]} if matrix.get("exclude") else {}
     if include:
-        parts["include"] = include
-    own = _without(axes, axis)
-    varied = {key: value for key, value in own.items() if value not in (None, {})}
+        includes_and_excludes["include"] = include
+    other_axes = _without(axes, axis)
+    varied_axes = {key: value for key, value in other_axes.items() if value not in (None, {})}
     # If includes alone define the cells, an axis would add further cells.
-    if include and not varied:
-        return parts
-    return {**_with(varied, axis, list(values)), **parts}
+    if include and not varied_axes:
+        return includes_and_excludes
+    return {**_with(varied_axes, axis, list(values)), **includes_and_excludes}
 
 
 # A separate name, so that a comparison never replaces the page of the nightly runs.
-SUFFIX = ".commits"
+COMMITS_SUFFIX = ".commits"
 
 
-def is_comparable(scenario: Scenario) -> bool:
+def runs_in_project(scenario: Scenario) -> bool:
     """Whether every cell runs in the environment of the project under test."""
     cells = expand(scenario, "")
     return all(is_project(cell.environment) for cell in cells)
 
 
-def by_commit(
+def with_compared_commits(
     scenario: Scenario,
     commits: Sequence[str],
     path: str,
@@ -136,6 +136,12 @@ def by_commit(
     if "commit" in scenario.document() or any(cell.commit for cell in expand(scenario, "")):
         what, fix = "the scenario has commits of its own.", "Measure it with `corebound run`."
         raise ScenarioFaults((Fault(file=path, line=None, what=what, fix=fix),))
-    return by_side(
-        scenario, ("commit",), commits, path, suffix=SUFFIX, launches=launches, margin=margin
+    return with_compared_axis(
+        scenario,
+        ("commit",),
+        commits,
+        path,
+        suffix=COMMITS_SUFFIX,
+        launches=launches,
+        margin=margin,
     )

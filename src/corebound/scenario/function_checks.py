@@ -11,10 +11,10 @@ from msgspec import Struct
 
 from corebound.scenario.builtin_workloads import BUILT_IN
 from corebound.scenario.cell import HOST, is_project
-from corebound.scenario.matrix import LocatedValue, given, under, value_at
+from corebound.scenario.matrix import LocatedValue, apply_profile, profile_parameters, value_at
 from corebound.scenario.models import ProfileName, Scenario
 from corebound.scenario.settings import join_words
-from corebound.scenario.validation import close_to
+from corebound.scenario.validation import closest
 from corebound.scenario.yaml_reader import Flaw, Path, printable
 
 Kind = Literal["function", "coroutine", "generator"]
@@ -25,33 +25,33 @@ class Function(Struct, frozen=True, kw_only=True):
 
     Attributes:
         kind: `coroutine` for `async def`; `generator` if it has a `yield`, async or not.
-        takes: Its parameters, except the positional-only ones.
-        needs: The parameters in `takes` that have no default.
-        by_position: Positional-only parameters without a default.
-        takes_any: Whether it has a `**parameters` argument.
+        parameters: Its parameters, except the positional-only ones.
+        required: The parameters in `parameters` that have no default.
+        positional_only: Positional-only parameters without a default.
+        accepts_any: Whether it has a `**parameters` argument.
     """
 
     kind: Kind
-    takes: tuple[str, ...]
-    needs: tuple[str, ...]
-    by_position: tuple[str, ...]
-    takes_any: bool
+    parameters: tuple[str, ...]
+    required: tuple[str, ...]
+    positional_only: tuple[str, ...]
+    accepts_any: bool
 
 
 class Absent(Struct, frozen=True, kw_only=True):
-    """The module has no function of that name; `has` lists the names that it does have."""
+    """The module has no function of that name; `names` lists the names that it does have."""
 
-    has: tuple[str, ...]
+    names: tuple[str, ...]
 
 
 class Broken(Struct, frozen=True, kw_only=True):
     """The module has a syntax error: its line and the parser's message."""
 
     line: int | None
-    what: str
+    message: str
 
 
-def read(source: bytes, name: str) -> Function | Absent | Broken | None:
+def find_function(source: bytes, name: str) -> Function | Absent | Broken | None:
     """Find a function in a module's source, without executing the module.
 
     Args:
@@ -62,28 +62,28 @@ def read(source: bytes, name: str) -> Function | Absent | Broken | None:
         None if the source alone is not enough: names created at run time, star imports,
         re-exports, decorators, classes with bases, several definitions.
     """
-    tree = _parsed(source)
+    tree = _parse(source)
     if not isinstance(tree, ast.Module):
         return tree
-    return None if _is_dynamic(tree) or name.startswith("__") else _defined(tree, name)
+    return None if _is_dynamic(tree) or name.startswith("__") else _definition(tree, name)
 
 
-def _parsed(source: bytes) -> ast.Module | Broken | None:
+def _parse(source: bytes) -> ast.Module | Broken | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return ast.parse(source)
     except SyntaxError as error:
-        return Broken(line=error.lineno, what=str(error.msg))
+        return Broken(line=error.lineno, message=str(error.msg))
     except (ValueError, RecursionError, MemoryError):
         return None
 
 
-def _defined(tree: ast.Module, name: str) -> Function | Absent | None:
-    bound = _bound(tree)
-    if name not in bound:
-        return Absent(has=tuple(one for one in bound if not one.startswith("_")))
-    (node, *others) = bound[name]
+def _definition(tree: ast.Module, name: str) -> Function | Absent | None:
+    bindings = _bindings(tree)
+    if name not in bindings:
+        return Absent(names=tuple(bound for bound in bindings if not bound.startswith("_")))
+    (node, *others) = bindings[name]
     # Defined conditionally, more than once, or changed afterwards: the result is unknown.
     if others or node not in tree.body or _is_changed(tree, name):
         return None
@@ -93,22 +93,24 @@ def _defined(tree: ast.Module, name: str) -> Function | Absent | None:
 
 
 # Names that create or replace attributes of a module at run time.
-_MAKERS = frozenset({"globals", "locals", "vars", "exec", "eval", "setattr", "delattr"})
-_HIDDEN = frozenset({"globals", "__dict__", "__setattr__", "__path__", "meta_path"})
+_NAMESPACE_FUNCTIONS = frozenset(
+    {"globals", "locals", "vars", "exec", "eval", "setattr", "delattr"}
+)
+_NAMESPACE_ATTRIBUTES = frozenset({"globals", "__dict__", "__setattr__", "__path__", "meta_path"})
 
 
 def _is_dynamic(tree: ast.Module) -> bool:
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    return any(_makes_names(node, called) for node in ast.walk(tree))
+    return any(_binds_at_run_time(node, called) for node in ast.walk(tree))
 
 
-def _makes_names(node: ast.AST, called: set[int]) -> bool:
+def _binds_at_run_time(node: ast.AST, called: set[int]) -> bool:
     if isinstance(node, ast.Name):
-        return node.id in _MAKERS | {"__path__"}
+        return node.id in _NAMESPACE_FUNCTIONS | {"__path__"}
     if isinstance(node, ast.Attribute):
         # `sys.modules`, but not a method call `modules()`, which neural networks have.
         is_modules = node.attr == "modules" and id(node) not in called
-        return is_modules or node.attr in _HIDDEN
+        return is_modules or node.attr in _NAMESPACE_ATTRIBUTES
     if isinstance(node, ast.ImportFrom):
         names = {alias.name for alias in node.names}
         return "*" in names or (node.module == "sys" and "modules" in names)
@@ -121,27 +123,27 @@ _Scope = (
 )  # fmt: skip
 
 
-def _bound(tree: ast.Module | ast.ClassDef) -> dict[str, list[ast.AST]]:
+def _bindings(tree: ast.Module | ast.ClassDef) -> dict[str, list[ast.AST]]:
     """The nodes that bind each name of a scope, in file order."""
-    found: dict[str, list[ast.AST]] = {}
-    left: list[ast.AST] = list(reversed(tree.body))
-    while left:
-        node = left.pop()
-        for name in _names(node):
-            found.setdefault(name, []).append(node)
+    nodes_by_name: dict[str, list[ast.AST]] = {}
+    pending: list[ast.AST] = list(reversed(tree.body))
+    while pending:
+        node = pending.pop()
+        for name in _bound_names(node):
+            nodes_by_name.setdefault(name, []).append(node)
         if not isinstance(node, _Scope):
-            left += reversed(list(ast.iter_child_nodes(node)))
+            pending += reversed(list(ast.iter_child_nodes(node)))
     for node in ast.walk(tree):
         # `global` and `:=` bind names of the module from within other scopes.
         if isinstance(node, ast.Global):
             for name in node.names:
-                found.setdefault(name, []).append(node)
+                nodes_by_name.setdefault(name, []).append(node)
         elif isinstance(node, ast.NamedExpr):
-            found.setdefault(node.target.id, []).append(node)
-    return found
+            nodes_by_name.setdefault(node.target.id, []).append(node)
+    return nodes_by_name
 
 
-def _names(node: ast.AST) -> Iterator[str]:
+def _bound_names(node: ast.AST) -> Iterator[str]:
     """The names that a single statement or expression binds."""
     if isinstance(node, ast.Import | ast.ImportFrom):
         for alias in node.names:
@@ -169,34 +171,38 @@ def _is_changed(tree: ast.Module, name: str) -> bool:
 
 def _function(node: ast.FunctionDef | ast.AsyncFunctionDef, *, skipped: int) -> Function:
     """The signature of a function without its first `skipped` parameters (already bound)."""
-    given = node.args
-    ordered = [*given.posonlyargs, *given.args][skipped:]
-    optional = len(given.defaults)
-    required = {one.arg for one in (ordered[:-optional] if optional else ordered)}
+    arguments = node.args
+    ordered = [*arguments.posonlyargs, *arguments.args][skipped:]
+    optional = len(arguments.defaults)
+    required = {argument.arg for argument in (ordered[:-optional] if optional else ordered)}
     required |= {
-        one.arg
-        for one, default in zip(given.kwonlyargs, given.kw_defaults, strict=True)
+        argument.arg
+        for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
         if default is None
     }
-    positional = [one.arg for one in given.posonlyargs[skipped:]]
-    named = [one.arg for one in (*ordered, *given.kwonlyargs) if one.arg not in positional]
+    positional = [argument.arg for argument in arguments.posonlyargs[skipped:]]
+    named = [
+        argument.arg
+        for argument in (*ordered, *arguments.kwonlyargs)
+        if argument.arg not in positional
+    ]
     return Function(
         kind=_kind(node),
-        takes=tuple(named),
-        needs=tuple(name for name in named if name in required),
-        by_position=tuple(name for name in positional if name in required),
-        takes_any=given.kwarg is not None,
+        parameters=tuple(named),
+        required=tuple(name for name in named if name in required),
+        positional_only=tuple(name for name in positional if name in required),
+        accepts_any=arguments.kwarg is not None,
     )
 
 
 def _kind(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Kind:
-    left: list[ast.AST] = list(node.body)
-    while left:
-        inner = left.pop()
+    pending: list[ast.AST] = list(node.body)
+    while pending:
+        inner = pending.pop()
         if isinstance(inner, ast.Yield | ast.YieldFrom):
             return "generator"
         if not isinstance(inner, _Scope):
-            left += ast.iter_child_nodes(inner)
+            pending += ast.iter_child_nodes(inner)
     return "coroutine" if isinstance(node, ast.AsyncFunctionDef) else "function"
 
 
@@ -205,52 +211,56 @@ def _class(node: ast.ClassDef) -> Function | None:
     bases = [base.id if isinstance(base, ast.Name) else None for base in node.bases]
     if node.decorator_list or node.keywords or bases not in ([], ["object"]):
         return None
-    bound = _bound(node)
-    makers = [*bound.get("__init__", ()), *bound.get("__new__", ())]
-    if not makers:
-        return Function(kind="function", takes=(), needs=(), by_position=(), takes_any=False)
-    (made, *others) = makers
-    if others or made not in node.body or "__new__" in bound:
+    bindings = _bindings(node)
+    constructors = [*bindings.get("__init__", ()), *bindings.get("__new__", ())]
+    if not constructors:
+        return Function(
+            kind="function", parameters=(), required=(), positional_only=(), accepts_any=False
+        )
+    (constructor, *others) = constructors
+    if others or constructor not in node.body or "__new__" in bindings:
         return None
-    if not isinstance(made, ast.FunctionDef) or made.decorator_list:
+    if not isinstance(constructor, ast.FunctionDef) or constructor.decorator_list:
         return None
-    return _function(made, skipped=1)
+    return _function(constructor, skipped=1)
 
 
-def function(scenario: Scenario, find: Finder, doubtful: frozenset[str]) -> Iterator[Flaw]:
+def check_function(
+    scenario: Scenario, find: ModuleFinder, invalid_keys: frozenset[str]
+) -> Iterator[Flaw]:
     """Check the function that a scenario names, in each cell's environment.
 
     Args:
         scenario: The scenario; commands and built-in workloads are not checked.
         find: Finds modules.
-        doubtful: Keys that are unknown because of other faults; checks that need them are
+        invalid_keys: Keys that are unknown because of other faults; checks that need them are
             skipped.
     """
     target = scenario.workload
     if not isinstance(target, str) or target in BUILT_IN or ":" not in target:
         return
-    if doubtful & {"workload", "environment", "parameters", "commit", "env", "async"}:
+    if invalid_keys & {"workload", "environment", "parameters", "commit", "env", "async"}:
         return
     if any(name.startswith("PYTHON") for name in scenario.env):
         return  # these variables change where Python finds modules
     module, _, name = target.partition(":")
     profiles: tuple[ProfileName | None, ...] = (None, "quick", "nightly")
-    known: dict[str, Function | None] = {}
+    functions: dict[str, Function | None] = {}
     for profile in profiles:
-        changed, points = under(scenario, profile)
+        changed_scenario, points = apply_profile(scenario, profile)
         for point in points:
             environment = value_at(point, ("environment",), scenario).value or HOST
-            if environment not in known:
-                known[environment] = None
-                found = find(module, environment)
-                if found is not None:
-                    known[environment] = yield from _found(found, target, environment)
-            if (one := known[environment]) is None:
+            if environment not in functions:
+                functions[environment] = None
+                source = find(module, environment)
+                if source is not None:
+                    functions[environment] = yield from _resolve(source, target, environment)
+            if (signature := functions[environment]) is None:
                 continue
-            yield from _kind_flaws(one, target, is_async=scenario.is_async)
-            parameters = given(point, changed, scenario, profile)
+            yield from _kind_flaws(signature, target, is_async=scenario.is_async)
+            parameters = profile_parameters(point, changed_scenario, scenario, profile)
             gpus = value_at(point, ("gpus",), scenario)
-            yield from _parameters(one, name, parameters, gpus, _section(scenario))
+            yield from _parameters(signature, name, parameters, gpus, _section(scenario))
 
 
 def _section(scenario: Scenario) -> Path:
@@ -260,35 +270,37 @@ def _section(scenario: Scenario) -> Path:
     return ("matrix", "parameters") if scenario.matrix.parameters else ("workload",)
 
 
-def _found(module: Module, target: str, environment: str) -> Generator[Flaw, None, Function | None]:
+def _resolve(
+    module: Module, target: str, environment: str
+) -> Generator[Flaw, None, Function | None]:
     """Yield what is wrong with a module; return the function if its source is conclusive."""
     path: Path = ("workload",)
-    name, _, wanted = target.partition(":")
+    name, _, function_name = target.partition(":")
     if module.missing is not None:
         yield from _missing(module, module.missing, environment)
         return None
-    read_as = None if module.source is None else read(module.source, wanted)
-    if isinstance(read_as, Broken):
+    result = None if module.source is None else find_function(module.source, function_name)
+    if isinstance(result, Broken):
         # asv may build the project under test for another Python version.
         if not is_project(environment):
-            line = "" if read_as.line is None else f" in line {read_as.line}"
-            what = f"`{printable(name)}` has a syntax error{line}: {printable(read_as.what)}."
+            line = "" if result.line is None else f" in line {result.line}"
+            what = f"`{printable(name)}` has a syntax error{line}: {printable(result.message)}."
             yield path, what, "Correct that module."
         return None
-    if isinstance(read_as, Absent):
-        close = close_to(wanted, read_as.has)
-        what = f"`{printable(name)}` has no function `{printable(wanted)}`."
+    if isinstance(result, Absent):
+        close = closest(function_name, result.names)
+        what = f"`{printable(name)}` has no function `{printable(function_name)}`."
         fix = "Name a function of that module that returns the step."
         yield path, what, f"Did you mean `{close}`?" if close else fix
         return None
-    return read_as
+    return result
 
 
 def _missing(module: Module, missing: str, environment: str) -> Iterator[Flaw]:
-    close = close_to(missing, module.beside)
+    close = closest(missing, module.neighbours)
     package, _, part = missing.rpartition(".")
     if package:
-        tree = _parsed(module.source or b"")
+        tree = _parse(module.source or b"")
         # A package may create its submodules when it is imported.
         if not isinstance(tree, ast.Module) or _is_dynamic(tree):
             return
@@ -303,33 +315,41 @@ def _missing(module: Module, missing: str, environment: str) -> Iterator[Flaw]:
     yield ("workload",), what, f"Did you mean `{close}`?" if close else fix
 
 
-def _kind_flaws(one: Function, target: str, *, is_async: bool) -> Iterator[Flaw]:
-    if one.kind == "generator":
+def _kind_flaws(signature: Function, target: str, *, is_async: bool) -> Iterator[Flaw]:
+    if signature.kind == "generator":
         what = f"`{target}` has a `yield`, so calling it runs nothing of it."
         yield ("workload",), what, "Return the step instead."
-    elif one.kind == "coroutine" and not is_async:
+    elif signature.kind == "coroutine" and not is_async:
         what = f"`{target}` is `async def`, so calling it runs nothing of it."
         yield ("workload",), what, "Write `async: true` below `workload`, or make it a plain `def`."
 
 
 def _parameters(
-    one: Function, name: str, found: Mapping[str, LocatedValue], gpus: LocatedValue, section: Path
+    signature: Function,
+    name: str,
+    parameters: Mapping[str, LocatedValue],
+    gpus: LocatedValue,
+    section: Path,
 ) -> Iterator[Flaw]:
     """Parameters that the function does not accept, and required ones that are missing."""
-    if one.by_position:
-        what = f"`{name}` takes `{one.by_position[0]}` by position only."
+    if signature.positional_only:
+        what = f"`{name}` takes `{signature.positional_only[0]}` by position only."
         yield ("workload",), what, "Remove the `/` from its definition."
-    told = [*found, "gpus"] if gpus.value else [*found]
-    strange = [parameter for parameter in told if parameter not in one.takes]
-    for parameter in () if one.takes_any else strange:
-        place = gpus.path if parameter == "gpus" else found[parameter].path
-        close = close_to(parameter, [known for known in one.takes if known not in told])
-        known = f"It takes {join_words(one.takes, 'and')}." if one.takes else "It takes none."
+    names = [*parameters, "gpus"] if gpus.value else [*parameters]
+    unknown = [parameter for parameter in names if parameter not in signature.parameters]
+    for parameter in () if signature.accepts_any else unknown:
+        path = gpus.path if parameter == "gpus" else parameters[parameter].path
+        close = closest(parameter, [fix for fix in signature.parameters if fix not in names])
+        fix = (
+            f"It takes {join_words(signature.parameters, 'and')}."
+            if signature.parameters
+            else "It takes none."
+        )
         what = f"`{name}` has no parameter `{printable(parameter)}`."
-        yield place, what, f"Did you mean `{close}`?" if close else known
-    for parameter in one.needs:
+        yield path, what, f"Did you mean `{close}`?" if close else fix
+    for parameter in signature.required:
         # A misspelt parameter is reported above.
-        if parameter not in told and close_to(parameter, strange) is None:
+        if parameter not in names and closest(parameter, unknown) is None:
             what = f"`{name}` needs `{parameter}`, which has no default."
             yield section, what, f"Write `{parameter}:` among the parameters."
 
@@ -343,14 +363,14 @@ class Module(Struct, frozen=True, kw_only=True):
         missing: The part of the dotted name that was not found; None if all parts were found.
         is_certain: Whether a module that was not found certainly does not exist. False if the
             environment has not been made: the module may be in one of its packages.
-        beside: Modules beside the scenario file, used to suggest a correction.
+        neighbours: Modules beside the scenario file, used to suggest a correction.
     """
 
     source: bytes | None
     missing: str | None = None
     is_certain: bool = True
-    beside: tuple[str, ...] = ()
+    neighbours: tuple[str, ...] = ()
 
 
 # Maps a module's dotted name and an environment's name to the module; None if unknown.
-Finder = Callable[[str, str], Module | None]
+ModuleFinder = Callable[[str, str], Module | None]

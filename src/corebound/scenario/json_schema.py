@@ -17,22 +17,22 @@ def schema() -> dict[str, Any]:
     It covers keys, types and allowed words. Only `load` checks how they combine.
     `load` also rejects everything that the schema rejects.
     """
-    made = Scenario.model_json_schema(by_alias=True)
-    parts: dict[str, Any] = made["$defs"]
+    document = Scenario.model_json_schema(by_alias=True)
+    parts: dict[str, Any] = document["$defs"]
     parts["Matrix"]["properties"] = _axes(parts["Matrix"]["properties"])
-    for part in (made, *parts.values()):
+    for part in (document, *parts.values()):
         is_matrix = part is parts["Matrix"]
         part["properties"] = {
             name: _slim(key, may_be_null=not is_matrix and is_nullable(name))
             for name, key in part["properties"].items()
         }
         del part["title"]
-    description = made.pop("description")
+    description = document.pop("description")
     return {
         "$schema": DIALECT,
         "title": "A corebound scenario",
         "description": description,
-        **made,
+        **document,
     }
 
 
@@ -48,16 +48,16 @@ def _axes(properties: dict[str, Any]) -> dict[str, Any]:
 
 def _slim(key: dict[str, Any], *, may_be_null: bool) -> dict[str, Any]:
     """Drop titles, which repeat the name, and null where it has no meaning."""
-    kept = {word: value for word, value in key.items() if word != "title"}
+    slim = {name: value for name, value in key.items() if name != "title"}
     if may_be_null:
-        return kept
-    if kept.get("default", "") is None:
-        del kept["default"]
-    branches = [branch for branch in kept.get("anyOf", ()) if branch != {"type": "null"}]
+        return slim
+    if slim.get("default", "") is None:
+        del slim["default"]
+    branches = [branch for branch in slim.get("anyOf", ()) if branch != {"type": "null"}]
     if len(branches) == 1:
-        del kept["anyOf"]
-        return {**branches[0], **kept}
-    return {**kept, "anyOf": branches} if branches else kept
+        del slim["anyOf"]
+        return {**branches[0], **slim}
+    return {**slim, "anyOf": branches} if branches else slim
 
 
 def schema_text() -> str:

@@ -7,14 +7,14 @@ from typing import Any
 
 from corebound.errors import Fault, ScenarioFaults
 from corebound.scenario import checks, function_checks
-from corebound.scenario.function_checks import Finder
-from corebound.scenario.matrix import expand, points
+from corebound.scenario.function_checks import ModuleFinder
+from corebound.scenario.matrix import expand, matrix_points
 from corebound.scenario.models import Scenario
-from corebound.scenario.validation import ValidatedTree, shape
-from corebound.scenario.yaml_reader import Flaw, read, tree
+from corebound.scenario.validation import ValidatedTree, validate
+from corebound.scenario.yaml_reader import Flaw, as_tree, read_yaml
 
 
-def load(data: bytes, file: str, find: Finder | None = None) -> Scenario:
+def load(data: bytes, file: str, find: ModuleFinder | None = None) -> Scenario:
     """Read a scenario file.
 
     Args:
@@ -26,19 +26,19 @@ def load(data: bytes, file: str, find: Finder | None = None) -> Scenario:
         ScenarioFaults: every fault in syntax, keys, values and their combinations, each with
             its line.
     """
-    root, flaws = read(data, file)
+    root, flaws = read_yaml(data, file)
     if root is None:
         raise ScenarioFaults(flaws)
-    shaped = shape(root)
-    faults = [*flaws, *_shape_faults(shaped, file)]
-    if shaped.scenario is not None:
+    validated = validate(root)
+    faults = [*flaws, *_shape_faults(validated, file)]
+    if validated.scenario is not None:
         faults += [
-            Fault(file=file, line=shaped.root.nearest(path).line, what=what, fix=fix)
-            for path, what, fix in _meaning(shaped.scenario, shaped, find)
+            Fault(file=file, line=validated.root.nearest(path).line, what=what, fix=fix)
+            for path, what, fix in _check_meaning(validated.scenario, validated, find)
         ]
-    if faults or shaped.scenario is None:
+    if faults or validated.scenario is None:
         raise ScenarioFaults(_sorted(faults))
-    return shaped.scenario
+    return validated.scenario
 
 
 def load_document(document: dict[str, Any], path: str) -> Scenario:
@@ -49,15 +49,15 @@ def load_document(document: dict[str, Any], path: str) -> Scenario:
     Raises:
         ScenarioFaults: this version cannot read it; the faults have no lines.
     """
-    shaped = shape(tree(document))
-    if shaped.problems or shaped.scenario is None:
-        raise ScenarioFaults(tuple(_shape_faults(shaped, path)))
-    return shaped.scenario
+    validated = validate(as_tree(document))
+    if validated.problems or validated.scenario is None:
+        raise ScenarioFaults(tuple(_shape_faults(validated, path)))
+    return validated.scenario
 
 
-def _shape_faults(shaped: ValidatedTree, file: str) -> Iterator[Fault]:
-    for one in shaped.problems:
-        yield Fault(file=file, line=one.line, what=one.what, fix=one.fix)
+def _shape_faults(validated: ValidatedTree, file: str) -> Iterator[Fault]:
+    for problem in validated.problems:
+        yield Fault(file=file, line=problem.line, what=problem.what, fix=problem.fix)
 
 
 def _sorted(faults: Iterable[Fault]) -> tuple[Fault, ...]:
@@ -65,25 +65,31 @@ def _sorted(faults: Iterable[Fault]) -> tuple[Fault, ...]:
     return tuple(sorted(dict.fromkeys(faults), key=lambda fault: fault.line or 0))
 
 
-def _meaning(scenario: Scenario, shaped: ValidatedTree, find: Finder | None) -> Iterator[Flaw]:
+def _check_meaning(
+    scenario: Scenario, validated: ValidatedTree, find: ModuleFinder | None
+) -> Iterator[Flaw]:
     """Check the meaning of the valid part of a scenario."""
-    doubtful = frozenset(part for path in shaped.lost for part in path if isinstance(part, str))
-    yield from checks.whole(scenario, doubtful)
-    on_axes = tuple(checks.axes_alone(scenario))
-    yield from on_axes
-    if any(path == ("matrix",) for path, _, _ in on_axes):
+    invalid_keys = frozenset(
+        part for path in validated.removed for part in path if isinstance(part, str)
+    )
+    yield from checks.check_scenario(scenario, invalid_keys)
+    axis_flaws = tuple(checks.check_axes(scenario))
+    yield from axis_flaws
+    if any(path == ("matrix",) for path, _, _ in axis_flaws):
         return
-    made = points(scenario)
-    for point in made:
-        yield from checks.at_point(point, scenario, doubtful)
-    yield from checks.excludes(scenario, doubtful)
-    if not on_axes and not any(path[:1] == ("matrix",) for path in shaped.lost):
-        yield from checks.includes(scenario, made)
+    points = matrix_points(scenario)
+    for point in points:
+        yield from checks.check_point(point, scenario, invalid_keys)
+    yield from checks.check_excludes(scenario, invalid_keys)
+    if not axis_flaws and not any(path[:1] == ("matrix",) for path in validated.removed):
+        yield from checks.check_includes(scenario, points)
     # The baseline may name a cell that an invalid include would have added.
-    if not any(path == ("matrix",) or path[:2] == ("matrix", "include") for path in shaped.lost):
+    if not any(
+        path == ("matrix",) or path[:2] == ("matrix", "include") for path in validated.removed
+    ):
         cells = expand(scenario, "")
-        yield from checks.named_cells(scenario, cells, doubtful)
-        yield from checks.profiles(scenario, cells)
-        yield from checks.traffic(scenario, doubtful)
+        yield from checks.check_named_cells(scenario, cells, invalid_keys)
+        yield from checks.check_profiles(scenario, cells)
+        yield from checks.check_traffic(scenario, invalid_keys)
         if find is not None:
-            yield from function_checks.function(scenario, find, doubtful)
+            yield from function_checks.check_function(scenario, find, invalid_keys)

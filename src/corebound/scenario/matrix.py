@@ -35,13 +35,13 @@ class LocatedValue(Struct, frozen=True, kw_only=True):
 
 def located(value: object, path: Path) -> LocatedValue:
     """A value with its text and its path."""
-    return LocatedValue(value=value, text=text(value), path=path)
+    return LocatedValue(value=value, text=axis_text(value), path=path)
 
 
 MatrixPoint = Mapping[Key, LocatedValue]
 
 
-def text(value: object) -> str:
+def axis_text(value: object) -> str:
     """A value as the axes of cells show it; None, which sets nothing, becomes `default`."""
     if isinstance(value, ExplicitCpus):
         return f"cpus:{cpu_list(parse_cpu_list(str(value.cpus)))}"
@@ -64,7 +64,7 @@ def axis_keys(matrix: Matrix) -> tuple[Key, ...]:
 def axes(matrix: Matrix) -> dict[Key, tuple[LocatedValue, ...]]:
     """The axes in file order, each with its values."""
     return {
-        key: _settings(
+        key: _located_values(
             matrix.parameters[key[1]] if len(key) > 1 else getattr(matrix, key[0]),
             ("matrix", *key),
         )
@@ -72,24 +72,24 @@ def axes(matrix: Matrix) -> dict[Key, tuple[LocatedValue, ...]]:
     }
 
 
-def _settings(values: Iterable[object], path: Path) -> tuple[LocatedValue, ...]:
+def _located_values(values: Iterable[object], path: Path) -> tuple[LocatedValue, ...]:
     return tuple(located(value, (*path, index)) for index, value in enumerate(values))
 
 
-def entry(written: MatrixEntry, path: Path) -> dict[Key, LocatedValue]:
+def entry_values(entry: MatrixEntry, path: Path) -> dict[Key, LocatedValue]:
     """The settings that an entry of include, exclude, baseline or a claim names, in order."""
-    found: dict[Key, LocatedValue] = {}
-    for name in written.written:
+    values: dict[Key, LocatedValue] = {}
+    for name in entry.written:
         if name == "parameters":
-            for parameter, value in written.parameters.items():
+            for parameter, value in entry.parameters.items():
                 key = ("parameters", parameter)
-                found[key] = located(value, (*path, *key))
+                values[key] = located(value, (*path, *key))
         else:
-            found[name,] = located(getattr(written, name), (*path, name))
-    return found
+            values[name,] = located(getattr(entry, name), (*path, name))
+    return values
 
 
-def count(matrix: Matrix) -> int:
+def count_points(matrix: Matrix) -> int:
     """Number of points that the axes span, before include and exclude."""
     return math.prod(len(values) for values in axes(matrix).values())
 
@@ -107,12 +107,12 @@ def product(matrix: Matrix) -> list[dict[Key, LocatedValue]]:
     ]
 
 
-def agrees(point: MatrixPoint, wanted: MatrixPoint) -> bool:
+def agrees(point: MatrixPoint, entry: MatrixPoint) -> bool:
     """Whether a point has every value that an entry names."""
-    return all(key in point and point[key].text == setting.text for key, setting in wanted.items())
+    return all(key in point and point[key].text == value.text for key, value in entry.items())
 
 
-def points(scenario: Scenario) -> tuple[MatrixPoint, ...]:
+def matrix_points(scenario: Scenario) -> tuple[MatrixPoint, ...]:
     """The matrix's points, by the same rules as GitHub Actions.
 
     Start with the product of the axes and remove every point that matches an exclude.
@@ -125,36 +125,40 @@ def points(scenario: Scenario) -> tuple[MatrixPoint, ...]:
     """
     matrix = scenario.matrix
     spanned = axes(matrix)
-    out = [entry(one, ("matrix", "exclude", i)) for i, one in enumerate(matrix.exclude)]
-    kept = [point for point in product(matrix) if not any(agrees(point, one) for one in out)]
-    added: list[MatrixPoint] = []
-    for index, written in enumerate(matrix.include):
-        extra = entry(written, ("matrix", "include", index))
-        on_axes = {key: setting for key, setting in extra.items() if key in spanned}
-        fitting = [point for point in kept if agrees(point, on_axes)]
-        for point in fitting:
-            point.update({key: extra[key] for key in extra if key not in spanned})
-        if not fitting:
-            added.append(extra)
-    return (*kept, *added)
+    excluded = [
+        entry_values(entry, ("matrix", "exclude", i)) for i, entry in enumerate(matrix.exclude)
+    ]
+    remaining = [
+        point for point in product(matrix) if not any(agrees(point, entry) for entry in excluded)
+    ]
+    additions: list[MatrixPoint] = []
+    for index, entry in enumerate(matrix.include):
+        added_values = entry_values(entry, ("matrix", "include", index))
+        axis_values = {key: value for key, value in added_values.items() if key in spanned}
+        extended = [point for point in remaining if agrees(point, axis_values)]
+        for point in extended:
+            point.update({key: added_values[key] for key in added_values if key not in spanned})
+        if not extended:
+            additions.append(added_values)
+    return (*remaining, *additions)
 
 
 def value_at(point: MatrixPoint, key: Key, scenario: Scenario) -> LocatedValue:
     """A point's value, else the scenario's; the value is None if neither sets it."""
-    if (own := point.get(key)) is not None:
-        return own
+    if (value := point.get(key)) is not None:
+        return value
     if key[0] == "parameters":
         return located(scenario.parameters.get(key[1]), key)
     return located(getattr(scenario, key[0]), key)
 
 
-def parameters(point: MatrixPoint, scenario: Scenario) -> dict[str, LocatedValue]:
+def point_parameters(point: MatrixPoint, scenario: Scenario) -> dict[str, LocatedValue]:
     """The workload's parameters at a point, the scenario's first."""
     names = [*scenario.parameters, *(key[1] for key in point if key[0] == "parameters")]
     return {name: value_at(point, ("parameters", name), scenario) for name in names}
 
 
-def labels(point: MatrixPoint, scenario: Scenario) -> tuple[tuple[str, str], ...]:
+def axis_labels(point: MatrixPoint, scenario: Scenario) -> tuple[tuple[str, str], ...]:
     """The axes and values that identify a point: all axes, then what an include added."""
     spanned = axis_keys(scenario.matrix)
     keys = (*spanned, *(key for key in point if key not in spanned))
@@ -164,8 +168,8 @@ def labels(point: MatrixPoint, scenario: Scenario) -> tuple[tuple[str, str], ...
 def value_of(cell: Cell, key: Key) -> str:
     """A cell's value for any key that can be varied, as its axes show it."""
     if key[0] == "parameters":
-        return text(dict(cell.parameters).get(key[1]))
-    return text(SETTINGS[key[0]].value_in(cell))
+        return axis_text(dict(cell.parameters).get(key[1]))
+    return axis_text(SETTINGS[key[0]].value_in(cell))
 
 
 def key_of(axis: str) -> Key:
@@ -173,10 +177,12 @@ def key_of(axis: str) -> Key:
     return (axis,) if axis in SETTINGS else ("parameters", axis)
 
 
-def matching(wanted: MatrixEntry, cells: Iterable[Cell]) -> tuple[Cell, ...]:
+def matching_cells(written: MatrixEntry, cells: Iterable[Cell]) -> tuple[Cell, ...]:
     """The cells that have every value that an entry names."""
-    named = {key: found.text for key, found in entry(wanted, ()).items()}
-    return tuple(cell for cell in cells if all(value_of(cell, key) == named[key] for key in named))
+    values = {key: value.text for key, value in entry_values(written, ()).items()}
+    return tuple(
+        cell for cell in cells if all(value_of(cell, key) == values[key] for key in values)
+    )
 
 
 def expand(scenario: Scenario, path: str, profile: ProfileName | None = None) -> tuple[Cell, ...]:
@@ -193,29 +199,29 @@ def expand(scenario: Scenario, path: str, profile: ProfileName | None = None) ->
         `include` adds.
     """
     where = path if scenario.line is None else f"{path}:{scenario.line}"
-    changed, kept = under(scenario, profile)
+    changed, kept = apply_profile(scenario, profile)
     return shorten_labels([_cell(point, changed, where) for point in kept])
 
 
-def under(
+def apply_profile(
     scenario: Scenario, profile: ProfileName | None
 ) -> tuple[Scenario, tuple[MatrixPoint, ...]]:
     """The scenario with a profile's parameters, and the points that the profile keeps."""
     change = scenario.profiles.get(profile) if profile else None
     if change is None:
-        return scenario, points(scenario)
-    given = {**scenario.parameters, **change.parameters}
-    changed = scenario.model_copy(update={"parameters": given})
-    every = points(changed)
+        return scenario, matrix_points(scenario)
+    parameters = {**scenario.parameters, **change.parameters}
+    changed = scenario.model_copy(update={"parameters": parameters})
+    all_points = matrix_points(changed)
     if not change.only:
-        return changed, every
-    cells = tuple(_cell(point, changed, "") for point in every)
-    wanted = {cell for one in change.only for cell in matching(one, cells)}
-    kept = (point for point, cell in zip(every, cells, strict=True) if cell in wanted)
-    return changed, tuple(kept)
+        return changed, all_points
+    cells = tuple(_cell(point, changed, "") for point in all_points)
+    selected = {cell for entry in change.only for cell in matching_cells(entry, cells)}
+    remaining = (point for point, cell in zip(all_points, cells, strict=True) if cell in selected)
+    return changed, tuple(remaining)
 
 
-def given(
+def profile_parameters(
     point: MatrixPoint, changed: Scenario, scenario: Scenario, profile: ProfileName | None
 ) -> dict[str, LocatedValue]:
     """The parameters of a point under a profile, each with its place in the file.
@@ -226,14 +232,18 @@ def given(
         scenario: The scenario as written.
         profile: The profile, or None.
     """
-    own: Mapping[str, Any] = {}
+    changed_parameters: Mapping[str, Any] = {}
     if profile is not None and (change := scenario.profiles.get(profile)) is not None:
-        own = change.parameters
+        changed_parameters = change.parameters
     return {
-        name: LocatedValue(value=one.value, text=one.text, path=("profiles", profile, *one.path))
-        if profile is not None and name in own and one.path == ("parameters", name)
-        else one
-        for name, one in parameters(point, changed).items()
+        name: LocatedValue(
+            value=parameter.value, text=parameter.text, path=("profiles", profile, *parameter.path)
+        )
+        if profile is not None
+        and name in changed_parameters
+        and parameter.path == ("parameters", name)
+        else parameter
+        for name, parameter in point_parameters(point, changed).items()
     }
 
 
@@ -242,10 +252,14 @@ def shorten_labels(cells: Sequence[Cell]) -> tuple[Cell, ...]:
 
     The label of a single cell shows every axis.
     """
-    values = [dict(cell.axes) for cell in cells]
-    axes = dict.fromkeys(axis for one in values for axis in one)
-    unsaid = tuple(axis for axis in axes if len({one.get(axis) for one in values}) == 1)
-    return tuple(replace(cell, unsaid=unsaid if len(cells) > 1 else ()) for cell in cells)
+    axes_of_cells = [dict(cell.axes) for cell in cells]
+    axes = dict.fromkeys(axis for values_of_cell in axes_of_cells for axis in values_of_cell)
+    hidden = tuple(
+        axis
+        for axis in axes
+        if len({values_of_cell.get(axis) for values_of_cell in axes_of_cells}) == 1
+    )
+    return tuple(replace(cell, hidden_axes=hidden if len(cells) > 1 else ()) for cell in cells)
 
 
 def _cell(point: MatrixPoint, scenario: Scenario, where: str) -> Cell:
@@ -267,13 +281,13 @@ def _cell(point: MatrixPoint, scenario: Scenario, where: str) -> Cell:
     framework = fields.pop("framework") or framework_of(environment) or "none"
     return Cell(
         scenario=scenario.name,
-        axes=labels(point, scenario),
+        axes=axis_labels(point, scenario),
         binding=_resolved_binding(**parts["binding"]),
         threads=Threads(**parts["threads"]),
         framework=framework,
         environment=environment if commit is None else f"{environment}@{commit}",
         parameters=tuple(
-            (name, parameter.value) for name, parameter in parameters(point, scenario).items()
+            (name, parameter.value) for name, parameter in point_parameters(point, scenario).items()
         ),
         env=tuple(parts["env"].items()),
         where=where,

@@ -22,7 +22,7 @@ from pydantic import (
     model_validator,
 )
 
-from corebound.scenario.settings import Count, Settings, StrictModel, axis_fields, has_keys
+from corebound.scenario.settings import Count, Settings, StrictModel, axis_fields, mapping_or_plain
 
 
 class OrderedModel(StrictModel):
@@ -38,16 +38,16 @@ class OrderedModel(StrictModel):
     @model_validator(mode="wrap")
     @classmethod
     def _remember(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        made: Self = handler(data)
+        model: Self = handler(data)
         # A model has its fields in the order of the class; only `data` has the file's order.
         if isinstance(data, Mapping):
-            made._written = tuple(data)
-        return made
+            model._written = tuple(data)
+        return model
 
     @model_serializer(mode="wrap")
     def _in_order(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        plain: dict[str, Any] = handler(self)
-        return {key: plain[key] for key in (*self._written, *plain) if key in plain}
+        fields: dict[str, Any] = handler(self)
+        return {key: fields[key] for key in (*self._written, *fields) if key in fields}
 
 
 ProfileName = Literal["quick", "nightly"]
@@ -65,7 +65,7 @@ def _warmup_form(value: Any) -> str:
         isinstance(value, Mapping) and "seconds" in value and "iterations" not in value
     ):
         return "seconds"
-    return "iterations" if has_keys(value) == "keys" else "plain"
+    return "iterations" if mapping_or_plain(value) == "keys" else "plain"
 
 
 class WarmupIterations(StrictModel):
@@ -154,7 +154,7 @@ QUICK_ITERATIONS = 20
 QUICK_LAUNCHES = 4
 
 
-class Measured(Protocol):
+class HasMeasure(Protocol):
     """Anything with `measure` and `profiles`, such as a scenario."""
 
     @property
@@ -168,7 +168,7 @@ class Measured(Protocol):
         ...
 
 
-def measured(scenario: Measured, profile: ProfileName | None) -> Measure:
+def measure_for(scenario: HasMeasure, profile: ProfileName | None) -> Measure:
     """The scenario's `measure` with the profile applied; the default `quick` only reduces it."""
     measure = scenario.measure
     if profile is None:
@@ -176,8 +176,8 @@ def measured(scenario: Measured, profile: ProfileName | None) -> Measure:
     change = scenario.profiles.get(profile)
     if change is None:
         return _quick(measure) if profile == "quick" else measure
-    written = change.model_fields_set & Measure.model_fields.keys()
-    update = {name: getattr(change, name) for name in written}
+    changed_keys = change.model_fields_set & Measure.model_fields.keys()
+    update = {name: getattr(change, name) for name in changed_keys}
     if change.launches is not None:
         launches = {
             name: getattr(change.launches, name) for name in change.launches.model_fields_set
@@ -284,7 +284,7 @@ class Scenario(Settings):
     source: Text | None = Field(None, description="the study that it repeats")
     workload: Annotated[
         Annotated[Text, Tag("plain")] | Annotated[CommandWorkload, Tag("keys")],
-        Discriminator(has_keys),
+        Discriminator(mapping_or_plain),
     ] = Field(description="a built-in, module:function beside this file, or {command: [...]}")
     is_async: StrictBool = Field(
         False, alias="async", description="await what each step of the function returns"

@@ -9,12 +9,12 @@ from fnmatch import fnmatchcase
 
 from corebound.errors import InputError
 from corebound.scenario.cell import Cell
-from corebound.scenario.matrix import Key, entry, key_of, matching, value_of
+from corebound.scenario.matrix import Key, entry_values, key_of, matching_cells, value_of
 from corebound.scenario.models import Claim, Scenario
 
 
 def baselines_of(
-    cells: Iterable[Cell], among: Iterable[Cell], scenario: Scenario
+    cells: Iterable[Cell], available: Iterable[Cell], scenario: Scenario
 ) -> tuple[Cell | None, ...]:
     """The baseline of each cell, in the order of `cells`.
 
@@ -24,25 +24,25 @@ def baselines_of(
 
     Args:
         cells: Cells of the scenario.
-        among: The scenario's cells that are available for comparison.
+        available: The scenario's cells that are available for comparison.
         scenario: The scenario.
 
     Returns:
         One baseline for each of `cells`; None if there is no such cell.
     """
-    every = tuple(among)
+    candidates = tuple(available)
     if scenario.baseline is None:
-        return tuple(next(iter(every), None) for _ in cells)
-    shared = _axes_of(every) - entry(scenario.baseline, ()).keys()
-    first: dict[tuple[str, ...], Cell] = {}
-    for other in matching(scenario.baseline, every):
-        first.setdefault(_values(other, shared), other)
-    return tuple(first.get(_values(cell, shared)) for cell in cells)
+        return tuple(next(iter(candidates), None) for _ in cells)
+    shared = _axes_of(candidates) - entry_values(scenario.baseline, ()).keys()
+    baseline_by_values: dict[tuple[str, ...], Cell] = {}
+    for baseline in matching_cells(scenario.baseline, candidates):
+        baseline_by_values.setdefault(_values(baseline, shared), baseline)
+    return tuple(baseline_by_values.get(_values(cell, shared)) for cell in cells)
 
 
-def baseline_of(cell: Cell, among: Iterable[Cell], scenario: Scenario) -> Cell | None:
+def baseline_of(cell: Cell, available: Iterable[Cell], scenario: Scenario) -> Cell | None:
     """The baseline of one cell, as in `baselines_of`."""
-    return baselines_of((cell,), among, scenario)[0]
+    return baselines_of((cell,), available, scenario)[0]
 
 
 def claim_pairs(claim: Claim, cells: Iterable[Cell]) -> tuple[tuple[Cell, Cell], ...]:
@@ -50,17 +50,17 @@ def claim_pairs(claim: Claim, cells: Iterable[Cell]) -> tuple[tuple[Cell, Cell],
 
     Two cells make a pair if they are equal on every axis that neither side names.
     """
-    every = tuple(cells)
-    named = {*entry(claim.faster, ()), *entry(claim.than, ())}
-    shared = _axes_of(every) - named
+    candidates = tuple(cells)
+    named_keys = {*entry_values(claim.faster, ()), *entry_values(claim.than, ())}
+    shared = _axes_of(candidates) - named_keys
     slower: dict[tuple[str, ...], list[Cell]] = {}
-    for other in matching(claim.than, every):
-        slower.setdefault(_values(other, shared), []).append(other)
+    for slower_cell in matching_cells(claim.than, candidates):
+        slower.setdefault(_values(slower_cell, shared), []).append(slower_cell)
     return tuple(
-        (one, other)
-        for one in matching(claim.faster, every)
-        for other in slower.get(_values(one, shared), ())
-        if one.key != other.key
+        (faster, slower_cell)
+        for faster in matching_cells(claim.faster, candidates)
+        for slower_cell in slower.get(_values(faster, shared), ())
+        if faster.key != slower_cell.key
     )
 
 
@@ -73,16 +73,16 @@ def _values(cell: Cell, keys: Iterable[Key]) -> tuple[str, ...]:
 
 
 # A comma separates terms only if another term follows: CPU lists contain commas too.
-_BETWEEN = re.compile(r",(?=[A-Za-z_][\w.-]*!?=)")
+_SEPARATOR = re.compile(r",(?=[A-Za-z_][\w.-]*!?=)")
 _TERM = re.compile(r"([A-Za-z_][\w.-]*)(!?=)(.*)", re.DOTALL)
 
 
-def select(cells: Sequence[Cell], only: Sequence[str]) -> tuple[Cell, ...]:
+def select(cells: Sequence[Cell], expressions: Sequence[str]) -> tuple[Cell, ...]:
     """The cells that `--only` selects, in the order of `cells`.
 
     Args:
         cells: Cells of any number of scenarios.
-        only: Alternative expressions; an empty list selects every cell. Each expression is
+        expressions: Alternative expressions; an empty list selects every cell. Each expression is
             a comma-separated list of terms that must all hold: `axis=value`, `axis!=value`
             or `scenario=GLOB`. It may also be a cell's key or id as reports show it.
 
@@ -90,89 +90,93 @@ def select(cells: Sequence[Cell], only: Sequence[str]) -> tuple[Cell, ...]:
         InputError: a term names an unknown axis or a value that no cell has, or no cell
             matches an expression.
     """
-    for expression in only:
-        _check(cells, expression)
-    return filter_cells(cells, only)
+    for expression in expressions:
+        _check_expression(cells, expression)
+    return filter_cells(cells, expressions)
 
 
-def filter_cells(cells: Sequence[Cell], only: Sequence[str]) -> tuple[Cell, ...]:
+def filter_cells(cells: Sequence[Cell], expressions: Sequence[str]) -> tuple[Cell, ...]:
     """The cells that `--only` selects, where `cells` may be a subset of the intended cells.
 
     Like `select`, but an expression may match no cell.
     """
-    if not only:
+    if not expressions:
         return tuple(cells)
-    chosen = {cell for expression in only for cell in _fitting(cells, expression)}
-    return tuple(cell for cell in cells if cell in chosen)
+    selected = {cell for expression in expressions for cell in _selected(cells, expression)}
+    return tuple(cell for cell in cells if cell in selected)
 
 
-def _fitting(cells: Sequence[Cell], expression: str) -> tuple[Cell, ...]:
+def _selected(cells: Sequence[Cell], expression: str) -> tuple[Cell, ...]:
     """The cells that match an expression; only the exact cell if it is a key or an id."""
     exact = tuple(cell for cell in cells if expression in {cell.id, cell.key})
-    return exact or tuple(cell for cell in cells if fits(cell, expression))
+    return exact or tuple(cell for cell in cells if matches_expression(cell, expression))
 
 
-def fits(cell: Cell, expression: str) -> bool:
+def matches_expression(cell: Cell, expression: str) -> bool:
     """Whether a cell matches an expression of `--only`: by its key or id, or by all terms.
 
     `!=` holds for an axis that the cell does not have.
     """
     if expression in {cell.id, cell.key}:
         return True
-    return all(_holds(cell, term) for term in _BETWEEN.split(expression))
+    return all(_term_holds(cell, term) for term in _SEPARATOR.split(expression))
 
 
-def _holds(cell: Cell, term: str) -> bool:
+def _term_holds(cell: Cell, term: str) -> bool:
     parts = _TERM.fullmatch(term)
     if parts is None:
         return False
     axis, operator, value = parts.groups()
     if axis == "scenario":
-        is_so = fnmatchcase(cell.scenario, value)
+        is_equal = fnmatchcase(cell.scenario, value)
     else:
-        is_so = dict(cell.axes).get(axis) == value
-    return is_so == (operator == "=")
+        is_equal = dict(cell.axes).get(axis) == value
+    return is_equal == (operator == "=")
 
 
-def _check(cells: Sequence[Cell], expression: str) -> None:
+def _check_expression(cells: Sequence[Cell], expression: str) -> None:
     """Raise an error if an expression is invalid or matches no cell."""
     if any(expression in {cell.id, cell.key} for cell in cells):
         return
-    for term in _BETWEEN.split(expression):
+    for term in _SEPARATOR.split(expression):
         _check_term(cells, expression, term)
-    if not any(fits(cell, expression) for cell in cells):
-        raise _refused(expression, "no cell fits it.", "Ask for less at once.")
+    if not any(matches_expression(cell, expression) for cell in cells):
+        raise _error(expression, "no cell fits it.", "Ask for less at once.")
 
 
 def _check_term(cells: Sequence[Cell], expression: str, term: str) -> None:
     parts = _TERM.fullmatch(term)
     if parts is None:
-        raise _refused(
+        raise _error(
             expression,
             f"`{term}` is no term.",
             "Write axis=value, axis!=value or scenario=NAME, parted by commas.",
         )
     axis, _, value = parts.groups()
     if axis == "scenario":
-        known = {cell.scenario for cell in cells}
-        is_known = any(fnmatchcase(name, value) for name in known)
+        valid_values = {cell.scenario for cell in cells}
+        is_valid = any(fnmatchcase(name, value) for name in valid_values)
     else:
-        known = {here for cell in cells for name, here in cell.axes if name == axis}
-        is_known = value in known
-    if not known:
+        valid_values = {
+            own_value for cell in cells for name, own_value in cell.axes if name == axis
+        }
+        is_valid = value in valid_values
+    if not valid_values:
         names = dict.fromkeys(name for cell in cells for name, _ in cell.axes)
-        raise _refused(
-            expression, f"no cell has an axis `{axis}`.", _offer(axis, [*names, "scenario"])
+        raise _error(
+            expression, f"no cell has an axis `{axis}`.", _suggestion(axis, [*names, "scenario"])
         )
-    if not is_known:
-        raise _refused(expression, f"no cell has {axis}={value}.", _offer(value, sorted(known)))
+    if not is_valid:
+        raise _error(
+            expression, f"no cell has {axis}={value}.", _suggestion(value, sorted(valid_values))
+        )
 
 
-def _offer(written: str, known: Sequence[str]) -> str:
-    close = get_close_matches(written, known, n=1)
-    listed = ", ".join(known[:12]) + (", …" if len(known) > 12 else "")
-    return f"Did you mean {close[0]}?" if close else f"There are: {listed}."
+def _suggestion(text: str, choices: Sequence[str]) -> str:
+    closest = get_close_matches(text, choices, n=1)
+    choices_text = ", ".join(choices[:12]) + (", …" if len(choices) > 12 else "")
+    return f"Did you mean {closest[0]}?" if closest else f"There are: {choices_text}."
 
 
-def _refused(expression: str, what: str, fix: str) -> InputError:
+def _error(expression: str, what: str, fix: str) -> InputError:
     return InputError(what=what, where=f"--only {expression}", fix=fix)

@@ -45,7 +45,7 @@ class StrictModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
-def has_keys(value: Any) -> str:
+def mapping_or_plain(value: Any) -> str:
     """The union branch of a value; an empty mapping is `plain`, where it is reported as wrong."""
     return (
         "keys"
@@ -158,7 +158,7 @@ class ExplicitCpus(StrictModel):
 
 BindingWanted = Annotated[
     Annotated[NamedMode, Tag("plain")] | Annotated[ExplicitCpus, Tag("keys")],
-    Discriminator(has_keys),
+    Discriminator(mapping_or_plain),
 ]
 
 

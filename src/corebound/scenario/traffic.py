@@ -28,7 +28,7 @@ Shape = Literal[
 Client = Literal["corebound", "ab"]
 
 # The shapes that send on a schedule; their latencies count from the intended send time.
-OPEN: tuple[Shape, ...] = ("constant", "poisson", "server")
+OPEN_SHAPES: tuple[Shape, ...] = ("constant", "poisson", "server")
 
 
 class Traffic(Struct, frozen=True, kw_only=True):
@@ -65,7 +65,7 @@ class Traffic(Struct, frozen=True, kw_only=True):
         if self.requests < 1 or self.warmup_requests < 0 or not self.timeout_s > 0:
             raise ValueError("a traffic has requests, and time for them")
         _matches("concurrency", self.concurrency, belongs=self.shape == "closed")
-        _matches("rate_per_s", self.rate_per_s, belongs=self.shape in OPEN)
+        _matches("rate_per_s", self.rate_per_s, belongs=self.shape in OPEN_SHAPES)
         _matches("samples_a_query", self.samples_a_query, belongs=self.shape == "multi-stream")
         _matches("bound_ms", self.bound_ms, belongs=self.shape == "server")
         if self.samples_a_query and self.requests % self.samples_a_query:
@@ -231,8 +231,8 @@ def decode_message(line: bytes) -> Message:
     try:
         if kind is Answered:
             windows = tuple(Window(**window) for window in document["windows"])
-            told = document.get("mlperf")
-            mlperf = None if told is None else MlPerf(**told)
+            result = document.get("mlperf")
+            mlperf = None if result is None else MlPerf(**result)
             return Answered(**{**document, "windows": windows, "mlperf": mlperf})
         return kind(**document)
     except (KeyError, TypeError) as error:

@@ -33,7 +33,7 @@ from corebound.scenario.settings import (
     join_words,
     whole_number,
 )
-from corebound.scenario.yaml_reader import MOST_DEPTH, Node, Path, plain, printable
+from corebound.scenario.yaml_reader import MOST_DEPTH, Node, Path, as_data, printable
 
 _LAUNCHES = whole_number("a number of launches", 2, 1000)
 _SHARE = Expected(noun="a share", fix="Write a number between 0 and 1, such as 0.02 for 2 %.")
@@ -140,15 +140,15 @@ _ITEMS: dict[str, Expected] = {
 
 def expected_at(path: Path, node: Node) -> Expected:
     """The words that describe the expected value at `path`, where `node` is wrong."""
-    names = [part for part in path if isinstance(part, str)]
-    key, parent = names[-1], names[-2] if len(names) > 1 else ""
+    keys = [part for part in path if isinstance(part, str)]
+    key, parent = keys[-1], keys[-2] if len(keys) > 1 else ""
     is_item = isinstance(path[-1], int)
     if parent == "env" or (is_item and key == "command"):
         quoted = f'"{printable(node.text)}"'
         return Expected(
             noun="text", fix=f"Put it in quotes: {quoted if is_item else f'{key}: {quoted}'}."
         )
-    if not is_item and ((parent == "matrix" and key not in _NO_AXES) or names[:-1] == _AXES_BELOW):
+    if not is_item and ((parent == "matrix" and key not in _NO_AXES) or keys[:-1] == _AXES_BELOW):
         return _axis(key, node)
     if parent == "parameters":
         return _VALUE
@@ -169,22 +169,22 @@ def _axis(name: str, node: Node) -> Expected:
     return Expected(noun="a list of values", fix=f"Write `{name}: [{example}]`.")
 
 
-def shown(node: Node) -> str:
+def excerpt(node: Node) -> str:
     """A value for a message, as it was written or shortened."""
     if isinstance(node.value, dict):
         return "{…}" if node.value else "{}"
     if isinstance(node.value, list):
-        inside = ", ".join(shown(child) for child in node.value)
-        return f"[{inside}]" if len(inside) <= 40 else "[…]"
+        items = ", ".join(excerpt(child) for child in node.value)
+        return f"[{items}]" if len(items) <= 40 else "[…]"
     return f'"{printable(node.text)}"' if node.quoted else printable(node.text)
 
 
-def close_to(written: str, known: Sequence[str]) -> str | None:
-    """The known word that is closest to `written`, if one is close enough."""
-    return next(iter(get_close_matches(written, known, n=1)), None)
+def closest(text: str, choices: Sequence[str]) -> str | None:
+    """The known word that is closest to `text`, if one is close enough."""
+    return next(iter(get_close_matches(text, choices, n=1)), None)
 
 
-def label(path: Path) -> str:
+def nearest_key(path: Path) -> str:
     """The key of a value, or the key of the list that contains it."""
     return next((part for part in reversed(path) if isinstance(part, str)), "")
 
@@ -192,7 +192,7 @@ def label(path: Path) -> str:
 class Problem(Struct, frozen=True, kw_only=True):
     """One thing wrong at a place; `line` is None if it is not from a file.
 
-    `is_unknown` marks a key that is not valid there; `meant` is then the key that it is
+    `is_unknown` marks a key that is not valid there; `intended_key` is then the key that it is
     probably a misspelling of.
     """
 
@@ -200,7 +200,7 @@ class Problem(Struct, frozen=True, kw_only=True):
     line: int | None
     what: str
     fix: str
-    meant: str | None = None
+    intended_key: str | None = None
     is_unknown: bool = False
 
 
@@ -211,19 +211,19 @@ class ValidatedTree(Struct, frozen=True, kw_only=True):
         scenario: The scenario without its invalid parts; None if too little is left.
         root: The tree that the scenario was built from.
         problems: What is wrong with its shape.
-        lost: The paths of everything that was removed because it was wrong, and of keys
+        removed: The paths of everything that was removed because it was wrong, and of keys
             that were misspelt.
     """
 
     scenario: Scenario | None
     root: Node
     problems: tuple[Problem, ...]
-    lost: tuple[Path, ...]
+    removed: tuple[Path, ...]
 
 
 # Placeholders for required top-level keys that are wrong or missing, so that the rest
 # can be checked.
-_STAND_INS: dict[str, Any] = {
+_PLACEHOLDERS: dict[str, Any] = {
     "schema": 1, "name": "x", "title": "x", "question": "x", "workload": "x:x",
 }  # fmt: skip
 
@@ -249,10 +249,10 @@ _MODELS: dict[str, type[BaseModel]] = {
     "workload": CommandWorkload,
 }
 # Other sections in which an unknown key may belong.
-_HOMES = ("", "measure", "launches", "matrix", "needs")
+_SECTIONS = ("", "measure", "launches", "matrix", "needs")
 
 
-def shape(root: Node) -> ValidatedTree:
+def validate(root: Node) -> ValidatedTree:
     """Validate a tree, then what is left of it after its faults are removed."""
     if not isinstance(root.value, dict):
         problem = Problem(
@@ -261,132 +261,142 @@ def shape(root: Node) -> ValidatedTree:
             what="this is not a scenario, which is a mapping of keys to values.",
             fix="Write keys such as `name: gemm` at the margin.",
         )
-        return ValidatedTree(scenario=None, root=root, problems=(problem,), lost=((),))
-    nulls = tuple(_nulls(root, ()))
-    lost = [*_flawed(root, ()), *(null.path for null in nulls)]
-    root = _without(root, frozenset(lost))
-    scenario, found = _validate(root)
-    problems = (*nulls, *(one for one in found if not _follows(one.path, lost, root)))
+        return ValidatedTree(scenario=None, root=root, problems=(problem,), removed=((),))
+    nulls = tuple(_missing_values(root, ()))
+    removed = [*_flawed_paths(root, ()), *(null.path for null in nulls)]
+    root = _without(root, frozenset(removed))
+    scenario, problems_found = _build(root)
+    problems = (
+        *nulls,
+        *(one for one in problems_found if not _is_consequence(one.path, removed, root)),
+    )
     # Removing a value may make its parent invalid in turn. That is not a fault of the file,
     # so it is not reported; each round moves up at least one level.
     for _ in range(MOST_DEPTH):
-        lost += [path for one in found if (path := _loss(one)) is not None]
-        if scenario is not None or len(found) == MOST_PROBLEMS:
+        removed += [path for one in problems_found if (path := _absent_path(one)) is not None]
+        if scenario is not None or len(problems_found) == MOST_PROBLEMS:
             break
-        root = _completed(_without(root, frozenset(_culprit(one.path, root) for one in found)))
-        scenario, found = _validate(root)
+        root = _with_placeholders(
+            _without(root, frozenset(_path_to_remove(one.path, root) for one in problems_found))
+        )
+        scenario, problems_found = _build(root)
     return ValidatedTree(
-        scenario=scenario, root=root, problems=problems, lost=tuple(dict.fromkeys(lost))
+        scenario=scenario, root=root, problems=problems, removed=tuple(dict.fromkeys(removed))
     )
 
 
-def _follows(path: Path, lost: Iterable[Path], root: Node) -> bool:
+def _is_consequence(path: Path, removed: Iterable[Path], root: Node) -> bool:
     """Whether a problem only follows from the removal of something lost."""
     emptied = root.nearest(path).value in ({}, [])
-    return any(gone == path or (emptied and gone[: len(path)] == path) for gone in lost)
+    return any(
+        removed_path == path or (emptied and removed_path[: len(path)] == path)
+        for removed_path in removed
+    )
 
 
-def _loss(problem: Problem) -> Path | None:
+def _absent_path(problem: Problem) -> Path | None:
     """The path that the scenario lacks because of a problem; None for an unguessable key."""
     if not problem.is_unknown:
         return problem.path
-    return (*problem.path[:-1], problem.meant) if problem.meant else None
+    return (*problem.path[:-1], problem.intended_key) if problem.intended_key else None
 
 
-def _culprit(path: Path, root: Node) -> Path:
+def _path_to_remove(path: Path, root: Node) -> Path:
     """The path to remove: the invalid value, or the parent that lacks a key."""
     return path if root.at(path) is not None else path[:-1]
 
 
-def _validate(root: Node) -> tuple[Scenario | None, tuple[Problem, ...]]:
+def _build(root: Node) -> tuple[Scenario | None, tuple[Problem, ...]]:
     line = root.nearest(("matrix",)).line
     try:
-        return Scenario.model_validate(plain(root), context={"line": line}), ()
+        return Scenario.model_validate(as_data(root), context={"line": line}), ()
     except ValidationError as error:
         return None, tuple(_problems(error, root))
 
 
-def _flawed(node: Node, path: Path) -> Iterator[Path]:
+def _flawed_paths(node: Node, path: Path) -> Iterator[Path]:
     if node.flawed:
         yield path
     for part, child in node.children():
-        yield from _flawed(child, (*path, part))
+        yield from _flawed_paths(child, (*path, part))
 
 
-def _nulls(node: Node, path: Path) -> Iterator[Problem]:
+def _missing_values(node: Node, path: Path) -> Iterator[Problem]:
     """Keys without a value, except where that means "not set"."""
     is_axis = len(path) == 2 and path[0] == "matrix"
     if (
         node.value is None
         and not node.flawed
         and path
-        and (is_axis or not is_nullable(label(path)))
+        and (is_axis or not is_nullable(nearest_key(path)))
     ):
         item = "an item of " if isinstance(path[-1], int) else ""
         yield Problem(
             path=path,
             line=node.line,
-            what=f"{item}`{printable(label(path))}` has no value.",
+            what=f"{item}`{printable(nearest_key(path))}` has no value.",
             fix="Write one, or leave the key out.",
         )
     for part, child in node.children():
-        yield from _nulls(child, (*path, part))
+        yield from _missing_values(child, (*path, part))
 
 
-def _without(node: Node, gone: frozenset[Path], path: Path = ()) -> Node:
-    kept = [
-        (part, _without(child, gone, (*path, part)))
+def _without(node: Node, removed: frozenset[Path], path: Path = ()) -> Node:
+    children = [
+        (part, _without(child, removed, (*path, part)))
         for part, child in node.children()
-        if (*path, part) not in gone
+        if (*path, part) not in removed
     ]
     if isinstance(node.value, dict):
-        return replace(node, value={str(part): child for part, child in kept})
+        return replace(node, value={str(part): child for part, child in children})
     if isinstance(node.value, list):
-        return replace(node, value=[child for _, child in kept])
+        return replace(node, value=[child for _, child in children])
     return node
 
 
-def _completed(root: Node) -> Node:
+def _with_placeholders(root: Node) -> Node:
     children = {str(part): child for part, child in root.children()}
-    for key, value in _STAND_INS.items():
+    for key, value in _PLACEHOLDERS.items():
         children.setdefault(key, Node(value=value, line=root.line))
     return replace(root, value=children)
 
 
 def _problems(error: ValidationError, root: Node) -> Iterator[Problem]:
     """Each error once, at its place in the file."""
-    found: dict[Path, str] = {}
-    for one in error.errors(include_url=False, include_context=False, include_input=False):
-        path, kind = _real(one["loc"], root), one["type"]
+    kinds: dict[Path, str] = {}
+    for details in error.errors(include_url=False, include_context=False, include_input=False):
+        path, kind = _file_path(details["loc"], root), details["type"]
         if kind in {"missing", "extra_forbidden"}:
-            path = (*path, str(one["loc"][-1])) if kind == "missing" else path
-        elif one["loc"][-1] == "[key]":
+            path = (*path, str(details["loc"][-1])) if kind == "missing" else path
+        elif details["loc"][-1] == "[key]":
             kind = "extra_forbidden"
         else:
             kind = "wrong"
-        found.setdefault(path, kind)
-    found = dict(itertools.islice(found.items(), MOST_PROBLEMS))
-    strange = {path for path, kind in found.items() if kind == "extra_forbidden"}
+        kinds.setdefault(path, kind)
+    kinds = dict(itertools.islice(kinds.items(), MOST_PROBLEMS))
+    unknown_paths = {path for path, kind in kinds.items() if kind == "extra_forbidden"}
     # Everything below an unknown key is unknown too.
-    found = {path: kind for path, kind in found.items() if strange.isdisjoint(_above(path))}
-    unknown = {path: _unknown(path, root) for path in found if path in strange}
-    meant = {(*path[:-1], problem.meant) for path, problem in unknown.items()}
+    kinds = {
+        path: kind for path, kind in kinds.items() if unknown_paths.isdisjoint(_ancestors(path))
+    }
+    unknown_keys = {path: _unknown_key(path, root) for path in kinds if path in unknown_paths}
+    intended = {(*path[:-1], problem.intended_key) for path, problem in unknown_keys.items()}
     # An error within a value is more precise than one about its whole union branch.
-    outer = {above for path in found for above in _above(path)}
-    for path, kind in found.items():
+    ancestors = {ancestor for path in kinds for ancestor in _ancestors(path)}
+    for path, kind in kinds.items():
         if kind == "extra_forbidden":
-            yield unknown[path]
-        elif kind == "missing" and path not in meant:
-            yield _missing(path, root)
-        elif kind == "wrong" and path not in outer:
-            yield _wrong(path, root)
+            yield unknown_keys[path]
+        elif kind == "missing" and path not in intended:
+            yield _missing_key(path, root)
+        elif kind == "wrong" and path not in ancestors:
+            yield _wrong_value(path, root)
 
 
-def _above(path: Path) -> Iterator[Path]:
+def _ancestors(path: Path) -> Iterator[Path]:
     return (path[:length] for length in range(len(path)))
 
 
-def _real(loc: tuple[int | str, ...], root: Node) -> Path:
+def _file_path(loc: tuple[int | str, ...], root: Node) -> Path:
     """The place in the file: pydantic's location without the union branches that it tried."""
     path: Path = ()
     node = root
@@ -396,38 +406,38 @@ def _real(loc: tuple[int | str, ...], root: Node) -> Path:
     return path
 
 
-def _missing(path: Path, root: Node) -> Problem:
+def _missing_key(path: Path, root: Node) -> Problem:
     key = str(path[-1])
-    inside = f" in `{label(path[:-1])}`" if len(path) > 1 else ""
+    section = f" in `{nearest_key(path[:-1])}`" if len(path) > 1 else ""
     return Problem(
         path=path,
         line=root.nearest(path).line,
-        what=f"`{key}` is missing{inside}.",
+        what=f"`{key}` is missing{section}.",
         fix=EXPECTED[key].fix,
     )
 
 
-def _wrong(path: Path, root: Node) -> Problem:
+def _wrong_value(path: Path, root: Node) -> Problem:
     node = root.nearest(path)
-    words = expected_at(path, node)
-    close = close_to(node.text, words.choices) if isinstance(node.value, str) else None
-    fix = f"Did you mean `{close}`?" if close else words.fix
+    expected = expected_at(path, node)
+    close = closest(node.text, expected.choices) if isinstance(node.value, str) else None
+    fix = f"Did you mean `{close}`?" if close else expected.fix
     if (
         node.value
         and isinstance(node.value, list)
         and len(path) == 1
-        and path[0] in _keys("matrix")
+        and path[0] in _known_keys("matrix")
     ):
-        fix = f"Write one value here, or list several under `matrix`: `{path[0]}: {shown(node)}`."
+        fix = f"Write one value here, or list several under `matrix`: `{path[0]}: {excerpt(node)}`."
     return Problem(
         path=path,
         line=node.line,
-        what=f"`{label(path)}: {shown(node)}` is not {words.noun}.",
+        what=f"`{nearest_key(path)}: {excerpt(node)}` is not {expected.noun}.",
         fix=fix,
     )
 
 
-def _keys(section: str) -> tuple[str, ...]:
+def _known_keys(section: str) -> tuple[str, ...]:
     if section == "profiles":
         return ("quick", "nightly")
     if section == "warmup":
@@ -436,28 +446,28 @@ def _keys(section: str) -> tuple[str, ...]:
     return tuple(field.alias or name for name, field in fields.items())
 
 
-def _unknown(path: Path, root: Node) -> Problem:
-    key, section = str(path[-1]), label(path[:-1])
-    known, line = _keys(section), root.nearest(path).line
+def _unknown_key(path: Path, root: Node) -> Problem:
+    key, section = str(path[-1]), nearest_key(path[:-1])
+    known_keys, line = _known_keys(section), root.nearest(path).line
     what = f"`{printable(key)}` is not a known key{f' of `{section}`' if section else ''}."
     fix, meant = "Remove it.", None
-    if section == "warmup" and key in known:
+    if section == "warmup" and key in known_keys:
         what, fix = "`iterations` and `seconds` exclude each other.", "Keep one of them."
-    elif home := _home(key, section, root):
+    elif home := _right_section(key, section, root):
         fix = f"Write it {home}."
-    elif meant := close_to(key, known):
+    elif meant := closest(key, known_keys):
         fix = f"Did you mean `{meant}`?"
-    elif len(known) <= 8:
-        fix = f"Remove it; known here: {join_words([f'`{name}`' for name in known], 'and')}."
-    return Problem(path=path, line=line, what=what, fix=fix, meant=meant, is_unknown=True)
+    elif len(known_keys) <= 8:
+        fix = f"Remove it; known here: {join_words([f'`{name}`' for name in known_keys], 'and')}."
+    return Problem(path=path, line=line, what=what, fix=fix, intended_key=meant, is_unknown=True)
 
 
-def _home(key: str, section: str, root: Node) -> str | None:
+def _right_section(key: str, section: str, root: Node) -> str | None:
     """The section of a key that is known, but not valid here."""
     built_in = BUILT_IN.get(root.nearest(("workload",)).text)
     if built_in is not None and key in built_in.parameters:
         return "under `matrix.parameters`" if section == "matrix" else "under `parameters`"
-    for home in _HOMES:
-        if home != section and key in _keys(home):
+    for home in _SECTIONS:
+        if home != section and key in _known_keys(home):
             return f"under `{home}`" if home else "at the top level"
     return None

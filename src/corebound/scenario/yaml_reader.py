@@ -67,21 +67,21 @@ class Node(Struct, frozen=True, kw_only=True):
         return tuple(enumerate(self.value)) if isinstance(self.value, list) else ()
 
 
-def plain(node: Node) -> object:
+def as_data(node: Node) -> object:
     """The tree as dictionaries, lists and scalars."""
     if isinstance(node.value, dict):
-        return {key: plain(child) for key, child in node.value.items()}
+        return {key: as_data(child) for key, child in node.value.items()}
     if isinstance(node.value, list):
-        return [plain(child) for child in node.value]
+        return [as_data(child) for child in node.value]
     return node.value
 
 
-def tree(data: object) -> Node:
+def as_tree(data: object) -> Node:
     """JSON data as a tree without lines."""
     if isinstance(data, Mapping):
-        return Node(value={str(key): tree(value) for key, value in data.items()}, line=None)
+        return Node(value={str(key): as_tree(value) for key, value in data.items()}, line=None)
     if isinstance(data, Sequence) and not isinstance(data, str | bytes):
-        return Node(value=[tree(value) for value in data], line=None)
+        return Node(value=[as_tree(value) for value in data], line=None)
     if data is None or isinstance(data, bool):
         return Node(value=data, line=None, text={None: "", True: "true"}.get(data, "false"))
     scalar = data if isinstance(data, int | float) else str(data)
@@ -90,8 +90,8 @@ def tree(data: object) -> Node:
 
 def printable(text: str, most: int = 40) -> str:
     """Shorten text for a message: one line, no invisible characters, limited length."""
-    shown = one_line(text)
-    return shown if len(shown) <= most else f"{shown[: most - 1]}…"
+    line = one_line(text)
+    return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 # The range of 64-bit integers, which JSON readers and records can hold.
@@ -167,7 +167,7 @@ def resolve(text: str) -> Scalar:
 
 # A piece of PyYAML's message, then our problem and fix; and whether to show the line
 # where the construct began (its context) or where the parser stopped.
-_WORDS = (
+_SYNTAX_ERRORS = (
     (
         "found character '\\t' that cannot start any token",
         "a tab stands where YAML allows only spaces.",
@@ -249,15 +249,19 @@ _WORDS = (
 )
 
 
-def syntax_words(error: yaml.MarkedYAMLError) -> tuple[int, str, str]:
+def explain_syntax_error(error: yaml.MarkedYAMLError) -> tuple[int, str, str]:
     """The line of a syntax error, what is wrong and how to fix it."""
-    theirs = f"{error.context or ''} {error.problem or ''}"
-    for piece, what, fix, at_context in _WORDS:
-        if piece in theirs:
+    message = f"{error.context or ''} {error.problem or ''}"
+    for fragment, what, fix, at_context in _SYNTAX_ERRORS:
+        if fragment in message:
             mark = (error.context_mark if at_context else None) or error.problem_mark
             return _line_of_mark(mark), what, fix
-    words = printable(error.problem or "its syntax is broken", 120)
-    return _line_of_mark(error.problem_mark), f"this is not YAML: {words}.", "Mend the syntax here."
+    problem = printable(error.problem or "its syntax is broken", 120)
+    return (
+        _line_of_mark(error.problem_mark),
+        f"this is not YAML: {problem}.",
+        "Mend the syntax here.",
+    )
 
 
 def _line_of_mark(mark: yaml.Mark | None) -> int:
@@ -270,7 +274,7 @@ MOST_BYTES = 256 * 1024
 MOST_NODES = 50_000
 
 
-def read(data: bytes, file: str) -> tuple[Node | None, tuple[Fault, ...]]:
+def read_yaml(data: bytes, file: str) -> tuple[Node | None, tuple[Fault, ...]]:
     """Read one YAML document.
 
     Args:
@@ -285,7 +289,7 @@ def read(data: bytes, file: str) -> tuple[Node | None, tuple[Fault, ...]]:
     try:
         node = reader.document(data)
     except _UnreadableError as error:
-        reader.say(error.line, error.what, error.fix)
+        reader.report(error.line, error.what, error.fix)
     return node, tuple(reader.faults)
 
 
@@ -309,11 +313,11 @@ class _Reader:
         self._line = 1
         self.faults: list[Fault] = []
 
-    def say(self, line: int, what: str, fix: str) -> None:
+    def report(self, line: int, what: str, fix: str) -> None:
         self.faults.append(Fault(file=self._file, line=line, what=what, fix=fix))
 
     def document(self, data: bytes) -> Node:
-        self._events = yaml.parse(_decoded(data), Loader=yaml.SafeLoader)
+        self._events = yaml.parse(_decode(data), Loader=yaml.SafeLoader)
         self._next()  # the stream's start
         if isinstance(self._next(), yaml.StreamEndEvent):
             raise _UnreadableError(1, "the file is empty.", "Begin it with `schema: 1`.")
@@ -321,14 +325,14 @@ class _Reader:
         self._next()  # the document's end
         if not isinstance(event := self._next(), yaml.StreamEndEvent):
             line = _line(event)
-            self.say(line, "a second document begins here.", "Keep one scenario in each file.")
+            self.report(line, "a second document begins here.", "Keep one scenario in each file.")
         return node
 
     def _next(self) -> yaml.Event:
         try:
             event = next(self._events)
         except yaml.MarkedYAMLError as error:
-            raise _UnreadableError(*syntax_words(error)) from None
+            raise _UnreadableError(*explain_syntax_error(error)) from None
         except (ValueError, OverflowError):
             # PyYAML does not check the numbers after `\U` and `%YAML`.
             raise _UnreadableError(
@@ -344,7 +348,7 @@ class _Reader:
         self._count(1, event, depth)
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event)
-        counted = self._nodes
+        nodes_before = self._nodes
         anchor: str | None = getattr(event, "anchor", None)
         if anchor is not None:
             self._anchors[anchor] = None
@@ -359,15 +363,15 @@ class _Reader:
         if (tag := getattr(event, "tag", None)) is not None:
             node = self._flaw(event, f"`{_tag(tag)}` is a tag.", "Write the plain value.")
         if anchor is not None:
-            self._anchors[anchor] = (node, self._nodes - counted + 1)
+            self._anchors[anchor] = (node, self._nodes - nodes_before + 1)
         return node
 
     def _flaw(self, event: yaml.Event, what: str, fix: str) -> Node:
-        self.say(_line(event), what, fix)
+        self.report(_line(event), what, fix)
         return Node(value=None, line=_line(event), flawed=True)
 
-    def _count(self, more: int, event: yaml.Event, depth: int) -> None:
-        self._nodes += more
+    def _count(self, nodes: int, event: yaml.Event, depth: int) -> None:
+        self._nodes += nodes
         if depth > MOST_DEPTH:
             raise _UnreadableError(
                 _line(event), f"this is nested more than {MOST_DEPTH} deep.", "Write it flatter."
@@ -386,10 +390,10 @@ class _Reader:
             return self._flaw(
                 event, f"`*{name}` refers to no anchor above.", f"Mark a value with `&{name}`."
             )
-        known = self._anchors[anchor]
-        if known is None:
+        anchored = self._anchors[anchor]
+        if anchored is None:
             return self._flaw(event, f"`*{name}` stands within `&{name}`.", "Write the value out.")
-        node, size = known
+        node, size = anchored
         self._count(size, event, 1)
         return replace(node, line=_line(event))
 
@@ -409,21 +413,21 @@ class _Reader:
             if key in children:
                 first = children[key].line
                 what = f"`{printable(key)}` stands here and on line {first}."
-                self.say(line, what, "Keep one of them.")
+                self.report(line, what, "Keep one of them.")
             else:
                 children[key] = child
         return Node(value=children, line=_line(event))
 
     def _key(self, event: yaml.Event, depth: int) -> str | None:
         if isinstance(event, yaml.ScalarEvent) and event.value == "<<" and event.implicit[0]:
-            self.say(_line(event), "`<<` does not merge here.", "Write the keys out.")
+            self.report(_line(event), "`<<` does not merge here.", "Write the keys out.")
             return None
         node = self._node(event, depth + 1)
         if isinstance(node.value, str):
             return node.value
         if not node.flawed:
-            shown = f"the key `{printable(node.text)}`" if node.text else "a key here"
-            self.say(_line(event), f"{shown} is not text.", "Write keys as plain words.")
+            key = f"the key `{printable(node.text)}`" if node.text else "a key here"
+            self.report(_line(event), f"{key} is not text.", "Write keys as plain words.")
         return None
 
     def _scalar(self, event: yaml.ScalarEvent) -> Node:
@@ -439,10 +443,10 @@ class _Reader:
 
 # Characters that YAML forbids, and those that are line breaks for PyYAML but not for
 # editors: all line numbers below them would be wrong.
-_REFUSED = re.compile(f"{yaml.reader.Reader.NON_PRINTABLE.pattern}|[\x85\u2028\u2029]")
+_UNSAFE = re.compile(f"{yaml.reader.Reader.NON_PRINTABLE.pattern}|[\x85\u2028\u2029]")
 
 
-def _decoded(data: bytes) -> str:
+def _decode(data: bytes) -> str:
     if len(data) > MOST_BYTES:
         raise _UnreadableError(
             1,
@@ -454,10 +458,10 @@ def _decoded(data: bytes) -> str:
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise _UnreadableError(line, "this is not UTF-8 text.", "Save it as UTF-8.") from None
-    if found := _REFUSED.search(text):
+    if unsafe := _UNSAFE.search(text):
         raise _UnreadableError(
-            text[: found.start()].count("\n") + 1,
-            f"the character U+{ord(found.group()):04X} may not stand in a scenario.",
+            text[: unsafe.start()].count("\n") + 1,
+            f"the character U+{ord(unsafe.group()):04X} may not stand in a scenario.",
             "Remove it; an editor may not show it.",
         )
     return text

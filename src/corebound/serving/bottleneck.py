@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from corebound.scenario.traffic import OPEN, Answered, Traffic
+from corebound.scenario.traffic import OPEN_SHAPES, Answered, Traffic
 from corebound.stats import latency
 from corebound.units import duration, percent
 
@@ -51,7 +51,7 @@ def _busy(answered: Answered, cpus: int) -> str | None:
 def _late(answered: Answered, traffic: Traffic) -> str | None:
     if answered.lateness is None:
         return None
-    if traffic.shape in OPEN:
+    if traffic.shape in OPEN_SHAPES:
         return _behind(answered.latencies, answered.lateness)
     mean_ns = latency.mean_ns(answered.lateness) or 0.0
     could_ns = answered.connections * answered.duration_ns

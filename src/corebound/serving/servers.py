@@ -11,7 +11,7 @@ from pathlib import Path
 
 from corebound.machine.java import java
 from corebound.machine.topology import CpuId
-from corebound.planning.commands import CONFIGURATION, MODEL, PORT_FILE, STORE
+from corebound.planning.commands import CONFIGURATION, MODEL_FILE, MODEL_STORE, PORT_FILE
 from corebound.serving.server import LOOPBACK, ServedModel, ServerError, ServerWorker, free_ports
 
 MODEL_NAME = "classifier"
@@ -68,11 +68,11 @@ class TorchServe:
                 where="torchserve",
                 fix="Install it: `apt-get install default-jre-headless`.",
             )
-        (folder / STORE).mkdir()
-        (folder / STORE / ARCHIVE).symlink_to(self._model.archive)
+        (folder / MODEL_STORE).mkdir()
+        (folder / MODEL_STORE / ARCHIVE).symlink_to(self._model.archive)
         for name in ("logs", "temporary"):
             (folder / name).mkdir()
-        settings = self._settings(folder / STORE)
+        settings = self._settings(folder / MODEL_STORE)
         lines = (f"{name}={value}\n" for name, value in settings.items())
         (folder / CONFIGURATION).write_text("".join(lines), encoding="utf-8")
         # TorchServe finds its CPU launcher with the `python` on PATH (pytorch/serve#3049).
@@ -179,7 +179,7 @@ class LitServe:
 
     def write(self, folder: Path) -> dict[str, str]:
         """Link the model and write the port to a file."""
-        (folder / MODEL).symlink_to(self._model.file)
+        (folder / MODEL_FILE).symlink_to(self._model.file)
         (folder / PORT_FILE).write_text(str(self.port), encoding="ascii")
         return {}
 

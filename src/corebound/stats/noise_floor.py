@@ -14,7 +14,7 @@ from corebound.records.calibration import CALIBRATION_SCHEMA, Calibration, Noise
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import EnvironmentLock, Run, ScenarioSource
 from corebound.scenario.cell import Cell
-from corebound.scenario.models import Scenario, measured
+from corebound.scenario.models import Scenario, measure_for
 from corebound.stats.comparison import compare, interval_of, paired_estimates, verdict_of
 from corebound.stats.intervals import Interval, geometric_mean
 from corebound.stats.launch_summary import summarise
@@ -124,7 +124,7 @@ def calibrated(run: Run, source: ScenarioSource, launches: Sequence[Launch]) -> 
         pydantic.ValidationError: This version cannot read the recorded scenario.
     """
     scenario = Scenario.model_validate(source.document)
-    measure = measured(scenario, run.profile)
+    measure = measure_for(scenario, run.profile)
     sides = [
         [one for one in launches if one.kind == "measure" and dict(one.cell.axes)[COPY] == copy]
         for copy in COPIES

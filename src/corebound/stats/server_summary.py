@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec import Struct
 
 from corebound.records.launch_record import Launch, Served
-from corebound.scenario.traffic import OPEN, Shape
+from corebound.scenario.traffic import OPEN_SHAPES, Shape
 from corebound.stats.interference import counting, is_spoilt
 from corebound.stats.intervals import Interval, geometric_mean, geometric_mean_interval
 from corebound.stats.latency import (
@@ -20,7 +20,7 @@ from corebound.stats.latency import (
 )
 
 # Judged by a latency. The other traffic shapes are judged by throughput.
-BY_TAIL: tuple[Shape, ...] = (*OPEN, "multi-stream")
+BY_TAIL: tuple[Shape, ...] = (*OPEN_SHAPES, "multi-stream")
 BY_P90: tuple[Shape, ...] = ("single-stream",)
 
 # One request in a thousand takes longer than p99.9. With fewer requests, possibly none does.

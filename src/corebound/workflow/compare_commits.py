@@ -15,7 +15,7 @@ from corebound.records import jsonl
 from corebound.records.run_record import Commit
 from corebound.runner import Task
 from corebound.scenario.cell import Cell
-from corebound.scenario.comparison import by_commit, is_comparable
+from corebound.scenario.comparison import runs_in_project, with_compared_commits
 from corebound.scenario.matrix import Key, expand
 from corebound.scenario.models import ProfileName, Scenario
 from corebound.workflow import prepare, scenarios
@@ -56,7 +56,7 @@ def of_project(loaded: Sequence[Loaded], files: Sequence[Path], say: Say) -> tup
     Raises:
         InputError: No scenario runs in the project's environment.
     """
-    found = tuple(one for one in loaded if is_comparable(one.scenario))
+    found = tuple(one for one in loaded if runs_in_project(one.scenario))
     if not found:
         raise InputError(
             what="no scenario runs in the environment of the project under test.",
@@ -82,7 +82,7 @@ def over(
         ScenarioFaults: A scenario already has commits.
     """
     names = [short(commit) for commit in commits]
-    made = partial(by_commit, commits=names, launches=launches, margin=margin)
+    made = partial(with_compared_commits, commits=names, launches=launches, margin=margin)
     return by_axis(loaded, ("commit",), wanted.profile, made)
 
 

@@ -15,8 +15,8 @@ from corebound.launch import environments
 from corebound.planning.models import CannotRun
 from corebound.records.run_record import Commit
 from corebound.scenario.cell import PROJECT, Cell, Scalar, is_project
-from corebound.scenario.comparison import by_side
-from corebound.scenario.matrix import Key, text
+from corebound.scenario.comparison import with_compared_axis
+from corebound.scenario.matrix import Key, axis_text
 from corebound.scenario.settings import SETTINGS
 from corebound.workflow import scenarios
 from corebound.workflow.compare_commits import by_axis, short
@@ -89,7 +89,11 @@ class Settings(Struct, frozen=True, kw_only=True):
     def ends(self) -> Sides:
         """The two values as sides."""
         base, head = (
-            Side(name=text(value), title="" if title.endswith(text(value)) else title, commit=None)
+            Side(
+                name=axis_text(value),
+                title="" if title.endswith(axis_text(value)) else title,
+                commit=None,
+            )
             for value, title in zip(self.values, self.titles, strict=True)
         )
         return Sides(what=self.axis[-1], axis=self.axis, base=base, head=head)
@@ -218,7 +222,9 @@ def over(
     Raises:
         ScenarioFaults: A scenario does not support that axis.
     """
-    made = partial(by_side, axis=asked.axis, values=asked.values, suffix=SUFFIX, margin=margin)
+    made = partial(
+        with_compared_axis, axis=asked.axis, values=asked.values, suffix=SUFFIX, margin=margin
+    )
     return by_axis(loaded, asked.axis, wanted.profile, made)
 
 

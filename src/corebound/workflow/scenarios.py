@@ -19,12 +19,12 @@ from corebound.machine.gpus import gpus
 from corebound.machine.java import java
 from corebound.planning.models import CannotRun
 from corebound.planning.placement import TOOLS
-from corebound.planning.plan import HostCapabilities, assemble
+from corebound.planning.plan import HostCapabilities, plan_cells
 from corebound.records.codec import canonical
 from corebound.records.run_record import Run, ScenarioSource
 from corebound.runner import Task
 from corebound.scenario.cell import Cell, is_project
-from corebound.scenario.function_checks import Finder, Module
+from corebound.scenario.function_checks import Module, ModuleFinder
 from corebound.scenario.loader import load, load_document
 from corebound.scenario.matrix import expand, shorten_labels
 from corebound.scenario.models import ProfileName, Scenario
@@ -131,7 +131,7 @@ def _chosen(
     )
 
 
-def _finder(folder: Path) -> Finder:
+def _finder(folder: Path) -> ModuleFinder:
     """Find modules as the workers of a folder's scenarios do."""
 
     def find(module: str, name: str) -> Module | None:
@@ -229,7 +229,7 @@ def live_means(
         tools=tools | {JAVA} if java() else tools,
         pythons={name: str(one.python) if one else None for name, one in made.items()},
         gpus=tuple(gpu.id for gpu in gpus(Path("/"), os.environ.get("CUDA_VISIBLE_DEVICES"))),
-        unmade={**why, **(unmade or {})},
+        build_failures={**why, **(unmade or {})},
     )
 
 
@@ -239,7 +239,7 @@ def task_of(
     """Plan the cells of a scenario."""
     return Task(
         scenario=one.scenario,
-        planned=assemble(
+        planned=plan_cells(
             one.scenario,
             one.cells,
             means,

@@ -13,7 +13,7 @@ from corebound.cli.noise_notes import beside
 from corebound.cli.output.compare_commits import CommitComparison, Format, told
 from corebound.records import documents
 from corebound.records.run_record import EnvironmentLock, Run
-from corebound.scenario.comparison import by_commit
+from corebound.scenario.comparison import with_compared_commits
 from corebound.stats.comparison import Comparison
 from corebound.stats.intervals import Interval
 from corebound.stats.multiplicity import CommitPair, judge
@@ -29,7 +29,7 @@ LOCK = EnvironmentLock(name="project", sha256="", python="3.11.2", packages=("nu
 
 def a_comparing_run(*, packages: tuple[str, ...] = LOCK.packages) -> Run:
     """Of two commits, whose cells know their environments by them."""
-    both = by_commit(SCENARIO, ("0a1b2c3d4e", "1a1b2c3d4e"), "a-scenario.yaml")
+    both = with_compared_commits(SCENARIO, ("0a1b2c3d4e", "1a1b2c3d4e"), "a-scenario.yaml")
     locks = tuple(
         replace(LOCK, name=f"project@{name}", packages=packages)
         for name in ("0a1b2c3d4e", "1a1b2c3d4e")

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from corebound.errors import ScenarioFaults
 from corebound.machine.gpus import Gpu, gpus
-from corebound.planning.plan import HostCapabilities, PlannedCell, assemble
+from corebound.planning.plan import HostCapabilities, PlannedCell, plan_cells
 from corebound.scenario.loader import load
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Scenario
@@ -115,7 +115,7 @@ def planned(scenario: Scenario, have: tuple[str, ...]) -> tuple[PlannedCell, ...
         gpus=have,
     )
     cells = expand(scenario, "a.yaml")
-    return assemble(scenario, cells, means, folder="/suite", profile=None, seed=1)
+    return plan_cells(scenario, cells, means, folder="/suite", profile=None, seed=1)
 
 
 def test_a_cell_that_asks_for_more_gpus_than_there_are_is_a_skip_with_its_reason() -> None:

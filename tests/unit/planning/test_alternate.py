@@ -8,7 +8,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corebound.planning.plan import MOST, HostCapabilities, PlannedCell, assemble, interleave_groups
+from corebound.planning.plan import (
+    MOST_INTERLEAVED,
+    HostCapabilities,
+    PlannedCell,
+    interleave_groups,
+    plan_cells,
+)
 from corebound.scenario.matrix import expand
 from corebound.scenario.select import baselines_of
 from support.build import a_host, a_scenario
@@ -23,7 +29,7 @@ def block(**scenario: Any) -> tuple[tuple[PlannedCell, ...], dict[str, str]]:
         pythons={loaded.environment or "host": "/usr/bin/python3"},
     )
     cells = expand(loaded, "a.yaml")
-    planned = assemble(loaded, cells, means, folder="/suite", profile=None, seed=1)
+    planned = plan_cells(loaded, cells, means, folder="/suite", profile=None, seed=1)
     baselines = baselines_of(cells, cells, loaded)
     pairs = zip(cells, baselines, strict=True)
     return planned, {cell.key: base.key for cell, base in pairs if base is not None}
@@ -100,6 +106,6 @@ def test_every_cell_is_in_one_company_and_none_is_too_large(
     assert sorted(one.cell.key for company in found for one in company) == sorted(
         one.cell.key for one in planned
     )
-    assert max(map(len, found)) == min(len(order), MOST)
+    assert max(map(len, found)) == min(len(order), MOST_INTERLEAVED)
     for company in found:
         assert [one for one in some if one in company] == list(company)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from corebound.errors import ScenarioFaults
-from corebound.scenario.comparison import by_commit, is_comparable
+from corebound.scenario.comparison import runs_in_project, with_compared_commits
 from corebound.scenario.loader import load
 from corebound.scenario.matrix import expand
 from corebound.scenario.models import Scenario
@@ -22,7 +22,10 @@ def a_project(**document: Any) -> Scenario:
 
 
 def keys(scenario: Scenario) -> list[str]:
-    return [cell.key for cell in expand(by_commit(scenario, (BASE, HEAD), "a.yaml"), "a.yaml")]
+    return [
+        cell.key
+        for cell in expand(with_compared_commits(scenario, (BASE, HEAD), "a.yaml"), "a.yaml")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -39,7 +42,7 @@ def test_each_cell_is_there_once_for_each_commit(matrix: dict[str, Any]) -> None
     scenario = a_project(matrix=matrix)
     plain = [dict(cell.axes) for cell in expand(scenario, "a.yaml")]
 
-    made = expand(by_commit(scenario, (BASE, HEAD), "a.yaml"), "a.yaml")
+    made = expand(with_compared_commits(scenario, (BASE, HEAD), "a.yaml"), "a.yaml")
 
     for commit in (BASE, HEAD):
         of_commit = [
@@ -55,7 +58,9 @@ def test_each_cell_is_there_once_for_each_commit(matrix: dict[str, Any]) -> None
 
 
 def test_each_cell_is_compared_with_itself_at_the_first_commit() -> None:
-    scenario = by_commit(a_project(baseline={"binding": "one-cpu"}), (BASE, HEAD), "a.yaml")
+    scenario = with_compared_commits(
+        a_project(baseline={"binding": "one-cpu"}), (BASE, HEAD), "a.yaml"
+    )
     cells = expand(scenario, "a.yaml")
 
     for cell in cells:
@@ -66,7 +71,9 @@ def test_each_cell_is_compared_with_itself_at_the_first_commit() -> None:
 
 
 def test_it_has_a_name_of_its_own_and_is_readable_from_its_record() -> None:
-    made = by_commit(a_project(name="n" * 80), (BASE, HEAD), "a.yaml", launches=(4, 9), margin=0.1)
+    made = with_compared_commits(
+        a_project(name="n" * 80), (BASE, HEAD), "a.yaml", launches=(4, 9), margin=0.1
+    )
 
     assert made.name == "n" * 72 + ".commits"
     assert (made.measure.launches.min, made.measure.launches.max, made.measure.margin) == (
@@ -80,23 +87,23 @@ def test_it_has_a_name_of_its_own_and_is_readable_from_its_record() -> None:
 def test_a_margin_asked_for_holds_under_a_profile_too() -> None:
     scenario = a_project(profiles={"quick": {"margin": 0.5, "iterations": 10}})
 
-    made = by_commit(scenario, (BASE, HEAD), "a.yaml", margin=0.1)
+    made = with_compared_commits(scenario, (BASE, HEAD), "a.yaml", margin=0.1)
 
     assert made.profiles["quick"].margin is None
     assert made.profiles["quick"].iterations == 10
 
 
 def test_only_scenarios_of_the_project_alone_are_comparable() -> None:
-    assert is_comparable(a_project())
-    assert not is_comparable(a_scenario())
-    assert not is_comparable(
+    assert runs_in_project(a_project())
+    assert not runs_in_project(a_scenario())
+    assert not runs_in_project(
         a_scenario(workload="m:f", matrix={"environment": ["project", "host"]})
     )
 
 
 def test_a_scenario_with_commits_of_its_own_is_refused() -> None:
     with pytest.raises(ScenarioFaults, match="commits of its own"):
-        by_commit(a_project(matrix={"commit": ["v1", "v2"]}), (BASE, HEAD), "a.yaml")
+        with_compared_commits(a_project(matrix={"commit": ["v1", "v2"]}), (BASE, HEAD), "a.yaml")
 
 
 TEXT = """\

@@ -195,7 +195,7 @@ def test_what_is_asked_of_one_scenario_by_a_value_that_another_has_is_undone() -
 
     assert [one.incomplete and one.incomplete.never for one in known] == [0, 1, 1]
     # Its name leaves out what all that were to be measured have.
-    assert known[1].cells[0].cell.unsaid == ("binding",)
+    assert known[1].cells[0].cell.hidden_axes == ("binding",)
 
 
 def test_a_cell_that_was_given_up_after_two_failures_is_not_undone() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from corebound.launch.launch import LaunchResult
-from corebound.planning.plan import HostCapabilities, PlannedCell, assemble
+from corebound.planning.plan import HostCapabilities, PlannedCell, plan_cells
 from corebound.records.launch_record import Kind, Launch, Status
 from corebound.runner import Clock, Ending, Job, Runner, Task, is_complete
 from corebound.runner.launcher import requests
@@ -84,7 +84,7 @@ def a_task(
     cells = expand(scenario, "a.yaml")
     return Task(
         scenario=scenario,
-        planned=assemble(scenario, cells, means, folder="/suite", profile=None, seed=1),
+        planned=plan_cells(scenario, cells, means, folder="/suite", profile=None, seed=1),
     )
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from corebound.errors import ScenarioFaults
 from corebound.launch import find_module
-from corebound.scenario.function_checks import Finder, Module, read
+from corebound.scenario.function_checks import Module, ModuleFinder, find_function
 from corebound.scenario.loader import load
 
 HEAD = "schema: 1\nname: a\ntitle: T\nquestion: Q?\n"
@@ -69,11 +69,11 @@ assigned = lambda rows: None
 """
 
 
-def of_a_source(source: bytes = SOURCE) -> Finder:
+def of_a_source(source: bytes = SOURCE) -> ModuleFinder:
     return lambda _module, _environment: Module(source=source)
 
 
-def faults(text: str, find: Finder) -> str:
+def faults(text: str, find: ModuleFinder) -> str:
     """What is said of a scenario; nothing where it is sound."""
     try:
         load((HEAD + text).encode(), "f.yaml", find)
@@ -231,7 +231,7 @@ def test_one_environment_that_cannot_be_told_does_not_hide_another() -> None:
 
 @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode), st.text(max_size=5))
 def test_no_source_makes_reading_fail(source: bytes, name: str) -> None:
-    read(source, name)
+    find_function(source, name)
 
 
 @pytest.mark.parametrize(

@@ -14,14 +14,14 @@ from corebound.errors import InputError
 from corebound.machine.topology import CpuId
 from corebound.scenario.cell import Binding, Cell, Threads, framework_of
 from corebound.scenario.loader import load
-from corebound.scenario.matrix import Key, expand, matching, value_of
-from corebound.scenario.models import Scenario, measured
+from corebound.scenario.matrix import Key, expand, matching_cells, value_of
+from corebound.scenario.models import Scenario, measure_for
 from corebound.scenario.select import (
     baseline_of,
     baselines_of,
     claim_pairs,
     filter_cells,
-    fits,
+    matches_expression,
     select,
 )
 from support.build import a_scenario
@@ -275,7 +275,7 @@ def test_entries_match_what_cells_were_told_also_off_the_axes() -> None:
     cells = expand(scenario, "a.yaml")
     assert scenario.baseline is not None
 
-    assert keys(matching(scenario.baseline, cells)) == [
+    assert keys(matching_cells(scenario.baseline, cells)) == [
         "binding=none,threads=2",
         "binding=node,threads=2",
     ]
@@ -404,13 +404,13 @@ def test_what_a_run_of_several_was_asked_for_is_told_of_each_scenario() -> None:
     ],
 )
 def test_a_cell_fits_what_it_is_asked_by(expression: str, *, expected: bool) -> None:
-    assert fits(CELLS[0], expression) == expected
+    assert matches_expression(CELLS[0], expression) == expected
 
 
 def test_a_key_asks_for_its_cell_alone() -> None:
     plain, more = cells_of(matrix={"include": [{"threads": 1}, {"threads": 1, "smt": True}]})
 
-    assert fits(more, plain.key)
+    assert matches_expression(more, plain.key)
     assert (
         filter_cells((plain, more), [plain.key]) == select((plain, more), [plain.key]) == (plain,)
     )
@@ -433,7 +433,7 @@ def test_a_profile_changes_only_what_it_names() -> None:
         profiles={"quick": {"launches": {"max": 5}}, "nightly": {"margin": 0.01}},
     )
 
-    quick, nightly = measured(scenario, "quick"), measured(scenario, "nightly")
+    quick, nightly = measure_for(scenario, "quick"), measure_for(scenario, "nightly")
 
     assert (quick.iterations, quick.launches.min, quick.launches.max) == (50, 4, 5)
     assert quick.launches.until_relative_ci == 0.1
@@ -452,6 +452,6 @@ def test_a_profile_changes_only_what_it_names() -> None:
 def test_quick_never_asks_for_more_where_the_scenario_does_not_say(
     measure: dict[str, Any], iterations: int, launches: tuple[int, int]
 ) -> None:
-    found = measured(a_scenario(measure=measure), "quick")
+    found = measure_for(a_scenario(measure=measure), "quick")
 
     assert (found.iterations, (found.launches.min, found.launches.max)) == (iterations, launches)

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from corebound.errors import Fault, ScenarioFaults
 from corebound.planning.placement import TOOLS
-from corebound.planning.plan import HostCapabilities, assemble
+from corebound.planning.plan import HostCapabilities, plan_cells
 from corebound.scenario.loader import load, load_document
 from corebound.scenario.matrix import expand
-from corebound.scenario.models import ProfileName, Scenario, measured
+from corebound.scenario.models import ProfileName, Scenario, measure_for
 from support.build import a_host
 from support.paths import ROOT
 
@@ -51,7 +51,7 @@ def assert_planned(scenario: Scenario, profile: ProfileName | None) -> None:
     pythons = {cell.environment: "/made/bin/python" for cell in cells}
     means = HostCapabilities(topology=HOST, tools=TOOLS, pythons=pythons)
 
-    planned = assemble(scenario, cells, means, folder="/f", profile=profile, seed=0)
+    planned = plan_cells(scenario, cells, means, folder="/f", profile=profile, seed=0)
 
     assert [one.cell for one in planned] == list(cells)
 
@@ -63,7 +63,7 @@ def survives(data: bytes) -> None:
         cells = expand(found, "f.yaml")
         assert cells
         assert len({cell.key for cell in cells}) == len(cells)
-        assert measured(found, "quick").iterations >= 1
+        assert measure_for(found, "quick").iterations >= 1
         for profile in (None, "quick", "nightly"):
             assert_planned(found, profile)
         return

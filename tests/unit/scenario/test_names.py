@@ -58,7 +58,7 @@ def test_a_cell_alone_is_named_in_full() -> None:
 def test_a_page_says_once_what_all_its_settings_have() -> None:
     run = replace(a_run(scenarios=(SCENARIO,)), profile="quick")
     # As records of a corebound that named cells in full have them.
-    cells = [replace(cell, unsaid=()) for cell in expand(SCENARIO, "s.yaml", "quick")]
+    cells = [replace(cell, hidden_axes=()) for cell in expand(SCENARIO, "s.yaml", "quick")]
     launches = [a_launch(cell=cell, position=place) for place, cell in enumerate(cells)]
 
     known = study(run, run.scenarios[0], launches)

@@ -9,7 +9,7 @@ import pytest
 
 from corebound.scenario.loader import load
 from corebound.scenario.matrix import expand
-from corebound.scenario.models import Scenario, measured
+from corebound.scenario.models import Scenario, measure_for
 from corebound.scenario.select import baseline_of, claim_pairs
 from support.paths import ROOT
 
@@ -40,7 +40,7 @@ def test_every_cell_has_a_baseline_and_quick_still_gives_intervals(file: Path) -
 
     assert all(baseline_of(cell, cells, scenario) for cell in cells)
     # Two launches give an interval of t = 12.7 standard errors; three, of 4.3.
-    assert measured(scenario, "quick").launches.min >= 3
+    assert measure_for(scenario, "quick").launches.min >= 3
 
 
 def test_resnet50_is_the_exercise_of_the_study() -> None:

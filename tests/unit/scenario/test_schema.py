@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from corebound.scenario.json_schema import schema, schema_text
-from corebound.scenario.yaml_reader import plain, read
+from corebound.scenario.yaml_reader import as_data, read_yaml
 from support.paths import ROOT
 
 VALIDATOR = jsonschema.Draft202012Validator(schema())
@@ -37,10 +37,10 @@ def test_every_key_says_what_it_is() -> None:
 
 @pytest.mark.parametrize("file", sorted((ROOT / "scenarios").glob("*.yaml")), ids=lambda f: f.stem)
 def test_shipped_scenarios_are_valid(file: Path) -> None:
-    root, _ = read(file.read_bytes(), file.name)
+    root, _ = read_yaml(file.read_bytes(), file.name)
     assert root is not None
 
-    VALIDATOR.validate(plain(root))
+    VALIDATOR.validate(as_data(root))
 
 
 @pytest.mark.parametrize(

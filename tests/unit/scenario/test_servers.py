@@ -10,7 +10,7 @@ from corebound.machine.topology import Topology
 from corebound.planning.commands import command, traffic_of
 from corebound.planning.models import CannotRun, Placement
 from corebound.planning.placement import place
-from corebound.planning.plan import HostCapabilities, assemble
+from corebound.planning.plan import HostCapabilities, plan_cells
 from corebound.scenario.cell import Binding, Cell, Framework, Scalar, Threads
 from corebound.scenario.loader import load
 from corebound.scenario.matrix import expand
@@ -266,6 +266,6 @@ def test_without_java_torchserve_is_a_skip_that_says_how_to_install_it() -> None
         topology=FOUR_CORES, tools=frozenset({"taskset"}), pythons={"torchserve": PYTHON}
     )
 
-    planned = assemble(scenario, expand(scenario, ""), means, folder="", profile=None, seed=1)
+    planned = plan_cells(scenario, expand(scenario, ""), means, folder="", profile=None, seed=1)
 
     assert all(one.unfit and "default-jre-headless" in one.unfit.fix for one in planned)

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corebound.scenario.traffic import OPEN, Shape
+from corebound.scenario.traffic import OPEN_SHAPES, Shape
 from corebound.serving.generator.driver import intended_ns
 from support.build import a_traffic
 
-open_shapes = st.sampled_from(OPEN)
+open_shapes = st.sampled_from(OPEN_SHAPES)
 rates = st.floats(0.1, 100_000)
 seeds = st.integers(0, 2**32 - 1)
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corebound.scenario.traffic import OPEN, Shape
+from corebound.scenario.traffic import OPEN_SHAPES, Shape
 from corebound.serving.generator.driver import FIRST_CONNECTIONS, LoadDriver, Samples
 from corebound.serving.generator.http import Answer
 from support.build import OF_A_SHAPE, a_traffic, an_order
@@ -258,7 +258,7 @@ def test_every_request_of_any_shape_ends_as_one_answer_or_one_error(
     assert samples.ok + sum(samples.errors.values()) == samples.noted == 4 * queries
     assert len(server.seen) <= 4 * queries
     assert min(samples.ended_ns) >= began_ns
-    if shape in OPEN:
+    if shape in OPEN_SHAPES:
         # Nothing is waited for longer than it may take from when it was meant to go; the
         # made-up clock is good to a microsecond.
         assert max(samples.latency_ns) <= timeout_s * 1e9 + 1_000

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from corebound.planning.plan import HostCapabilities, assemble
+from corebound.planning.plan import HostCapabilities, plan_cells
 from corebound.records import jsonl
 from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
@@ -29,7 +29,7 @@ def a_task(name: str) -> Task:
     cells = expand(scenario, "a.yaml")
     return Task(
         scenario=scenario,
-        planned=assemble(scenario, cells, means, folder="/suite", profile=None, seed=1),
+        planned=plan_cells(scenario, cells, means, folder="/suite", profile=None, seed=1),
     )
 
 

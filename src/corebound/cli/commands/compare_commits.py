@@ -33,7 +33,7 @@ from corebound.cli.output.compare_commits import CommitComparison, Format
 from corebound.cli.output.terminal import Console
 from corebound.errors import NO_ANSWER, REGRESSION, InputError, LaunchError
 from corebound.records.jsonl import RECORDS
-from corebound.scenario.comparison import SUFFIX
+from corebound.scenario.comparison import COMMITS_SUFFIX
 from corebound.stats.multiplicity import CommitPair, judge
 from corebound.workflow import compare_commits as workflow_compare_commits
 from corebound.workflow import comparison_sides, projects, scenarios
@@ -187,7 +187,7 @@ def _pairs(studied: ScenarioResult, ends: Sides) -> Iterator[CommitPair]:
         both = tuple(by_side.get((key, side)) for side in (base, head))
         of_base, of_head = (one.summary.median_ns if one else None for one in both)
         yield CommitPair(
-            scenario=studied.scenario.name.removesuffix(SUFFIX).removesuffix(
+            scenario=studied.scenario.name.removesuffix(COMMITS_SUFFIX).removesuffix(
                 comparison_sides.SUFFIX
             ),
             cell=key,

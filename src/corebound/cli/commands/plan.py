@@ -97,7 +97,7 @@ def plan(
         typer.echo("\n".join(_lines(cell)))
     # `run` builds the project under test itself.
     for name in (name for name, one in made.items() if one is None and name not in project.made):
-        why = live.unmade[name]
+        why = live.build_failures[name]
         typer.echo(f"\n`run` would skip cells: {why.what}\n  {why.fix}")
 
 

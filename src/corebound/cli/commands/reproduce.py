@@ -25,7 +25,7 @@ from corebound.records.launch_record import Launch
 from corebound.records.run_record import Run
 from corebound.scenario.cell import PROJECT, Cell
 from corebound.scenario.loader import load_document
-from corebound.scenario.models import Scenario, measured
+from corebound.scenario.models import Scenario, measure_for
 from corebound.stats.between_runs import BetweenRuns, between_runs
 from corebound.stats.comparison import compare
 from corebound.stats.history.series import circumstances_of_run
@@ -78,7 +78,7 @@ def reproduce(
         )
     scenario = load_document(source.document, source.path)
     own = [one for one in stored.launches if one.kind == "measure" and one.cell.id == chosen.id]
-    way = measured(scenario, before.profile)
+    way = measure_for(scenario, before.profile)
     old = summarise(chosen, own, way.warmup)
     with ExitStack() as stack:
         take_host(stack, unlocked=unlocked, wait_s=wait_s)

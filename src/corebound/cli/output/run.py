@@ -142,7 +142,7 @@ def _is_telling(cell: CellStudy) -> bool:
 
 def _table(one: ScenarioResult, differing: frozenset[str]) -> Table:
     table = Table(title=one.scenario.title, title_justify="left", box=None, padding=(0, 1))
-    axes = ", ".join(axis for axis, _ in one.cells[0].cell.said) if one.cells else ""
+    axes = ", ".join(axis for axis, _ in one.cells[0].cell.visible_axes) if one.cells else ""
     table.add_column(axes or "cell", overflow="fold")
     for heading in ("median", "speed-up"):
         table.add_column(heading, justify="right", no_wrap=True)

@@ -116,7 +116,7 @@ def _ideal(point: ScalingPoint, curve: ScalingCurve) -> float:
 
 
 def _label(cell: CellStudy) -> Label:
-    others = [axis for axis, _ in cell.cell.said if axis not in {"binding", _AXIS}]
+    others = [axis for axis, _ in cell.cell.visible_axes if axis not in {"binding", _AXIS}]
     return Label(
         mode=mode_class(cell.cell.binding.mode),
         name=binding_name(cell.cell),

@@ -260,7 +260,7 @@ def _launches_of(study: ScenarioResult) -> int:
 def _unsaid(study: ScenarioResult) -> tuple[str, ...]:
     """The values that every configuration has, on axes that the run left with one value."""
     cell = next((one.cell for one in study.cells), None)
-    return tuple(axis_value(cell, axis) for axis in cell.unsaid) if cell else ()
+    return tuple(axis_value(cell, axis) for axis in cell.hidden_axes) if cell else ()
 
 
 def _fixed(study: ScenarioResult) -> dict[str, Scalar]:

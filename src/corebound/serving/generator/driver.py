@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from corebound.scenario.traffic import OPEN, GeneratorOrder, Traffic
+from corebound.scenario.traffic import OPEN_SHAPES, GeneratorOrder, Traffic
 from corebound.serving.generator.http import Answer, Clock
 
 
@@ -155,7 +155,9 @@ class LoadDriver:
         self._clock_ns = clock_ns
         self._timeout_ns = round(order.traffic.timeout_s * 1e9)
         self._most = _connections(order)
-        first = min(self._most, FIRST_CONNECTIONS) if self._traffic.shape in OPEN else self._most
+        first = (
+            min(self._most, FIRST_CONNECTIONS) if self._traffic.shape in OPEN_SHAPES else self._most
+        )
         self.lines = [new_line() for _ in range(first)]
 
     async def connect(self) -> None:

@@ -21,7 +21,7 @@ from corebound.scenario.models import (
     Warmup,
     WarmupIterations,
     WarmupSeconds,
-    measured,
+    measure_for,
 )
 from corebound.stats.history.detection import RECENT_NIGHTS
 from corebound.stats.interference import delay
@@ -60,7 +60,9 @@ def circumstances_of_run(run: Run, launches: Sequence[Launch]) -> dict[str, Circ
         pydantic.ValidationError: This version cannot read a recorded scenario.
     """
     return {
-        own[0].cell.id: _circumstances(run, scenario, measured(scenario, run.profile), own[0].cell)
+        own[0].cell.id: _circumstances(
+            run, scenario, measure_for(scenario, run.profile), own[0].cell
+        )
         for _, scenario, own in _cells(run, launches)
     }
 
@@ -124,7 +126,7 @@ def _series(
     run: Run, source: ScenarioSource, scenario: Scenario, launches: Sequence[Launch]
 ) -> Series:
     cell = launches[0].cell
-    measure = measured(scenario, run.profile)
+    measure = measure_for(scenario, run.profile)
     summary = summarise(cell, launches, measure.warmup)
     return Series(
         project=None,
